@@ -4,12 +4,12 @@
 // of one request add up to its breakdown into run, waited and delayed.
 
 const { amount, list } = require('../read/values')
-const { Numbers } = require('./numbers')
+const { Numbers, insert, isLarge } = require('./numbers')
 const { BESIDE, OTHER_SITES, UNKNOWN } = require('./sites')
 
 /**
  * @typedef {import('./sites').Place} Place
- * @typedef {import('./split').Split} Split
+ * @typedef {import('./digest').Split} Split
  * @typedef {import('../read/span-line').Span} Span
  *
  * @typedef {object} PathEntry a wait or a run, of one or several that are equal
@@ -183,14 +183,11 @@ class CriticalPaths {
  * @param {string} traceId
  */
 function addExample (examples, ms, traceId) {
-  const { length } = examples
-  if (length === MAX_EXAMPLES && ms <= examples[MAX_EXAMPLES - 1].ms) return
+  if (!isLarge(examples, MAX_EXAMPLES, ms)) return
   const previous = examples.findIndex((example) => example.traceId === traceId)
   if (previous !== -1 && examples[previous].ms >= ms) return
   if (previous !== -1) examples.splice(previous, 1)
-  const next = examples.findIndex((example) => example.ms < ms)
-  examples.splice(next === -1 ? examples.length : next, 0, { ms, traceId })
-  if (examples.length > MAX_EXAMPLES) examples.pop()
+  insert(examples, MAX_EXAMPLES, { ms, traceId })
 }
 
 const PART = 0.01

@@ -5,12 +5,15 @@
 const { amount, isRecord, list, text } = require('../read/values')
 const { entriesOf } = require('./critical-paths')
 const { siteTextsOf } = require('./sites')
-const { splitOf } = require('./split')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
  *
- * @typedef {import('./split').Split} Split
+ * @typedef {object} Split breakdown of a duration, in ms: run, waited and delayed add up to it
+ * @property {number} run
+ * @property {number} waited
+ * @property {number} delayed
+ * @property {Record<string, number>} wait waited, by the subsystem that ended it, or `unknown`
  *
  * @typedef {object} Wait of the critical path
  * @property {number} ms of all waits at this site
@@ -80,6 +83,7 @@ const MAX_RUNS = 64
 const MAX_EVENTS = 8
 const MAX_DELAYERS = 8
 const MAX_DELAYS = 16
+const MAX_SUBSYSTEMS = 64
 
 /** @param {Span} span @returns {Digest} */
 function digest (span) {
@@ -177,4 +181,26 @@ function eventsOf (events) {
   }))
 }
 
-module.exports = { delayersOf, digest }
+/**
+ * Reads the breakdown of a span's duration.
+ * @param {Record<string, any>} attributes
+ * @returns {Split | undefined} undefined if any part is not known
+ */
+function splitOf (attributes) {
+  const run = amount(attributes['longstack.run_ms'])
+  const waited = amount(attributes['longstack.waited_ms'])
+  const delayed = amount(attributes['longstack.delayed_ms'])
+  if (run === undefined || waited === undefined || delayed === undefined) return undefined
+  /** @type {Record<string, number>} */
+  const wait = {}
+  const times = attributes['longstack.wait_ms']
+  let count = 0
+  for (const name of isRecord(times) ? Object.keys(times) : []) {
+    if (amount(times[name]) === undefined || !/^[A-Z][\w.:-]{0,63}$/i.test(name)) continue
+    wait[name] = times[name]
+    if (++count === MAX_SUBSYSTEMS) break
+  }
+  return { run, waited, delayed, wait }
+}
+
+module.exports = { delayersOf, digest, splitOf }

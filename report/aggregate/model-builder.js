@@ -7,7 +7,7 @@ const { Blockers, MAX_GROUPS } = require('./blockers')
 const { delayersOf, digest } = require('./digest')
 const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
-const { Top } = require('./numbers')
+const { insert, isLarge } = require('./numbers')
 const { Renames } = require('./route-names')
 const { MAX_ROUTES, Routes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
@@ -19,6 +19,7 @@ const { IntervalFacts } = require('./verdict/facts')
  * @typedef {import('../read/span-line').Span} Span
  * @typedef {import('../read/span-files').FileReport} FileReport
  * @typedef {import('./model').Model} Model
+ * @typedef {import('./digest').Digest} Digest
  */
 
 const MAX_BLOCKERS = 100
@@ -36,8 +37,11 @@ class ModelBuilder {
   #intervals = new IntervalFacts()
   #endedIds = new IdTable()
   #open = new OpenSpans()
-  #requests
-  #otherSpans
+  /** the slowest @type {Digest[]} */
+  #requests = []
+  /** the slowest @type {Digest[]} */
+  #otherSpans = []
+  #maxSlowest
   #start = Infinity
   #end = -Infinity
   #sampledLines = 0
@@ -47,8 +51,7 @@ class ModelBuilder {
   /** @param {number} maxSlowest @param {boolean} isTimed whether sites have sums along time */
   constructor (maxSlowest, isTimed) {
     this.#routes = new Routes(this.#axis, isTimed)
-    this.#requests = new Top(maxSlowest)
-    this.#otherSpans = new Top(maxSlowest)
+    this.#maxSlowest = maxSlowest
   }
 
   /**
@@ -83,7 +86,6 @@ class ModelBuilder {
     for (const span of open) this.#addOpen(span)
     const [start, end] = [this.#start, this.#end]
     for (const [file, count] of this.#copies) file.problems.push(copied(count))
-    const slowest = this.#requests.items()
     this.#routes.rename(this.renames)
     const series = this.#routes.series(this.#blocked)
     const { tree, slowTree, isSlowExact } = this.#routes.trees()
@@ -94,7 +96,7 @@ class ModelBuilder {
       notes: this.#notes(open.length, isSlowExact),
       verdict: [],
       routes: this.#routes.list(end > start ? (end - start) / 1000 : undefined),
-      slowest: slowest.length > 0 ? slowest : this.#otherSpans.items(),
+      slowest: this.#requests.length > 0 ? this.#requests : this.#otherSpans,
       tree,
       slowTree,
       failures: this.#failures.list(),
@@ -117,8 +119,8 @@ class ModelBuilder {
     this.#addDelays(span)
     this.#failures.add(span, labelOf(span))
     this.renames.learn(span)
-    const top = span.kind === 'SERVER' ? this.#requests : this.#otherSpans
-    if (top.accepts(span.ms)) top.add(span.ms, digest(span))
+    const slowest = span.kind === 'SERVER' ? this.#requests : this.#otherSpans
+    if (isLarge(slowest, this.#maxSlowest, span.ms)) insert(slowest, this.#maxSlowest, digest(span))
   }
 
   /** Adds a span that no later line ended. @param {Span} span */

@@ -4,10 +4,11 @@
 // bounded, however much is read: durations are kept as numbers, of all else only the worst few.
 
 const { changesOf } = require('./changes')
+const { digest } = require('./digest')
 const { ModelBuilder } = require('./model-builder')
+const { allOf } = require('./tree-nodes')
 const { readFiles } = require('../read/span-files')
 const { RereadableSources } = require('../read/sources')
-const { gatherTraces } = require('./span-trees')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -39,6 +40,13 @@ const { gatherTraces } = require('./span-trees')
  * @property {boolean} [traces] gather their trees, and what a page filters by: sums of sites along time
  * @property {(bytes: number, total: number | undefined) => void} [progress]
  */
+
+const MAX_TRACE_SPANS = 500
+const MAX_SPANS = 3000 // of the traces of the slowest requests
+const MAX_EXAMPLES = 40 // other traces
+const MAX_EXAMPLE_SPANS = 1500
+const PREFIX = '{"traceId":"'
+const TRACE_ID_CHARS = 32
 
 /**
  * @param {string[]} names of files
@@ -72,6 +80,69 @@ async function modelOf (names, { slowest = 20, traces = false, progress }) {
   const model = builder.build(await readFiles(names, { ...reading, source: sources.first }))
   await gatherTraces(model, names, sources, builder.renames)
   return model
+}
+
+/**
+ * Sets the traces of a model, and adds notes on what they lack: the trees of the slowest requests, and of
+ * examples for failures and for where the time went. It reads the files again, as a request's line comes
+ * after those of its children.
+ * @param {Model} model
+ * @param {string[]} names of the files
+ * @param {import('../read/sources').RereadableSources} sources
+ * @param {import('./route-names').Renames} renames
+ */
+async function gatherTraces (model, names, sources, renames) {
+  /** @type {Map<string, Map<string, Digest>>} */
+  const trees = new Map(model.slowest.map(({ traceId }) => [traceId, new Map()]))
+  const slowest = new Set(trees.keys())
+  for (const traceId of examplesOf(model)) if (!slowest.has(traceId)) trees.set(traceId, new Map())
+  let [count, exampleCount, omitted] = [0, 0, 0]
+  if (sources.isIncomplete) {
+    model.notes.push('More than 32 MB came through a pipe: no trees of its slowest requests. Use a file.')
+  }
+  await readFiles(names, {
+    source: sources.second,
+    wants: (line) => !line.startsWith(PREFIX) || trees.has(traceIdOf(line)),
+    span (span) {
+      const tree = trees.get(span.traceId)
+      const previous = tree?.get(span.spanId)
+      if (tree === undefined || (previous !== undefined && previous.end !== 'open')) return
+      const isExample = !slowest.has(span.traceId)
+      const isFull = isExample
+        ? exampleCount >= MAX_EXAMPLE_SPANS
+        : tree.size >= MAX_TRACE_SPANS || count >= MAX_SPANS
+      if (previous !== undefined || !isFull) tree.set(span.spanId, digest(span))
+      else if (!isExample) omitted++
+      if (previous !== undefined || isFull) return
+      if (isExample) exampleCount++
+      else count++
+    }
+  })
+  if (omitted > 0) model.notes.push(`The trees of the slowest requests lack ${omitted} spans.`)
+  for (const [traceId, tree] of trees) {
+    if (tree.size === 0) continue
+    model.traces[traceId] = [...tree.values()].sort((a, b) => a.startUnixMs - b.startUnixMs)
+    for (const span of tree.values()) renames.apply(span)
+  }
+}
+
+/**
+ * Returns the traces behind the most frequent failures and the widest nodes of the trees.
+ * @param {Model} model
+ * @returns {string[]}
+ */
+function examplesOf ({ failures, tree, slowTree }) {
+  const nodes = allOf(tree, slowTree).sort((a, b) => b.ms - a.ms)
+  const ids = new Set(failures.slice(0, MAX_EXAMPLES / 4).map(({ traceId }) => traceId))
+  for (const { traceIds = [] } of nodes) {
+    for (const traceId of traceIds) if (ids.size < MAX_EXAMPLES) ids.add(traceId)
+  }
+  return [...ids]
+}
+
+/** @param {string} line of longstack's, which begins with PREFIX */
+function traceIdOf (line) {
+  return line.slice(PREFIX.length, PREFIX.length + TRACE_ID_CHARS)
 }
 
 module.exports = { createModel }

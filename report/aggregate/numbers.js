@@ -116,34 +116,26 @@ function quartilesOf (lists) {
 }
 
 /**
- * Keeps the items with the largest values, in descending order.
- * @template T
+ * Returns whether ms belong to the largest.
+ * @param {Array<{ ms: number }>} items in descending order
+ * @param {number} max
+ * @param {number} ms
  */
-class Top {
-  /** @type {Array<{ value: number, item: T }>} */
-  #entries = []
-  #max
-
-  /** @param {number} max number of items */
-  constructor (max) {
-    this.#max = max
-  }
-
-  /** Returns whether an item of this value would be kept. @param {number} value */
-  accepts (value) {
-    return this.#entries.length < this.#max || value > this.#entries[this.#entries.length - 1].value
-  }
-
-  /** @param {number} value @param {T} item */
-  add (value, item) {
-    const index = this.#entries.findIndex((entry) => entry.value < value)
-    this.#entries.splice(index === -1 ? this.#entries.length : index, 0, { value, item })
-    if (this.#entries.length > this.#max) this.#entries.pop()
-  }
-
-  items () {
-    return this.#entries.map(({ item }) => item)
-  }
+function isLarge (items, max, ms) {
+  return items.length < max || ms > items[items.length - 1].ms
 }
 
-module.exports = { Numbers, Samples, Top, quartilesOf }
+/**
+ * Inserts an item, and keeps those with the largest ms in descending order, of equal ones the first.
+ * @template {{ ms: number }} T
+ * @param {T[]} items
+ * @param {number} max
+ * @param {T} item
+ */
+function insert (items, max, item) {
+  const index = items.findIndex(({ ms }) => ms < item.ms)
+  items.splice(index === -1 ? items.length : index, 0, item)
+  if (items.length > max) items.pop()
+}
+
+module.exports = { Numbers, Samples, insert, isLarge, quartilesOf }

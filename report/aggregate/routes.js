@@ -4,14 +4,13 @@
 
 const { amount } = require('../read/values')
 const { CriticalPaths, SlowestRequests, TIMED, pathOf } = require('./critical-paths')
-const { delayersOf } = require('./digest')
+const { delayersOf, splitOf } = require('./digest')
 const { Numbers, Samples } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
-const { splitOf } = require('./split')
-const { RouteTimes, createSeries } = require('./series')
+const { SUMS, createSeries } = require('./series')
 const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
-const { timesBudget } = require('./time-axis')
+const { Times, timesBudget } = require('./time-axis')
 const { RouteFacts } = require('./verdict/facts')
 
 /**
@@ -36,7 +35,7 @@ const { RouteFacts } = require('./verdict/facts')
  * @property {import('./summary').Box | undefined} box
  * @property {import('./summary').Density | undefined} density undefined for less than two
  * @property {{ x: number[], y: number[] } | undefined} logDensity of the logarithms: x in ms, y per decade
- * @property {import('./split').Split | undefined} split means; undefined if no line has it
+ * @property {import('./digest').Split | undefined} split means; undefined if no line has it
  * @property {number} totalMs sum of the durations, weighted
  * @property {import('./sites').Site[]} sites where its requests waited, worst first, at most 50
  * @property {import('./sites').OtherSites | undefined} otherSites waits that are not in `sites`
@@ -50,6 +49,8 @@ const ranks = ['SERVER', 'CONSUMER', 'INTERNAL', 'CLIENT', 'PRODUCER']
 
 class RouteSums {
   durations = new Numbers()
+  starts = new Numbers() // of the same spans; NaN: it is no request
+  requests = 0
   errors = 0
   open = 0
   splits = 0
@@ -71,31 +72,38 @@ class RouteSums {
     this.innerPaths = new CriticalPaths(places, samples)
     this.outermostPaths = new CriticalPaths(places, samples, createTimes)
     this.slowest = new SlowestRequests(budget, places)
-    this.times = new RouteTimes(axis)
+    this.axis = axis
+    this.times = new Times(axis, SUMS)
   }
 
   get totalMs () { return this.durations.sum }
 
   /** @param {Span} span */
   add (span) {
-    const { ms, weight, failed, attributes, traceId } = span
+    const { ms, startMs, weight, failed, attributes, traceId } = span
     this.durations.add(ms, weight)
     if (failed) this.errors += weight
     const split = splitOf(attributes)
     const isRequest = isOutermost(span)
-    const bucket = this.times.add(span, isRequest, split)
+    const bucket = isRequest ? this.axis.bucketOf(startMs) : 0
+    this.starts.add(isRequest ? startMs : NaN)
+    if (isRequest) {
+      this.requests++
+      this.times.add(bucket, failed ? weight : 0)
+    }
     if (split === undefined) return
     this.#addSplit(split, weight)
     const { waits, path } = pathOf(span, split, this.places)
     if (!isRequest) return this.innerPaths.add(path, weight, traceId)
     this.outermost += weight
+    this.times.add(bucket, 0, weight, split.run * weight, split.waited * weight, split.delayed * weight)
     this.outermostPaths.add(path, weight, traceId, bucket)
     this.facts.add(span, split, waits)
     this.facts.addDelays(delayersOf(attributes), weight)
     this.slowest.add(ms, weight, traceId, path)
   }
 
-  /** @param {import('./split').Split} split @param {number} weight */
+  /** @param {import('./digest').Split} split @param {number} weight */
   #addSplit ({ run, waited, delayed, wait }, weight) {
     const { parts } = this
     this.splits += weight

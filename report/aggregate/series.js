@@ -4,11 +4,11 @@
 
 const { quantile } = require('./summary')
 const { Numbers } = require('./numbers')
-const { Times } = require('./time-axis')
 
 /**
  * @typedef {import('./time-axis').Axis} Axis
  * @typedef {import('./time-axis').TimeAxis} TimeAxis
+ * @typedef {import('./time-axis').Times} Times
  *
  * @typedef {object} Series arrays hold one figure for each bucket, of the requests that began in it; requests
  *   are spans of servers, or if there are none those without another span around them
@@ -41,40 +41,9 @@ const MAX_ROUTES = 100
 const MAX_HISTOGRAMS = 60
 const BINS_PER_OCTAVE = 16
 const MIN_MS = 0.001
+/** Sums along time of the requests of a route: which is which. */
 const [ERRORS, SPLITS, RUN, WAITED, DELAYED] = [0, 1, 2, 3, 4]
-
-/** The requests of a route along time. */
-class RouteTimes {
-  /** the start of each span of the route, in the order of its durations; NaN: it is no request */
-  starts = new Numbers()
-  requests = 0
-  sums
-  #axis
-
-  /** @param {TimeAxis} axis */
-  constructor (axis) {
-    this.#axis = axis
-    this.sums = new Times(axis, 5)
-  }
-
-  /**
-   * @param {import('../read/span-line').Span} span
-   * @param {boolean} isRequest
-   * @param {import('./split').Split | undefined} split
-   * @returns {number | undefined} the bucket of its start, if it is a request
-   */
-  add ({ startMs, failed, weight }, isRequest, split) {
-    this.starts.add(isRequest ? startMs : NaN)
-    if (!isRequest) return undefined
-    this.requests++
-    const bucket = this.#axis.bucketOf(startMs)
-    this.sums.add(bucket, failed ? weight : 0)
-    if (split === undefined) return bucket
-    const { run, waited, delayed } = split
-    this.sums.add(bucket, 0, weight, run * weight, waited * weight, delayed * weight)
-    return bucket
-  }
-}
+const SUMS = 5
 
 /**
  * @typedef {object} Timed a route
@@ -82,7 +51,9 @@ class RouteTimes {
  * @property {import('../read/span-line').Kind} kind
  * @property {number} totalMs
  * @property {Numbers} durations in the order in which they came
- * @property {RouteTimes} times
+ * @property {Numbers} starts of each of them; NaN: it is no request
+ * @property {number} requests
+ * @property {Times} times errors, requests with a breakdown, and its run, waited and delayed
  */
 
 /**
@@ -97,10 +68,10 @@ function createSeries (routes, blocked, timeAxis) {
   const servers = routes.filter(({ kind }) => kind === 'SERVER')
   const requests = servers.length > 0 ? servers : routes
   const durations = durationsOf(requests, axis)
-  const sum = (/** @type {number} */ figure) => requests.map(({ times }) => times.sums.list(axis, figure))
+  const sum = (/** @type {number} */ figure) => requests.map(({ times }) => times.list(axis, figure))
     .reduce((a, b) => a.map((value, i) => value + b[i]), Array(axis.buckets).fill(0))
   const [delayed, splits] = [sum(DELAYED), sum(SPLITS)]
-  const sorted = routes.filter(({ times }) => times.requests > 0)
+  const sorted = routes.filter(({ requests }) => requests > 0)
     .sort((a, b) => b.totalMs - a.totalMs).slice(0, MAX_ROUTES)
   return {
     fromUnixMs: axis.fromUnixMs,
@@ -130,9 +101,9 @@ function quantilesOf (durations) {
  */
 function durationsOf (routes, { buckets, indexAt }) {
   const list = Array.from({ length: buckets }, () => new Numbers())
-  for (const { durations, times } of routes) {
+  for (const { durations, starts } of routes) {
     const indexes = new Int16Array(durations.size)
-    times.starts.forEach((startMs, _, i) => { indexes[i] = Number.isNaN(startMs) ? -1 : indexAt(startMs) })
+    starts.forEach((startMs, _, i) => { indexes[i] = Number.isNaN(startMs) ? -1 : indexAt(startMs) })
     durations.forEach((ms, weight, i) => { if (indexes[i] !== -1) list[indexes[i]].add(ms, weight) })
   }
   return list
@@ -146,11 +117,11 @@ function seriesOf (route, axis, hasHistogram) {
     name,
     kind,
     count: durations.map(({ weight }) => weight),
-    errors: times.sums.list(axis, ERRORS),
+    errors: times.list(axis, ERRORS),
     totalMs: durations.map(({ sum }) => sum),
-    run: times.sums.list(axis, RUN),
-    waited: times.sums.list(axis, WAITED),
-    delayed: times.sums.list(axis, DELAYED),
+    run: times.list(axis, RUN),
+    waited: times.list(axis, WAITED),
+    delayed: times.list(axis, DELAYED),
     max: durations.map(maxOf),
     histogram: hasHistogram ? durations.flatMap(histogramOf) : undefined
   }
@@ -174,4 +145,4 @@ function histogramOf (durations, bucket) {
   return [...counts].sort((a, b) => a[0] - b[0]).flatMap(([bin, count]) => [bucket, bin, count])
 }
 
-module.exports = { RouteTimes, createSeries }
+module.exports = { SUMS, createSeries }

@@ -117,16 +117,20 @@ function boxOf (sample) {
   const fence = 1.5 * (q3 - q1)
   const first = firstIndex(values.length, (i) => values[i] >= q1 - fence)
   const end = firstIndex(values.length, (i) => values[i] > q3 + fence)
-  const outlierCount = first + values.length - end
-  const outlier = (/** @type {number} */ i) => i < first ? values[i] : values[i - first + end]
-  const outliers = thinned(outlierCount, MAX_OUTLIERS).map(outlier)
-  return { low: values[first], q1, median, q3, high: values[end - 1], outliers, outlierCount }
+  const outside = [...values.subarray(0, first), ...values.subarray(end)]
+  const outliers = thinned(outside, MAX_OUTLIERS)
+  return { low: values[first], q1, median, q3, high: values[end - 1], outliers, outlierCount: outside.length }
 }
 
-/** Returns at most `max` indexes below `count`, evenly spread. @param {number} count @param {number} max */
-function thinned (count, max) {
-  const kept = Math.min(count, max)
-  return Array.from({ length: kept }, (_, i) => kept < 2 ? 0 : Math.round(i * (count - 1) / (kept - 1)))
+/**
+ * Returns at most `max` items, evenly spread, with both ends.
+ * @template T
+ * @param {T[]} list
+ * @param {number} max
+ */
+function thinned (list, max) {
+  if (list.length <= max) return list
+  return Array.from({ length: max }, (_, i) => list[Math.round(i * (list.length - 1) / (max - 1))])
 }
 
 /** R's bw.nrd0. @param {Sample} sample of two values or more */
@@ -223,4 +227,4 @@ function merged (sample, width) {
   return { values, weights }
 }
 
-module.exports = { summarize, quantile, boxOf, densityOf, logDensityOf, nrd0 }
+module.exports = { summarize, quantile, boxOf, densityOf, logDensityOf, nrd0, thinned }

@@ -43,7 +43,8 @@ const MAX_LOOKS = 100 // lanes, or open bars, that a bar is compared with
  */
 function * traceEvents (spans) {
   const base = spans.reduce((min, span) => Math.min(min, span.startUnixMs), Infinity)
-  const frameName = createFrameNames(framesOf(spans))
+  const waitsOfAll = spans.flatMap((span) => span.waits)
+  const frameName = createFrameNames(waitsOfAll.flatMap(({ at: frame }) => frame ?? []))
   const gaps = new Map(spans.map((span) => [span, waitGapsOf(span)]))
   const gapsOf = (/** @type {TraceSpan} */ span) => gaps.get(span) ?? []
   const bars = spans.map((span) => barBetween(span, base, 0, span.ms)).sort(inOrder)
@@ -149,11 +150,6 @@ function lanesOf (bars) {
     lane.open.push(bar.end)
   }
   return lanes
-}
-
-/** @param {TraceSpan[]} spans @returns {Generator<string>} */
-function * framesOf (spans) {
-  for (const { waits } of spans) for (const { at: frame } of waits) if (frame !== undefined) yield frame
 }
 
 /**

@@ -12,7 +12,7 @@ const { glued } = require('./wrap')
  * @typedef {import('../aggregate/model').Model} Model
  * @typedef {import('../aggregate/routes').Route} Route
  * @typedef {import('../aggregate/sites').Site} Site
- * @typedef {import('../aggregate/split').Split} Split
+ * @typedef {import('../aggregate/digest').Split} Split
  * @typedef {import('./text-context').Context} Context
  * @typedef {import('./text-parts').Colours} Colours
  * @typedef {keyof import('../aggregate/summary').Summary} FigureKey

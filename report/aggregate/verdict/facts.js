@@ -96,7 +96,7 @@ class RouteFacts {
   /**
    * Adds a request.
    * @param {Span} span
-   * @param {import('../split').Split} split
+   * @param {import('../digest').Split} split
    * @param {Wait[]} waits
    */
   add (span, split, waits) {

@@ -5,6 +5,7 @@
 
 const { runsOf } = require('../../aggregate/changes')
 const { prune } = require('../../aggregate/path-tree')
+const { thinned } = require('../../aggregate/summary')
 const { count, plural } = require('./client/format')
 const { pack } = require('./client/pack')
 
@@ -200,10 +201,10 @@ function routeOf ({ density, ...route }, times, rank, thinner) {
   const { limits } = thinner
   const { box, logDensity } = route
   const sites = route.sites.slice(0, rank < DETAILED_ROUTES ? limits.sites : Math.ceil(limits.sites / 5))
-  const spread = (/** @type {number[]} */ list) => evenly(list, limits.points)
+  const spread = (/** @type {number[]} */ list) => thinned(list, limits.points)
   return {
     ...route,
-    box: box && { ...box, outliers: evenly(box.outliers, limits.outliers) },
+    box: box && { ...box, outliers: thinned(box.outliers, limits.outliers) },
     logDensity: logDensity && { x: spread(logDensity.x), y: spread(logDensity.y) },
     sites: sites.map((site, i) =>
       ({ ...site, byBucket: i < TIMED_SITES ? thinner.sums('sites', site.byBucket) : undefined })),
@@ -250,17 +251,6 @@ function labelsOf (models) {
   const names = models.map((model) => model.files.map((file) => baseName(file.name)).join(', '))
   const areClear = names[0] !== names[1] && names.every((name) => name !== '' && name.length <= LABEL_CHARS)
   return names.length === 1 || areClear ? names : ['first run', 'second run']
-}
-
-/**
- * Returns at most `max` items, evenly spread, with both ends.
- * @template T
- * @param {T[]} list
- * @param {number} max
- */
-function evenly (list, max) {
-  if (list.length <= max) return list
-  return Array.from({ length: max }, (_, i) => list[Math.round(i * (list.length - 1) / (max - 1))])
 }
 
 module.exports = { fit }

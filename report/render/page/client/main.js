@@ -5,14 +5,15 @@
 
 /* global document */
 
-const { changesSection } = require('./changes')
 const { pathsSection } = require('./critical-paths')
 const { data, isComparison, runs, total } = require('./data')
 const { foreign, h, link, radioButtons, section, themes } = require('./dom')
 const { NONE, count, day, percent, plural, rate, time } = require('./format')
 const { routesSection } = require('./routes')
 const { EVERYTHING, follow, isActive, select, selectedRoutes } = require('./selection')
-const { blockersSection, failuresSection, openSection, slowestSection, waitsSection } = require('./tables')
+const {
+  blockersSection, changesSection, failuresSection, openSection, slowestSection, waitsSection
+} = require('./tables')
 const { Timeline, momentOf } = require('./timeline')
 const { verdict } = require('./verdict')
 const { requestSection } = require('./waterfall')

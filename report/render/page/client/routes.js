@@ -14,7 +14,7 @@ const { createTable, figure, textual } = require('./table')
 
 /**
  * @typedef {import('../data').PageRoute} PageRoute
- * @typedef {import('../../../aggregate/split').Split} Split
+ * @typedef {import('../../../aggregate/digest').Split} Split
  *
  * @typedef {object} Lane the routes of one name and kind, one for each run
  * @property {string} name

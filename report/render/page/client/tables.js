@@ -1,14 +1,14 @@
 'use strict'
 
-// Tables of waits, failures, blockers and single requests.
+// Tables of waits, failures, changes, blockers and single requests.
 
 const { openFlame } = require('./critical-paths')
-const { data, heading, isComparison, ofRun, runs } = require('./data')
+const { data, heading, isComparison, labels, ofRun, runs } = require('./data')
 const { badge, folded, foreign, h, link, section } = require('./dom')
-const { clock, count, NONE, percent, time } = require('./format')
-const { kindOf, splitBar } = require('./routes')
+const { change, clock, count, NONE, percent, time } = require('./format')
+const { changed, kindOf, splitBar } = require('./routes')
 const {
-  areSitesTimed, follow, isActive, noteOf, selectedBlockers, selectedFailures, selectedRequests,
+  areSitesTimed, follow, isActive, matchesText, noteOf, selectedBlockers, selectedFailures, selectedRequests,
   selectedSites, timedWaits
 } = require('./selection')
 const { createTable, figure, textual } = require('./table')
@@ -21,6 +21,14 @@ const { endOf, framesOf, shortCode, siteName, waitText } = require('./words')
  * @typedef {import('../../../aggregate/blockers').Blocker} Blocker
  * @typedef {import('../../../aggregate/failures').Failure} Failure
  * @typedef {import('../../../aggregate/digest').Digest} Digest
+ *
+ * @typedef {object} Changed
+ * @property {string} [route]
+ * @property {string} [name]
+ * @property {string} [at]
+ * @property {number} beforeMs
+ * @property {number} afterMs
+ * @property {number} change
  */
 
 const SLOWEST_ROWS = 10
@@ -147,6 +155,55 @@ function failedRoutes ({ routes }) {
   return [names, more > 0 && h('small', {}, `and ${more} more`)]
 }
 
+/**
+ * By how much each await site and each blocker changed from the first run to the second, per request.
+ * @returns {any} undefined for a single run
+ */
+function changesSection () {
+  if (!isComparison) return undefined
+  const { sites, blockers } = data.changes
+  return section('changes', 'Changes',
+    h('p', { class: 'lead' }, 'From ', foreign(labels[0]), ' to ', foreign(labels[1]), '.'),
+    changesTable('Waits by await site, per request', sites, [
+      textual('Waited at', ({ at: frame }) => frame ?? '', {
+        class: 'site', cell: (site) => siteName(site, openFlame(site.route, framesOf(site)))
+      }),
+      textual('Route', ({ route }) => route)
+    ]),
+    changesTable('Blockers, per request', blockers, [textual('What ran', ({ name }) => name, {
+      class: 'site',
+      cell: ({ name, at: frame }) =>
+        [foreign(name), frame !== undefined && h('small', { class: 'until' }, 'in ', foreign(frame))]
+    })]))
+}
+
+/**
+ * @template {Changed} T
+ * @param {string} title
+ * @param {T[]} rows
+ * @param {Array<import('./table').Column<T>>} names
+ */
+function changesTable (title, rows, names) {
+  if (rows.length === 0) return undefined
+  const table = createTable({
+    caption: title,
+    rows: () => rows.filter(({ route, name, at: frame }) => matchesText(route, name, frame)),
+    columns: [
+      ...names,
+      figure('Before', ({ beforeMs }) => beforeMs, time),
+      figure('After', ({ afterMs }) => afterMs, time),
+      figure('Change', (row) => row.change, time, {
+        cell ({ beforeMs, afterMs, change: ms }) {
+          const ratio = change(beforeMs, afterMs)
+          const text = `${ms > 0 ? '+' : ms < 0 ? '−' : ''}${time(Math.abs(ms))}`
+          return changed(beforeMs === 0 ? Infinity : afterMs / beforeMs, text, ratio !== NONE && ratio)
+        }
+      })
+    ]
+  })
+  return [h('h3', {}, title), noteOf('These changes are', ['range', 'status']), table.element]
+}
+
 function blockersSection () {
   if (runs.every(({ blockers }) => blockers.length === 0)) return undefined
   return section('blockers', 'Blockers', runs.map(blockersTable))
@@ -262,4 +319,6 @@ function requestCell ({ name, traceId, spanId, status }) {
   return named(element, status.code === 'ERROR' && badge('error', 'error'))
 }
 
-module.exports = { blockersSection, failuresSection, openSection, slowestSection, tables, waitsSection }
+module.exports = {
+  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSection
+}

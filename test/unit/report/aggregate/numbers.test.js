@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { Numbers, Top } = require('../../../../report/aggregate/numbers')
+const { Numbers, insert, isLarge } = require('../../../../report/aggregate/numbers')
 
 test('Numbers are sorted, however many', (t) => {
   const numbers = new Numbers()
@@ -21,18 +21,20 @@ test('Numbers: weights go with their values', (t) => {
   t.is(total, 6)
 })
 
-test('Top keeps the largest in descending order, of equal ones the first', (t) => {
-  const top = new Top(3)
-  for (const [value, item] of [[1, 'a'], [5, 'b'], [3, 'c'], [5, 'd'], [4, 'e']]) top.add(value, item)
-  t.deepEqual(top.items(), ['b', 'd', 'e'])
-  t.false(top.accepts(4))
-  t.true(top.accepts(4.1))
+test('insert keeps the largest in descending order, of equal ones the first', (t) => {
+  /** @type {Array<{ ms: number, name: string }>} */
+  const items = []
+  for (const [ms, name] of /** @type {Array<[number, string]>} */ ([[1, 'a'], [5, 'b'], [3, 'c'], [5, 'd'], [4, 'e']])) {
+    insert(items, 3, { ms, name })
+  }
+  t.deepEqual(items.map(({ name }) => name), ['b', 'd', 'e'])
+  t.false(isLarge(items, 3, 4))
+  t.true(isLarge(items, 3, 4.1))
 })
 
-test('Top accepts anything while it is not full', (t) => {
-  const top = new Top(2)
-  top.add(5, 'a')
-  t.true(top.accepts(-1))
-  top.add(-1, 'b')
-  t.deepEqual(top.items(), ['a', 'b'])
+test('anything is large while there are few', (t) => {
+  const items = [{ ms: 5 }]
+  t.true(isLarge(items, 2, -1))
+  insert(items, 2, { ms: -1 })
+  t.deepEqual(items.map(({ ms }) => ms), [5, -1])
 })
