@@ -76,7 +76,7 @@ async function writePage (model, file) {
 
 /** @param {string[]} files @param {string} target */
 async function writeTrace (files, target) {
-  const { writeTrace: write } = require('../../report/render/trace-file')
+  const { writeTrace: write } = require('../../report/render/chrome-trace')
   const progress = createProgress()
   const { spans, omitted, problems } = await write(files, target, { progress: progress.step })
   progress.end()

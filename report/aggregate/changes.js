@@ -4,6 +4,7 @@
 // by function and file; waits and blockers are per request, since runs differ in length.
 
 const { parseFrame } = require('./frames')
+const { groupsOf, sum } = require('./lists')
 const { routeKey } = require('./route-names')
 
 /**
@@ -162,14 +163,7 @@ function mergedSites ({ sites, weighted }, fileName) {
  * @param {Array<{ key: string, ms: number, worst: T }>} items worst first
  */
 function merged (items) {
-  /** @type {Map<string, { key: string, ms: number, worst: T }>} */
-  const sums = new Map()
-  for (const item of items) {
-    const sum = sums.get(item.key)
-    if (sum === undefined) sums.set(item.key, item)
-    else sum.ms += item.ms
-  }
-  return [...sums.values()]
+  return groupsOf(items, ({ key }) => key).map((group) => ({ ...group[0], ms: sum(group, ({ ms }) => ms) }))
 }
 
 /**
@@ -206,7 +200,7 @@ function costsOf (model, fileName) {
 /** Counts the requests of servers, or all spans if there are none. @param {Model} model */
 function requestsOf ({ routes }) {
   const servers = routes.filter(({ kind }) => kind === 'SERVER')
-  return (servers.length > 0 ? servers : routes).reduce((sum, { weighted }) => sum + weighted, 0)
+  return sum(servers.length > 0 ? servers : routes, ({ weighted }) => weighted)
 }
 
 /**

@@ -67,17 +67,19 @@ class Failures {
     this.#inner.delete(span.spanId)
     const exceptions = list(record.events, MAX_EVENTS).filter((event) =>
       event?.name === 'exception' && isRecord(event.attributes))
-    for (const { attributes, timeUnixNano } of exceptions) {
-      const type = text(attributes['exception.type'], 100) ?? 'Error'
-      const stack = text(attributes['exception.stacktrace'], MAX_STACK_CHARS)
-      const unixMs = momentOf(timeUnixNano) ?? span.startMs + span.ms
-      this.#count(span, route, inner, { type, message: attributes['exception.message'], stack, unixMs })
-    }
-    if (exceptions.length > 0 || !failed) return
-    const status = span.attributes['error.type'] ?? span.attributes['http.response.status_code'] ?? 'error'
-    const type = String(text(String(status), 100))
     const unixMs = span.startMs + span.ms
-    this.#count(span, route, inner, { type, message: record.status?.message, stack: undefined, unixMs })
+    const errors = exceptions.map(({ attributes, timeUnixNano }) => ({
+      type: text(attributes['exception.type'], 100) ?? 'Error',
+      message: attributes['exception.message'],
+      stack: text(attributes['exception.stacktrace'], MAX_STACK_CHARS),
+      unixMs: momentOf(timeUnixNano) ?? unixMs
+    }))
+    if (errors.length === 0 && failed) {
+      const status = span.attributes['error.type'] ?? span.attributes['http.response.status_code'] ?? 'error'
+      const type = String(text(String(status), 100))
+      errors.push({ type, message: record.status?.message, stack: undefined, unixMs })
+    }
+    for (const error of errors) this.#count(span, route, inner, error)
   }
 
   /**

@@ -5,8 +5,8 @@
 
 const { changesOf } = require('./changes')
 const { digest } = require('./digest')
+const { allOf } = require('./lists')
 const { ModelBuilder } = require('./model-builder')
-const { allOf } = require('./tree-nodes')
 const { readFiles } = require('../read/span-files')
 const { RereadableSources } = require('../read/sources')
 

@@ -2,7 +2,7 @@
 
 // Collects many numbers in little memory: a million durations take eight megabytes.
 
-const { quantile } = require('./summary')
+const { summarize } = require('./summary')
 
 const FIRST_LENGTH = 8
 const MAX_SAMPLE = 10_000 // numbers of one; its quartiles are then within a percent of the true ranks
@@ -110,9 +110,8 @@ function quartilesOf (lists) {
   if (size === 0) return undefined
   const joined = new Numbers(size)
   for (const list of lists) list.forEach((value, weight) => joined.add(value, weight))
-  const sample = joined.sorted()
-  const [q1, median, q3] = [0.25, 0.5, 0.75].map((p) => quantile(sample, p))
-  return { min: sample.values[0], q1, median, q3, max: sample.values[size - 1] }
+  const { min, q1, median, q3, max } = summarize(joined.sorted())
+  return { min, q1, median, q3, max }
 }
 
 /**

@@ -5,8 +5,8 @@
 
 const { FIGURES, addExample } = require('./critical-paths')
 const { BESIDE } = require('./sites')
+const { allOf, sum } = require('./lists')
 const { sparse } = require('./time-axis')
-const { allOf } = require('./tree-nodes')
 
 /**
  * @typedef {import('./critical-paths').SiteSums} SiteSums
@@ -169,8 +169,8 @@ function mergedLeaf (small, kind) {
   return [{
     name: SMALLER,
     kind,
-    ms: leaves.reduce((sum, { ms }) => sum + ms, 0),
-    count: leaves.reduce((sum, { count }) => sum + count, 0),
+    ms: sum(leaves, ({ ms }) => ms),
+    count: sum(leaves, ({ count }) => count),
     children: [],
     ...(byBucket === undefined ? {} : { byBucket })
   }]

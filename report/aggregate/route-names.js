@@ -59,8 +59,8 @@ class Renames {
 
   /** Renames the request in what ended a wait. @param {string | undefined} until */
   untilOf = (until) => {
-    const request = settlerOf(until)
-    return request === undefined ? until : endText({ request: this.nameOf(request) })
+    const { settler } = endOf(until)
+    return settler === undefined ? until : endText({ request: this.nameOf(settler) })
   }
 
   /**
@@ -77,9 +77,15 @@ class Renames {
   }
 }
 
-/** Returns the request that ended a wait by being done. @param {string | undefined} until */
-function settlerOf (until) {
-  return until?.endsWith(OF_ANOTHER) ? until.slice(0, -OF_ANOTHER.length) : undefined
+/**
+ * Returns what the end of a wait names.
+ * @param {string | undefined} until
+ * @returns {{ settler?: string, peer?: string }} the request that ended it by being done, or the other side
+ *   of the connection
+ */
+function endOf (until) {
+  if (until?.endsWith(OF_ANOTHER)) return { settler: until.slice(0, -OF_ANOTHER.length) }
+  return { peer: until?.match(/^[A-Z][A-Z0-9]* (\S.*)$/)?.[1] }
 }
 
 /**
@@ -98,4 +104,4 @@ function routeKey ({ kind, name }) {
   return `${kind} ${name}`
 }
 
-module.exports = { Renames, routeKey, routePattern, settlerOf }
+module.exports = { Renames, endOf, routeKey, routePattern }

@@ -145,13 +145,10 @@ class RouteSums {
   #means () {
     const { splits, parts } = this
     if (splits === 0) return undefined
-    const wait = [...this.wait].map(([name, sum]) => [name, sum / splits])
-    return {
-      run: parts.run / splits,
-      waited: parts.waited / splits,
-      delayed: parts.delayed / splits,
-      wait: /** @type {Record<string, number>} */ (Object.fromEntries(wait))
-    }
+    const mean = (/** @type {number} */ sum) => sum / splits
+    /** @type {Record<string, number>} */
+    const wait = Object.fromEntries([...this.wait].map(([name, sum]) => [name, mean(sum)]))
+    return { run: mean(parts.run), waited: mean(parts.waited), delayed: mean(parts.delayed), wait }
   }
 }
 
@@ -169,16 +166,14 @@ class Routes {
 
   /** @param {Span} span @returns {RouteSums} */
   #find (span) {
+    const { kind } = span
     let name = labelOf(span)
-    let sums = this.#routes.get(`${span.kind} ${name}`)
-    if (sums !== undefined) return sums
-    if (this.#routes.size >= MAX_ROUTES) {
+    if (this.#routes.size >= MAX_ROUTES && !this.#routes.has(`${kind} ${name}`)) {
       this.others++
       name = OTHERS
-      sums = this.#routes.get(`${span.kind} ${name}`)
     }
-    sums ??= new RouteSums(name, span.kind, this.#shared)
-    this.#routes.set(`${span.kind} ${name}`, sums)
+    const sums = this.#routes.get(`${kind} ${name}`) ?? new RouteSums(name, kind, this.#shared)
+    this.#routes.set(`${kind} ${name}`, sums)
     return sums
   }
 

@@ -4,6 +4,7 @@
 // program with its callers, and what ended the wait.
 
 const { list, text } = require('../read/values')
+const { groupsOf, sum } = require('./lists')
 const { quartilesOf } = require('./numbers')
 const { sparse } = require('./time-axis')
 
@@ -113,42 +114,26 @@ function keyOf ({ at: frame, callers, until, label }) {
  * @returns {{ sites: Site[], otherSites: OtherSites | undefined }}
  */
 function listSites (sums, totalMs, axis) {
-  /** @type {Map<string | Place, SiteSums[]>} */
-  const groups = new Map()
-  let otherMs = 0
-  for (const site of sums) {
-    const { place, waited, delayed } = site
-    if (place === OTHER_SITES) otherMs += waited
-    if (!place.isListed || (waited === 0 && delayed === 0)) continue
-    const key = keyOf(place)
-    const group = groups.get(key)
-    if (group === undefined) groups.set(key, [site])
-    else group.push(site)
-  }
-  const sites = [...groups.values()].map((group) => siteOf(group, totalMs)).sort(worstFirst)
-  const others = sites.slice(MAX_LISTED)
-  const ms = others.reduce((sum, site) => sum + site.ms, otherMs)
+  const others = sums.filter(({ place }) => place === OTHER_SITES)
+  const listed = sums.filter(({ place, waited, delayed }) => place.isListed && (waited > 0 || delayed > 0))
+  const sites = groupsOf(listed, ({ place }) => keyOf(place)).map((group) => siteOf(group, totalMs))
+  sites.sort((a, b) => b.ms - a.ms || b.delayed - a.delayed)
+  const hidden = sites.slice(MAX_LISTED)
+  const ms = sum(others, ({ waited }) => waited) + sum(hidden, (site) => site.ms)
   return {
     sites: sites.slice(0, MAX_LISTED).map(({ group, ...site }) => ({
       ...site,
       summary: quartilesOf(group.map(({ sample }) => sample)),
       byBucket: sparse(axis, group.map(({ times }) => times), 0, 1)
     })),
-    otherSites: ms > 0 || others.length > 0 ? { count: others.length, ms } : undefined
+    otherSites: ms > 0 || hidden.length > 0 ? { count: hidden.length, ms } : undefined
   }
-}
-
-/** @param {Pick<Site, 'ms' | 'delayed'>} a @param {Pick<Site, 'ms' | 'delayed'>} b */
-function worstFirst (a, b) {
-  return b.ms - a.ms || b.delayed - a.delayed
 }
 
 /** @param {SiteSums[]} group of equal places @param {number} totalMs */
 function siteOf (group, totalMs) {
   const { at: frame, callers, until, label } = group[0].place
-  const sum = (/** @type {(site: SiteSums) => number} */ select) =>
-    group.reduce((total, site) => total + select(site), 0)
-  const ms = sum(({ waited }) => waited)
+  const ms = sum(group, ({ waited }) => waited)
   return {
     at: frame,
     callers,
@@ -156,9 +141,9 @@ function siteOf (group, totalMs) {
     label,
     ms,
     share: totalMs > 0 ? ms / totalMs : 0,
-    count: sum(({ waits }) => waits),
-    spans: sum(({ spans }) => spans),
-    delayed: sum(({ delayed }) => delayed),
+    count: sum(group, ({ waits }) => waits),
+    spans: sum(group, ({ spans }) => spans),
+    delayed: sum(group, ({ delayed }) => delayed),
     group
   }
 }

@@ -9,6 +9,7 @@ const { createGunzip } = require('node:zlib')
 const MAX_LINE_BYTES = 16 << 20
 const NEWLINE = 10
 const RETURN = 13
+const BYTE_ORDER_MARK = '\xef\xbb\xbf'
 
 /**
  * @typedef {object} LineHandler
@@ -55,7 +56,7 @@ class LineSplitter {
    */
   #emit (bytes, start, end) {
     if (bytes[end - 1] === RETURN && end > start) end--
-    if (this.#number === 1 && hasByteOrderMark(bytes, start)) start += 3
+    if (this.#number === 1 && bytes.toString('latin1', start, start + 3) === BYTE_ORDER_MARK) start += 3
     if (end > start) this.#handler.line(bytes, start, end, this.#number)
   }
 
@@ -75,14 +76,6 @@ class LineSplitter {
     if (this.#size > MAX_LINE_BYTES) this.#chunks = []
     else if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)) // a copy: the chunk may be large
   }
-}
-
-/**
- * @param {Buffer} bytes
- * @param {number} start
- */
-function hasByteOrderMark (bytes, start) {
-  return bytes[start] === 0xef && bytes[start + 1] === 0xbb && bytes[start + 2] === 0xbf
 }
 
 /**

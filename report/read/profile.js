@@ -3,7 +3,7 @@
 // Reads a profile that another process has made. Its content is not trusted: a value of a wrong type counts
 // as absent, texts and lists are bounded, and nothing else is taken over.
 
-const { amount, isRecord, list, text } = require('./values')
+const { amount, isRecord, list, parseJson, text } = require('./values')
 
 /**
  * @typedef {import('../../lib/profile/profile').Profile} Profile
@@ -72,12 +72,8 @@ const profileOf = recordOf({
  * @returns {Profile | undefined} undefined: it is no profile
  */
 function parseProfile (json) {
-  try {
-    const read = JSON.parse(String(json))
-    return isRecord(read?.tree) && Array.isArray(read.chains) ? profileOf(read) : undefined
-  } catch {
-    return undefined
-  }
+  const profile = parseJson(String(json))
+  return isRecord(profile?.tree) && Array.isArray(profile.chains) ? profileOf(profile) : undefined
 }
 
 /**

@@ -4,6 +4,7 @@
 // up to a limit.
 
 const fs = require('node:fs')
+const { Readable } = require('node:stream')
 
 const CHUNK_BYTES = 1 << 20
 const MAX_KEPT_BYTES = 32 << 20
@@ -51,7 +52,7 @@ class RereadableSources {
   first = (name) => isFile(name) ? open(name) : this.#keep(name)
 
   /** @type {Source} */
-  second = (name) => isFile(name) ? open(name) : chunksOf(this.#kept.get(name) ?? [])
+  second = (name) => isFile(name) ? open(name) : Readable.from(this.#kept.get(name) ?? [])
 
   /** Whether more came through pipes than was kept. */
   get isIncomplete () {
@@ -70,11 +71,6 @@ class RereadableSources {
       yield chunk
     }
   }
-}
-
-/** @param {Buffer[]} chunks */
-async function * chunksOf (chunks) {
-  yield * chunks
 }
 
 module.exports = { open, stats, isPipe, RereadableSources }

@@ -6,6 +6,7 @@ const { Definitions } = require('./definitions')
 const { LineSplitter, MAX_LINE_BYTES, decompressed } = require('./lines')
 const { open, stats } = require('./sources')
 const { parseSpan, reasons, spansOfOtlp } = require('./span-line')
+const { parseJson } = require('./values')
 
 /**
  * @typedef {import('./span-line').Span} Span
@@ -73,28 +74,24 @@ async function readFile (name, report, reading, progress) {
   const lines = new FileLines(report, reading)
   const splitter = new LineSplitter(lines)
   let bytes = 0
-  const source = counted((reading.source ?? open)(name), (length) => { bytes += length; progress(length) })
+  const counted = async function * () {
+    for await (const chunk of (reading.source ?? open)(name)) {
+      bytes += chunk.length
+      progress(chunk.length)
+      yield chunk
+    }
+  }
   try {
-    for await (const chunk of decompressed(source)) splitter.push(chunk)
+    for await (const chunk of decompressed(counted())) splitter.push(chunk)
     lines.end(splitter.end())
   } catch (error) {
     lines.end(false)
-    report.problems.push(failureOf(/** @type {NodeJS.ErrnoException} */ (error)))
+    const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
+    report.problems.push(failures[String(code)] ?? `cannot be read (${code ?? message})`)
     report.unreadable = true
     return
   }
   if (bytes === 0) report.problems.push('file is empty')
-}
-
-/**
- * @param {AsyncIterable<Buffer>} source
- * @param {(bytes: number) => void} count
- */
-async function * counted (source, count) {
-  for await (const chunk of source) {
-    count(chunk.length)
-    yield chunk
-  }
 }
 
 /** Handles the lines of a file: hands on its spans, counts what is none. @implements {LineHandler} */
@@ -124,7 +121,7 @@ class FileLines {
     if (this.#reading.wants?.(bytes.toString('utf8', start, head)) === false) return
     this.#flush()
     const line = bytes.toString('utf8', start, end)
-    const record = parse(line)
+    const record = parseJson(line)
     if (record === undefined) {
       this.#pending = [line.slice(0, PENDING_CHARS), number]
     } else if (!this.#definitions.add(record)) {
@@ -188,20 +185,6 @@ class FileLines {
     if (!this.#isOtlp) return
     problems.push("written by OpenTelemetry's file exporter: may lack what only longstack records")
   }
-}
-
-/** @param {string} json @returns {any} undefined if it is not JSON */
-function parse (json) {
-  try {
-    return JSON.parse(json)
-  } catch {
-    return undefined
-  }
-}
-
-/** @param {NodeJS.ErrnoException} error */
-function failureOf (error) {
-  return failures[String(error.code)] ?? `cannot be read (${error.code ?? error.message})`
 }
 
 /** @param {string} name @returns {string | undefined} equal for two names of one file */

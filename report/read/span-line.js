@@ -3,7 +3,7 @@
 // Parses one line of a file. Its content is not trusted: an invalid value makes the line invalid or counts as
 // absent, and never gets into a figure.
 
-const { amount, isRecord, list } = require('./values')
+const { amount, isRecord, list, parseJson } = require('./values')
 
 /**
  * @typedef {object} Span a valid line
@@ -61,17 +61,8 @@ function parseSpan (record, size) {
   if (!isHex(traceId, 32) || !isHex(spanId, 16)) return 'ids'
   if (typeof name !== 'string' || name === '') return 'name'
   if (!kinds.has(record.kind)) return 'kind'
-  return parseTimes(record, isRecord(record.attributes) ? record.attributes : {}, size)
-}
-
-/**
- * @param {Record<string, any>} record
- * @param {Record<string, any>} attributes
- * @param {number} size
- * @returns {Span | Reason}
- */
-function parseTimes (record, attributes, size) {
   const { startTimeUnixNano: start, endTimeUnixNano: end } = record
+  const attributes = isRecord(record.attributes) ? record.attributes : {}
   if (!isNanos(start) || !isNanos(end)) return 'time'
   const [startSeconds, endSeconds] = [seconds(start), seconds(end)]
   // Seconds and nanoseconds are subtracted apart: a double cannot hold nanoseconds since 1970.
@@ -84,10 +75,10 @@ function parseTimes (record, attributes, size) {
     record,
     size,
     attributes,
-    traceId: record.traceId,
-    spanId: record.spanId,
+    traceId,
+    spanId,
     parentSpanId: isHex(record.parentSpanId, 16) ? record.parentSpanId : undefined,
-    name: record.name.length > MAX_NAME_CHARS ? `${record.name.slice(0, MAX_NAME_CHARS)}…` : record.name,
+    name: name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME_CHARS)}…` : name,
     kind: record.kind,
     ms,
     startMs: startSeconds * 1000 + nanos(start) / 1e6,
@@ -131,15 +122,9 @@ function nanos (text) {
  * @returns {any[]} records as longstack writes them
  */
 function spansOfOtlp (line) {
-  const spans = []
-  for (const resource of list(line.resourceSpans)) {
-    for (const scope of list(resource?.scopeSpans)) {
-      for (const span of list(scope?.spans)) {
-        spans.push(isRecord(span) ? translate(span, resource?.resource) : span)
-      }
-    }
-  }
-  return spans
+  return list(line.resourceSpans).flatMap((resource) => list(resource?.scopeSpans)
+    .flatMap((scope) => list(scope?.spans))
+    .map((span) => isRecord(span) ? translate(span, resource?.resource) : span))
 }
 
 /** @param {Record<string, any>} span @param {any} resource */
@@ -197,12 +182,7 @@ function unflatten (pairs) {
 
 /** Parses an attribute of longstack's that came as JSON. @param {string} key @param {any} value */
 function parseOwn (key, value) {
-  if (typeof value !== 'string' || !JSON_ATTRIBUTES.test(key)) return value
-  try {
-    return JSON.parse(value)
-  } catch {
-    return undefined
-  }
+  return typeof value === 'string' && JSON_ATTRIBUTES.test(key) ? parseJson(value) : value
 }
 
 module.exports = { parseSpan, spansOfOtlp, reasons }

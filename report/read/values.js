@@ -36,4 +36,13 @@ function list (value, max = Infinity) {
   return Array.isArray(value) ? value.slice(0, max) : []
 }
 
-module.exports = { amount, isRecord, list, text }
+/** @param {string} json @returns {any} undefined if it is not JSON */
+function parseJson (json) {
+  try {
+    return JSON.parse(json)
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { amount, isRecord, list, parseJson, text }

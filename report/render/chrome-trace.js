@@ -1,15 +1,22 @@
 'use strict'
 
-// Renders spans as Chrome trace events, which Perfetto and chrome://tracing load. Each process has as many
-// tracks as are needed for spans that overlap without being nested; below them those of their waits, as far
-// as it is known when these were; and below these a track for the event loop of each thread, with callbacks.
-// Arrows lead from callback to callback of one span, and from a span to its children.
+// Writes the spans of files as one Chrome trace, event by event, which Perfetto and chrome://tracing load.
+// Each process has as many tracks as are needed for spans that overlap without being nested; below them those
+// of their waits, as far as it is known when these were; and below these a track for the event loop of each
+// thread, with callbacks. Arrows lead from callback to callback of one span, and from a span to its children.
 //
 // Perfetto (src/trace_processor/importers/common/slice_tracker.cc and flow_tracker.cc) reads events by time,
 // equal ones by their order in the file, drops slices that cross another, and binds an arrow's end to the
 // slice that began last on its track. So the ends of an arrow come right after their slices, at their start.
 
-const { clean } = require('../../lib/text')
+const fs = require('node:fs')
+const { Readable } = require('node:stream')
+const { pipeline } = require('node:stream/promises')
+const { digest } = require('../aggregate/digest')
+const { groupsOf } = require('../aggregate/lists')
+const { readFiles } = require('../read/span-files')
+const { amount } = require('../read/values')
+const { clean, escapeJson } = require('../../lib/text')
 const { createFrameNames } = require('./frame-names')
 const { waitGapsOf } = require('./wait-gaps')
 
@@ -31,11 +38,77 @@ const { waitGapsOf } = require('./wait-gaps')
  *   that nest; open: ends of those that are, each nested in the one before
  */
 
+const MAX_SPANS = 50_000 // viewers cannot handle more
+const MAX_BARS = 1_000_000 // spans and callbacks
+const CHUNK_CHARS = 1 << 18
+
 const FIRST_LOOP_TID = 10_000_000 // tids of event loops sort below those of waits
 const FIRST_WAIT_TID = 1_000_000 // and these below those of spans
 const FIRST_SPAN_TID = 1
 const ROUNDING_US = 3 // by which two runs of one thread seem to overlap
 const MAX_LOOKS = 100 // lanes, or open bars, that a bar is compared with
+
+/**
+ * @param {string[]} names
+ * @param {string} output a file, or `-` for standard output
+ * @param {Pick<import('../read/span-files').Reading, 'progress'>} [options]
+ * @returns {Promise<{ spans: number, omitted: number, problems: string[] }>} problems of the files, in
+ *   sentences
+ */
+async function writeTrace (names, output, options = {}) {
+  /** @type {Map<string, TraceSpan>} */
+  const spans = new Map()
+  let bars = 0
+  let omitted = 0
+  const files = await readFiles(names, {
+    ...options,
+    span (span) {
+      const id = `${span.traceId} ${span.spanId}`
+      const previous = spans.get(id)
+      if (previous !== undefined && previous.end !== 'open') return
+      if (previous === undefined && (spans.size >= MAX_SPANS || bars >= MAX_BARS)) {
+        omitted++
+      } else {
+        const traceSpan = traceSpanOf(span)
+        bars += 1 + traceSpan.runs.length
+        spans.set(id, traceSpan)
+      }
+    }
+  })
+  const isStdout = output === '-'
+  const target = isStdout ? process.stdout : fs.createWriteStream(output, { mode: 0o600 })
+  await pipeline(Readable.from(chunks([...spans.values()])), target, { end: !isStdout })
+  const problems = files.flatMap((file) => file.problems.map((problem) => clean(`${file.name}: ${problem}`)))
+  return { spans: spans.size, omitted, problems }
+}
+
+/**
+ * Returns what a trace has of a span: not the chains of its waits, which are in the report.
+ * @param {import('../read/span-line').Span} span
+ * @returns {TraceSpan}
+ */
+function traceSpanOf (span) {
+  const { resource } = span.record
+  const pid = amount(resource?.['process.pid']) ?? 0
+  const thread = amount(resource?.['longstack.thread']) ?? 0
+  const whole = digest(span)
+  const waits = whole.waits.map((wait) => ({ ...wait, callers: [], on: [] }))
+  return { ...whole, ran: [], waits, pid, thread }
+}
+
+/** @param {TraceSpan[]} spans */
+function * chunks (spans) {
+  let chunk = '{"displayTimeUnit":"ms","traceEvents":[\n'
+  let separator = ''
+  for (const event of traceEvents(spans)) {
+    chunk += separator + escapeJson(JSON.stringify(event))
+    separator = ',\n'
+    if (chunk.length < CHUNK_CHARS) continue
+    yield chunk
+    chunk = ''
+  }
+  yield `${chunk}\n]}\n`
+}
 
 /**
  * @param {TraceSpan[]} spans
@@ -81,15 +154,17 @@ function inOrder (a, b) {
  * @param {Bar[]} runs in order
  */
 function cutOverlaps (runs) {
-  /** @type {Map<string, Bar[]>} */
-  const threads = new Map()
-  for (const run of runs) {
-    const open = (threads.get(threadOf(run)) ?? []).filter(({ end }) => end > run.start)
-    for (const previous of open) {
-      const isRounded = run.start > previous.start && previous.end - run.start <= ROUNDING_US
-      if (isRounded) previous.end = run.start
+  for (const thread of groupsOf(runs, threadOf)) {
+    /** @type {Bar[]} */
+    let open = []
+    for (const run of thread) {
+      open = open.filter(({ end }) => end > run.start)
+      for (const previous of open) {
+        const isRounded = run.start > previous.start && previous.end - run.start <= ROUNDING_US
+        if (isRounded) previous.end = run.start
+      }
+      open = [...open, run].filter(({ end }) => end > run.start).slice(-MAX_LOOKS)
     }
-    threads.set(threadOf(run), [...open, run].filter(({ end }) => end > run.start).slice(-MAX_LOOKS))
   }
 }
 
@@ -118,18 +193,6 @@ function setTracks (bars, first, ownerOf, nestOf) {
       for (const bar of lane.bars) bar.tid = tid
     }
   }
-}
-
-/** @param {Bar[]} bars @param {(bar: Bar) => string} key @returns {Bar[][]} */
-function groupsOf (bars, key) {
-  /** @type {Map<string, Bar[]>} */
-  const groups = new Map()
-  for (const bar of bars) {
-    const group = groups.get(key(bar))
-    if (group === undefined) groups.set(key(bar), [bar])
-    else group.push(bar)
-  }
-  return [...groups.values()]
 }
 
 /** @param {Bar[]} bars in order @returns {Lane[]} */
@@ -289,4 +352,4 @@ function arrowEnd (name, id, ph, { span: { pid }, tid, start }) {
   return { ph, ...(ph === 'f' ? { bp: 'e' } : {}), cat: 'flow', name, id, pid, tid, ts: start }
 }
 
-module.exports = { traceEvents }
+module.exports = { writeTrace }

@@ -66,12 +66,10 @@ function suffixesOf (paths) {
   for (let length = 1; pending.length > 0; length++) {
     /** @type {Map<string, number>} */
     const counts = new Map()
-    for (const [, path] of pending) {
-      const suffix = path.slice(-length).join('/')
-      counts.set(suffix, (counts.get(suffix) ?? 0) + 1)
-    }
+    const suffixOf = (/** @type {string[]} */ path) => path.slice(-length).join('/')
+    for (const [, path] of pending) counts.set(suffixOf(path), (counts.get(suffixOf(path)) ?? 0) + 1)
     pending = pending.filter(([key, path]) => {
-      const suffix = path.slice(-length).join('/')
+      const suffix = suffixOf(path)
       const isDone = counts.get(suffix) === 1 || path.length <= length
       if (isDone) suffixes.set(key, suffix)
       return !isDone

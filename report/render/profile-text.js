@@ -2,6 +2,7 @@
 
 // Renders a profile as text: where the loop ran, with what used the CPU there, and where callbacks waited.
 
+const { sum } = require('../aggregate/lists')
 const { columns, counted, noColours, percent, time, word } = require('./text-parts')
 const { treeLines } = require('./tree')
 const { glued, wrap } = require('./wrap')
@@ -40,7 +41,7 @@ function head (profile, colours, width) {
   const { pid, threadId, nodeVersion, seconds, ranMs, chains, sampleCount } = profile
   const thread = threadId === 0 ? '' : `, worker ${threadId}`
   const title = colours.bold(glued(`Process ${pid}${thread}`))
-  const callbacks = chains.reduce((sum, { count }) => sum + count, 0)
+  const callbacks = sum(chains, ({ count }) => count)
   const samples = sampleCount === 0 ? '' : `; ${glued(counted(sampleCount, 'CPU sample'))}`
   const share = percent(ranMs / (seconds * 1000))
   const duration = glued(time(seconds * 1000))
@@ -60,9 +61,8 @@ function partOf (node, kind) {
   if (node.kind === 'ran' || node.kind === 'waited') return undefined
   const children = node.children.map((child) => partOf(child, kind)).filter((part) => part !== undefined)
   if (children.length === 0) return undefined
-  const [ms, count] = /** @type {const} */ (['ms', 'count']).map((key) =>
-    children.reduce((sum, child) => sum + child[key], 0))
-  return { ...node, ms, count: node.kind === 'route' ? node.count : count, children }
+  const count = node.kind === 'route' ? node.count : sum(children, (child) => child.count)
+  return { ...node, ms: sum(children, ({ ms }) => ms), count, children }
 }
 
 /** @param {Profile} profile @returns {string[][]} */

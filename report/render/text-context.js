@@ -2,7 +2,7 @@
 
 // What the sections of a text report share: colours, width, short names of frames, how much is printed.
 
-const { allOf } = require('../aggregate/tree-nodes')
+const { allOf } = require('../aggregate/lists')
 const { createRunFrameNames } = require('./frame-names')
 const { grouped, noColours, word } = require('./text-parts')
 const { glued, prose, wrap } = require('./wrap')

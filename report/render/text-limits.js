@@ -4,6 +4,7 @@
 
 const { counted, digits, grouped, percent, time, word } = require('./text-parts')
 const { ratio } = require('../aggregate/limits')
+const { groupsOf } = require('../aggregate/lists')
 const { glued } = require('./wrap')
 
 /**
@@ -23,8 +24,7 @@ const MARKS = { exceeded: '✗', held: '✓', unchecked: '–' }
  */
 function limitLines ({ limits = [] }, context) {
   if (limits.length === 0) return []
-  const expressions = [...new Set(limits.map(({ expression }) => expression))]
-  const parts = expressions.map((text) => limits.filter(({ expression }) => expression === text))
+  const parts = groupsOf(limits, ({ expression }) => expression)
   return [context.colours.bold('Limits'), ...parts.flatMap((checks) => linesOf(checks, context))]
 }
 

@@ -44,15 +44,18 @@ function verdict ({ verdict, routes }, context) {
     return routes.some(({ split }) => split !== undefined) ? [`${title}  no fault is certain`] : []
   }
   return section(title, verdict, max(MAX.findings), ({ sentence, advice, at: frame }, i) => {
-    const name = frame === undefined ? '' : nameOf(frame)
-    const isPlaceMissing = frame !== undefined && !prose(sentence).includes(name) && !sentence.includes(frame)
-    const place = isPlaceMissing ? ` ${glued('at ')}${colours.cyan(name)}` : ''
+    const isPlaceMissing = frame !== undefined && !sentence.includes(frame) &&
+      !prose(sentence).includes(nameOf(frame))
+    const place = isPlaceMissing ? atText(nameOf(frame), colours.cyan) : ''
     return [
       ...paragraph(`${sentenceOf(sentence)}${place}`, `${`${i + 1}.`.padStart(4)} `),
       ...(advice === '' ? [] : paragraph(sentenceOf(advice), ' '.repeat(5)).map((line) => colours.dim(line)))
     ]
   })
 }
+
+/** @param {string} name of a frame @param {(name: string) => string} [colour] */
+const atText = (name, colour = String) => ` ${glued('at ')}${colour(name)}`
 
 /** @param {Model} model @param {Context} context */
 function failures ({ failures }, context) {
@@ -66,7 +69,7 @@ function failureLines (failure, hasStack, { colours, frame: nameOf, isFull, para
   const { type, message, at: frame, count, routes, firstUnixMs, lastUnixMs, stack } = failure
   const start = message.startsWith(`${type}: `) ? '' : word(type) + (message === '' ? '' : ': ')
   const head = start + word(message, MAX_MESSAGE_CHARS)
-  const place = frame === undefined ? '' : ` ${glued('at ')}${colours.cyan(nameOf(frame))}`
+  const place = frame === undefined ? '' : atText(nameOf(frame), colours.cyan)
   const names = routes.slice(0, MAX_ROUTES).map(({ name, count }) =>
     glued(`${word(name)}${routes.length > 1 ? ` (${grouped(count)})` : ''}`))
   if (routes.length > MAX_ROUTES) names.push(glued(counted(routes.length - MAX_ROUTES, 'more route')))
@@ -101,8 +104,7 @@ function blockers ({ blockers }, { colours, max, paragraph }) {
     open || (frame !== undefined && share >= MIN_SHARE))
   return section(colours.bold('Blockers'), notable, max(MAX.blockers), (blocker) => {
     const { name, at: frame, count, totalMs, worstMs, delayedSpans, delayedMs, known, open } = blocker
-    const functionText = frame === undefined ? '' : colours.cyan(glued(word(frame, MAX_FRAME_CHARS)))
-    const place = frame === undefined ? '' : ` ${glued('at ')}${functionText}`
+    const place = frame === undefined ? '' : atText(glued(word(frame, MAX_FRAME_CHARS)), colours.cyan)
     const blocked = known === 'runs'
       ? `blocked the event loop ${counted(count, 'time')}: ${time(totalMs)} in total, ` +
         `${time(worstMs)} at most`
@@ -179,7 +181,7 @@ function waitText (wait, context) {
 
 /** @param {import('../aggregate/digest').Delayer} delayer @param {Context} context */
 function delayerText ({ name, ms, max = ms, at: frame }, { frame: nameOf }) {
-  const site = frame === undefined ? '' : ` ${glued('at ')}${nameOf(frame)}`
+  const site = frame === undefined ? '' : atText(nameOf(frame))
   const length = max > ms ? `${time(ms)} to ${time(max)}` : time(ms)
   return `${glued(`${name === undefined ? 'code outside any span' : word(name)} ${length}`)}${site}`
 }

@@ -5,6 +5,7 @@
 // figure from the first to the second, and the waits and blockers that changed most. Data in, string out.
 
 const { runsOf } = require('../aggregate/changes')
+const { sum } = require('../aggregate/lists')
 const { routeKey, routePattern } = require('../aggregate/route-names')
 const { createContext, joined, section } = require('./text-context')
 const { changeText, limitLines } = require('./text-limits')
@@ -94,7 +95,7 @@ function comparison (model, runs, [a, b], tree, context) {
 
 /** Says what was read. @param {Model} model @param {Context} context */
 function headText ({ files, span }, { colours }) {
-  const spans = files.reduce((sum, file) => sum + file.spans, 0)
+  const spans = sum(files, (file) => file.spans)
   const title = colours.bold(glued(`${counted(spans, 'span')} in ${counted(files.length, 'file')}`))
   if (span === undefined) return title
   const { fromUnixMs: start, toUnixMs: end } = span
@@ -146,9 +147,8 @@ function ofRoute (model, pattern) {
   const named = (/** @type {{ name: string }} */ { name }) => isSelected(name)
   const treeOf = (/** @type {Model['tree']} */ tree) => {
     const children = tree.children.filter(named)
-    const [ms, count] = /** @type {const} */ (['ms', 'count']).map((key) =>
-      children.reduce((total, child) => total + child[key], 0))
-    return { ...tree, children, ms, count }
+    const count = sum(children, (child) => child.count)
+    return { ...tree, children, ms: sum(children, ({ ms }) => ms), count }
   }
   const open = model.open.filter(named)
   return {

@@ -3,7 +3,7 @@
 // Renders a tree of paths, where time went along chains of calls and waits, as indented text: hot path first.
 // Kinds have a mark and a word each, so that none is told by its colour alone. Data in, lines out.
 
-const { allOf } = require('../aggregate/tree-nodes')
+const { allOf } = require('../aggregate/lists')
 const { createFrameNames } = require('./frame-names')
 const { grouped, noColours, time, word } = require('./text-parts')
 const { columnsOf, glued, painted, prose, wrap } = require('./wrap')

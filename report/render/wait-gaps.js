@@ -5,6 +5,8 @@
 // has its length and no other wait has that, first to the microsecond, then roughly among what remains; what
 // remains then if it is of one site.
 
+const { sum } = require('../aggregate/lists')
+
 /**
  * @typedef {import('../aggregate/digest').Digest} Digest
  * @typedef {import('../aggregate/digest').Wait} Wait
@@ -60,9 +62,8 @@ function roughly (length) {
  */
 function gapsOfOne (gaps, [wait, ...others]) {
   if (wait === undefined || others.length > 0 || wait.count !== gaps.length) return []
-  const sum = (/** @type {(length: number) => number} */ figure) =>
-    gaps.reduce((total, { start, end }) => total + figure(end - start), 0)
-  const isFitting = Math.abs(lengthOf(wait) - sum((length) => length)) <= sum(roughly)
+  const lengths = gaps.map(({ start, end }) => end - start)
+  const isFitting = Math.abs(lengthOf(wait) - sum(lengths, Number)) <= sum(lengths, roughly)
   return isFitting ? gaps.map((gap) => ({ ...gap, wait })) : []
 }
 

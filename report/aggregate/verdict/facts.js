@@ -8,7 +8,7 @@
 // work, what only those do that did not wait was done for the others as well (a shared answer).
 
 const { amount, isRecord, list, text } = require('../../read/values')
-const { settlerOf } = require('../route-names')
+const { endOf } = require('../route-names')
 
 const MIN_TURN_MS = 0.1
 const MIN_LONG_MS = 25
@@ -46,11 +46,10 @@ class PlaceFacts {
   /** @param {Place} place */
   constructor (place) {
     this.place = place
-    const { until } = place
-    /** the request that gave the turn */
-    this.settler = settlerOf(until)
-    /** the other side of the connection */
-    this.peer = this.settler === undefined ? until?.match(/^[A-Z][A-Z0-9]* (\S.*)$/)?.[1] : undefined
+    /** the request that gave the turn, and the other side of the connection */
+    const { settler, peer } = endOf(place.until)
+    this.settler = settler
+    this.peer = peer
   }
 
   /** Sums of all requests. */
@@ -133,7 +132,7 @@ class RouteFacts {
    * @param {(name: string) => string} nameOf
    */
   rename (nameOf) {
-    for (const facts of this.#places.values()) facts.settler = settlerOf(facts.place.until)
+    for (const facts of this.#places.values()) facts.settler = endOf(facts.place.until).settler
     const before = [...this.delayedBy]
     this.delayedBy.clear()
     for (const [name, ms] of before) {

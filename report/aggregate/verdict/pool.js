@@ -2,7 +2,7 @@
 
 // A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
 
-const { sum } = require('./rules')
+const { sum } = require('../lists')
 
 const MIN_TURNS = 20 // requests that waited for one
 const MIN_SHARE = 0.15 // of the time of these routes in which nobody delays them

@@ -3,6 +3,7 @@
 // Rules of the verdict that need one look at the facts.
 
 const { OUTSIDE } = require('../blockers')
+const { sum } = require('../lists')
 const { MIN_LONG_MS } = require('./facts')
 
 /**
@@ -12,11 +13,6 @@ const { MIN_LONG_MS } = require('./facts')
  */
 
 const MIN_REQUESTS = 10
-
-/** @template T @param {T[]} list @param {(item: T) => number} figure */
-function sum (list, figure) {
-  return list.reduce((total, item) => total + figure(item), 0)
-}
 
 const BLOCKER = {
   MIN_TIMES: 5, // what happens once or twice may be a start, a collection, or another process
@@ -143,4 +139,4 @@ function interval ({ routes, intervals }) {
   })
 }
 
-module.exports = { blocker, delayer, dependency, interval, sum }
+module.exports = { blocker, delayer, dependency, interval }

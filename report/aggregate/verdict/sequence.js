@@ -3,7 +3,7 @@
 // Answers that a function of the program awaits one after another, where one wait could have been enough.
 
 const { functionOf, parseFrame } = require('../frames')
-const { sum } = require('./rules')
+const { sum } = require('../lists')
 
 const MIN_REQUESTS = 10
 // Two in a row are mostly needed by one another (a session, then its user).

@@ -3,7 +3,7 @@
 // The tree behind a flame graph, without a document: two runs merged into one, where each frame lies, what a
 // search finds, how much of a frame ran and waited.
 
-const { allOf } = require('../../../aggregate/tree-nodes')
+const { allOf } = require('../../../aggregate/lists')
 
 /**
  * @typedef {object} PathNode see PathNode in report/aggregate/model.js

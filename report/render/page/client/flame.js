@@ -15,7 +15,7 @@ const {
   LEAVES, changeOf, descend, layOut, mergeTrees, neighbour, pathOf, search
 } = require('./flame-tree')
 const { count, percent, time } = require('./format')
-const { allOf } = require('../../../aggregate/tree-nodes')
+const { allOf } = require('../../../aggregate/lists')
 const { shortFrame } = require('../../../../lib/text')
 
 /**

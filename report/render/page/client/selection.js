@@ -233,15 +233,29 @@ function timedWaits (run) {
 /** Returns whether the sites of a run can be filtered by time. @param {PageRun} run */
 const areSitesTimed = (run) => timedWaits(run) >= MIN_TIMED_WAITS
 
-/** @param {PageRun} run */
-function selectedBlockers (run) {
-  const rows = run.blockers.filter(({ name, at: frame }) => matchesText(name, frame))
+/**
+ * Returns rows with the sums of the selected buckets, where these are known.
+ * @template {{ byBucket: number[] | undefined }} T
+ * @param {T[]} rows
+ * @param {PageRun} run
+ * @param {number} width sums of a bucket, the first is a count
+ * @param {(sums: number[]) => Partial<T>} figuresOf
+ * @returns {T[]}
+ */
+function inRange (rows, run, width, figuresOf) {
   const buckets = bucketsOf(run)
   return rows.flatMap((row) => {
     if (buckets === undefined || row.byBucket === undefined) return [row]
-    const [count, totalMs] = sparseSums(row.byBucket, 2, buckets)
-    return count > 0 ? [{ ...row, count, totalMs, worstMs: NaN, delayedSpans: NaN, delayedMs: NaN }] : []
+    const sums = sparseSums(row.byBucket, width, buckets)
+    return sums[0] > 0 ? [{ ...row, ...figuresOf(sums) }] : []
   })
+}
+
+/** @param {PageRun} run */
+function selectedBlockers (run) {
+  const rows = run.blockers.filter(({ name, at: frame }) => matchesText(name, frame))
+  return inRange(rows, run, 2, ([count, totalMs]) =>
+    ({ count, totalMs, worstMs: NaN, delayedSpans: NaN, delayedMs: NaN }))
 }
 
 /** @param {PageRun} run */
@@ -249,12 +263,7 @@ function selectedFailures (run) {
   if (selection.status === 'ok') return []
   const rows = run.failures.filter(({ type, message, at: frame, routes, traceId }) =>
     matchesText(type, message, frame, traceId, ...routes.map(({ name }) => name)))
-  const buckets = bucketsOf(run)
-  return rows.flatMap((row) => {
-    if (buckets === undefined || row.byBucket === undefined) return [row]
-    const [count] = sparseSums(row.byBucket, 1, buckets)
-    return count > 0 ? [{ ...row, count }] : []
-  })
+  return inRange(rows, run, 1, ([count]) => ({ count }))
 }
 
 /** @param {import('../../../aggregate/digest').Digest[]} rows single requests of the first run */

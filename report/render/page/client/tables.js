@@ -41,10 +41,8 @@ const QUARTILES = /** @type {const} */ ([
 const tables = {}
 
 /** Where the requests of each route waited: a row for each site. */
-function waitsSection () {
-  if (!runs.some(({ routes }) => routes.some(({ sites }) => sites.length > 0))) return undefined
-  return section('waits', 'Waits', runs.map(waitsTable))
-}
+const waitsSection = () => runs.some(({ routes }) => routes.some(({ sites }) => sites.length > 0)) &&
+  section('waits', 'Waits', runs.map(waitsTable))
 
 /** @param {PageRun} run */
 function waitsTable (run) {
@@ -106,10 +104,8 @@ function requestsCell (site) {
 }
 
 /** What failed: errors of a kind in a row, with one full chain. */
-function failuresSection () {
-  if (runs.every(({ failures }) => failures.length === 0)) return undefined
-  return section('failures', 'What failed', runs.map(failuresTable))
-}
+const failuresSection = () => runs.some(({ failures }) => failures.length > 0) &&
+  section('failures', 'What failed', runs.map(failuresTable))
 
 /** @param {PageRun} run */
 function failuresTable (run) {
@@ -204,10 +200,8 @@ function changesTable (title, rows, names) {
   return [h('h3', {}, title), noteOf('These changes are', ['range', 'status']), table.element]
 }
 
-function blockersSection () {
-  if (runs.every(({ blockers }) => blockers.length === 0)) return undefined
-  return section('blockers', 'Blockers', runs.map(blockersTable))
-}
+const blockersSection = () => runs.some(({ blockers }) => blockers.length > 0) &&
+  section('blockers', 'Blockers', runs.map(blockersTable))
 
 /** @param {PageRun} run */
 function blockersTable (run) {
