@@ -34,7 +34,8 @@ class ModelBuilder {
   renames = new Renames()
   #blockers = new Blockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
-  #intervals = new IntervalFacts()
+  /** of records of open intervals */
+  intervals = new IntervalFacts()
   #endedIds = new IdTable()
   #open = new OpenSpans()
   /** the slowest @type {Digest[]} */
@@ -72,11 +73,6 @@ class ModelBuilder {
     }
   }
 
-  /** Adds a record of open intervals. @param {Span} record */
-  addIntervals (record) {
-    this.#intervals.add(record)
-  }
-
   /**
    * @param {FileReport[]} files
    * @returns {Model}
@@ -107,7 +103,7 @@ class ModelBuilder {
       traces: {}
     }
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
-    model.verdict = verdictOf(model, this.#routes.facts(), this.#intervals)
+    model.verdict = verdictOf(model, this.#routes.facts(), this.intervals)
     return model
   }
 

@@ -72,7 +72,7 @@ async function modelOf (names, { slowest = 20, traces = false, progress }) {
   /** @type {import('../read/span-files').Reading} */
   const reading = {
     span: (span, file) => builder.add(span, file),
-    intervals: (record) => builder.addIntervals(record),
+    intervals: (record) => builder.intervals.add(record),
     progress
   }
   if (!traces) return builder.build(await readFiles(names, reading))

@@ -44,7 +44,7 @@ function verdict (records) {
   for (const record of records) {
     const parsed = parseSpan(JSON.parse(JSON.stringify(record)), 100)
     if (typeof parsed === 'string') throw new Error(parsed)
-    if (parsed.intervals) builder.addIntervals(parsed)
+    if (parsed.intervals) builder.intervals.add(parsed)
     else builder.add(parsed, file)
   }
   return builder.build([file]).verdict
