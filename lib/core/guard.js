@@ -49,6 +49,22 @@ const guard = {
     }
   },
 
+  /**
+   * Runs a function as longstack's own work where none runs yet, and drops what it throws: the stack may be
+   * full.
+   * @template T
+   * @param {() => T} work
+   * @returns {T | undefined}
+   */
+  runQuietly (work) {
+    if (guard.inOwnWork) return undefined
+    try {
+      return guard.run(work)
+    } catch {
+      return undefined
+    }
+  },
+
   /** Sets `mayBeInHook` for the time of a call. @param {() => void} work */
   callInHook (work) {
     const wasInHook = guard.mayBeInHook

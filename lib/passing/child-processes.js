@@ -47,7 +47,7 @@ function watch (handle) {
     spawn () {
       unwatch()
       let args = /** @type {ArrayLike<any>} */ (arguments)
-      runQuietly(() => { args = spawning(this, arguments) ?? arguments })
+      guard.runQuietly(() => { args = spawning(this, arguments) ?? arguments })
       return apply(this.spawn, this, args)
     }
   }).spawn)
@@ -78,16 +78,6 @@ function spawning (handle, args) {
 function constructed (child) {
   const handle = isObject(child) ? own(child, '_handle') : undefined
   if (isObject(handle) && own(handle, 'spawn') === undefined) watch(handle)
-}
-
-/** Runs work as longstack's own, where none runs yet. @param {() => void} work */
-function runQuietly (work) {
-  if (guard.inOwnWork) return
-  guard.run(() => {
-    try {
-      work()
-    } catch {} // the stack may be full
-  })
 }
 
 /** Has the label of a process have its name. @param {object} handle @param {string | undefined} name */

@@ -28,15 +28,22 @@ const spanTag = createTag()
 
 const noCheck = () => {}
 
+/** @type {WeakMap<object, Connection>} */
+let bySocket = new WeakMap()
+/** those that are checked @type {Set<Connection>} */
+const watched = new Set()
+/** those of them that have no handle: no hook reports when something runs for them @type {Set<Connection>} */
+const withoutHandle = new Set()
+let sweepAt = FIRST_SWEEP
+
 const timerOf = hiddenProperty('timeout')
 const timerId = hiddenProperty('asyncId')
 const socketId = hiddenProperty('async_id_symbol')
 
 /** A socket, and the spans that are open on it: with pipelining there are several. */
 class Connection {
-  /** @param {object} socket @param {Connections} connections */
-  constructor (socket, connections) {
-    this.connections = connections
+  /** @param {object} socket */
+  constructor (socket) {
     this.socket = new WeakRef(socket)
     this.ids = asyncIdsOf(socket)
     /** that of the socket when they were read: an agent that hands it out again gives it another */
@@ -83,7 +90,7 @@ class Connection {
    */
   add (span, check, request, response) {
     if (!this.hasSpans) this.refreshIds()
-    if (!this.connections.watched.has(this)) this.watch()
+    if (!watched.has(this)) this.watch()
     this.others?.delete(span)
     if ((this.span === undefined || this.span === span) && (request === undefined || !this.hasNoHandle)) {
       this.span = span
@@ -111,26 +118,27 @@ class Connection {
   addResource (id) {
     if (id <= 1 || this.ids.includes(id)) return
     this.ids.push(id)
-    if (this.connections.watched.has(this)) listen(id, this.onRun)
+    if (watched.has(this)) listen(id, this.onRun)
   }
 
   /** Reads the ids on which it runs anew, where its socket was handed out again under another one. */
   refreshIds () {
     const socket = this.socket.deref()
     if (socket === undefined || socketId(socket) === this.socketId) return
-    if (this.connections.watched.has(this)) this.unwatch()
+    if (watched.has(this)) this.unwatch()
     this.ids = asyncIdsOf(socket)
     this.socketId = socketId(socket)
   }
 
   /** Checks from now on until it is closed: requests come and go, the connection stays. */
   watch () {
-    this.connections.addWatched(this)
+    addWatched(this)
     for (const id of this.ids) listen(id, this.onRun)
   }
 
   unwatch () {
-    this.connections.removeWatched(this)
+    watched.delete(this)
+    withoutHandle.delete(this)
     for (const id of this.ids) unlisten(id, this.onRun)
     this.forgetTimer()
   }
@@ -183,58 +191,43 @@ class Connection {
   }
 }
 
-class Connections {
-  /** @type {WeakMap<object, Connection>} */
-  #bySocket = new WeakMap()
-  /** those that have no handle: no hook reports when something runs for them @type {Set<Connection>} */
-  #withoutHandle = new Set()
-  #sweepAt = FIRST_SWEEP
-
-  constructor () {
-    /** those that are checked @type {Set<Connection>} */
-    this.watched = new Set()
+/** Returns the connection of a socket, created with its first request. @param {object} socket */
+function of (socket) {
+  let connection = bySocket.get(socket)
+  if (connection === undefined || (connection.hasNoHandle && !connection.hasSpans)) {
+    connection = new Connection(socket)
+    bySocket.set(socket, connection)
   }
+  return connection
+}
 
-  /** Returns the connection of a socket, created with its first request. @param {object} socket */
-  of (socket) {
-    let connection = this.#bySocket.get(socket)
-    if (connection === undefined || (connection.hasNoHandle && !connection.hasSpans)) {
-      connection = new Connection(socket, this)
-      this.#bySocket.set(socket, connection)
-    }
-    return connection
-  }
+/** @param {any} socket @returns {Connection | undefined} */
+const get = (socket) => bySocket.get(socket)
 
-  /** @param {object} socket @returns {Connection | undefined} */
-  get (socket) {
-    return this.#bySocket.get(socket)
-  }
+/** @param {Connection} connection */
+function addWatched (connection) {
+  if (watched.size >= sweepAt) sweep()
+  watched.add(connection)
+  if (connection.hasNoHandle) withoutHandle.add(connection)
+}
 
-  /** @param {Connection} connection */
-  addWatched (connection) {
-    if (this.watched.size >= this.#sweepAt) this.#sweep()
-    this.watched.add(connection)
-    if (connection.hasNoHandle) this.#withoutHandle.add(connection)
-  }
+/** Removes connections that were closed while they had no span, which nothing reports. */
+function sweep () {
+  for (const connection of watched) if (!connection.hasSpans && connection.isClosed) connection.unwatch()
+  sweepAt = Math.max(FIRST_SWEEP, 2 * watched.size)
+}
 
-  /** @param {Connection} connection */
-  removeWatched (connection) {
-    this.watched.delete(connection)
-    this.#withoutHandle.delete(connection)
-  }
+/** Checks those for which nothing is known to run. */
+function checkWithoutHandle () {
+  for (const connection of withoutHandle) connection.runChecks()
+}
 
-  /** Removes connections that were closed while they had no span, which nothing reports. */
-  #sweep () {
-    for (const connection of this.watched) {
-      if (!connection.hasSpans && connection.isClosed) connection.unwatch()
-    }
-    this.#sweepAt = Math.max(FIRST_SWEEP, 2 * this.watched.size)
-  }
-
-  /** Checks those for which nothing is known to run. */
-  checkWithoutHandle () {
-    for (const connection of this.#withoutHandle) connection.runChecks()
-  }
+/** Spans are disabled: nobody is told any more when something has run. */
+function forget () {
+  bySocket = new WeakMap()
+  watched.clear()
+  withoutHandle.clear()
+  sweepAt = FIRST_SWEEP
 }
 
 /** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
@@ -244,4 +237,4 @@ function asyncIdsOf (socket) {
   return [...new Set(ids.filter((id) => id !== undefined))]
 }
 
-module.exports = { Connections, asyncIdsOf, spanTag }
+module.exports = { asyncIdsOf, checkWithoutHandle, forget, get, of, spanTag }

@@ -10,6 +10,7 @@ const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { settings } = require('../settings')
 const { asyncIdsOf, spanTag } = require('./connections')
+const listener = require('./listener')
 const { listen, unlisten } = require('./run-listeners')
 
 /**
@@ -33,131 +34,17 @@ const { listen, unlisten } = require('./run-listeners')
  * @property {() => void} check
  */
 
-/**
- * @param {object} deps
- * @param {import('./layer').RequestListener} deps.listener
- */
-function createConnects ({ listener }) {
-  /** by socket @type {WeakMap<object, Attempt>} */
-  const attempts = new WeakMap()
-  /** sockets of HTTP @type {WeakSet<object>} */
-  const httpSockets = new WeakSet()
-  /** whose handle is about to be made @type {Attempt | undefined} */
-  let awaitingHandle
-  /** the resource in whose callback undici makes a connection @type {number | undefined} */
-  let undiciId
+/** by socket @type {WeakMap<object, Attempt>} */
+let attempts = new WeakMap()
+/** sockets of HTTP @type {WeakSet<object>} */
+const httpSockets = new WeakSet()
+/** whose handle is about to be made @type {Attempt | undefined} */
+let awaitingHandle
+/** the resource in whose callback undici makes a connection @type {number | undefined} */
+let undiciId
 
-  /** @param {object} socket @param {Span} span @param {boolean} pipe */
-  function begin (socket, span, pipe) {
-    const attempt = createAttempt(socket, span, pipe, check)
-    attempts.set(socket, attempt)
-    spanTag.write(socket, span)
-    listener.endsBy(span, socket, checkSocket)
-    return attempt
-  }
-
-  /** @param {Attempt} attempt @param {number} id */
-  function watch (attempt, id) {
-    attempt.ids.push(id)
-    listen(id, attempt.check)
-  }
-
-  /** @param {Attempt} attempt */
-  function unwatch ({ ids, check }) {
-    for (const id of ids) unlisten(id, check)
-    ids.length = 0
-  }
-
-  /** Ends an attempt that is no longer connecting. @param {Attempt} attempt */
-  function check (attempt) {
-    const { span, to, pipe } = attempt
-    const socket = /** @type {any} */ (attempt.socket.deref())
-    if (!span.ended && socket !== undefined && isPending(socket)) return
-    unwatch(attempt)
-    if (span.ended) return
-    if (socket !== undefined && isHttp(socket)) listener.discard(span)
-    else listener.connectEnded(span, { socket, to, pipe, done: isConnected(attempt, socket) })
-  }
-
-  /** @type {import('./layer').Look} */
-  function checkSocket (span, socket) {
-    if (isHttp(socket)) leaveToHttp(socket)
-    const attempt = attempts.get(socket)
-    return attempt === undefined || isPending(socket) ? undefined : () => check(attempt)
-  }
-
-  /** Discards the span of a socket that turns out to be one of HTTP. @param {object} socket */
-  function leaveToHttp (socket) {
-    httpSockets.add(socket)
-    const attempt = attempts.get(socket)
-    if (attempt === undefined || attempt.span.ended) return
-    unwatch(attempt)
-    listener.discard(attempt.span)
-  }
-
-  return {
-    /** Notes that undici's connector is about to be called. */
-    undiciConnects () {
-      undiciId = executionAsyncId()
-    },
-
-    /** Notes a socket that net.connect() has made. @param {{ socket: object }} message */
-    socketMade ({ socket }) {
-      awaitingHandle = undefined
-      const isUndici = undiciId === executionAsyncId()
-      undiciId = undefined
-      if (isUndici) httpSockets.add(socket)
-      if (isUndici || !settings.isSelected('TCPWRAP')) return
-      const span = listener.connectStarted()
-      if (span === undefined) return
-      const attempt = begin(socket, span, false)
-      const ids = handleOf(socket) === undefined ? [] : asyncIdsOf(socket)
-      for (const id of ids) watch(attempt, id)
-      if (ids.length === 0) awaitingHandle = attempt
-    },
-
-    /** Notes a handle that was made. @param {Context} context */
-    handleMade ({ type, asyncId }) {
-      if (awaitingHandle === undefined || !(type === 'TCPWRAP' || type === 'PIPEWRAP')) return
-      const attempt = awaitingHandle
-      awaitingHandle = undefined
-      if (attempt.madeIn !== executionAsyncId()) return
-      attempt.pipe = type === 'PIPEWRAP'
-      watch(attempt, asyncId)
-    },
-
-    /**
-     * Notes a connect request that runs: its end is that of the attempt.
-     * @param {Context} context
-     * @param {object} socket
-     */
-    connecting (context, socket) {
-      if (httpSockets.has(socket)) return
-      let attempt = attempts.get(socket)
-      if (attempt === undefined) {
-        const span = isHttp(socket) ? undefined : listener.connectStarted(context)
-        if (span === undefined) return
-        attempt = begin(socket, span, context.type === 'PIPECONNECTWRAP')
-      }
-      if (attempt.span.ended) return
-      attempt.to = context.detail
-      attempt.wasOpen = !isDestroyed(socket)
-      watch(attempt, context.asyncId)
-      watch(attempt, context.triggerAsyncId)
-    },
-
-    leaveToHttp
-  }
-}
-
-/**
- * @param {object} socket
- * @param {Span} span
- * @param {boolean} pipe
- * @param {(attempt: Attempt) => void} check
- * @returns {Attempt}
- */
-function createAttempt (socket, span, pipe, check) {
+/** @param {object} socket @param {Span} span @param {boolean} pipe */
+function begin (socket, span, pipe) {
   /** @type {Attempt} */
   const attempt = {
     socket: new WeakRef(socket),
@@ -169,7 +56,105 @@ function createAttempt (socket, span, pipe, check) {
     wasOpen: false,
     check: () => check(attempt)
   }
+  attempts.set(socket, attempt)
+  spanTag.write(socket, span)
+  listener.endsBy(span, socket, checkSocket)
   return attempt
+}
+
+/** @param {Attempt} attempt @param {number} id */
+function watch (attempt, id) {
+  attempt.ids.push(id)
+  listen(id, attempt.check)
+}
+
+/** @param {Attempt} attempt */
+function unwatch ({ ids, check }) {
+  for (const id of ids) unlisten(id, check)
+  ids.length = 0
+}
+
+/** Ends an attempt that is no longer connecting. @param {Attempt} attempt */
+function check (attempt) {
+  const { span, to, pipe } = attempt
+  const socket = /** @type {any} */ (attempt.socket.deref())
+  if (!span.ended && socket !== undefined && isPending(socket)) return
+  unwatch(attempt)
+  if (span.ended) return
+  if (socket !== undefined && isHttp(socket)) listener.discard(span)
+  else listener.connectEnded(span, { socket, to, pipe, done: isConnected(attempt, socket) })
+}
+
+/** @type {import('./listener').Look} */
+function checkSocket (span, socket) {
+  if (isHttp(socket)) leaveToHttp(socket)
+  const attempt = attempts.get(socket)
+  return attempt === undefined || isPending(socket) ? undefined : () => check(attempt)
+}
+
+/** Discards the span of a socket that turns out to be one of HTTP. @param {object} socket */
+function leaveToHttp (socket) {
+  httpSockets.add(socket)
+  const attempt = attempts.get(socket)
+  if (attempt === undefined || attempt.span.ended) return
+  unwatch(attempt)
+  listener.discard(attempt.span)
+}
+
+/** Notes that undici's connector is about to be called. */
+function undiciConnects () {
+  undiciId = executionAsyncId()
+}
+
+/** Notes a socket that net.connect() has made. @param {{ socket: object }} message */
+function socketMade ({ socket }) {
+  awaitingHandle = undefined
+  const isUndici = undiciId === executionAsyncId()
+  undiciId = undefined
+  if (isUndici) httpSockets.add(socket)
+  if (isUndici || !settings.isSelected('TCPWRAP')) return
+  const span = listener.connectStarted()
+  if (span === undefined) return
+  const attempt = begin(socket, span, false)
+  const ids = handleOf(socket) === undefined ? [] : asyncIdsOf(socket)
+  for (const id of ids) watch(attempt, id)
+  if (ids.length === 0) awaitingHandle = attempt
+}
+
+/** Notes a handle that was made. @param {Context} context */
+function handleMade ({ type, asyncId }) {
+  if (awaitingHandle === undefined || !(type === 'TCPWRAP' || type === 'PIPEWRAP')) return
+  const attempt = awaitingHandle
+  awaitingHandle = undefined
+  if (attempt.madeIn !== executionAsyncId()) return
+  attempt.pipe = type === 'PIPEWRAP'
+  watch(attempt, asyncId)
+}
+
+/**
+ * Notes a connect request that runs: its end is that of the attempt.
+ * @param {Context} context
+ * @param {object} socket
+ */
+function connecting (context, socket) {
+  if (httpSockets.has(socket)) return
+  let attempt = attempts.get(socket)
+  if (attempt === undefined) {
+    const span = isHttp(socket) ? undefined : listener.connectStarted(context)
+    if (span === undefined) return
+    attempt = begin(socket, span, context.type === 'PIPECONNECTWRAP')
+  }
+  if (attempt.span.ended) return
+  attempt.to = context.detail
+  attempt.wasOpen = !isDestroyed(socket)
+  watch(attempt, context.asyncId)
+  watch(attempt, context.triggerAsyncId)
+}
+
+/** Spans are disabled: all have ended. */
+function forget () {
+  attempts = new WeakMap()
+  awaitingHandle = undiciId = undefined
 }
 
 /**
@@ -202,4 +187,4 @@ function isHttp (socket) {
   return protocols instanceof Uint8Array && /http\/1/.test(Buffer.from(protocols).toString('latin1'))
 }
 
-module.exports = { createConnects }
+module.exports = { connecting, forget, handleMade, leaveToHttp, socketMade, undiciConnects }

@@ -2,7 +2,7 @@
 
 // What web frameworks know of a request: the template of its route, and the error they responded to. Read
 // from their objects when the response is finished; only Koa's context, to which no reference leads, is noted
-// when its route is set. Fastify reports by diagnostics_channel, see requests/layer.js.
+// when its route is set. Fastify reports by diagnostics_channel.
 
 const { types } = require('node:util')
 const { on } = require('../core/on')

@@ -1,139 +1,198 @@
 'use strict'
 
-// Requests over HTTP/1 that the program makes by http.
+// Requests over HTTP/1 that the program makes: by http, and by fetch and undici, Node's own copy and those
+// from npm. On a pooled connection of undici's they run in the context of its first request, so they are
+// known by their objects.
 
 const { executionAsyncId } = require('node:async_hooks')
-const { className, isAnyObject, own } = require('../objects')
-const { spanTag } = require('./connections')
-const { createMadeLook, socketOf } = require('./ends')
+const { className, hidden, isAnyObject, own } = require('../objects')
+const connections = require('./connections')
+const connects = require('./connects')
+const listener = require('./listener')
 const { listen, unlisten } = require('./run-listeners')
+
+const { spanTag } = connections
 
 /**
  * @typedef {import('../spans/span').Span} Span
- * @typedef {{ remove(span: Span): void }} Connection
+ * @typedef {ReturnType<typeof connections.of>} Connection
  */
 
-/**
- * @param {object} deps
- * @param {import('./layer').RequestListener} deps.listener
- * @param {import('./connections').Connections} deps.connections
- * @param {ReturnType<typeof import('./connects').createConnects>} deps.connects
- */
-function createClientRequests ({ listener, connections, connects }) {
-  /** Node's own function, on Node 20 @type {Function | undefined} */
-  let onSocket
+/** Node's own function, on Node 20 @type {Function | undefined} */
+let onSocket
 
-  const look = createMadeLook({ connections, listener, upgraded, requestFailed })
-
-  /** @param {{ request: object }} message of http, or of undici */
-  function requestMade ({ request }) {
-    if (spanTag.read(request) !== undefined) return // reported when it is made, and when it is sent
-    const span = listener.requestMade(request)
-    if (span === undefined) return
-    spanTag.write(request, span)
-    listener.endsBy(span, request, look)
-  }
-
-  /** @param {{ request: object }} message */
-  function requestSent (message) {
-    requestMade(message)
-    const { request } = message
-    const socket = socketOf(request)
-    if (!isAnyObject(socket)) return
-    connects.leaveToHttp(socket)
-    const span = spanTag.read(request)
-    if (span === undefined || span.ended) return
-    const connection = connections.of(socket)
-    connection.add(span, () => {
-      const present = span.subject
-      if (span.ended || present === undefined) return connection.remove(span)
-      if (own(present, 'upgradeOrConnect') === true) upgraded(connection, span, present)
-      // An error is reported before.
-      else if (own(present, '_closed') === true) requestFailed({ request: present, error: undefined })
-    })
-  }
-
-  /** @param {Connection | undefined} connection @param {Span} span @param {object} request */
-  function upgraded (connection, span, request) {
-    const response = own(request, 'res')
-    connection?.remove(span)
-    listener.upgraded(span, isAnyObject(response) ? own(response, 'statusCode') : undefined)
-  }
-
-  /**
-   * Notes the head of a response: the present resource is the parser, on which the rest will come.
-   * @param {{ request: any, response: any }} message
-   */
-  function responseStarted ({ request, response }) {
-    const span = spanTag.read(request)
-    if (span === undefined || span.ended) return
-    listener.responseStarted(span, response.statusCode)
-    const parserId = executionAsyncId()
-    const weakResponse = new WeakRef(response)
-    const socket = socketOf(request)
-    const connection = isAnyObject(socket) ? connections.of(socket) : undefined
-    const stop = () => {
-      unlisten(parserId, parsed)
-      connection?.remove(span)
-    }
-    const parsed = () => {
-      if (!span.ended && weakResponse.deref()?.complete === false) return
-      stop()
-      listener.responseReceived(span)
-    }
-    listen(parserId, parsed)
-    connection?.add(span, () => {
-      if (!span.ended && !connection.isClosed) return
-      const isComplete = weakResponse.deref()?.complete === true // the last byte came before
-      stop()
-      if (isComplete) listener.responseReceived(span)
-      else listener.requestFailed(span, undefined, connection.timedOut)
-    })
-  }
-
-  /** @param {{ request: object, error: unknown }} message of http, or of undici */
-  function requestFailed ({ request, error }) {
-    const span = spanTag.read(request)
-    if (span === undefined) return
-    const socket = socketOf(request)
-    const connection = isAnyObject(socket) ? connections.get(socket) : undefined
-    connection?.remove(span)
-    listener.requestFailed(span, error, connection?.timedOut === true)
-  }
-
-  return {
-    requestMade,
-    requestFailed,
-
-    /** @type {Array<[string, (message: any) => void]>} */
-    subscriptions: [
-      ['http.client.request.created', requestMade],
-      ['http.client.request.start', requestSent],
-      ['http.client.response.finish', responseStarted],
-      ['http.client.request.error', requestFailed]
-    ],
-
-    /**
-     * Notes a request on Node 20, where http reports it once it is sent: its socket comes to it in a tick
-     * before.
-     * @param {any} tick
-     * @returns {boolean} whether the tick is such a one
-     */
-    ticked ({ args, callback }) {
-      if (callback !== onSocket && (onSocket !== undefined || callback.name !== 'onSocketNT')) return false
-      if (!Array.isArray(args) || !isAnyObject(args[0]) || className(args[0]) !== 'ClientRequest') return true
-      onSocket = callback
-      if (own(args[0], 'destroyed') !== true) requestMade({ request: args[0] })
-      return true
-    },
-
-    /** Returns the header of a request of http's that is about to be written. @param {object} request */
-    traceparentOf (request) {
-      requestMade({ request })
-      const span = spanTag.read(request)
-      return span === undefined || span.ended ? undefined : listener.traceparentFor(span)
-    }
-  }
+/** @param {{ request: object }} message of http, or of undici @param {import('./listener').Look} [look] */
+function requestMade ({ request }, look = lookAtRequest) {
+  if (spanTag.read(request) !== undefined) return // reported when it is made, and when it is sent
+  const span = listener.requestMade(request)
+  if (span === undefined) return
+  spanTag.write(request, span)
+  listener.endsBy(span, request, look)
 }
 
-module.exports = { createClientRequests }
+/** @param {{ request: object }} message */
+function requestSent (message) {
+  requestMade(message)
+  const { request } = message
+  const socket = socketOf(request)
+  if (!isAnyObject(socket)) return
+  connects.leaveToHttp(socket)
+  const span = spanTag.read(request)
+  if (span === undefined || span.ended) return
+  const connection = connections.of(socket)
+  connection.add(span, () => {
+    const present = span.subject
+    if (span.ended || present === undefined) return connection.remove(span)
+    if (own(present, 'upgradeOrConnect') === true) upgraded(connection, span, present)
+    // An error is reported before.
+    else if (own(present, '_closed') === true) requestFailed({ request: present, error: undefined })
+  })
+}
+
+/** @param {Connection | undefined} connection @param {Span} span @param {object} request */
+function upgraded (connection, span, request) {
+  const response = own(request, 'res')
+  connection?.remove(span)
+  listener.upgraded(span, isAnyObject(response) ? own(response, 'statusCode') : undefined)
+}
+
+/**
+ * Notes the head of a response: the present resource is the parser, on which the rest will come.
+ * @param {{ request: any, response: any }} message
+ */
+function responseStarted ({ request, response }) {
+  const span = spanTag.read(request)
+  if (span === undefined || span.ended) return
+  listener.responseStarted(span, response.statusCode)
+  const parserId = executionAsyncId()
+  const weakResponse = new WeakRef(response)
+  const connection = connectionOf(request)
+  const stop = () => {
+    unlisten(parserId, parsed)
+    connection?.remove(span)
+  }
+  const parsed = () => {
+    if (!span.ended && weakResponse.deref()?.complete === false) return
+    stop()
+    listener.responseReceived(span)
+  }
+  listen(parserId, parsed)
+  connection?.add(span, () => {
+    if (!span.ended && !connection.isClosed) return
+    const isComplete = weakResponse.deref()?.complete === true // the last byte came before
+    stop()
+    if (isComplete) listener.responseReceived(span)
+    else listener.requestFailed(span, undefined, connection.timedOut)
+  })
+}
+
+/** @param {{ request: object, error: unknown }} message of http, or of undici */
+function requestFailed ({ request, error }) {
+  const span = spanTag.read(request)
+  if (span === undefined) return
+  const connection = connections.get(socketOf(request))
+  connection?.remove(span)
+  listener.requestFailed(span, error, connection?.timedOut === true)
+}
+
+/**
+ * Notes a request on Node 20, where http reports it once it is sent: its socket comes to it in a tick
+ * before.
+ * @param {any} tick
+ * @returns {boolean} whether the tick is such a one
+ */
+function ticked ({ args, callback }) {
+  if (callback !== onSocket && (onSocket !== undefined || callback.name !== 'onSocketNT')) return false
+  if (!Array.isArray(args) || !isAnyObject(args[0]) || className(args[0]) !== 'ClientRequest') return true
+  onSocket = callback
+  if (own(args[0], 'destroyed') !== true) requestMade({ request: args[0] })
+  return true
+}
+
+/** Returns the header of a request of http's that is about to be written. @param {object} request */
+function traceparentOf (request) {
+  requestMade({ request })
+  const span = spanTag.read(request)
+  return span === undefined || span.ended ? undefined : listener.traceparentFor(span)
+}
+
+/**
+ * Watches a connection that may be handed over to the program, which nothing reports.
+ * @param {{ request: object, socket: object }} message
+ */
+function undiciSent ({ request, socket }) {
+  const span = spanTag.read(request)
+  if (span === undefined || span.ended) return
+  if (!own(request, 'upgrade') && own(request, 'method') !== 'CONNECT') return
+  const connection = connections.of(socket)
+  const weakSocket = new WeakRef(socket)
+  connection.add(span, () => {
+    const present = weakSocket.deref()
+    if (span.ended) return connection.remove(span)
+    // What failed is reported.
+    if (present === undefined || connection.isClosed || hidden(present, 'parser') !== null) return
+    connection.remove(span)
+    listener.upgraded(span, undefined)
+  })
+}
+
+/** @type {import('./listener').Look} */
+function lookAtRequest (span, request) {
+  const connection = connectionOf(request)
+  const response = own(request, 'res')
+  if (own(request, 'upgradeOrConnect') === true) return () => upgraded(connection, span, request)
+  if (isAnyObject(response) && own(response, 'complete') === true) {
+    return () => answered(connection, span, response)
+  }
+  const isDestroyed = own(request, 'destroyed') === true || own(request, '_closed') === true
+  if (!isDestroyed && connection?.isClosed !== true) return undefined
+  return () => requestFailed({ request, error: hidden(request, 'kError') ?? undefined })
+}
+
+/** @param {Connection | undefined} connection @param {Span} span @param {object} response */
+function answered (connection, span, response) {
+  connection?.remove(span)
+  listener.responseStarted(span, own(response, 'statusCode'))
+  listener.responseReceived(span)
+}
+
+/** @type {import('./listener').Look} */
+function lookAtUndici (span, request) {
+  if (own(request, 'completed') === true) return () => listener.responseReceived(span)
+  return own(request, 'aborted') === true ? () => listener.requestFailed(span, undefined, false) : undefined
+}
+
+/** @param {object} request @returns {Connection | undefined} */
+function connectionOf (request) {
+  const socket = socketOf(request)
+  return isAnyObject(socket) ? connections.of(socket) : undefined
+}
+
+/**
+ * Returns the socket of a request that is made, since Node 22 behind a symbol.
+ * @param {object} request
+ * @returns {unknown}
+ */
+const socketOf = (request) => own(request, 'socket') ?? hidden(request, 'kSocket')
+
+/** @type {Array<[string, (message: any) => void]>} */
+const subscriptions = [
+  ['http.client.request.created', requestMade],
+  ['http.client.request.start', requestSent],
+  ['http.client.response.finish', responseStarted],
+  ['http.client.request.error', requestFailed],
+  ['undici:request:create', (message) => requestMade(message, lookAtUndici)],
+  ['undici:client:beforeConnect', connects.undiciConnects],
+  ['undici:client:sendHeaders', undiciSent],
+  ['undici:request:headers', ({ request, response }) => {
+    const span = spanTag.read(request)
+    if (span !== undefined) listener.responseStarted(span, response.statusCode)
+  }],
+  ['undici:request:trailers', ({ request }) => {
+    const span = spanTag.read(request)
+    if (span !== undefined) listener.responseReceived(span)
+  }],
+  ['undici:request:error', requestFailed]
+]
+
+module.exports = { subscriptions, ticked, traceparentOf }

@@ -11,104 +11,79 @@ const { isObject, own } = require('../objects')
 const { settings } = require('../settings')
 const { keepUnopened } = require('../standard-error')
 const { wrap } = require('../wrap')
+const { traceparentOf } = require('./http1-client')
+const { upgradeRequested } = require('./http1-server')
+const { requestCalled, requestReturned } = require('./http2')
 
 const { apply, getPrototypeOf, ownKeys } = Reflect
 
-/** Runs longstack's own work; never throws. @template T @param {() => T} work @returns {T | undefined} */
-function guarded (work) {
-  if (guard.inOwnWork) return undefined
-  return guard.run(() => {
-    try {
-      return work()
-    } catch {}
-  })
+let isOn = false
+/** what puts each back @type {Map<string, () => boolean>} */
+const wrapped = new Map()
+
+/** @param {string} name @param {any} owner @param {(method: Function) => Function} make */
+function wrapOnce (name, owner, make) {
+  const unwrap = wrapped.has(name) ? undefined : wrap(owner, name, make)
+  if (unwrap !== undefined) wrapped.set(name, unwrap)
 }
 
-/**
- * @typedef {object} Http2Calls of request()
- * @property {(session: object, headers: any) => string | undefined} calling returns the traceparent to be
- *   sent
- * @property {(stream: object | undefined) => void} called
- */
-
-/**
- * @param {object} deps
- * @param {(message: object) => void} deps.upgradeRequested called with a message that asks for another
- *   protocol
- * @param {(request: object) => string | undefined} deps.traceparentOf a request that is about to be sent
- * @param {Http2Calls} deps.http2
- */
-function createMethods ({ upgradeRequested, traceparentOf, http2 }) {
-  let isOn = false
-  /** what puts each back @type {Map<string, () => boolean>} */
-  const wrapped = new Map()
-
-  /** @param {string} name @param {any} owner @param {(method: Function) => Function} make */
-  function wrapOnce (name, owner, make) {
-    const unwrap = wrapped.has(name) ? undefined : wrap(owner, name, make)
-    if (unwrap !== undefined) wrapped.set(name, unwrap)
+/** @param {Function} method */
+const addHeaderLines = (method) => ({
+  /** @this {any} */
+  _addHeaderLines () {
+    if (isOn && this.upgrade === true) guard.runQuietly(() => upgradeRequested(this))
+    return apply(method, this, arguments)
   }
+})._addHeaderLines
 
-  /** @param {Function} method */
-  const addHeaderLines = (method) => ({
-    /** @this {any} */
-    _addHeaderLines () {
-      if (isOn && this.upgrade === true) guarded(() => upgradeRequested(this))
-      return apply(method, this, arguments)
-    }
-  })._addHeaderLines
+/** @param {Function} method */
+const storeHeader = (method) => ({
+  /** @this {any} @param {string} line @param {any} headers */
+  _storeHeader (line, headers) {
+    const value = isOn && settings.options.propagate && !hasTraceparent(headers)
+      ? guard.runQuietly(() => traceparentOf(this))
+      : undefined
+    return apply(method, this, [line, value === undefined ? headers : withHeader(headers, value)])
+  }
+})._storeHeader
 
-  /** @param {Function} method */
-  const storeHeader = (method) => ({
-    /** @this {any} @param {string} line @param {any} headers */
-    _storeHeader (line, headers) {
-      const value = isOn && settings.options.propagate && !hasTraceparent(headers)
-        ? guarded(() => traceparentOf(this))
-        : undefined
-      return apply(method, this, [line, value === undefined ? headers : withHeader(headers, value)])
-    }
-  })._storeHeader
-
-  /** @param {Function} method */
-  const request = (method) => ({
-    /** @this {any} @param {any} headers @param {any} options */
-    request (headers, options) {
-      const value = isOn && settings.options.propagate && !hasTraceparent(headers)
-        ? guarded(() => http2.calling(this, headers))
-        : undefined
-      if (value === undefined) return apply(method, this, arguments)
-      /** @type {object | undefined} */
-      let stream
-      try {
-        const extended = Array.isArray(headers)
-          ? [...headers, 'traceparent', value]
-          : { ...headers, traceparent: value }
-        stream = apply(method, this, [extended, options])
-        return stream
-      } finally {
-        guarded(() => http2.called(stream))
-      }
-    }
-  }).request
-
-  return {
-    /** Called whenever Node may have loaded another module for the program. */
-    enable () {
-      isOn = true
-      if (!isLoaded('_http_server') && !settings.options.propagate) return
-      const { ClientRequest, IncomingMessage } = require('node:http')
-      wrapOnce('_addHeaderLines', IncomingMessage.prototype, addHeaderLines)
-      if (!settings.options.propagate) return
-      wrapOnce('_storeHeader', ClientRequest.prototype, storeHeader)
-      const session = wrapped.has('request') ? undefined : sessionPrototype()
-      if (session !== undefined) wrapOnce('request', session, request)
-    },
-
-    disable () {
-      isOn = false
-      for (const [name, unwrap] of wrapped) if (unwrap()) wrapped.delete(name)
+/** @param {Function} method */
+const request = (method) => ({
+  /** @this {any} @param {any} headers @param {any} options */
+  request (headers, options) {
+    const value = isOn && settings.options.propagate && !hasTraceparent(headers)
+      ? guard.runQuietly(() => requestCalled(this, headers))
+      : undefined
+    if (value === undefined) return apply(method, this, arguments)
+    /** @type {object | undefined} */
+    let stream
+    try {
+      const extended = Array.isArray(headers)
+        ? [...headers, 'traceparent', value]
+        : { ...headers, traceparent: value }
+      stream = apply(method, this, [extended, options])
+      return stream
+    } finally {
+      guard.runQuietly(() => requestReturned(stream))
     }
   }
+}).request
+
+/** Called whenever Node may have loaded another module for the program. */
+function enable () {
+  isOn = true
+  if (!isLoaded('_http_server') && !settings.options.propagate) return
+  const { ClientRequest, IncomingMessage } = require('node:http')
+  wrapOnce('_addHeaderLines', IncomingMessage.prototype, addHeaderLines)
+  if (!settings.options.propagate) return
+  wrapOnce('_storeHeader', ClientRequest.prototype, storeHeader)
+  const session = wrapped.has('request') ? undefined : sessionPrototype()
+  if (session !== undefined) wrapOnce('request', session, request)
+}
+
+function disable () {
+  isOn = false
+  for (const [name, unwrap] of wrapped) if (unwrap()) wrapped.delete(name)
 }
 
 /** Returns whether the program has loaded a module of Node's. @param {string} name */
@@ -161,4 +136,4 @@ function withHeader (headers, value) {
   return [...Object.values(headers), pair] // kOutHeaders: names as they are written, and values
 }
 
-module.exports = { createMethods }
+module.exports = { disable, enable }

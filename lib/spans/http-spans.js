@@ -1,15 +1,16 @@
 'use strict'
 
-// Spans of requests, streams and connections, as requests/layer.js reports them (RequestListener). Data comes
-// in as Node's objects. Everything here runs guarded.
+// Spans of requests, streams and connections: the listener that lib/requests/ tells of them. Data comes in as
+// Node's objects. Everything here runs guarded.
 
 const { contextOfRequest, inOwnWork } = require('../core/current-step')
-const { enterSpan, setSpan } = require('./step-spans')
+const { enterSpan, setSpan, spanOf } = require('./step-spans')
 const { handleOf, idOf, underlyingHandle } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { requestName } = require('../core/request-names')
 const { settings } = require('../settings')
 const koa = require('../requests/frameworks')
+const requestListener = require('../requests/listener')
 const {
   describeConnect, describeRequested, describeRequestedStream, describeServed, describeServedStream,
   hasHeader, streamErrorName
@@ -23,7 +24,6 @@ const { format, parse } = require('./traceparent')
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('../core/context').Context} Context
- * @typedef {Omit<import('../requests/layer').RequestListener, 'asyncIdsOf'>} HttpSpans
  */
 
 /** routes that frameworks reported by themselves @type {WeakMap<Span, string>} */
@@ -87,8 +87,10 @@ function socketOf (stream) {
   return isObject(session) ? hidden(session, 'socket') : undefined
 }
 
-/** @type {HttpSpans} */
+/** @type {import('../requests/listener').RequestListener} */
 const listener = {
+  spanOf,
+  setSpan,
   endsBy: (span, subject, look) => span.endsBy(subject, look),
   discard: spans.discard,
 
@@ -229,4 +231,4 @@ const listener = {
   }
 }
 
-module.exports = listener
+Object.assign(requestListener, listener)

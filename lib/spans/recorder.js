@@ -10,14 +10,13 @@ const registry = require('../core/registry')
 const { inOwnWork } = require('../core/current-step')
 const { safely } = require('../core/faults')
 const loopIterations = require('../core/loop-iterations')
-const { callbackListeners, on } = require('../core/on')
+const { on } = require('../core/on')
 const stepSpans = require('./step-spans')
 const { unwatchZlibWrites, watchZlibWrites } = require('./zlib-writes')
 const { isAnyObject } = require('../objects')
-const channels = require('../requests/channels')
-const { createRequestLayer } = require('../requests/layer')
+const layer = require('../requests/layer')
 const { settings } = require('../settings')
-const httpSpans = require('./http-spans')
+require('./http-spans')
 const { noSpan } = require('./index')
 const { loop } = require('./loop-time')
 const { add: noteTimer } = require('./open-intervals')
@@ -29,10 +28,8 @@ const SWEEP_MS = 1000
 
 let isOn = false
 let sweepAt = 0
-/** @type {ReturnType<typeof createRequestLayer>} */
-let layer
-/** end what is listened to @type {Array<() => void>} */
-let removals = []
+/** ends what is listened to @type {() => void} */
+let stopListening
 
 blockedRecorder.record = spans.addBlocking
 on('iteration', (time) => {
@@ -56,23 +53,10 @@ function enable (wanted) {
   // Else spans are made only to name those of blocking callbacks.
   stepSpans.timeSpans(wanted !== undefined || outputs.hasListeners() ? loop : undefined)
   registry.listenToTimers(noteTimer)
-  if (isOn) return layer.enable()
-  isOn = true
-  layer = createRequestLayer({
-    listener: httpSpans,
-    spanOf: stepSpans.spanOf,
-    setSpan: stepSpans.setSpan
-  })
-  removals = [
-    channels.subscribe(layer.subscriptions),
-    on('opened', (context, resource) => {
-      if (context.type === 'ZLIB') watchZlibWrites(resource)
-      layer.opened(context)
-    }),
-    on('connecting', (context, { resource }) => layer.connecting(context, resource.deref()))
-  ]
-  if (layer.ticked !== undefined) removals.push(on('ticked', layer.ticked))
   layer.enable()
+  if (isOn) return
+  isOn = true
+  stopListening = on('opened', ({ type }, resource) => { if (type === 'ZLIB') watchZlibWrites(resource) })
   process.on('exit', onExit)
 }
 
@@ -83,9 +67,8 @@ function disable () {
   outputs.flushRecords()
   outputs.setOutputs(undefined)
   outputs.countIterations(false)
-  for (const remove of removals) remove()
+  stopListening()
   layer.disable()
-  callbackListeners.clear() // of connections that stay open: tracing may go on without spans
   registry.listenToTimers(undefined)
   stepSpans.timeSpans(undefined)
   unwatchZlibWrites()

@@ -79,7 +79,7 @@ class Span {
     this.heldSubject = undefined
     /** the same, from the first sweep on @type {WeakRef<object> | undefined} */
     this.weakSubject = undefined
-    /** returns what ends the span, if that is over @type {import('../requests/layer').Look} */
+    /** returns what ends the span, if that is over @type {import('../requests/listener').Look} */
     this.look = noLook
     /** the last sweep found that over */
     this.isOver = false
@@ -161,7 +161,7 @@ class Span {
     this.shared = shared
   }
 
-  /** Sets what it can end by. @param {object} subject @param {import('../requests/layer').Look} look */
+  /** Sets what it can end by. @param {object} subject @param {import('../requests/listener').Look} look */
   endsBy (subject, look) {
     this.heldSubject = subject
     this.weakSubject = undefined
