@@ -6,7 +6,7 @@
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
 const { readIdsBy } = require('./core/tag')
-const { address, hidden, inherits, isObject, own } = require('./objects')
+const { address, hidden, inherits, isObject, own, textOf } = require('./objects')
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const sourceOf = Function.prototype.toString
@@ -153,6 +153,16 @@ function formatAddress (end) {
   return typeof port === 'number' ? address(own(end, 'address'), port) : undefined
 }
 
+/**
+ * Returns the host of a request that is made by http: its Host header has the port.
+ * @param {object} request
+ */
+function hostHeaderOf (request) {
+  const headers = hidden(request, 'kOutHeaders')
+  const header = isObject(headers) ? own(headers, 'host') : undefined
+  return (isObject(header) ? textOf(own(header, '1')) : undefined) ?? textOf(own(request, 'host'))
+}
+
 /** @param {object} handle @param {string} name @returns {number | undefined} */
 function numberOf (handle, name) {
   const value = callNative(handle, name)
@@ -228,6 +238,7 @@ module.exports = {
   endOf,
   formatAddress,
   handleOf,
+  hostHeaderOf,
   idOf,
   isAlive,
   isClosed,

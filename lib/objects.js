@@ -48,6 +48,9 @@ function isAnyObject (value) {
   return typeof value === 'object' && value !== null
 }
 
+/** Returns a string that is not empty. @param {unknown} value */
+const textOf = (value) => typeof value === 'string' && value !== '' ? value : undefined
+
 /**
  * Reads an own symbol property by the description of its symbol; Node exports few of its symbols.
  * @param {object} object
@@ -126,5 +129,6 @@ module.exports = {
   isAnyObject,
   isObject,
   own,
-  readLazy
+  readLazy,
+  textOf
 }

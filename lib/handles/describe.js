@@ -6,7 +6,7 @@
 const path = require('node:path')
 const { types } = require('node:util')
 const { callNative, formatAddress, addressOf, ownerOf } = require('../node-objects')
-const { className, hidden, isObject, own } = require('../objects')
+const { className, hidden, isObject, own, textOf } = require('../objects')
 const { clean } = require('../text')
 const { requestLabel } = require('./request-label')
 const { pipeDetail, signalDetail, standardDescriptor, standardNameOf } = require('./standard-streams')
@@ -66,11 +66,11 @@ function endsOf (subject) {
   if (object === undefined) return { local, remote }
   local ??= formatAddress(own(object, '_sockname')) // Node keeps after close what the program has read before
   remote ??= formatAddress(own(object, '_peername'))
-  if (subject.isShared) local ??= addressInKey(asString(own(object, '_connectionKey')))
-  if (type === 'PIPESERVERWRAP') local ??= asString(own(object, '_pipeName'))
+  if (subject.isShared) local ??= addressInKey(textOf(own(object, '_connectionKey')))
+  if (type === 'PIPESERVERWRAP') local ??= textOf(own(object, '_pipeName'))
   if (type === 'PIPEWRAP') {
     const server = own(object, '_server')
-    if (isObject(server)) local ??= asString(own(server, '_pipeName'))
+    if (isObject(server)) local ??= textOf(own(server, '_pipeName'))
   }
   return { local, remote }
 }
@@ -79,11 +79,6 @@ function endsOf (subject) {
 function addressInKey (key) {
   const [, address, port] = /^[46]:(.+):(\d+)$/.exec(key ?? '') ?? []
   return Number(port) > 0 ? formatAddress({ address, port: Number(port) }) : undefined
-}
-
-/** @param {unknown} value */
-function asString (value) {
-  return typeof value === 'string' ? value : undefined
 }
 
 /**

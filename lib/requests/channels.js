@@ -43,9 +43,8 @@ const handlers = [
 ]
 on('served', (server) => require('./frameworks').observeServer(server))
 
-const subscriptions = handlers.map(subscriptionFor)
-/** those of other parts @type {typeof subscriptions} */
-let others = []
+/** those of other parts as well */
+let subscriptions = handlers.map(subscriptionFor)
 let enabled = false
 
 /** @param {[string, (message: any) => void]} entry */
@@ -56,14 +55,14 @@ function subscriptionFor ([name, handler]) {
 function enable () {
   if (enabled) return
   enabled = true
-  for (const { name, listener } of [...subscriptions, ...others]) channels.subscribe(name, listener)
+  for (const { name, listener } of subscriptions) channels.subscribe(name, listener)
   registry.watch(capture.clock[0], () => (traffic ??= require('./socket-activity')).enable())
 }
 
 function disable () {
   if (!enabled) return
   enabled = false
-  for (const { name, listener } of [...subscriptions, ...others]) channels.unsubscribe(name, listener)
+  for (const { name, listener } of subscriptions) channels.unsubscribe(name, listener)
   traffic?.disable()
   registry.unwatch()
 }
@@ -75,10 +74,10 @@ function disable () {
  */
 function subscribe (entries) {
   const added = entries.map(subscriptionFor)
-  others = [...others, ...added]
+  subscriptions = [...subscriptions, ...added]
   if (enabled) for (const { name, listener } of added) channels.subscribe(name, listener)
   return () => {
-    others = others.filter((other) => !added.includes(other))
+    subscriptions = subscriptions.filter((other) => !added.includes(other))
     if (enabled) for (const { name, listener } of added) channels.unsubscribe(name, listener)
   }
 }

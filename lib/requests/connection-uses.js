@@ -108,34 +108,28 @@ function worker (made) {
 }
 
 /**
- * Data goes out on a socket, or came in. Runs unguarded: does not throw, creates no async resources.
+ * Data goes out on a socket, or came in. Runs unguarded: creates no async resources.
  * @param {object} socket
  * @param {boolean} isWrite
  * @returns {boolean} whether the socket is about to connect
  */
 function traffic (socket, isWrite) {
-  try {
-    const entry = registry.noteTraffic(socket, capture.clock[0])
-    if (entry === undefined || entry.isAccepted) return false
-    if (isWrite) {
-      noteWrite(entry, socket)
-      entry.activeAt = capture.clock[0] // of the capture, which has read the clock
-    }
-    emit('traffic', entry)
-    const isFirst = !entry.hasTraffic
-    entry.hasTraffic = true
-    return isFirst
-  } catch {
-    return false
+  const entry = registry.noteTraffic(socket, capture.clock[0])
+  if (entry === undefined || entry.isAccepted) return false
+  if (isWrite) {
+    noteWrite(entry, socket)
+    entry.activeAt = capture.clock[0] // of the capture, which has read the clock
   }
+  emit('traffic', entry)
+  const isFirst = !entry.hasTraffic
+  entry.hasTraffic = true
+  return isFirst
 }
 
 /** Data waits on a socket that connects; likewise. @param {object} socket */
 function writes (socket) {
-  try {
-    const entry = registry.noteTraffic(socket, capture.clock[0])
-    if (entry !== undefined) noteWrite(entry, socket)
-  } catch {}
+  const entry = registry.noteTraffic(socket, capture.clock[0])
+  if (entry !== undefined) noteWrite(entry, socket)
 }
 
 module.exports = {

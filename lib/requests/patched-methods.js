@@ -111,8 +111,12 @@ function sessionPrototype () {
   return undefined
 }
 
-/** Returns whether the program set its own. @param {any} headers in any of the forms that Node accepts */
+/**
+ * Returns whether the program set its own.
+ * @param {any} headers in any of the forms that Node accepts, or as undici keeps them: a list, or a text
+ */
 function hasTraceparent (headers) {
+  if (typeof headers === 'string') return /^traceparent:/im.test(headers)
   if (typeof headers !== 'object' || headers === null) return false
   if (!Array.isArray(headers)) return Object.keys(headers).some(isTraceparent)
   if (Array.isArray(headers[0])) return headers.some((pair) => isTraceparent(pair?.[0]))
@@ -136,4 +140,4 @@ function withHeader (headers, value) {
   return [...Object.values(headers), pair] // kOutHeaders: names as they are written, and values
 }
 
-module.exports = { disable, enable }
+module.exports = { disable, enable, hasTraceparent }

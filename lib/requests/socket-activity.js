@@ -74,7 +74,7 @@ function createMethod (name, called) {
     [name] () {
       try {
         if (isOn) called(this)
-      } catch {} // a program may put its own in place of what is called
+      } catch {} // the stack may be full, or the program has put its own in place of what is called
       return apply(method, this, arguments)
     }
   })[name]

@@ -4,8 +4,8 @@
 // properties only: no getter or proxy of the program's is run. No header, body or query string is recorded.
 
 const requests = require('../core/request-names')
-const { endOf, handleOf } = require('../node-objects')
-const { hidden, hiddenProperty, isObject, own } = require('../objects')
+const { endOf, handleOf, hostHeaderOf } = require('../node-objects')
+const { hidden, hiddenProperty, isObject, own, textOf } = require('../objects')
 const { nameOfMethod, nameOfPath } = require('../path-names')
 
 const MAX_PATH = 2048 // characters of a path
@@ -23,9 +23,6 @@ const MAX_SHARED = 256 // servers: a client may name another one with each reque
  */
 
 const { hasNodePrototype, requestName } = requests
-
-/** Returns a string that is not empty. @param {unknown} value */
-const textOf = (value) => typeof value === 'string' && value !== '' ? value : undefined
 
 /** @param {unknown} value @returns {string | undefined} */
 function methodOf (value) {
@@ -213,13 +210,6 @@ function describeRequested (request) {
   return { name: `${nameOfMethod(method)}${target}`, attributes, shared }
 }
 
-/** @param {object} request of http */
-function hostHeaderOf (request) {
-  const headers = hidden(request, 'kOutHeaders')
-  const header = isObject(headers) ? own(headers, 'host') : undefined
-  return (Array.isArray(header) ? textOf(header[1]) : undefined) ?? textOf(own(request, 'host'))
-}
-
 /**
  * Describes a request that came on a stream of HTTP/2.
  * @param {any} headers
@@ -299,23 +289,11 @@ function fieldOf (error, field) {
   return isObject(error) ? textOf(own(error, field)) : undefined
 }
 
-/**
- * Returns whether a request of undici's has a header; undici keeps headers in a list, or as text.
- * @param {unknown} headers
- * @param {string} name in lower case
- */
-function hasHeader (headers, name) {
-  if (typeof headers === 'string') return new RegExp(`^${name}:`, 'im').test(headers)
-  if (!Array.isArray(headers)) return false
-  return headers.some((key, i) => i % 2 === 0 && typeof key === 'string' && key.toLowerCase() === name)
-}
-
 module.exports = {
   describeConnect,
   describeRequested,
   describeRequestedStream,
   describeServed,
   describeServedStream,
-  hasHeader,
   streamErrorName
 }

@@ -11,9 +11,10 @@ const { requestName } = require('../core/request-names')
 const { settings } = require('../settings')
 const koa = require('../requests/frameworks')
 const requestListener = require('../requests/listener')
+const { hasTraceparent } = require('../requests/patched-methods')
 const {
   describeConnect, describeRequested, describeRequestedStream, describeServed, describeServedStream,
-  hasHeader, streamErrorName
+  streamErrorName
 } = require('./http-attributes')
 const {
   UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket
@@ -66,7 +67,7 @@ function startRequested ({ name, attributes, shared }, above) {
  */
 function addTraceparent (request, traceparent) {
   try {
-    if (typeof request.addHeader !== 'function' || hasHeader(own(request, 'headers'), 'traceparent')) return
+    if (typeof request.addHeader !== 'function' || hasTraceparent(own(request, 'headers'))) return
     request.addHeader('traceparent', traceparent)
   } catch {}
 }
