@@ -222,9 +222,9 @@ const trace = {
 
   assertNoLeaks (before) {
     checkSnapshot('trace.assertNoLeaks', before)
-    const leaks = trace.diff(before).filter(require('./handles/snapshots').isLeaking)
+    const { createLeakError, isLeaking, leakMessage } = require('./handles/snapshots')
+    const leaks = trace.diff(before).filter(isLeaking)
     if (leaks.length === 0) return
-    const { createLeakError, leakMessage } = require('./handles/leak-error')
     throw createLeakError(guard.run(() => leakMessage(leaks)), leaks, trace.assertNoLeaks)
   },
 
@@ -347,12 +347,11 @@ function checkFunction (name, value) {
 /**
  * @param {string} name of the method
  * @param {unknown} value
- * @returns {import('./handles/snapshots').OpenHandles}
+ * @returns {import('./handles/snapshots').Snapshot}
  * @throws {LongstackError}
  */
 function checkSnapshot (name, value) {
-  const { OpenHandles } = require('./handles/snapshots')
-  if (!OpenHandles.isInstance(value)) throw mistake('INVALID_SNAPSHOT', name, value)
+  if (!require('./handles/snapshots').isSnapshot(value)) throw mistake('INVALID_SNAPSHOT', name, value)
   return value
 }
 

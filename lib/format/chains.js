@@ -4,6 +4,7 @@
 // requested, not for an error.
 
 const { createTag } = require('../core/tag')
+const { copyHop } = require('../stacks/hop-frames')
 const { formatHops } = require('./hops')
 const { createInspectable, printedOf } = require('./inspect')
 
@@ -23,12 +24,13 @@ const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
 /**
  * Copies a chain for the program.
  * @param {PrintedHop[]} hops
- * @param {(hop: PrintedHop) => Hop} copyHop
+ * @param {(label: string) => string} [edit] is applied to labels
  * @returns {Hop[]}
  */
-function copyChain (hops, copyHop) {
+function copyChain (hops, edit = (label) => label) {
   return inspectableChain(hops.map((hop) => {
     const copy = copyHop(hop)
+    copy.label = edit(copy.label)
     printedHop.write(copy, hop)
     return copy
   }))

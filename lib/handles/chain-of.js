@@ -12,7 +12,6 @@ const { unwrap } = require('../format/context-view')
 const { formatHops } = require('../format/hops')
 const { currentContext } = require('../core/current-step')
 const { settings } = require('../settings')
-const { copyHop } = require('../stacks/hop-frames')
 const { hops } = require('../stacks/hops')
 const { presentFrames, presentLines } = require('../stacks/present')
 const { findContext } = require('./find')
@@ -51,7 +50,7 @@ function hopsOfPromise (promise) {
 }
 
 /** Returns what trace.chain returns. @param {unknown} target @param {Function} above */
-const chainOf = (target, above) => copyChain(hopsOf(target, above), copyHop)
+const chainOf = (target, above) => copyChain(hopsOf(target, above))
 
 /** Returns what trace.stack returns. @param {unknown} target @param {Function} above */
 function stackOf (target, above) {

@@ -5,12 +5,12 @@
 
 const path = require('node:path')
 const { types } = require('node:util')
+const registry = require('../core/registry')
 const { callNative, formatAddress, addressOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own, textOf } = require('../objects')
 const { clean } = require('../text')
 const { requestLabel } = require('./request-label')
-const { pipeDetail, signalDetail, standardDescriptor, standardNameOf } = require('./standard-streams')
-const { carrierOf, isOfPrimary } = require('./subject')
+const { carrierOf, isOfPrimary, standardDescriptor } = require('./subject')
 
 /**
  * @typedef {import('./subject').Subject} Subject
@@ -50,6 +50,8 @@ const words = {
   GETNAMEINFOREQWRAP: ['name lookup', undefined],
   QUERYWRAP: ['DNS query', undefined]
 }
+
+const streamNames = ['standard input', 'standard output', 'standard error']
 
 /** Without an object of the program these have a bare handle to close. */
 const bareHandle = /^(TCP|PIPE|UDP)(SERVER)?WRAP$/
@@ -96,6 +98,12 @@ function nounOf (subject, side) {
   return standardName === undefined ? clean(noun) : `${standardName}, a ${noun}`
 }
 
+/** @param {Subject} subject @returns {string | undefined} */
+function standardNameOf (subject) {
+  const fd = standardDescriptor(subject)
+  return fd === undefined ? undefined : streamNames[fd]
+}
+
 /** Names an object behind which there is no resource. @param {object | undefined} object */
 function nounOfObject (object) {
   if (object === undefined) return 'object that cannot be looked into'
@@ -108,11 +116,10 @@ function nounOfObject (object) {
  * @param {Subject} subject
  * @param {string | undefined} side
  * @param {Ends} ends
- * @param {() => Iterable<object>} processHandles of the child processes
  */
-function describe (subject, side, { local, remote }, processHandles) {
+function describe (subject, side, { local, remote }) {
   let text = nounOf(subject, side) + detailOf(subject)
-  if (subject.type === 'PIPEWRAP' && side === undefined) text += pipeDetail(subject, processHandles)
+  if (subject.type === 'PIPEWRAP' && side === undefined) text += pipeDetail(subject)
   if (side !== undefined) text += `, ${side}`
   if (side === 'server') {
     text += (remote === undefined ? '' : ` of ${remote}`) + (local === undefined ? '' : `, at ${local}`)
@@ -150,6 +157,44 @@ function detailOf ({ object, handle, type, context }) {
   if (type === 'HTTP2STREAM' && object !== undefined) return streamDetail(object)
   if (type === 'REQUEST' && object !== undefined) return ` ${requestLabel(object)}`
   return ''
+}
+
+/**
+ * Describes a pipe between this process and a child or the parent.
+ * @param {Subject} subject
+ * @returns {string} with a comma before it; empty where it is none
+ */
+function pipeDetail ({ object, handle }) {
+  const ownChannel = hidden(process, 'kChannelHandle')
+  if (handle !== undefined && ownChannel === handle) return ', channel to the parent process'
+  for (const processHandle of processHandles()) {
+    const child = ownerOf(processHandle)
+    if (child === undefined) continue
+    const stdio = own(child, 'stdio')
+    const index = object !== undefined && Array.isArray(stdio) ? stdio.indexOf(object) : -1
+    const isChannel = handle !== undefined && hidden(child, 'kChannelHandle') === handle
+    if (index === -1 && !isChannel) continue
+    const part = isChannel ? 'channel to' : `${streamNames[index] ?? `descriptor ${index}`} of`
+    const pid = own(child, 'pid')
+    return `, ${part} child process${typeof pid === 'number' ? ` ${pid}` : ''}`
+  }
+  return ''
+}
+
+/** Lists the handles of the child processes. */
+function processHandles () {
+  const entries = registry.list().filter((entry) => entry.context.type === 'PROCESSWRAP')
+  return entries.map((entry) => entry.resource.deref()).filter((handle) => handle !== undefined)
+}
+
+/**
+ * Names the signals that have listeners: Node does not note on a handle which is its own.
+ * @returns {string} with a comma before it; empty where there are none
+ */
+function signalDetail () {
+  const events = own(process, '_events')
+  const signals = isObject(events) ? Object.keys(events).filter((name) => /^SIG[A-Z0-9]+$/.test(name)) : []
+  return signals.length === 0 ? '' : `, ${signals.join(' or ')}`
 }
 
 /** @param {object} timer @param {Subject['context']} context */

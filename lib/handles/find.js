@@ -9,6 +9,7 @@ const { createTag } = require('../core/tag')
 const { handleOf, idOf, ownerOf, providerOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const registry = require('../core/registry')
+const { requestLabel } = require('./request-label')
 const { isResource, typeOf, typeOfRole } = require('./subject')
 
 /**
@@ -126,6 +127,25 @@ function contextOfWaiting (object) {
 }
 
 /**
+ * Returns the request on a connection now. http keeps it on the socket; undici reports it through its
+ * channels.
+ * @param {object} socket
+ * @param {import('../core/entry').Entry | undefined} entry
+ * @returns {{ label: string, context: Context | undefined } | undefined}
+ */
+function userOf (socket, entry) {
+  const message = own(socket, '_httpMessage')
+  if (isObject(message)) {
+    const incoming = own(message, 'req')
+    const request = isObject(incoming) ? incoming : message
+    return { label: requestLabel(request), context: contextOf(request) ?? contextOfWaiting(request) }
+  }
+  const use = entry?.use
+  if (use === undefined || use.isOver || use.request.deref() === undefined) return undefined
+  return { label: use.label, context: withoutOwnWork(use.context) }
+}
+
+/**
  * Whether the filter leaves out the type of a resource, so that it has only an outer context.
  * @param {object} resource
  */
@@ -145,6 +165,4 @@ function hasHidden (object, description, value) {
     .some((symbol) => symbol.description === description && own(object, symbol) === value)
 }
 
-module.exports = {
-  contextOf, contextOfWaiting, find, findContext, isFiltered, reportedFacts, withoutOwnWork
-}
+module.exports = { contextOf, find, findContext, isFiltered, reportedFacts, userOf }

@@ -9,9 +9,8 @@ const { handleOf, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
 const registry = require('../core/registry')
-const { standardDescriptor } = require('./standard-streams')
 const { isOpen } = require('./state')
-const { isResource, isShared, typeOf, typeOfRole } = require('./subject')
+const { isResource, isShared, standardDescriptor, typeOf, typeOfRole } = require('./subject')
 
 /**
  * @typedef {import('../core/context').Context} Context

@@ -12,7 +12,7 @@ const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
 const { hops } = require('../stacks/hops')
-const { contextOf, contextOfWaiting } = require('./find')
+const { userOf } = require('./find')
 const { byRequest } = require('./pending')
 const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
@@ -24,7 +24,6 @@ const MAX_USES = 10 // of one request
 
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
- * @typedef {import('../core/context').Context} Context
  * @typedef {import('../core/entry').Entry} Entry
  *
  * @typedef {object} WaitOfRequest
@@ -72,7 +71,7 @@ function * requestsInFlight () {
     if (isObject(message) && isObject(own(message, 'req'))) {
       requests.set(message, servedOn(socket, message, lastRequests))
     } else {
-      noteUse(uses, lookup, time, { socket, message, entry })
+      noteUse(uses, lookup, time, useOf(socket, entry))
     }
   }
   for (const entry of registry.list()) {
@@ -179,14 +178,13 @@ function streamed (stream, { context }) {
 }
 
 /**
- * Notes for which request a connection is used now, if for any.
+ * Notes for which request a connection is used, if for any.
  * @param {Map<number, UseOfRequest[]>} uses by reference of the request
  * @param {import('../core/request-of').Lookup} lookup
  * @param {number} time ms of the clock
- * @param {{ socket: object, message: unknown, entry: Entry | undefined }} connection
+ * @param {ReturnType<typeof useOf>} use
  */
-function noteUse (uses, lookup, time, { socket, message, entry }) {
-  const use = useOf(socket, message, entry)
+function noteUse (uses, lookup, time, use) {
   const request = use === undefined ? 0 : requestOf(use.ref, lookup)
   if (use === undefined || request === 0) return
   let list = uses.get(request)
@@ -198,19 +196,18 @@ function noteUse (uses, lookup, time, { socket, message, entry }) {
 /**
  * Returns the request or the write that uses a connection now.
  * @param {object} socket
- * @param {unknown} message what http keeps on it
  * @param {Entry | undefined} entry
  * @returns {{ ref: number, what: string, time: number } | undefined} ref: of the step in which it began
  */
-function useOf (socket, message, entry) {
-  if (isObject(message)) {
-    return ofContext(contextOf(message) ?? contextOfWaiting(message), requestLabel(message))
+function useOf (socket, entry) {
+  const user = userOf(socket, entry)
+  if (user !== undefined) {
+    const { context, label } = user
+    if (context === undefined) return undefined
+    const step = context.ref === 0 ? context.parent : context // a request made here is no resource
+    return { ref: step?.ref ?? 0, what: label, time: context.time }
   }
-  const use = entry?.use
-  if (use !== undefined) {
-    return use.isOver || use.request.deref() === undefined ? undefined : ofContext(use.context, use.label)
-  }
-  const asked = entry === undefined ? undefined : findRecord(entry.lastAsk)
+  const asked = entry === undefined || entry.use !== undefined ? undefined : findRecord(entry.lastAsk)
   if (entry === undefined || asked === undefined) return undefined
   if ((asked.words[asked.offset + FLAGS] & ANSWERED) !== 0) return undefined // data came since
   const handle = handleOf(socket)
@@ -218,13 +215,6 @@ function useOf (socket, message, entry) {
   const subsystem = entry.context.type.slice(0, -'WRAP'.length)
   const text = remote === undefined ? subsystem : `${subsystem} ${remote}`
   return { ref: entry.lastAsk, what: text, time: Number(entry.writeTime) }
-}
-
-/** @param {Context | undefined} context of a request @param {string} text */
-function ofContext (context, text) {
-  if (context === undefined) return undefined
-  const step = context.ref === 0 ? context.parent : context // a request made here is no resource
-  return { ref: step?.ref ?? 0, what: text, time: context.time }
 }
 
 /** @param {Served} request @param {Served} other */

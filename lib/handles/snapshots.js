@@ -1,10 +1,12 @@
 'use strict'
 
 // What is open now and was not open at an earlier moment. A snapshot holds the handles weakly, and how many
-// there were of each chain.
+// there were of each chain. And the error of trace.assertNoLeaks and of the plug-ins for test runners.
 
 const { queriedAt } = require('../core/clock')
-const { groupKey, inspectableReports, printed } = require('../format/handles')
+const { createTag } = require('../core/tag')
+const { groupKey, inspectableReports, listText, printed } = require('../format/handles')
+const { isAnyObject } = require('../objects')
 const { list, walk } = require('./list')
 const { report } = require('./why')
 
@@ -19,66 +21,52 @@ const { report } = require('./why')
  */
 
 const MINUTE_MS = 60_000
+const LEAK_CODE = 'ERR_LONGSTACK_LEAK'
 
 /** What was open at a moment. It has no properties, and keeps no handle alive. */
-class OpenHandles {
-  /** @type {WeakSet<object>} */
-  #open = new WeakSet()
-  /** by type and chain @type {Map<string, number>} */
-  #counts = new Map()
-  #time
+class OpenHandles {}
 
-  /** @param {number} time ms of the clock */
-  constructor (time) {
-    this.#time = time
-    Object.freeze(this)
-  }
+/**
+ * @typedef {object} Contents
+ * @property {WeakSet<object>} open
+ * @property {Map<string, number>} counts by type and chain
+ * @property {number} time ms of the clock
+ */
 
-  /** @param {OpenHandles} snapshot @param {Subject} subject that is open */
-  static add (snapshot, subject) {
-    const held = subject.handle ?? subject.object
-    if (held !== undefined) snapshot.#open.add(held)
-    count(snapshot.#counts, chainKey(subject))
-  }
+/** what a snapshot holds, invisible on it @type {ReturnType<typeof createTag<Contents>>} */
+const contentsTag = createTag()
 
-  /** @param {unknown} value @returns {value is OpenHandles} */
-  static isInstance (value) {
-    return typeof value === 'object' && value !== null && #open in value
-  }
+/** @param {Snapshot} snapshot @returns {Contents} */
+const contentsOf = (snapshot) => /** @type {Contents} */ (contentsTag.read(snapshot))
 
-  /** @param {OpenHandles} snapshot @returns {number} ms of the clock */
-  static timeOf (snapshot) {
-    return snapshot.#time
-  }
+/** @param {unknown} value @returns {value is Snapshot} */
+function isSnapshot (value) {
+  return isAnyObject(value) && contentsTag.read(value) !== undefined
+}
 
-  /** @param {OpenHandles} snapshot @param {Subject} subject @returns {boolean} it was open then */
-  static has (snapshot, { handle, object }) {
-    const held = handle ?? object
-    return held !== undefined && snapshot.#open.has(held)
-  }
-
-  /** @param {OpenHandles} snapshot @param {string} key @returns {number} how many there were then */
-  static countOf (snapshot, key) {
-    return snapshot.#counts.get(key) ?? 0
-  }
+/** @param {Contents} contents @param {Subject} subject @returns {boolean} it was open then */
+function wasOpen ({ open }, { handle, object }) {
+  const held = handle ?? object
+  return held !== undefined && open.has(held)
 }
 
 const selectAll = () => true
 
 /**
  * Reports on what is open and was not, with pauses.
- * @param {import('./snapshots').OpenHandles} before
- * @returns {Generator<undefined, import('./snapshots').NewHandle[]>}
+ * @param {Snapshot} before
+ * @returns {Generator<undefined, NewHandle[]>}
  */
 function * compare (before) {
   /** still open, by type and chain @type {Map<string, number>} */
   const remaining = new Map()
   /** @type {Map<string, { reports: Why[], keys: Set<string> }>} */
   const groups = new Map()
+  const contents = contentsOf(before)
   for (const subject of walk(selectAll)) {
     yield
     if (subject === undefined) continue
-    if (OpenHandles.has(before, subject)) {
+    if (wasOpen(contents, subject)) {
       count(remaining, chainKey(subject))
       continue
     }
@@ -89,37 +77,43 @@ function * compare (before) {
     group.reports.push(why)
     group.keys.add(chainKey(subject))
   }
-  const elapsedMs = Math.max(1, queriedAt() - OpenHandles.timeOf(before))
+  const elapsedMs = Math.max(1, queriedAt() - contents.time)
   for (const { reports, keys } of groups.values()) {
     let more = reports.length
     for (const key of keys) {
-      more -= Math.max(0, OpenHandles.countOf(before, key) - (remaining.get(key) ?? 0))
+      more -= Math.max(0, (contents.counts.get(key) ?? 0) - (remaining.get(key) ?? 0))
     }
     for (const why of reports) addGrowth(why, more, elapsedMs)
   }
   return /** @type {NewHandle[]} */ ([...groups.values()].flatMap(({ reports }) => reports))
 }
 
-/** Takes a snapshot, with pauses. @returns {Generator<undefined, import('./snapshots').OpenHandles>} */
+/** Takes a snapshot, with pauses. @returns {Generator<undefined, Snapshot>} */
 function * record () {
-  const snapshot = new OpenHandles(queriedAt())
+  /** @type {Contents} */
+  const contents = { open: new WeakSet(), counts: new Map(), time: queriedAt() }
   for (const subject of walk(selectAll)) {
     yield
-    if (subject !== undefined) OpenHandles.add(snapshot, subject)
+    if (subject === undefined) continue
+    const held = subject.handle ?? subject.object
+    if (held !== undefined) contents.open.add(held)
+    count(contents.counts, chainKey(subject))
   }
-  return snapshot
+  const snapshot = new OpenHandles()
+  contentsTag.write(snapshot, contents)
+  return Object.freeze(snapshot)
 }
 
 const take = () => resultOf(record())
 
-/** @param {import('./snapshots').OpenHandles} before @returns {import('./snapshots').NewHandle[]} */
+/** @param {Snapshot} before @returns {NewHandle[]} */
 const diff = (before) => /** @type {NewHandle[]} */ (inspectableReports(resultOf(compare(before))))
 
 /**
- * @param {import('./snapshots').OpenHandles} before
- * @returns {import('./subject').Subject[]} what is open and was not
+ * @param {Snapshot} before
+ * @returns {Subject[]} what is open and was not
  */
-const opened = (before) => list(selectAll).filter((subject) => !OpenHandles.has(before, subject))
+const opened = (before) => list(selectAll).filter((subject) => !wasOpen(contentsOf(before), subject))
 
 /**
  * Runs a generator to its end.
@@ -143,6 +137,30 @@ function isLeaking ({ type, referenced }) {
   return referenced === true || type === 'FILEHANDLE' || type === 'DIRHANDLE'
 }
 
+/**
+ * Returns the message of trace.assertNoLeaks.
+ * @param {Why[]} leaks
+ */
+function leakMessage (leaks) {
+  const subject = leaks.length === 1 ? '1 handle' : `${leaks.length} handles`
+  const verb = leaks.length === 1 ? 'is' : 'are'
+  return `${subject} opened since the snapshot ${verb} still open:\n\n${listText(leaks)}`
+}
+
+/**
+ * Creates an error that reports leaks.
+ * @param {string} message
+ * @param {Why[]} leaks the property `handles`, which is not printed with the error
+ * @param {Function} above its frames start below this function
+ * @returns {Error & { code: string, handles: Why[] }}
+ */
+function createLeakError (message, leaks, above) {
+  const error = Object.assign(new Error(message), { code: LEAK_CODE })
+  Error.captureStackTrace(error, above)
+  Object.defineProperty(error, 'handles', { value: leaks, enumerable: false })
+  return /** @type {any} */ (error)
+}
+
 /** @param {Why} why @param {number} more @param {number} elapsedMs since the snapshot */
 function addGrowth (why, more, elapsedMs) {
   Object.assign(why, { perMinute: more * MINUTE_MS / elapsedMs })
@@ -160,4 +178,6 @@ function count (counts, key) {
   counts.set(key, (counts.get(key) ?? 0) + 1)
 }
 
-module.exports = { OpenHandles, compare, diff, isLeaking, opened, record, take }
+module.exports = {
+  compare, createLeakError, diff, isLeaking, isSnapshot, leakMessage, opened, record, take
+}

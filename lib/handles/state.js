@@ -6,10 +6,11 @@
 const { Duplex, Readable, Writable } = require('node:stream')
 const { Socket } = require('node:net')
 const { isProxy } = require('node:util').types
+const { settlerOf } = require('../core/context')
+const registry = require('../core/registry')
 const { callNative, handleOf, isAlive, isReferenced, numberOf, portState } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
-const { isActiveStream, standardDescriptor } = require('./standard-streams')
-const { carrierOf, isConnection, isServer, isSocket } = require('./subject')
+const { carrierOf, isConnection, isServer, isSocket, standardDescriptor } = require('./subject')
 
 /** @typedef {import('./subject').Subject} Subject */
 
@@ -17,16 +18,6 @@ const { ReadableState } = /** @type {any} */ (Readable)
 const { WritableState } = /** @type {any} */ (Writable)
 
 const WAITING = 'waiting for a connection'
-
-/** Node's own getters, called on sockets where the program has not replaced them. */
-const netBytesWritten = getterOf(Socket.prototype, 'bytesWritten')
-const netDispatched = getterOf(Socket.prototype, '_bytesDispatched')
-const streamBuffer = getterOf(Duplex.prototype, 'writableBuffer')
-
-/** @param {object} prototype @param {string} name */
-function getterOf (prototype, name) {
-  return Object.getOwnPropertyDescriptor(prototype, name)?.get
-}
 
 /** Returns the getter that an object inherits under a name. @param {object} object @param {string} name */
 function inheritedGetter (object, name) {
@@ -36,6 +27,13 @@ function inheritedGetter (object, name) {
     if (property !== undefined) return property.get
   }
   return undefined
+}
+
+/** Node's own getters, called on sockets where the program has not replaced them. */
+const socketGetters = {
+  bytesWritten: inheritedGetter(Socket.prototype, 'bytesWritten'),
+  _bytesDispatched: inheritedGetter(Socket.prototype, '_bytesDispatched'),
+  writableBuffer: inheritedGetter(Duplex.prototype, 'writableBuffer')
 }
 
 /**
@@ -68,10 +66,10 @@ function sideOf ({ object, type, context, entry }) {
  * @returns {string | undefined}
  */
 function stateOf (subject, side) {
-  const { object, handle, type, entry } = subject
+  const { object, handle, type, context, entry } = subject
   const isTimer = type === 'Timeout' || type === 'Immediate'
   if (isTimer) return isPending(handle ?? object ?? {}) ? 'pending' : 'closed'
-  if (type === 'PROMISE') return undefined
+  if (type === 'PROMISE') return promiseState(object, context)
   if (type === 'REQUEST') return own(object ?? {}, 'destroyed') === true ? 'closed' : WAITING
   if (subject.isShared) return 'listening'
   if (object !== undefined && isServer(object)) return handleOf(object) === undefined ? 'closed' : 'listening'
@@ -81,6 +79,13 @@ function stateOf (subject, side) {
   const open = isOpen(subject)
   if (open === undefined) return undefined
   return !open ? 'closed' : type.endsWith('SERVERWRAP') ? 'listening' : 'open'
+}
+
+/** @param {object | undefined} promise @param {Subject['context']} context */
+function promiseState (promise, context) {
+  if (promise === undefined || context === undefined) return undefined
+  if (settlerOf(promise) !== undefined) return 'settled'
+  return context.done || !registry.sawSettledSince(context.time) ? undefined : 'pending'
 }
 
 /** @param {object} session of HTTP/2 */
@@ -148,6 +153,20 @@ function keepsProcessAlive (subject) {
 }
 
 /**
+ * Whether a standard stream reads, is about to, or writes. It has a reference from the beginning, but holds
+ * no process that does neither.
+ * @param {Subject} subject
+ */
+function isActiveStream ({ object, handle }) {
+  if (handle === undefined) return false
+  if (own(handle, 'reading') === true || Number(numberOf(handle, 'writeQueueSize')) > 0) return true
+  const state = object === undefined ? undefined : own(object, '_readableState')
+  if (!isObject(state) || !inherits(state, ReadableState.prototype)) return false
+  const { flowing, readableListening } = /** @type {any} */ (state)
+  return flowing === true || readableListening === true
+}
+
+/**
  * Reads the bytes in and out, as far as Node counts them.
  * @param {Subject} subject
  * @returns {{ bytesRead: number | undefined, bytesWritten: number | undefined }}
@@ -175,12 +194,10 @@ function trafficOf (subject) {
  * @returns {number | undefined} undefined where the program has replaced a getter of Node's
  */
 function bytesWithQueued (socket) {
-  if (!hasPlainProperties(socket)) return undefined
-  if (netBytesWritten === undefined) return undefined
-  if (inheritedGetter(socket, 'bytesWritten') !== netBytesWritten) return undefined
-  if (inheritedGetter(socket, '_bytesDispatched') !== netDispatched) return undefined
-  if (inheritedGetter(socket, 'writableBuffer') !== streamBuffer) return undefined
-  return asNumber(Reflect.apply(netBytesWritten, socket, []))
+  const { bytesWritten } = socketGetters
+  const isNodes = Object.entries(socketGetters).every(([name, get]) => inheritedGetter(socket, name) === get)
+  if (!isNodes || bytesWritten === undefined || !hasPlainProperties(socket)) return undefined
+  return asNumber(Reflect.apply(bytesWritten, socket, []))
 }
 
 /**

@@ -6,7 +6,7 @@
 const net = require('node:net')
 const { types } = require('node:util')
 const { contextTag } = require('../core/context')
-const { handleOf, portState, providerOf } = require('../node-objects')
+const { callNative, handleOf, portState, providerOf } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
 
 /**
@@ -66,6 +66,19 @@ function isConnection (type) {
 }
 
 /**
+ * Returns the descriptor of a standard stream of this process. libuv opens a terminal again, with another
+ * descriptor (uv_tty_init in deps/uv/src/unix/tty.c); Node notes the original one on the stream.
+ * @param {Subject} subject
+ * @returns {0 | 1 | 2 | undefined}
+ */
+function standardDescriptor ({ object, handle, type }) {
+  if (handle === undefined || !(type === 'TTYWRAP' || isConnection(type))) return undefined
+  const noted = object === undefined || type !== 'TTYWRAP' ? undefined : own(object, 'fd')
+  const fd = noted ?? callNative(handle, 'fd')
+  return fd === 0 || fd === 1 || fd === 2 ? fd : undefined
+}
+
+/**
  * Whether an object is its own resource: a timer, a promise, a port, an AsyncResource.
  * @param {object} object
  */
@@ -117,5 +130,14 @@ function carrierOf ({ object, type }) {
 }
 
 module.exports = {
-  carrierOf, isConnection, isOfPrimary, isResource, isServer, isShared, isSocket, typeOf, typeOfRole
+  carrierOf,
+  isConnection,
+  isOfPrimary,
+  isResource,
+  isServer,
+  isShared,
+  isSocket,
+  standardDescriptor,
+  typeOf,
+  typeOfRole
 }

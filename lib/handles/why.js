@@ -5,7 +5,7 @@
 // (see node-objects.js).
 
 const { queriedAt, startQuery } = require('../core/clock')
-const { contextTag, settlerOf } = require('../core/context')
+const { contextAt, contextTag } = require('../core/context')
 const { mistake } = require('../errors')
 const {
   inspectableReport, inspectableReports, printed, report: textOf, summary: summaryOf
@@ -13,21 +13,16 @@ const {
 const { placeOf } = require('../format/hops')
 const { copyChain } = require('../format/chains')
 const { paint } = require('../format/paint')
-const { idOf } = require('../node-objects')
+const { idOf, numberOf, ownerOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { transformsOf } = require('../intercept/transforms')
 const { settings } = require('../settings')
-const { copyHop } = require('../stacks/hop-frames')
 const { hops } = require('../stacks/hops')
 const { clean } = require('../text')
 const { describe, endsOf, hintOf, nounOf } = require('./describe')
-const {
-  contextOf, contextOfWaiting, find, isFiltered, reportedFacts, withoutOwnWork
-} = require('./find')
-const { writerOf } = require('./last-user')
+const { find, isFiltered, reportedFacts, userOf } = require('./find')
 const { list, walk } = require('./list')
 const registry = require('../core/registry')
-const { requestLabel } = require('./request-label')
 const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
 const { isConnection } = require('./subject')
 
@@ -85,23 +80,24 @@ function report (subject) {
   const opened = hops(context)
   const ends = endsWithReported(subject)
   const side = sideOf({ ...subject, entry: entry ?? /** @type {any} */ ({ remote: ends.remote }) })
-  const state = type === 'PROMISE' ? promiseState(object, context) : stateOf(subject, side)
-  const usedBy = object === undefined ? undefined : userOf(object, entry)
+  const state = stateOf(subject, side)
+  const user = object === undefined ? undefined : userOf(object, entry)
+  const usedBy = user && { request: user.label, hops: hops(user.context) }
   const writtenBy = usedBy === undefined ? lastWriter(entry) : undefined
   const active = lastActive(subject)
   /** @type {any} */
   const facts = {
-    what: describe(subject, side, ends, processHandles),
+    what: describe(subject, side, ends),
     type,
     asyncId: context?.asyncId || undefined,
     origin: originOf(subject),
     side,
     state,
     ...ends,
-    opened: copyChain(opened, publicHop),
-    usedBy: usedBy && { request: usedBy.request, chain: copyChain(usedBy.hops, publicHop) },
+    opened: copyChain(opened, clean),
+    usedBy: usedBy && { request: usedBy.request, chain: copyChain(usedBy.hops, clean) },
     writtenBy: writtenBy &&
-      { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: copyChain(writtenBy.hops, publicHop) },
+      { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: copyChain(writtenBy.hops, clean) },
     through: object === undefined ? [] : transformsOf(object),
     ageMs: context === undefined || context.origin === 'early' ? undefined : queriedAt() - context.time,
     idleMs: active === undefined ? undefined : Math.max(0, queriedAt() - active),
@@ -118,7 +114,8 @@ function report (subject) {
     writtenBy,
     ran: context !== undefined && active !== undefined && active > context.time,
     enabled: settings.enabled,
-    pooled: object !== undefined && isPooled(object, entry),
+    // Whether http or undici manages it, used by a request now or not
+    pooled: object !== undefined && (own(object, '_httpMessage') !== undefined || entry?.use !== undefined),
     filtered: resource !== undefined && isFiltered(resource)
   }
   Object.defineProperty(facts, 'toString', { value: () => textOf(printedFacts), enumerable: false })
@@ -126,38 +123,24 @@ function report (subject) {
   return inspectableReport(facts)
 }
 
-/** @param {PrintedHop} hop @returns {Hop} */
-function publicHop (hop) {
-  const copy = copyHop(hop)
-  return { ...copy, label: clean(copy.label) }
-}
-
-/** @param {Entry | undefined} entry */
+/**
+ * Returns who wrote on a connection last.
+ * @param {Entry | undefined} entry
+ * @returns {{ at: string | undefined, agoMs: number, hops: PrintedHop[] } | undefined} undefined where a
+ *   client of Node's uses it, where nothing has gone out, or it is not known who wrote
+ */
 function lastWriter (entry) {
-  const writer = writerOf(entry)
+  if (entry === undefined || entry.use !== undefined || entry.lastAsk === 0) return undefined
+  const handle = entry.resource.deref()
+  if (handle !== undefined && numberOf(handle, 'bytesWritten') === 0) return undefined
+  const socket = handle && ownerOf(handle)
+  // What waits in the buffer of the stream was written later, by whomever
+  if (socket !== undefined && own(socket, '_writableState')?.bufferedRequestCount > 0) return undefined
+  const writer = contextAt(entry.lastAsk)
   if (writer === undefined) return undefined
   const chain = hops(writer)
-  const agoMs = Math.max(0, queriedAt() - Number(entry?.writeTime))
+  const agoMs = Math.max(0, queriedAt() - Number(entry.writeTime))
   return { at: placeOf(chain[0]?.lines ?? []), agoMs, hops: chain }
-}
-
-/**
- * Returns the request on a connection now. http keeps it on the socket; undici reports it through its
- * channels.
- * @param {object} socket
- * @param {Entry | undefined} entry
- * @returns {{ request: string, hops: PrintedHop[] } | undefined}
- */
-function userOf (socket, entry) {
-  const message = own(socket, '_httpMessage')
-  if (isObject(message)) {
-    const incoming = own(message, 'req')
-    const request = isObject(incoming) ? incoming : message
-    return { request: requestLabel(request), hops: hops(contextOf(request) ?? contextOfWaiting(request)) }
-  }
-  const use = entry?.use
-  if (use === undefined || use.isOver || use.request.deref() === undefined) return undefined
-  return { request: use.label, hops: hops(withoutOwnWork(use.context)) }
 }
 
 /** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */
@@ -178,12 +161,6 @@ function summary (isSelected) {
   return paint(summaryOf(handles(isSelected)))
 }
 
-/** Lists the handles of the child processes. */
-function processHandles () {
-  const entries = registry.list().filter((entry) => entry.context.type === 'PROCESSWRAP')
-  return entries.map((entry) => entry.resource.deref()).filter((handle) => handle !== undefined)
-}
-
 /**
  * Reads the ends of a connection, and keeps them for reports after its end.
  * @param {Subject} subject
@@ -192,8 +169,8 @@ function endsWithReported (subject) {
   const ends = endsOf(subject)
   const { object, type } = subject
   const before = object && reportedFacts.read(object)
-  const local = cleaned(ends.local) ?? before?.local
-  const remote = cleaned(ends.remote) ?? before?.remote
+  const local = (ends.local && clean(ends.local)) ?? before?.local
+  const remote = (ends.remote && clean(ends.remote)) ?? before?.remote
   if (object !== undefined && type !== 'unknown') reportedFacts.write(object, { type, local, remote })
   return { local, remote }
 }
@@ -216,13 +193,6 @@ function lastActive ({ object, handle, type, entry }) {
   return times.length === 0 ? undefined : Math.max(...times)
 }
 
-/** @param {object | undefined} promise @param {Context | undefined} context */
-function promiseState (promise, context) {
-  if (promise === undefined || context === undefined) return undefined
-  if (settlerOf(promise) !== undefined) return 'settled'
-  return context.done || !registry.sawSettledSince(context.time) ? undefined : 'pending'
-}
-
 /** @param {Subject} subject @returns {Why['origin']} */
 function originOf ({ object, handle, context, type }) {
   if (context !== undefined) return context.origin === 'early' ? 'early' : 'registered'
@@ -230,20 +200,6 @@ function originOf ({ object, handle, context, type }) {
   if (resource === undefined || type === 'unknown') return 'unknown'
   if (contextTag.read(resource) !== undefined) return 'unknown'
   return handle === undefined && idOf(resource) === undefined ? 'unknown' : 'early'
-}
-
-/**
- * Whether http or undici manages a connection, used by a request now or not.
- * @param {object} socket
- * @param {Entry | undefined} entry
- */
-function isPooled (socket, entry) {
-  return own(socket, '_httpMessage') !== undefined || entry?.use !== undefined
-}
-
-/** @param {string | undefined} text */
-function cleaned (text) {
-  return text === undefined ? undefined : clean(text)
 }
 
 module.exports = { handles, open, report, summary, why }

@@ -6,7 +6,6 @@
 const path = require('node:path')
 const { startQuery } = require('../core/clock')
 const guard = require('../core/guard')
-const { createLeakError } = require('../handles/leak-error')
 const snapshots = require('../handles/snapshots')
 const { keepsProcessAlive } = require('../handles/state')
 const { report: whyOf } = require('../handles/why')
@@ -19,7 +18,7 @@ const { runnerOf } = require('../stacks/test-runners')
 
 /**
  * @typedef {import('../handles/subject').Subject} Subject
- * @typedef {import('../handles/snapshots').OpenHandles} OpenHandles
+ * @typedef {import('../handles/snapshots').Snapshot} Snapshot
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('../handles/why').Why} Why
  * @typedef {{ owner: string, why: Why }} Leak owner: the test or file that is blamed
@@ -28,7 +27,7 @@ const { runnerOf } = require('../stacks/test-runners')
  *
  * @typedef {object} Mark where a test or a file began
  * @property {string} name
- * @property {OpenHandles} before
+ * @property {Snapshot} before
  * @property {number} asyncId of the resource in which a concurrent test runs; 0: it runs alone
  *
  * @typedef {object} EndOptions
@@ -178,7 +177,7 @@ function createGate () {
 /** @param {string | undefined} text what was left open @throws {Error & { code: string }} */
 function raise (text) {
   if (text === undefined) return
-  const error = createLeakError(text, [], createGate)
+  const error = snapshots.createLeakError(text, [], createGate)
   error.stack = `Error: ${text}` // where the gate raises it does not matter
   throw error
 }
