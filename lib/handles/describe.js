@@ -5,12 +5,11 @@
 
 const path = require('node:path')
 const { types } = require('node:util')
-const registry = require('../core/registry')
 const { callNative, formatAddress, addressOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own, textOf } = require('../objects')
 const { clean } = require('../text')
 const { requestLabel } = require('./request-label')
-const { carrierOf, isOfPrimary, standardDescriptor } = require('./subject')
+const { carrierOf, handlesOfType, isOfPrimary, standardDescriptor } = require('./subject')
 
 /**
  * @typedef {import('./subject').Subject} Subject
@@ -94,14 +93,8 @@ function nounOf (subject, side) {
   if (type === 'PIPEWRAP' && side !== undefined) return 'pipe connection'
   if (type === 'TCPSERVERWRAP' && own(object ?? {}, '_sharedCreds') !== undefined) return 'TLS server'
   if (type === 'TCPWRAP' && own(object ?? {}, '_tlsOptions') !== undefined) return `${noun} under TLS`
-  const standardName = side === undefined ? standardNameOf(subject) : undefined
-  return standardName === undefined ? clean(noun) : `${standardName}, a ${noun}`
-}
-
-/** @param {Subject} subject @returns {string | undefined} */
-function standardNameOf (subject) {
-  const fd = standardDescriptor(subject)
-  return fd === undefined ? undefined : streamNames[fd]
+  const fd = side === undefined ? standardDescriptor(subject) : undefined
+  return fd === undefined ? clean(noun) : `${streamNames[fd]}, a ${noun}`
 }
 
 /** Names an object behind which there is no resource. @param {object | undefined} object */
@@ -142,12 +135,9 @@ function detailOf ({ object, handle, type, context }) {
     const pid = own(resource, 'pid') ?? own(object ?? {}, 'pid')
     const file = object === undefined ? undefined : own(object, 'spawnfile')
     const name = typeof file === 'string' ? `, ${path.basename(file)}` : ''
-    return typeof pid === 'number' ? ` ${pid}${name}` : name
+    return numberText(pid) + name
   }
-  if (type === 'WORKER') {
-    const thread = own(resource, 'threadId')
-    return typeof thread === 'number' ? ` ${thread}` : ''
-  }
+  if (type === 'WORKER') return numberText(own(resource, 'threadId'))
   if (type === 'FILEHANDLE') {
     const fd = callNative(resource, 'fd')
     return typeof fd === 'number' && fd >= 0 ? `, descriptor ${fd}` : ''
@@ -167,7 +157,7 @@ function detailOf ({ object, handle, type, context }) {
 function pipeDetail ({ object, handle }) {
   const ownChannel = hidden(process, 'kChannelHandle')
   if (handle !== undefined && ownChannel === handle) return ', channel to the parent process'
-  for (const processHandle of processHandles()) {
+  for (const processHandle of handlesOfType('PROCESSWRAP')) {
     const child = ownerOf(processHandle)
     if (child === undefined) continue
     const stdio = own(child, 'stdio')
@@ -175,16 +165,9 @@ function pipeDetail ({ object, handle }) {
     const isChannel = handle !== undefined && hidden(child, 'kChannelHandle') === handle
     if (index === -1 && !isChannel) continue
     const part = isChannel ? 'channel to' : `${streamNames[index] ?? `descriptor ${index}`} of`
-    const pid = own(child, 'pid')
-    return `, ${part} child process${typeof pid === 'number' ? ` ${pid}` : ''}`
+    return `, ${part} child process${numberText(own(child, 'pid'))}`
   }
   return ''
-}
-
-/** Lists the handles of the child processes. */
-function processHandles () {
-  const entries = registry.list().filter((entry) => entry.context.type === 'PROCESSWRAP')
-  return entries.map((entry) => entry.resource.deref()).filter((handle) => handle !== undefined)
 }
 
 /**
@@ -196,6 +179,9 @@ function signalDetail () {
   const signals = isObject(events) ? Object.keys(events).filter((name) => /^SIG[A-Z0-9]+$/.test(name)) : []
   return signals.length === 0 ? '' : `, ${signals.join(' or ')}`
 }
+
+/** @param {unknown} value */
+const numberText = (value) => typeof value === 'number' ? ` ${value}` : ''
 
 /** @param {object} timer @param {Subject['context']} context */
 function timerDetail (timer, context) {
@@ -219,7 +205,7 @@ function streamDetail (stream) {
   const [method, target] = isObject(headers) ? [own(headers, ':method'), own(headers, ':path')] : []
   const hasRequest = typeof method === 'string' && typeof target === 'string'
   const request = hasRequest ? `, ${`${method} ${target}`.replace(/[?#].*$/s, '')}` : ''
-  return (typeof id === 'number' ? ` ${id}` : '') + request
+  return numberText(id) + request
 }
 
 /** Returns how to close a resource. @param {Subject} subject @param {string | undefined} state */

@@ -10,7 +10,7 @@ const { handleOf, idOf, ownerOf, providerOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
-const { isResource, typeOf, typeOfRole } = require('./subject')
+const { handlesOfType, isResource, typeOf, typeOfRole } = require('./subject')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -69,9 +69,8 @@ function connectionOf (target) {
  * @param {object} proxy
  */
 function sessionSocket (proxy) {
-  for (const entry of registry.list()) {
-    const handle = entry.context.type === 'HTTP2SESSION' ? entry.resource.deref() : undefined
-    const session = handle && ownerOf(handle)
+  for (const handle of handlesOfType('HTTP2SESSION')) {
+    const session = ownerOf(handle)
     if (session !== undefined && hasHidden(session, 'proxySocket', proxy)) return hidden(session, 'socket')
   }
   return undefined

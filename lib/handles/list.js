@@ -10,7 +10,9 @@ const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
 const registry = require('../core/registry')
 const { isOpen } = require('./state')
-const { isResource, isShared, standardDescriptor, typeOf, typeOfRole } = require('./subject')
+const {
+  handlesOfType, isResource, isShared, standardDescriptor, typeOf, typeOfRole
+} = require('./subject')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -94,12 +96,10 @@ function * nodeHandles () {
     else if (isShared(object)) shared.add(object)
   }
   const wrapped = new Set()
-  const tlsEntries = registry.list().filter((entry) => entry.context.type === 'TLSWRAP')
-  const handles = [...tlsEntries.map((entry) => entry.resource.deref()), ...owners.keys()]
-  for (const [i, handle] of handles.entries()) {
+  for (const [i, handle] of [...handlesOfType('TLSWRAP'), ...owners.keys()].entries()) {
     if (i % STRIDE === 0) yield
-    const parent = handle === undefined ? undefined : own(handle, '_parent')
-    const socket = handle === undefined ? undefined : ownerOf(handle)
+    const parent = own(handle, '_parent')
+    const socket = ownerOf(handle)
     if (!isObject(parent) || socket === undefined || handleOf(socket) !== handle) continue
     wrapped.add(parent)
     owners.set(parent, socket)
@@ -117,7 +117,7 @@ function isOfProgram (context) {
     .filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)
   const first = frames.findIndex((frame) => frame.kind !== 'core')
   const calls = frames.slice(0, first === -1 ? frames.length : first)
-  if (context.type === 'MESSAGEPORT') return !calls.some(isWorkerFrame)
+  if (context.type === 'MESSAGEPORT') return calls.every((call) => call.fileName !== 'node:internal/worker')
   if (first === -1) return frames.length === 0
   return calls.every(({ fileName, functionName }) => {
     return timerModule.test(String(fileName)) && functionName !== 'setUnrefTimeout'
@@ -131,11 +131,6 @@ function isOfProgram (context) {
 function isOutput (subject) {
   const fd = standardDescriptor(subject)
   return fd === 1 || fd === 2
-}
-
-/** @param {import('../stacks/frames').Frame} frame */
-function isWorkerFrame (frame) {
-  return frame.fileName === 'node:internal/worker'
 }
 
 module.exports = { list, walk }

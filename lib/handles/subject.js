@@ -6,6 +6,7 @@
 const net = require('node:net')
 const { types } = require('node:util')
 const { contextTag } = require('../core/context')
+const registry = require('../core/registry')
 const { callNative, handleOf, portState, providerOf } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
 
@@ -87,6 +88,12 @@ function isResource (object) {
     hidden(object, 'asyncId', 'trigger_async_id_symbol') !== undefined
 }
 
+/** Returns the handles of a type that the registry has. @param {string} type @returns {object[]} */
+function handlesOfType (type) {
+  const entries = registry.list().filter(({ context }) => context.type === type)
+  return entries.map(({ resource }) => resource.deref()).filter((handle) => handle !== undefined)
+}
+
 /**
  * Derives the provider's name from the objects themselves.
  * @param {object | undefined} handle
@@ -131,6 +138,7 @@ function carrierOf ({ object, type }) {
 
 module.exports = {
   carrierOf,
+  handlesOfType,
   isConnection,
   isOfPrimary,
   isResource,

@@ -47,7 +47,8 @@ const sharedPlaces = new Set()
 function noteWrite (entry, socket) {
   resolve()
   const chain = current[CURRENT_CHAIN]
-  if (chain === OWN_WORK_CHAIN || !isClient(entry, socket) || isUsed(entry)) return
+  if (chain === OWN_WORK_CHAIN || !isClient(entry, socket)) return
+  if (entry.use?.isOver === false) return // a request of http or undici uses it
   entry.writeTime = now()
   const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
     (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true) ||
@@ -167,6 +168,7 @@ function setUnknown (entry) {
 function placeless (chain, entry) {
   return capture.intern(chain, 0, kindTable.asked(entry.context.type)) & CHAIN_BITS
 }
+
 /**
  * Whether the current step is the callback of what was written, or connected, before.
  * @param {number} chain
@@ -187,11 +189,6 @@ function isClient (entry, socket) {
   const tls = own(socket, '_tlsOptions')
   if (socket.connecting === true || tls !== undefined) entry.isClient = own(tls ?? {}, 'isServer') !== true
   return entry.isClient
-}
-
-/** Whether a request of http or undici uses a connection. @param {Entry} entry */
-function isUsed ({ use }) {
-  return use !== undefined && !use.isOver
 }
 
 /**

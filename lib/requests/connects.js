@@ -10,7 +10,7 @@ const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { settings } = require('../settings')
 const { asyncIdsOf, spanTag } = require('./connections')
-const listener = require('./listener')
+const { listener } = require('./listener')
 const { listen, unlisten } = require('./run-listeners')
 
 /**

@@ -8,7 +8,7 @@ const { executionAsyncId } = require('node:async_hooks')
 const { className, hidden, isAnyObject, own } = require('../objects')
 const connections = require('./connections')
 const connects = require('./connects')
-const listener = require('./listener')
+const { listener } = require('./listener')
 const { listen, unlisten } = require('./run-listeners')
 
 const { spanTag } = connections

@@ -5,7 +5,7 @@
 
 const { isAnyObject, own } = require('../objects')
 const connections = require('./connections')
-const listener = require('./listener')
+const { listener } = require('./listener')
 
 const { spanTag } = connections
 

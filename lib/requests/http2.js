@@ -11,7 +11,7 @@ const { executionAsyncId } = require('node:async_hooks')
 const guard = require('../core/guard')
 const { className, hidden, isObject, own } = require('../objects')
 const { spanTag } = require('./connections')
-const listener = require('./listener')
+const { listener } = require('./listener')
 const { listen, unlisten } = require('./run-listeners')
 
 const HAS_CHANNELS = Number(process.versions.node.split('.')[0]) >= 22

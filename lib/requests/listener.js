@@ -1,6 +1,6 @@
 'use strict'
 
-// Who is told of requests: lib/spans/http-spans.js, which sets these functions before anything is reported.
+// Who is told of requests: lib/spans/http-spans.js, which sets this before what reports them is loaded.
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -48,7 +48,8 @@
  *   context is given, since then
  * @property {(span: Span, end: import('./connects').ConnectEnd) => void} connectEnded
  * @property {(span: Span) => void} discard the span is not recorded
+ * @property {(headers: any) => boolean} hasTraceparent
  * @property {(span: Span) => string | undefined} traceparentFor the header to be sent, where one is
  */
 
-module.exports = /** @type {RequestListener} */ ({})
+module.exports = { listener: /** @type {RequestListener} */ (/** @type {unknown} */ (undefined)) }

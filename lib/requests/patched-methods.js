@@ -14,6 +14,7 @@ const { wrap } = require('../wrap')
 const { traceparentOf } = require('./http1-client')
 const { upgradeRequested } = require('./http1-server')
 const { requestCalled, requestReturned } = require('./http2')
+const { listener } = require('./listener')
 
 const { apply, getPrototypeOf, ownKeys } = Reflect
 
@@ -40,7 +41,7 @@ const addHeaderLines = (method) => ({
 const storeHeader = (method) => ({
   /** @this {any} @param {string} line @param {any} headers */
   _storeHeader (line, headers) {
-    const value = isOn && settings.options.propagate && !hasTraceparent(headers)
+    const value = isOn && settings.options.propagate && !listener.hasTraceparent(headers)
       ? guard.runQuietly(() => traceparentOf(this))
       : undefined
     return apply(method, this, [line, value === undefined ? headers : withHeader(headers, value)])
@@ -51,7 +52,7 @@ const storeHeader = (method) => ({
 const request = (method) => ({
   /** @this {any} @param {any} headers @param {any} options */
   request (headers, options) {
-    const value = isOn && settings.options.propagate && !hasTraceparent(headers)
+    const value = isOn && settings.options.propagate && !listener.hasTraceparent(headers)
       ? guard.runQuietly(() => requestCalled(this, headers))
       : undefined
     if (value === undefined) return apply(method, this, arguments)
@@ -112,23 +113,6 @@ function sessionPrototype () {
 }
 
 /**
- * Returns whether the program set its own.
- * @param {any} headers in any of the forms that Node accepts, or as undici keeps them: a list, or a text
- */
-function hasTraceparent (headers) {
-  if (typeof headers === 'string') return /^traceparent:/im.test(headers)
-  if (typeof headers !== 'object' || headers === null) return false
-  if (!Array.isArray(headers)) return Object.keys(headers).some(isTraceparent)
-  if (Array.isArray(headers[0])) return headers.some((pair) => isTraceparent(pair?.[0]))
-  return headers.some((name, i) => i % 2 === 0 && isTraceparent(name))
-}
-
-/** @param {unknown} name of a header */
-const isTraceparent = (name) => {
-  return typeof name === 'string' && name.length === 11 && name.toLowerCase() === 'traceparent'
-}
-
-/**
  * Returns a copy of the headers with one more: those that the program can read stay as they are.
  * @param {any} headers
  * @param {string} value
@@ -140,4 +124,4 @@ function withHeader (headers, value) {
   return [...Object.values(headers), pair] // kOutHeaders: names as they are written, and values
 }
 
-module.exports = { disable, enable, hasTraceparent }
+module.exports = { disable, enable }

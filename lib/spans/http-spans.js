@@ -10,8 +10,7 @@ const { hidden, isObject, own } = require('../objects')
 const { requestName } = require('../core/request-names')
 const { settings } = require('../settings')
 const koa = require('../requests/frameworks')
-const requestListener = require('../requests/listener')
-const { hasTraceparent } = require('../requests/patched-methods')
+const reports = require('../requests/listener')
 const {
   describeConnect, describeRequested, describeRequestedStream, describeServed, describeServedStream,
   streamErrorName
@@ -20,7 +19,7 @@ const {
   UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket
 } = require('./http-endings')
 const spans = require('./spans')
-const { format, parse } = require('./traceparent')
+const { format, hasTraceparent, parse } = require('./traceparent')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -161,6 +160,8 @@ const listener = {
     return span
   },
 
+  hasTraceparent,
+
   traceparentFor: (span) => settings.options.propagate ? format(span) : undefined,
 
   responseStarted (span, status) {
@@ -232,4 +233,4 @@ const listener = {
   }
 }
 
-Object.assign(requestListener, listener)
+reports.listener = listener

@@ -28,4 +28,21 @@ function format ({ traceId, spanId, sampled = true }) {
   return `00-${traceId}-${spanId}-0${sampled ? SAMPLED : 0}`
 }
 
-module.exports = { parse, format }
+/**
+ * Returns whether headers have it.
+ * @param {any} headers in any of the forms that Node accepts, or as undici keeps them: a list, or a text
+ */
+function hasTraceparent (headers) {
+  if (typeof headers === 'string') return /^traceparent:/im.test(headers)
+  if (typeof headers !== 'object' || headers === null) return false
+  if (!Array.isArray(headers)) return Object.keys(headers).some(isTraceparent)
+  if (Array.isArray(headers[0])) return headers.some((pair) => isTraceparent(pair?.[0]))
+  return headers.some((name, i) => i % 2 === 0 && isTraceparent(name))
+}
+
+/** @param {unknown} name of a header */
+const isTraceparent = (name) => {
+  return typeof name === 'string' && name.length === 11 && name.toLowerCase() === 'traceparent'
+}
+
+module.exports = { format, hasTraceparent, parse }
