@@ -132,7 +132,9 @@ class Connection {
 
   /** Checks from now on until it is closed: requests come and go, the connection stays. */
   watch () {
-    addWatched(this)
+    if (watched.size >= sweepAt) sweep()
+    watched.add(this)
+    if (this.hasNoHandle) withoutHandle.add(this)
     for (const id of this.ids) listen(id, this.onRun)
   }
 
@@ -203,13 +205,6 @@ function of (socket) {
 
 /** @param {any} socket @returns {Connection | undefined} */
 const get = (socket) => bySocket.get(socket)
-
-/** @param {Connection} connection */
-function addWatched (connection) {
-  if (watched.size >= sweepAt) sweep()
-  watched.add(connection)
-  if (connection.hasNoHandle) withoutHandle.add(connection)
-}
 
 /** Removes connections that were closed while they had no span, which nothing reports. */
 function sweep () {

@@ -16,15 +16,10 @@ function listen (id, listener) {
   const present = callbackListeners.get(id)
   const record = present === undefined ? findResource(id) : undefined
   if (record !== undefined) record.words[record.offset + FLAGS] |= LISTENED
-  if (present === undefined || present === listener) {
-    callbackListeners.set(id, listener)
-    return
-  }
+  if (present === undefined) return callbackListeners.set(id, listener)
+  if (present === listener) return
   const group = groups.get(present)
-  if (group !== undefined) {
-    group.add(listener)
-    return
-  }
+  if (group !== undefined) return group.add(listener)
   const members = new Set([present, listener])
   const callAll = (/** @type {boolean} */ isOver) => { for (const member of members) member(isOver) }
   groups.set(callAll, members)
@@ -35,10 +30,7 @@ function listen (id, listener) {
 function unlisten (id, listener) {
   const present = callbackListeners.get(id)
   if (present === undefined) return
-  if (present === listener) {
-    callbackListeners.delete(id)
-    return
-  }
+  if (present === listener) return callbackListeners.delete(id)
   const group = groups.get(present)
   if (group === undefined) return
   group.delete(listener)
