@@ -35,6 +35,7 @@ const MAX_IDS = 5 // of a place
  * @property {string | undefined} at the program's innermost frame there: `connect (/app/pool.js:29:12)`
  * @property {string} label what waits: `await`, `promise.then`, `events.once`
  * @property {number} count how many wait there
+ * @property {number} oldestMs for how long the oldest of them has waited
  * @property {number} newestMs the same of the newest
  * @property {Array<{ request: string, count: number }>} requests of servers, in which they began to wait, the
  *   most frequent first
