@@ -43,8 +43,8 @@ for (const engine of engines) {
  */
 function judgedMuch (t, result) {
   for (const bucket of buckets.filter((name) => name !== 'same callback, collected')) {
-    const isRare = bucket === 'within 150' // two of four children collect as often as they can
-    t.true(total(result, /./, bucket) >= JUDGMENTS / (isRare ? 500 : 80), `${bucket}: ${total(result, /./, bucket)}`)
+    const isRare = bucket === 'within 150' // two of four children collect as often as they can, on a slow machine all
+    t.true(total(result, /./, bucket) >= JUDGMENTS / (isRare ? 1500 : 80), `${bucket}: ${total(result, /./, bucket)}`)
   }
   for (const way of ways) t.true(count(result.ways[way]) >= JUDGMENTS / 400, way)
   const frequent = uses.filter((name) => name !== 'settleOther' && name !== 'again')
