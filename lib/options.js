@@ -1,6 +1,6 @@
 'use strict'
 
-// The one table of options. Parsing, messages, flags of commands (cli/option-flags.js), docs/options.md and
+// The one table of options. Parsing, messages, flags of commands (cli/flags.js), docs/options.md and
 // option-types.js (npm run docs) are made of it. No other file reads the environment for them.
 
 const { types } = require('node:util')

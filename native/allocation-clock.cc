@@ -2,7 +2,7 @@
 //
 // V8 allocates new space by moving a pointer upwards through a page (src/heap/main-allocator.h,
 // LinearAllocationArea), for machine code and the runtime alike. A marker is a small object that
-// lib/attribution/allocation-clock.js makes where a callback begins or ends. An object whose address lies
+// lib/core/allocation-clock.js makes where a callback begins or ends. An object whose address lies
 // between those of two consecutive markers was made between the two, if all three lie in one page and no
 // collection came since the first. Where V8 has gone on to another page between the two, the same holds as
 // long as V8 does not come back to a page. A collection voids all markers; the newest one is made again when
@@ -10,7 +10,7 @@
 //
 // Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address
 // (ValueHelper, include/v8-internal.h), and that a page has 256 KiB (layout.h). That the heap allocates
-// upwards is tested by lib/attribution/allocation-clock.js. A collector that leaves objects where they are
+// upwards is tested by lib/core/allocation-clock.js. A collector that leaves objects where they are
 // makes addresses useless; V8's minor mark-sweep, which does, is recognized by the type of its collections.
 
 #include <cstdint>
@@ -61,7 +61,7 @@ NewSpace ReadNewSpace(Isolate* isolate) {
   return {};
 }
 
-// The two integers shared with JavaScript; lib/attribution/allocation-clock.js names them.
+// The two integers shared with JavaScript; lib/core/allocation-clock.js names them.
 struct Counters {
   uint32_t collections;
   uint32_t unmoved;       // not 0: a collection left objects where they were
@@ -74,7 +74,7 @@ inline uintptr_t AddressOf(Local<Value> value) { return longstack::WordOf(value)
 // grow new space, measured up to 13 MB (bench/run.js, workload "real").
 class Markers {
  public:
-  static constexpr uint32_t kSize = 1024;   // as in lib/attribution/allocation-clock.js
+  static constexpr uint32_t kSize = 1024;   // as in lib/core/allocation-clock.js
 
   explicit Markers(Isolate* isolate) : isolate_(isolate) {}
   Markers(const Markers&) = delete;

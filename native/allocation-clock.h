@@ -5,7 +5,7 @@
 
 #include <v8.h>
 
-// Gives the binding its `markers` object, for lib/attribution/allocation-clock.js.
+// Gives the binding its `markers` object, for lib/core/allocation-clock.js.
 void AddAllocationClockFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_ALLOCATION_CLOCK_H_

@@ -225,8 +225,7 @@ NODE_MODULE_INIT() {
     {"chainAt", ChainAt}, {"resetChains", ResetChains}, {"chainStats", ChainStats}, {"clock", Clock},
     {"remember", Remember}, {"unnamed", Unnamed}, {"rejection", Rejection}, {"rejected", Rejected},
     {"forget", Forget}, {"configure", Configure}, {"nest", Nest}, {"keepContext", KeepContext},
-    {"learn", Learn}, {"sample", UseSample},
-    {"stats", Stats}});
+    {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}});
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);
   AddArrivalFunctions(context, object);

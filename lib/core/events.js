@@ -2,8 +2,8 @@
 
 // The hot path, on two pages: the functions that Node and V8 call for resources and promises. They write
 // integers into the records (core/records.js), enter (enter.js) and leave steps (core/current.js), and
-// create no object but a marker. bench/run.js measures the whole, bench/awaits.js the promises. What few
-// resources need is in kind-handlers.js and callback-handlers.js; promises that are settled in
+// create no object but a marker. bench/run.js measures the whole, bench/workloads/awaits.js the promises.
+// What few resources need is in kind-handlers.js and callback-handlers.js; promises that are settled in
 // settlements.js.
 //
 // A function that a hook calls is created once, its neighbours are constants of its module, and what differs

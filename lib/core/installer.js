@@ -44,10 +44,15 @@ function canLeavePromises () {
  * Makes a context frame, where Node has them (24 and later), and leaves it. Until there was one, what V8
  * compiles of Node's ticks and timers looks up the methods of their class each time, program or not:
  * bench/run.js, -0.6 µs a request of hello. Only the addon can leave one without a resource, which has an id.
+ * The program may have replaced `run`: what that throws is no reason not to start.
  */
 function makeContextFrame () {
   if (Object.hasOwn(AsyncLocalStorage.prototype, '_enable')) return
-  capture.binding()?.keepContext(() => new AsyncLocalStorage().run(true, () => {}))
+  capture.binding()?.keepContext(() => {
+    try {
+      new AsyncLocalStorage().run(true, () => {})
+    } catch {}
+  })
 }
 
 /** Returns whether async_hooks tracks promises: it gives those that are made an id. */

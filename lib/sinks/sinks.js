@@ -18,7 +18,7 @@ const { lineOf, withAttributes } = require('../encoding/serialize')
  * @property {number} ms duration
  * @property {boolean} failed status ERROR
  * @property {string} traceId
- * @property {() => SpanRecord} record builds the record, once
+ * @property {() => SpanRecord} record returns the record, the same each time
  * @property {(definitions: Definitions, weight: number, onReplaced: () => void) => string} [line] the span as
  *   a line of a file; left out: the record is
  *

@@ -26,7 +26,7 @@ const MAX_TIMER_GAP = 1 // ms, that of timers
 const MIN_SLEEP = 0.5 // ms in a poll that found nothing at first: what it brought came when it ended
 const BUSY_MEMORY = 2000 // ms for which a connection may have waited to be accepted after such a gap
 const WITH_ITS_CAUSE = 0
-const DESCRIPTORS = 1 << 10 // connections whose descriptors are remembered, a power of two
+const DESCRIPTORS = 1 << 10 // connections of servers whose descriptors are remembered, a power of two
 
 /** Types whose callbacks a poll brings: what came later is brought by the next one. */
 const polledTypes = new Set((
@@ -59,7 +59,7 @@ class Arrivals {
     this.timerOffset = -Infinity
     /** @type {((fd: number) => number | undefined) | undefined} */
     this.dataAge = undefined
-    /** descriptors of connections, by the lowest bits of their asyncIds, or of their parsers' */
+    /** descriptors of connections, by the lowest bits of their parsers' asyncIds */
     this.descriptors = new Int32Array(DESCRIPTORS)
     this.describedIds = new Float64Array(DESCRIPTORS)
     /** the resource that was asked last, by asyncId, and the poll after which */
@@ -136,7 +136,9 @@ class Arrivals {
     }
     // Node calls a parser three times for one request: the kernel is asked once.
     if (this.askedFor !== loop.callbackId || this.askedAt !== polledAt) {
-      const age = this.ageOfPresent(loop.callbackId)
+      // A parser runs only while its connection is open; a handle also once it is closed, when another
+      // connection may have its descriptor.
+      const age = isRequest ? this.ageOfRequest(loop.callbackId) : this.ageAt(executionAsyncResource())
       this.askedFor = loop.callbackId
       this.askedAt = polledAt
       this.askedCame = age === undefined ? undefined : time - age
@@ -166,12 +168,12 @@ class Arrivals {
   }
 
   /**
-   * Returns for how many ms data has been there on the connection whose callback runs. While it has an
-   * asyncId it has one descriptor.
-   * @param {number} id
+   * Returns for how many ms data has been there on the connection whose parser runs: to find its descriptor
+   * takes longer than the question.
+   * @param {number} id of the parser
    * @returns {number | undefined} undefined where the kernel does not tell
    */
-  ageOfPresent (id) {
+  ageOfRequest (id) {
     if (this.dataAge === undefined) return undefined
     const slot = id & (DESCRIPTORS - 1)
     if (this.describedIds[slot] !== id) {
@@ -182,9 +184,12 @@ class Arrivals {
     return fd < 0 ? undefined : this.dataAge(fd)
   }
 
-  /** Returns the same of a socket. @param {object} socket */
-  ageOf (socket) {
-    const fd = this.dataAge === undefined ? -1 : descriptorOf({ socket })
+  /**
+   * Returns the same of any connection.
+   * @param {unknown} resource of a callback: its handle, or its parser
+   */
+  ageAt (resource) {
+    const fd = this.dataAge === undefined ? -1 : descriptorOf(resource)
     return fd < 0 ? undefined : this.dataAge?.(fd)
   }
 
@@ -202,7 +207,7 @@ class Arrivals {
       : time - this.slept - this.polledBefore < KERNEL_GAP
     if (isShort) return NOT_QUEUED
     const isAsked = !isNew && this.askedAt === this.polledAt && this.cameBy === this.cameAfter
-    const age = isAsked || !isObject(socket) ? undefined : this.ageOf(socket)
+    const age = isAsked || !isObject(socket) ? undefined : this.ageAt({ socket })
     if (age !== undefined) return age < MAX_GAP ? NOT_QUEUED : { ms: age, max: age }
     const max = time - this.cameAfter
     return max < MAX_GAP ? NOT_QUEUED : { ms: time - this.cameBy, max }

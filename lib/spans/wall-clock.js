@@ -41,6 +41,7 @@ function unixNano (origin, time) {
   const rest = (us - seconds * 1e6) | 0
   const ms = (rest / 1000) | 0
   const digits = threeDigits[rest - ms * 1000] + threeDigits[(ns - Math.floor(ns / 1000) * 1000) | 0]
+  // Without zeros in front, on a machine that has no clock and has just started.
   return seconds > 0 ? textOfSeconds(seconds) + threeDigits[ms] + digits : String(rest * 1000 + (ns % 1000))
 }
 

@@ -43,7 +43,8 @@ for (const engine of engines) {
  */
 function judgedMuch (t, result) {
   for (const bucket of buckets.filter((name) => name !== 'same callback, collected')) {
-    const isRare = bucket === 'within 150' // two of four children collect as often as they can, on a slow machine all
+    // Two of four children collect as often as they can; on a slow machine little is left uncollected.
+    const isRare = bucket === 'within 150'
     t.true(total(result, /./, bucket) >= JUDGMENTS / (isRare ? 1500 : 80), `${bucket}: ${total(result, /./, bucket)}`)
   }
   for (const way of ways) t.true(count(result.ways[way]) >= JUDGMENTS / 400, way)
@@ -102,7 +103,10 @@ test('a correct chain is right', async (t) => {
   const make = { act: 'make', way: 'plain', reader: 'now', after: 0, use: 'plain', read: 'stack' }
   const steps = [0, 1].map((kind) => ({ kind, back: 0, ms: 0, way: 'plain', acts: [make] }))
   const program = { kinds: ['timer', 'immediate'], copies: 0, flows: [{ sloppy: false, steps }] }
-  if (!engines.includes('native')) return t.pass()
+  if (!engines.includes('native')) {
+    t.log(`skipped: no native engine, ${why}`)
+    return t.pass()
+  }
   const { verdicts } = await runBatch({ engine: 'native', programs: [program] })
   t.deepEqual(verdicts, { 'same callback': { right: 2 } })
 })
