@@ -9,7 +9,7 @@ const { hidden, hiddenProperty, isObject, own, textOf } = require('../objects')
 const { nameOfMethod, nameOfPath } = require('../path-names')
 
 const MAX_PATH = 2048 // characters of a path
-const MAX_SHARED = 256 // servers: a client may name another one with each request
+const MAX_SHARED = 256 // methods on servers: a client may name another one with each request
 
 /**
  * @typedef {Record<string, unknown>} Attributes
@@ -18,8 +18,8 @@ const MAX_SHARED = 256 // servers: a client may name another one with each reque
  * @typedef {object} Described
  * @property {string} name
  * @property {Attributes} attributes
- * @property {Attributes} [shared] those that spans of the same server have in common: equal ones are the same
- *   object, for as long as there are few
+ * @property {Attributes} [shared] those that spans of a method on a server have in common: equal ones are the
+ *   same object, for as long as there are few
  */
 
 const { hasNodePrototype, requestName } = requests
@@ -56,24 +56,28 @@ function hostOf (text) {
 
 /** by what they consist of @type {Map<string, Attributes>} */
 const sharedByKey = new Map()
-/** @type {{ scheme?: string, address?: string, port?: unknown, version?: string, shared: Attributes }} */
-let last = { shared: {} }
+/**
+ * The last ones, and what they consist of.
+ * @type {{ method: string, scheme?: string, address?: string, port?: unknown, version?: string,
+ *   shared: Attributes }}
+ */
+let last = { method: '', shared: {} }
 
 /**
+ * @param {string} method
  * @param {string | undefined} scheme
  * @param {string | undefined} address
  * @param {unknown} port
  * @param {string | undefined} version
  * @returns {Attributes}
  */
-function sharedOf (scheme, address, port, version) {
-  if (last.scheme === scheme && last.address === address && last.port === port && last.version === version) {
-    return last.shared
-  }
-  const key = `${scheme} ${address} ${port} ${version}`
+function sharedOf (method, scheme, address, port, version) {
+  if (last.method === method && last.scheme === scheme && last.address === address && last.port === port &&
+    last.version === version) return last.shared
+  const key = `${method} ${scheme} ${address} ${port} ${version}`
   let shared = sharedByKey.get(key)
   if (shared === undefined) {
-    shared = {}
+    shared = { 'http.request.method': method }
     add(shared, 'url.scheme', scheme)
     add(shared, 'server.address', address)
     add(shared, 'server.port', port)
@@ -81,7 +85,7 @@ function sharedOf (scheme, address, port, version) {
     if (sharedByKey.size >= MAX_SHARED) sharedByKey.clear()
     sharedByKey.set(key, shared)
   }
-  last = { scheme, address, port, version, shared }
+  last = { method, scheme, address, port, version, shared }
   return shared
 }
 
@@ -167,17 +171,12 @@ function describeServed (request, socket) {
   const { isNew, peer, peerPort } = peerOf(socket)
   const scheme = socket?.encrypted === true ? 'https' : 'http'
   const name = requestName(method, nameOfPath(path))
-  const shared = sharedOf(scheme, address, port, version)
+  const shared = sharedOf(method, scheme, address, port, version)
   // One literal: V8 moves an object that grows to another shape with each property.
   /** @type {Attributes} */
   const attributes = peer !== undefined && peerPort !== undefined
-    ? {
-        'http.request.method': method,
-        'url.path': path,
-        'network.peer.address': peer,
-        'network.peer.port': peerPort
-      }
-    : { 'http.request.method': method, 'url.path': path }
+    ? { 'url.path': path, 'network.peer.address': peer, 'network.peer.port': peerPort }
+    : { 'url.path': path }
   if (peerPort === undefined) add(attributes, 'network.peer.address', peer)
   return { name, attributes, shared, traceparent, isNew }
 }
@@ -204,10 +203,10 @@ function describeRequested (request) {
   const scheme = (origin ?? textOf(own(request, 'protocol')) ?? 'http:').replace(/:.*$/s, '')
   const host = hostOf(origin?.replace(/^[^/]*\/\/([^/@]*@)?/, '') ?? hostHeaderOf(request))
   const path = pathOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? ''
-  const attributes = { 'http.request.method': method, 'url.path': path }
-  const shared = sharedOf(scheme, host.address, host.port ?? (scheme === 'https' ? 443 : 80), undefined)
+  const port = host.port ?? (scheme === 'https' ? 443 : 80)
+  const shared = sharedOf(method, scheme, host.address, port, undefined)
   const target = method === 'CONNECT' ? ` ${path}` : ` ${host.address ?? ''}${nameOfPath(path)}`
-  return { name: `${nameOfMethod(method)}${target}`, attributes, shared }
+  return { name: `${nameOfMethod(method)}${target}`, attributes: { 'url.path': path }, shared }
 }
 
 /**
@@ -220,7 +219,7 @@ function describeServedStream (headers, socket) {
   const { attributes, method, path = '', scheme, host } = streamOf(headers, undefined)
   addPeer(attributes, socket)
   const name = `${nameOfMethod(method)} ${nameOfPath(path)}`.trim()
-  return { name, attributes, shared: sharedOf(scheme, host.address, host.port, '2') }
+  return { name, attributes, shared: sharedOf(method, scheme, host.address, host.port, '2') }
 }
 
 /**
@@ -234,7 +233,7 @@ function describeRequestedStream (headers, origin) {
   const { address, port = scheme === 'http' ? 80 : 443 } = host
   const target = path === undefined ? '' : `${address ?? ''}${nameOfPath(path)}`
   const name = `${nameOfMethod(method)} ${target}`.trim()
-  return { name, attributes, shared: sharedOf(scheme, address, port, '2') }
+  return { name, attributes, shared: sharedOf(method, scheme, address, port, '2') }
 }
 
 /**
@@ -248,8 +247,7 @@ function streamOf (headers, origin) {
   const url = /^(\w+):\/\/(?:[^/@]*@)?([^/]*)/.exec(origin ?? '')
   const host = hostOf(textOf(own(present, ':authority')) ?? textOf(own(present, 'host')) ?? url?.[2])
   /** @type {Attributes} */
-  const attributes = { 'http.request.method': method }
-  add(attributes, 'url.path', path)
+  const attributes = path === undefined ? {} : { 'url.path': path }
   return { attributes, method, path, scheme: textOf(own(present, ':scheme')) ?? url?.[1], host }
 }
 

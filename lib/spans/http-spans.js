@@ -30,6 +30,9 @@ const { format, hasTraceparent, parse } = require('./traceparent')
 const routes = new WeakMap()
 let hasRoutes = false
 
+/** @param {Span} span of a request */
+const methodOf = (span) => span.shared?.['http.request.method']
+
 /** Adds status and route to a span. @param {Span} span @param {object} request @param {unknown} status */
 function describeResponse (span, request, status) {
   if (typeof status === 'number') span.attributes['http.response.status_code'] = status
@@ -38,7 +41,7 @@ function describeResponse (span, request, status) {
   const route = reported ?? koa.routeTextOf(request)
   if (route === undefined) return
   span.attributes['http.route'] = route
-  span.name = requestName(String(span.attributes['http.request.method']), route)
+  span.name = requestName(String(methodOf(span)), route)
 }
 
 /** @param {Span} span @param {object} handle */
@@ -170,7 +173,7 @@ const listener = {
 
   responseReceived (span) {
     const status = Number(span.attributes['http.response.status_code'])
-    const isTunnel = span.attributes['http.request.method'] === 'CONNECT' && status < 300
+    const isTunnel = methodOf(span) === 'CONNECT' && status < 300
     if (status === 101 || isTunnel) return spans.end(span, UPGRADED)
     spans.end(span, status >= 400 ? { code: 'ERROR', attributes: { 'error.type': String(status) } } : {})
   },
@@ -225,7 +228,7 @@ const listener = {
     if (status !== undefined) describeResponse(span, {}, status)
     if (error !== undefined) return spans.end(span, endOfFailure(error, false))
     const finalStatus = span.attributes['http.response.status_code']
-    const isTunnel = span.attributes['http.request.method'] === 'CONNECT'
+    const isTunnel = methodOf(span) === 'CONNECT'
     if (isTunnel && (whole || finalStatus === 200)) return spans.end(span, UPGRADED)
     if (!whole) return spans.end(span, endOfClosedStream(span, code))
     if (span.kind === 'CLIENT') return listener.responseReceived(span)

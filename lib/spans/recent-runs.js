@@ -75,13 +75,13 @@ class RunLog {
 
   /**
    * Adds up who ran while a span was delayed.
-   * @param {number} span number
+   * @param {{ seq: number, hasInner: boolean }} span its number, and whether other spans are inside of it
    * @param {Lateness[]} late newest first, without overlaps
    * @param {number} zero of their times, in ms of the clock
    * @param {Sums} sums
    * @param {number} [count] how many of `late` count
    */
-  sum (span, late, zero, sums, count = late.length) {
+  sum ({ seq, hasInner }, late, zero, sums, count = late.length) {
     const oldest = Math.max(0, this.count - this.size)
     let first = 0
     for (let i = this.count - 1; i >= oldest && first < count; i--) {
@@ -89,7 +89,7 @@ class RunLog {
       const end = this.end[slot] - zero
       while (first < count && late[first].cameAfter >= end) first++
       const other = this.spans[slot]
-      if (first === count || (other !== 0 && isInside(other, span))) continue
+      if (first === count || other === seq || (hasInner && other !== 0 && isInside(other, seq))) continue
       const start = this.start[slot] - zero
       let [ms, max, begin] = [0, 0, start]
       for (let j = first; j < count && late[j].until > start; j++) {
@@ -100,8 +100,10 @@ class RunLog {
         begin = Math.max(start, cameAfter)
       }
       // Where short runs are added up: these in between, as far as the span was late, and did not run itself
-      const part = (Math.min(end, late[first].until) - begin) / (end - start)
-      max = Math.min(max, this.ms[slot] * part)
+      if (this.ms[slot] < end - start) {
+        const part = (Math.min(end, late[first].until) - begin) / (end - start)
+        max = Math.min(max, this.ms[slot] * part)
+      }
       if (max > 0) sums.add(other, Math.min(ms, max), begin + zero, this.signatures?.[slot], max)
     }
   }
@@ -150,14 +152,16 @@ class Sums {
 
   /**
    * Takes the one that ran longest out of the sums.
-   * @returns {Delay | undefined}
+   * @param {number} [min] ms
+   * @returns {Delay | undefined} undefined: none is left that ran for so long
    */
-  takeLongest () {
+  takeLongest (min = 0) {
     let index = -1
+    let longest = 0
     for (let i = 0; i < this.count; i++) {
-      if (this.max[i] > 0 && (index === -1 || this.max[i] > this.max[index])) index = i
+      if (this.max[i] > longest) longest = this.max[index = i]
     }
-    if (index === -1) return undefined
+    if (index === -1 || longest < min) return undefined
     const ms = this.ms[index]
     const max = this.max[index]
     const number = this.spans[index]
@@ -233,8 +237,8 @@ class RecentRuns {
    */
   sumOf (span, late, zero, count) {
     const sums = this.sums ??= new Sums()
-    this.long.sum(span.seq, late, zero, sums, count)
-    this.short.sum(span.seq, late, zero, sums, count)
+    this.long.sum(span, late, zero, sums, count)
+    this.short.sum(span, late, zero, sums, count)
     return sums
   }
 }

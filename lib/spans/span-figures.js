@@ -151,7 +151,7 @@ function delayersOf (span, { late, lateCount }, { loop, frameAt }, delayed, dela
   let delayers
   const sums = loop.recent.sumOf(span, late, loop.zero, lateCount)
   for (let i = 0; i < MAX_DELAYERS; i++) {
-    const delay = sums.takeLongest()
+    const delay = sums.takeLongest(min)
     if (delay === undefined) break
     const ms = Math.min(delay.ms, remaining)
     const max = rangeEnd(ms, Math.min(delay.max, remainingMax))

@@ -72,15 +72,14 @@ class SpanWriting {
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     const { longestRuns: runs } = span
+    const start = unixNano(origin, span.start)
+    const ids = `{"traceId":"${traceId}","spanId":"${spanId}","startTimeUnixNano":"${start}"`
     // All of it is read before JSON.stringify runs what the program may have put there.
     const line = lineOf({
-      traceId,
-      spanId,
+      duration: us(span.end - span.start),
       parentSpanId,
       name,
-      kind,
-      startTimeUnixNano: unixNano(origin, span.start),
-      endTimeUnixNano: unixNano(origin, span.end),
+      kind: kind === 'SERVER' ? undefined : kind,
       status: status.code === 'UNSET' ? undefined : status,
       source: definitions.sourceOf(this.#surroundings.resource),
       stack: trace === undefined ? undefined : definitions.numberOfStack(trace),
@@ -103,7 +102,7 @@ class SpanWriting {
       runs: runs === undefined ? undefined : runLines(runs, span.start, definitions),
       events: events === undefined ? undefined : eventsOf(span)
     }, onReplaced)
-    return definitions.takeNew() + line
+    return `${definitions.takeNew()}${ids},${line.slice(1)}`
   }
 
   // What outputs decide by.
@@ -244,9 +243,9 @@ function waitLine (wait, definitions) {
     unsent: unsent >= MIN_MS ? us(unsent) : undefined,
     beside: sent > 0 && beside > 0 ? beside : undefined,
     site: definitions.numberOfSite(site),
-    until: wait.until,
+    until: wait.until === undefined ? undefined : definitions.numberOfName(wait.until),
     peer: wait.peer,
-    request: wait.request
+    request: wait.request === undefined ? undefined : definitions.numberOfName(wait.request)
   }
 }
 

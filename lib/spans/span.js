@@ -109,6 +109,9 @@ class Span {
     this.signature = undefined
     /** the outermost one @type {Span} */
     this.outermost = parent === undefined ? this : parent.outermost
+    /** there are, or were, spans inside of it */
+    this.hasInner = false
+    for (let outer = parent; outer !== undefined; outer = outer.parent) outer.hasInner = true
     if (parent !== undefined) this.outermost.logUsers++
     /** ms that the outermost one had run when this one began */
     this.ownAtStart = parent === undefined ? 0 : this.outermost.run

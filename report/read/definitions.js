@@ -62,7 +62,7 @@ class Definitions {
   resolve (record) {
     if (!isRecord(record) || typeof record.source !== 'string') return record
     const {
-      source, stack, shared: number, run, beside, wait, waited, delayed, delayed_max: delayedMax,
+      source, stack, shared: number, duration, run, beside, wait, waited, delayed, delayed_max: delayedMax,
       delayed_by: delayers, waits, ran, delays, runs, ...span
     } = record
     const { resource, stacks, sites, shared, names } = this.#sourceOf(source)
@@ -80,8 +80,8 @@ class Definitions {
     if (beside !== undefined) attributes['longstack.beside_ms'] = toMs(beside)
     if (delayedMax !== undefined) attributes['longstack.delayed_max_ms'] = toMs(delayedMax)
     if (stacks.has(stack)) attributes['code.stacktrace'] = stacks.get(stack)
-    attributes['longstack.waits'] = list(waits).map((wait) => partOf(wait, sites))
-    if (ran !== null) attributes['longstack.ran'] = list(ran).map((part) => partOf(part, sites))
+    attributes['longstack.waits'] = list(waits).map((wait) => partOf(wait, sites, names))
+    if (ran !== null) attributes['longstack.ran'] = list(ran).map((part) => partOf(part, sites, names))
     if (delays !== undefined) {
       attributes['longstack.delays'] = list(delays).map((delay) => list(delay).map(toMs))
     }
@@ -89,18 +89,21 @@ class Definitions {
       attributes['longstack.runs'] = list(runs).filter(Array.isArray)
         .map(([start, length, type]) => [toMs(start), toMs(length), names.get(type) ?? 'unknown'])
     }
-    return { status: UNSET, ...span, attributes, resource }
+    const { startTimeUnixNano: start } = span
+    if (duration !== undefined) span.endTimeUnixNano = endOf(start, duration)
+    return { status: UNSET, kind: 'SERVER', ...span, attributes, resource }
   }
 }
 
 /**
  * @param {any} part a wait or a run, in microseconds
  * @param {Map<number, Site>} sites
+ * @param {Map<number, string>} names
  */
-function partOf (part, sites) {
+function partOf (part, sites, names) {
   if (!isRecord(part)) return part
   const { us, delayed, delayed_max: delayedMax, unsent, site, until, peer, request, ...figures } = part
-  const end = endText({ until: wordOf(until), peer: wordOf(peer), request: wordOf(request) })
+  const end = endText({ until: names.get(until), peer: wordOf(peer), request: names.get(request) })
   return {
     ms: toMs(us),
     count: 1,
@@ -111,6 +114,17 @@ function partOf (part, sites) {
     ...sites.get(site),
     ...(end === undefined ? {} : { until: end })
   }
+}
+
+/**
+ * @param {unknown} start nanoseconds in decimal
+ * @param {unknown} duration in microseconds
+ * @returns {string | undefined} the end in nanoseconds, undefined where one of them is none
+ */
+function endOf (start, duration) {
+  if (typeof start !== 'string' || !/^[0-9]{1,20}$/.test(start)) return undefined
+  if (typeof duration !== 'number' || !Number.isFinite(duration)) return undefined
+  return String(BigInt(start) + BigInt(Math.round(duration)) * 1000n)
 }
 
 /** @param {unknown} us @returns {unknown} */
