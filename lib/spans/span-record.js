@@ -99,7 +99,7 @@ class SpanWriting {
         : listed(path.waits, path.waitCount, duration, waitLine, definitions),
       ran: path.ranCount < 0 ? null : ranLines(path, duration, definitions),
       delays,
-      runs: runs === undefined ? undefined : runLines(runs, span.start, definitions),
+      runs: runs === undefined ? undefined : runLines(runs, span, definitions),
       events: events === undefined ? undefined : eventsOf(span)
     }, onReplaced)
     return `${definitions.takeNew()}${ids},${line.slice(1)}`
@@ -200,10 +200,14 @@ function delayerLines (delayers, definitions) {
 
 /**
  * @param {import('./longest-runs').LongestRuns} runs
- * @param {number} zero start of the span
+ * @param {Span} span
  * @param {Definitions} definitions
+ * @returns {number | number[][] | undefined} the number of the type, where the span was one callback
  */
-function runLines ({ count, starts, lengths, types }, zero, definitions) {
+function runLines ({ count, starts, lengths, types }, { start: zero, end }, definitions) {
+  if (count === 1 && starts[0] === zero && us(lengths[0]) === us(end - zero)) {
+    return definitions.numberOfName(types[0])
+  }
   let lines
   for (let i = 0; i < count; i++) {
     lines = appended(lines, [us(starts[i] - zero), us(lengths[i]), definitions.numberOfName(types[i])])
@@ -267,7 +271,9 @@ function runOf ({ ms, count, site }) {
 
 /** @param {SiteRun} run @param {Definitions} definitions */
 function runLine ({ ms, count, site }, definitions) {
-  return { us: us(ms), count: count === 1 ? undefined : count, site: definitions.numberOfSite(site) }
+  const number = definitions.numberOfSite(site)
+  if (count !== 1) return [us(ms), number ?? 0, count]
+  return number === undefined ? [us(ms)] : [us(ms), number]
 }
 
 /** @param {Site} site */

@@ -80,13 +80,16 @@ class Definitions {
     if (beside !== undefined) attributes['longstack.beside_ms'] = toMs(beside)
     if (delayedMax !== undefined) attributes['longstack.delayed_max_ms'] = toMs(delayedMax)
     if (stacks.has(stack)) attributes['code.stacktrace'] = stacks.get(stack)
-    attributes['longstack.waits'] = list(waits).map((wait) => partOf(wait, sites, names))
-    if (ran !== null) attributes['longstack.ran'] = list(ran).map((part) => partOf(part, sites, names))
+    attributes['longstack.waits'] = list(waits).map((wait) => waitOf(wait, sites, names))
+    if (ran !== null) {
+      attributes['longstack.ran'] = list(ran).filter(Array.isArray).map((line) => runOf(line, sites))
+    }
     if (delays !== undefined) {
       attributes['longstack.delays'] = list(delays).map((delay) => list(delay).map(toMs))
     }
     if (runs !== undefined) {
-      attributes['longstack.runs'] = list(runs).filter(Array.isArray)
+      const lines = typeof runs === 'number' ? [[0, duration, runs]] : list(runs) // a number: one callback
+      attributes['longstack.runs'] = lines.filter(Array.isArray)
         .map(([start, length, type]) => [toMs(start), toMs(length), names.get(type) ?? 'unknown'])
     }
     const { startTimeUnixNano: start } = span
@@ -95,14 +98,19 @@ class Definitions {
   }
 }
 
+/** @param {any[]} run microseconds, site, count @param {Map<number, Site>} sites */
+function runOf ([us, site, count = 1], sites) {
+  return { ms: toMs(us), count, ...sites.get(site) }
+}
+
 /**
- * @param {any} part a wait or a run, in microseconds
+ * @param {any} wait in microseconds
  * @param {Map<number, Site>} sites
  * @param {Map<number, string>} names
  */
-function partOf (part, sites, names) {
-  if (!isRecord(part)) return part
-  const { us, delayed, delayed_max: delayedMax, unsent, site, until, peer, request, ...figures } = part
+function waitOf (wait, sites, names) {
+  if (!isRecord(wait)) return wait
+  const { us, delayed, delayed_max: delayedMax, unsent, site, until, peer, request, ...figures } = wait
   const end = endText({ until: names.get(until), peer: wordOf(peer), request: names.get(request) })
   return {
     ms: toMs(us),
