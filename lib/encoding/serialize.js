@@ -110,7 +110,7 @@ function withSmallAttributes (record) {
     put(attributes, key, value)
   }
   const { traceId, spanId, parentSpanId, name, kind, status, source, stack, resource } = record
-  const { startTimeUnixNano, endTimeUnixNano, duration } = record
+  const { startTimeUnixNano, endTimeUnixNano, start, duration } = record
   return JSON.stringify({
     traceId,
     spanId,
@@ -119,6 +119,7 @@ function withSmallAttributes (record) {
     kind,
     startTimeUnixNano,
     endTimeUnixNano,
+    start,
     duration,
     status,
     source,

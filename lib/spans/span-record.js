@@ -7,7 +7,7 @@
 const { lineOf, withAttributes } = require('../encoding/serialize')
 const { endText, placeText } = require('../text')
 const { MIN_RANGE, appended, figuresOf, toMicros, us } = require('./span-figures')
-const { unixNano } = require('./wall-clock')
+const { secondsAt, unixNano } = require('./wall-clock')
 
 const MAX_SITES = 10 // of waits, and of own code, in one record
 const MIN_MS = 0.0005 // below that a figure is zero, once rounded
@@ -72,10 +72,10 @@ class SpanWriting {
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     const { longestRuns: runs } = span
-    const start = unixNano(origin, span.start)
-    const ids = `{"traceId":"${traceId}","spanId":"${spanId}","startTimeUnixNano":"${start}"`
+    const ids = `{"traceId":"${traceId}","spanId":"${spanId}"`
     // All of it is read before JSON.stringify runs what the program may have put there.
     const line = lineOf({
+      start: secondsAt(origin, span.start),
       duration: us(span.end - span.start),
       parentSpanId,
       name,

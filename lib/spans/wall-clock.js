@@ -24,37 +24,30 @@ function originAt (time) {
   return origin
 }
 
-/** The texts of 0 to 999, with zeros. */
-const threeDigits = Array.from({ length: 1000 }, (_, i) => String(1000 + i).slice(1))
-
 /**
- * Returns a time as nanoseconds since 1970, in decimal. Its digits come from a table: V8 keeps what it makes
- * of a number in a cache, from where each text would get into the old space (bench/run.js, longstack-spans).
+ * Returns a time as seconds since 1970, and nanoseconds: two integers that V8 need not put on its heap, and
+ * writes as text without keeping that (bench/run.js, longstack-spans).
  * @param {number} origin ms since 1970
  * @param {number} time ms after it
- * @returns {string}
+ * @returns {[seconds: number, nanoseconds: number]}
  */
-function unixNano (origin, time) {
+function secondsAt (origin, time) {
   const ns = Math.round(time * 1e6)
   const us = Math.floor(origin * 1000) + Math.floor(ns / 1000) // below 2 ** 53, which ns are not
   const seconds = Math.floor(us / 1e6)
-  const rest = (us - seconds * 1e6) | 0
-  const ms = (rest / 1000) | 0
-  const digits = threeDigits[rest - ms * 1000] + threeDigits[(ns - Math.floor(ns / 1000) * 1000) | 0]
+  return [seconds, (us - seconds * 1e6) * 1000 + (ns - Math.floor(ns / 1000) * 1000)]
+}
+
+/**
+ * Returns the same as nanoseconds in decimal.
+ * @param {number} origin
+ * @param {number} time
+ * @returns {string}
+ */
+function unixNano (origin, time) {
+  const [seconds, ns] = secondsAt(origin, time)
   // Without zeros in front, on a machine that has no clock and has just started.
-  return seconds > 0 ? textOfSeconds(seconds) + threeDigits[ms] + digits : String(rest * 1000 + (ns % 1000))
+  return seconds > 0 ? `${seconds}${String(ns).padStart(9, '0')}` : String(ns)
 }
 
-let lastSeconds = 0
-let lastText = '0'
-
-/** @param {number} seconds mostly those of the last call */
-function textOfSeconds (seconds) {
-  if (seconds !== lastSeconds) {
-    lastSeconds = seconds
-    lastText = String(seconds)
-  }
-  return lastText
-}
-
-module.exports = { originAt, unixNano }
+module.exports = { originAt, secondsAt, unixNano }

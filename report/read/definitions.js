@@ -62,8 +62,8 @@ class Definitions {
   resolve (record) {
     if (!isRecord(record) || typeof record.source !== 'string') return record
     const {
-      source, stack, shared: number, duration, run, beside, wait, waited, delayed, delayed_max: delayedMax,
-      delayed_by: delayers, waits, ran, delays, runs, ...span
+      source, stack, shared: number, start, duration, run, beside, wait, waited, delayed,
+      delayed_max: delayedMax, delayed_by: delayers, waits, ran, delays, runs, ...span
     } = record
     const { resource, stacks, sites, shared, names } = this.#sourceOf(source)
     const times = isRecord(wait) ? wait : {}
@@ -92,8 +92,10 @@ class Definitions {
       attributes['longstack.runs'] = lines.filter(Array.isArray)
         .map(([start, length, type]) => [toMs(start), toMs(length), names.get(type) ?? 'unknown'])
     }
-    const { startTimeUnixNano: start } = span
-    if (duration !== undefined) span.endTimeUnixNano = endOf(start, duration)
+    if (start !== undefined) {
+      span.startTimeUnixNano = nanosOf(start, 0)
+      span.endTimeUnixNano = nanosOf(start, duration)
+    }
     return { status: UNSET, kind: 'SERVER', ...span, attributes, resource }
   }
 }
@@ -125,14 +127,15 @@ function waitOf (wait, sites, names) {
 }
 
 /**
- * @param {unknown} start nanoseconds in decimal
- * @param {unknown} duration in microseconds
- * @returns {string | undefined} the end in nanoseconds, undefined where one of them is none
+ * @param {unknown} start seconds since 1970, and nanoseconds
+ * @param {unknown} duration microseconds from there on
+ * @returns {string | undefined} nanoseconds in decimal
  */
-function endOf (start, duration) {
-  if (typeof start !== 'string' || !/^[0-9]{1,20}$/.test(start)) return undefined
-  if (typeof duration !== 'number' || !Number.isFinite(duration)) return undefined
-  return String(BigInt(start) + BigInt(Math.round(duration)) * 1000n)
+function nanosOf (start, duration) {
+  const [seconds, ns] = list(start)
+  if (![seconds, ns, duration].every((part) => Number.isFinite(part))) return undefined
+  return String(BigInt(Math.round(seconds)) * 1_000_000_000n + BigInt(Math.round(ns)) +
+    BigInt(Math.round(/** @type {number} */ (duration))) * 1000n)
 }
 
 /** @param {unknown} us @returns {unknown} */
