@@ -72,9 +72,10 @@ class SpanWriting {
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     const { longestRuns: runs } = span
-    const ids = `{"traceId":"${traceId}","spanId":"${spanId}"`
     // All of it is read before JSON.stringify runs what the program may have put there.
     const line = lineOf({
+      traceId,
+      spanId,
       start: secondsAt(origin, span.start),
       duration: us(span.end - span.start),
       parentSpanId,
@@ -102,7 +103,7 @@ class SpanWriting {
       runs: runs === undefined ? undefined : runLines(runs, span, definitions),
       events: events === undefined ? undefined : eventsOf(span)
     }, onReplaced)
-    return `${definitions.takeNew()}${ids},${line.slice(1)}`
+    return definitions.takeNew() + line
   }
 
   // What outputs decide by.
