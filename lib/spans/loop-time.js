@@ -11,17 +11,16 @@ const { performance } = require('node:perf_hooks')
 const { now } = require('../core/clock')
 const loopIterations = require('../core/loop-iterations')
 const { Arrivals, MAX_GAP } = require('./arrivals')
-const { MIN_SPLIT, SITE, UNASKED } = require('./critical-path')
-const { isAnswer, noteAnswer, noteTraffic } = require('./questions')
+const { MIN_SPLIT, OWN_QUESTION, SITE, UNASKED } = require('./critical-path')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
 const { isOfConnection } = require('../core/asks')
 const { typeOfStep } = require('../core/context')
 const { callerRun, callerSpan } = require('../core/current')
-const { connectionTypes } = require('../core/kinds')
+const { connectionTypes, isHandleType } = require('../core/kinds')
 const {
-  AWAITED, CALLED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
-  TRIGGER, promises, readWord, resources
+  AWAITED, CALLED, CHAIN, DETAIL, FLAGS, MASK, promises, readWord, resources, RUN, SETTLED, SETTLED_RUN,
+  SETTLED_SPAN, SHIFT, SPECIAL, TRIGGER
 } = require('../core/records')
 
 /**
@@ -68,7 +67,6 @@ class LoopTime {
     /** the loop may have waited since then */
     this.mayHavePolled = true
     this.recent = new RecentRuns()
-    this.noteTraffic = noteTraffic
   }
 
   /** Type of the resource whose callback runs. */
@@ -180,7 +178,7 @@ class LoopTime {
         } else if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
           settled = isInRing ? ring[place + SETTLED_RUN] : readWord(awaited, SETTLED_RUN)
           settler = 0
-        } else if (settler !== 0 && isAnswer(this, awaited)) {
+        } else if (settler !== 0 && this.isAnswer(awaited)) {
           settler = 0
         } else {
           isTurn = settler !== 0 || this.arrivals.isScheduled
@@ -291,6 +289,41 @@ class LoopTime {
     this.recent.add(running, since, time)
   }
 
+  /**
+   * Returns whether what another request settled came on a connection. A pooled connection runs its callbacks
+   * as part of the request that opened it, which has nothing to do with what comes on it later: it settled
+   * the promise in the connection's own callback, or in no step of its own, for it has ended.
+   * @param {number} promise reference
+   */
+  isAnswer (promise) {
+    const step = readWord(promise, DETAIL)
+    if (step !== 0 && isHandleType(this.typeOf(readWord(step, CHAIN), step))) return true
+    return readWord(promise, SETTLED_RUN) === 0 && isHandleType(this.type)
+  }
+
+  /**
+   * Notes data on a connection. What comes first in a callback of its own has come in, the answer to the
+   * question before; all else goes out, and is a question.
+   * @param {Entry} entry of the connection
+   * @param {number} ref of the step that runs
+   * @param {number} span number
+   * @param {number} run of it
+   */
+  noteTraffic (entry, ref, span, run) {
+    const isOwnCallback = ref === entry.context.ref
+    const { running } = this
+    if (isOwnCallback && this.answered === undefined) {
+      this.answered = entry
+      entry.answeredIdle = entry.sentIdle
+      entry.answeredSpan = entry.sentSpan
+      if (run !== 0 && running !== undefined) noteAnswer(entry, running.log, run, 0)
+      return
+    }
+    entry.sentIdle = this.idle
+    entry.sentSpan = isOwnCallback || spanAt(span) === undefined ? 0 : span
+    if (!isOwnCallback && run !== 0 && span === this.spanNumber) running?.log.noteSent(entry.context.ref, run)
+  }
+
   /** Forgets who ran: no open span is left that they could have delayed. */
   clear () {
     this.recent.clear()
@@ -300,6 +333,20 @@ class LoopTime {
   leave (span) {
     if (this.running === span) this.setRunning(span.seq)
   }
+}
+
+/**
+ * Notes whose question was answered by the data that a run began with.
+ * @param {Entry} entry of the connection
+ * @param {import('./critical-path').PathLog} log
+ * @param {number} run
+ * @param {number} registered run in which the wait began
+ */
+function noteAnswer ({ context, answeredIdle, answeredSpan }, log, run, registered) {
+  if (log.hasSent(context.ref, registered)) log.setSent(run, OWN_QUESTION)
+  else if (answeredSpan === 0) log.setSent(run, answeredIdle ?? NaN)
+  // The request asked before this wait: rows come one after another, or it has done something else meanwhile
+  else if (spanAt(answeredSpan)?.log !== log) log.setSent(run, Infinity)
 }
 
 /** Whose code the event loop of this thread ran, and when. */

@@ -1,6 +1,7 @@
 'use strict'
 
-// Who ran of late: two rings, for long runs and for short ones. Hot path, as loop-time.js is.
+// Who ran of late: two rings, for long runs and for short ones; and of each span its longest runs. Hot path,
+// as loop-time.js is.
 
 const { delayerAt, isInside, signatureAt } = require('./identities')
 
@@ -11,6 +12,8 @@ const MIN_SHORT = 0.2 // ms
 const ADD_UP = 20 // ms in which shorter runs of one span are added up, to be remembered as one
 const GAP = 0.01 // ms between two parts of one run
 const SUMS = 1 << 11 // spans that are summed up for one, a power of two
+const MAX_RUNS = 64 // of one span
+const POOL = 64 // lists of these kept for the spans to come
 
 /**
  * @typedef {import('./span').Span} Span
@@ -243,4 +246,56 @@ class RecentRuns {
   }
 }
 
-module.exports = { MIN_SHORT, RecentRuns, RunLog, Sums }
+/** The longest runs of one span, in lists that serve one span after another. */
+class LongestRuns {
+  constructor () {
+    this.count = 0
+    /** ms of the clock @type {number[]} */
+    this.starts = []
+    /** ms @type {number[]} */
+    this.lengths = []
+    /** @type {string[]} */
+    this.types = []
+  }
+
+  /** @param {number} start @param {number} ms @param {string} type */
+  add (start, ms, type) {
+    const { starts, lengths } = this
+    const last = this.count - 1
+    if (last >= 0 && start - starts[last] - lengths[last] < GAP) {
+      lengths[last] += ms
+    } else {
+      if (this.count === MAX_RUNS && !this.removeShortest(ms)) return
+      starts[this.count] = start
+      lengths[this.count] = ms
+      this.types[this.count++] = type
+    }
+  }
+
+  /** @param {number} ms @returns {boolean} false: none is shorter */
+  removeShortest (ms) {
+    const { lengths } = this
+    let shortest = 0
+    for (let i = 1; i < MAX_RUNS; i++) if (lengths[i] < lengths[shortest]) shortest = i
+    if (lengths[shortest] >= ms) return false
+    for (const list of [this.starts, lengths, this.types]) list.splice(shortest, 1)
+    this.count--
+    return true
+  }
+}
+
+/** @type {LongestRuns[]} */
+const pool = []
+
+/** @returns {LongestRuns} */
+function takeLongestRuns () {
+  return pool.pop() ?? new LongestRuns()
+}
+
+/** @param {LongestRuns} runs that no span needs */
+function putLongestRuns (runs) {
+  runs.count = 0
+  if (pool.length < POOL) pool.push(runs)
+}
+
+module.exports = { LongestRuns, MIN_SHORT, RecentRuns, RunLog, Sums, putLongestRuns, takeLongestRuns }

@@ -12,7 +12,6 @@ const { safely } = require('../core/faults')
 const loopIterations = require('../core/loop-iterations')
 const { on } = require('../core/on')
 const stepSpans = require('./step-spans')
-const { unwatchZlibWrites, watchZlibWrites } = require('./zlib-writes')
 const { isAnyObject } = require('../objects')
 const { settings } = require('../settings')
 require('./http-spans') // before what tells it of requests
@@ -56,7 +55,9 @@ function enable (wanted) {
   layer.enable()
   if (isOn) return
   isOn = true
-  stopListening = on('opened', ({ type }, resource) => { if (type === 'ZLIB') watchZlibWrites(resource) })
+  stopListening = on('opened', ({ type }, resource) => {
+    if (type === 'ZLIB') stepSpans.watchZlibWrites(resource)
+  })
   process.on('exit', onExit)
 }
 
@@ -71,7 +72,7 @@ function disable () {
   layer.disable()
   registry.listenToTimers(undefined)
   stepSpans.timeSpans(undefined)
-  unwatchZlibWrites()
+  stepSpans.unwatchZlibWrites()
   process.removeListener('exit', onExit)
 }
 

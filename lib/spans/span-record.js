@@ -4,10 +4,14 @@
 // with everything in it; as a line of a file (format 2, docs/spans.md) that refers to what the file already
 // defines: its resource, stacks, and the sites of waits and runs.
 
+const { isNativeError } = require('node:util').types
 const { lineOf, withAttributes } = require('../encoding/serialize')
 const { endText, placeText } = require('../text')
 const { MIN_RANGE, appended, figuresOf, toMicros, us } = require('./span-figures')
 const { secondsAt, unixNano } = require('./wall-clock')
+const { own } = require('../objects')
+const { messageOf } = require('../warnings')
+const ids = require('../encoding/ids')
 
 const MAX_SITES = 10 // of waits, and of own code, in one record
 const MIN_MS = 0.0005 // below that a figure is zero, once rounded
@@ -200,7 +204,7 @@ function delayerLines (delayers, definitions) {
 }
 
 /**
- * @param {import('./longest-runs').LongestRuns} runs
+ * @param {import('./recent-runs').LongestRuns} runs
  * @param {Span} span
  * @param {Definitions} definitions
  * @returns {number | number[][] | undefined} the number of the type, where the span was one callback
@@ -293,4 +297,100 @@ function defined (object) {
 /** @param {number} [micros] */
 const toMs = (micros = 0) => micros / 1000
 
-module.exports = { SpanWriting }
+// Errors as events of spans, in OpenTelemetry's terms.
+
+const MAX_EVENTS = 32 // errors of one span
+
+/** @typedef {{ type: string, message: string, stacktrace?: string }} ExceptionDescription */
+
+/**
+ * Adds an error to a span, once.
+ * @param {import('./span').Span} span
+ * @param {ExceptionDescription} exception
+ * @param {number} time ms of the clock
+ */
+function addException (span, { type, message, stacktrace }, time) {
+  const events = span.events ??= []
+  if (events.length >= MAX_EVENTS) return
+  const isRecorded = events.some(({ attributes }) => {
+    return attributes['exception.stacktrace'] === stacktrace && attributes['exception.message'] === message
+  })
+  if (isRecorded) return
+  span.attributes['error.type'] ??= type
+  /** @type {Record<string, unknown>} */
+  const attributes = { 'exception.type': type, 'exception.message': message }
+  if (stacktrace !== undefined) attributes['exception.stacktrace'] = stacktrace
+  events.push({ name: 'exception', time, attributes })
+}
+
+/**
+ * Describes an error; what is no Error has no stack.
+ * @param {unknown} error
+ * @param {(error: Error) => string | undefined} errorStack
+ * @returns {ExceptionDescription}
+ */
+function describeException (error, errorStack) {
+  if (!isNativeError(error)) return { type: typeof error, message: messageOf(error) }
+  const code = own(error, 'code')
+  const type = typeof code === 'string' ? code : nameOf(error)
+  const stacktrace = errorStack(error)
+  const message = messageOf(error)
+  return stacktrace === undefined ? { type, message } : { type, message, stacktrace }
+}
+
+/** @param {Error} error */
+function nameOf (error) {
+  const name = own(error, 'name') ?? own(Object.getPrototypeOf(error) ?? {}, 'name')
+  return typeof name === 'string' ? name : 'Error'
+}
+
+// A blocking callback as a record among the spans. One that is written while it still runs is written again
+// when it has ended, under the same id: readers use the last.
+
+/**
+ * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
+ * @typedef {import('../blocked/blocking-callback').BlockingCallback} BlockingCallback
+ */
+
+/** @type {WeakMap<BlockingCallback, { traceId: string, spanId: string, parentSpanId?: string }>} */
+const idsByRun = new WeakMap()
+
+/**
+ * @param {BlockedEvent} event
+ * @param {BlockingCallback} run
+ * @param {Record<string, unknown>} resource
+ * @returns {SpanRecord}
+ */
+function blockedRecord (event, run, resource) {
+  const { ms, startUnixMs, stack, stillRunning, sampledLate, span } = event
+  return {
+    ...idsOf(event, run),
+    name: 'blocked',
+    kind: 'INTERNAL',
+    startTimeUnixNano: unixNano(startUnixMs, 0),
+    endTimeUnixNano: unixNano(startUnixMs, ms),
+    status: { code: 'UNSET' },
+    attributes: {
+      'longstack.blocked_ms': ms,
+      'code.stacktrace': stack,
+      // The span itself is never written if the process is killed.
+      ...(span === undefined ? {} : { 'longstack.blocked_by': span.name }),
+      ...(sampledLate === undefined ? {} : { 'longstack.sampled_late_ms': sampledLate }),
+      ...(stillRunning ? { 'longstack.end': 'open' } : {})
+    },
+    resource
+  }
+}
+
+/** @param {BlockedEvent} event @param {BlockingCallback} run */
+function idsOf ({ span }, run) {
+  let identity = idsByRun.get(run)
+  if (identity === undefined) {
+    identity = { traceId: span?.traceId ?? ids.traceId(), spanId: ids.spanId() }
+    if (span !== undefined) identity.parentSpanId = span.spanId
+    idsByRun.set(run, identity)
+  }
+  return identity
+}
+
+module.exports = { SpanWriting, addException, blockedRecord, describeException }

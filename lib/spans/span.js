@@ -9,7 +9,7 @@
 const identities = require('./identities')
 const { PathLog, putLog, takeLog } = require('./critical-path')
 const { finish: finishStep } = require('../core/records')
-const { putLongestRuns, takeLongestRuns } = require('./longest-runs')
+const { putLongestRuns, takeLongestRuns } = require('./recent-runs')
 
 const MIN_RUN = 0.02 // ms of a run that is remembered
 
@@ -90,7 +90,7 @@ class Span {
 
     /** ms of its own runs and those of its descendants */
     this.run = 0
-    /** @type {import('./longest-runs').LongestRuns | undefined} */
+    /** @type {import('./recent-runs').LongestRuns | undefined} */
     this.longestRuns = undefined
     this.busyAtStart = loop.busy
     this.idleAtStart = loop.idle

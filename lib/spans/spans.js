@@ -1,9 +1,9 @@
 'use strict'
 
-// Begins and ends spans, keeps those that are open, and writes those that have ended. Who makes a span
-// describes it (http-spans.js, user-span.js); where its time goes is reported by the hooks through LoopTime.
-// Requests are written when the iteration of the event loop is over: what one brings is written in one go,
-// which costs half. Everything here runs guarded.
+// Begins spans (who their parent is, which trace they are part of) and ends them, keeps those that are open,
+// and writes those that have ended. Who makes a span describes it (http-spans.js, user-span.js); where its
+// time goes is reported by the hooks through LoopTime. Requests are written when the iteration of the event
+// loop is over: what one brings is written in one go, which costs half. Everything here runs guarded.
 
 const { errorStack } = require('../attribution/error-hops')
 const { frameDuring: frameAt } = require('../blocked/wanted')
@@ -11,17 +11,17 @@ const { now } = require('../core/clock')
 const { placeStack } = require('../format/chain-texts')
 const { currentStep, spanNumber } = require('../core/current-step')
 const { read: readSettlements } = require('../core/settlements')
-const { blockedRecord } = require('./blocked-record')
-const { addException, describeException } = require('./exception-events')
-const { allOpen, spanAt } = require('./identities')
+const { allOpen, identityAt, spanAt } = require('./identities')
 const { loop } = require('./loop-time')
 const openIntervals = require('./open-intervals')
 const { hasListeners, isBatching, notify, schedule, sinks } = require('./outputs')
 const { MIN_RANGE, forget, toMicros } = require('./span-figures')
-const { SpanWriting } = require('./span-record')
+const { SpanWriting, addException, blockedRecord, describeException } = require('./span-record')
 const { spanResource } = require('./span-resource')
-const { makeSpan } = require('./span-start')
 const { pathOf } = require('./wait-sites')
+const { activeSpanContext } = require('./traceparent')
+const { Span } = require('./span')
+const { originAt } = require('./wall-clock')
 
 const MAX_OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
 const MAX_WAITING = 512 // spans that have ended and are not written yet
@@ -32,14 +32,26 @@ const NO_END = {}
 const UNKNOWN_END = { end: 'unknown' }
 
 /**
- * @typedef {import('./span').Span} Span
- *
  * @typedef {object} End
  * @property {'OK' | 'ERROR'} [code]
  * @property {string} [message]
  * @property {string} [end] `longstack.end`: aborted, timeout, upgraded, unknown
  * @property {unknown} [error]
  * @property {Record<string, unknown>} [attributes]
+ */
+
+/**
+ * @typedef {object} Remote where a trace comes from
+ * @property {string} traceId
+ * @property {string} spanId
+ * @property {boolean} sampled
+ *
+ * @typedef {object} SpanStart
+ * @property {string} name
+ * @property {import('./span').SpanKind} kind
+ * @property {Remote} [remote]
+ * @property {import('../core/context').Context} [context] the place that makes it; default the running one
+ * @property {number} [since] ms, where it began before
  */
 
 let openCount = 0
@@ -49,12 +61,44 @@ let isSweeping = false
 /** that have ended and are not written yet @type {Span[]} */
 let waiting = []
 
-/** Begins a span. @param {import('./span-start').SpanStart} description */
+/** Begins a span. @param {SpanStart} description */
 function start (description) {
   const span = makeSpan(description)
   span.isCounted = openCount < MAX_OPEN
   if (span.isCounted) openCount++
   else dropped++
+  return span
+}
+
+/**
+ * Makes a span. Its parent is what another process named, else OpenTelemetry's active span where that is the
+ * inner one, else the running span.
+ * @param {SpanStart} start
+ * @returns {Span}
+ */
+function makeSpan ({ name, kind, remote, context, since }) {
+  const { chain } = currentStep()
+  const time = now()
+  loop.accountUntil(time)
+  const number = kind === 'SERVER' ? 0 : context === undefined ? spanNumber() : context.spanNumber
+  const running = number === 0 ? undefined : identityAt(number)
+  const active = activeSpanContext()
+  const outer = active !== undefined && active.spanId !== running?.otelSpanId ? active : running
+  const cause = remote ?? outer
+  const parent = number === 0 ? undefined : spanAt(number)
+  const span = new Span({
+    name,
+    kind,
+    traceId: cause?.traceId,
+    parentSpanId: cause?.spanId,
+    sampled: cause?.sampled ?? true,
+    parent,
+    start: since ?? time,
+    origin: parent === undefined ? originAt(time) : parent.origin,
+    loop
+  })
+  span.otelSpanId = active?.spanId
+  span.chain = context === undefined ? chain : context.chain
   return span
 }
 

@@ -1,23 +1,30 @@
 'use strict'
 
-// Makes steps part of spans.
+// Makes steps part of spans, and notes in them what hooks do not tell.
 
 const { AsyncResource } = require('node:async_hooks')
 const { now } = require('../core/clock')
 const records = require('../core/records')
 const { contextOfId } = require('../core/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, TIMED, current,
-  timed
+  ATTENTION, current, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, timed, TIMED
 } = require('../core/current')
 const registry = require('../core/registry')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
 const { enteredId } = require('../core/current-step')
 const { enterResource } = require('../core/installer')
 const { resolve } = require('../core/lookup')
+const { source } = require('../core/source')
+const { idOf } = require('../node-objects')
+const { wrap } = require('../wrap')
 
-const { CHAIN, SPAN, DETAIL, FLAGS, CARRIED, OWN_WORK_CHAIN } = records
+const { CHAIN, SPAN, DETAIL, FLAGS, RUN, CARRIED, OWN_WORK_CHAIN } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
+
+const { apply, getPrototypeOf } = Reflect
+
+/** what puts `write` back, by the prototype of a kind of stream @type {Map<object, () => boolean>} */
+const wrapped = new Map()
 
 const isTimed = () => (current[ATTENTION] & TIMED) !== 0
 
@@ -25,7 +32,7 @@ const isTimed = () => (current[ATTENTION] & TIMED) !== 0
 function noteTraffic (entry) {
   if (!isTimed()) return
   resolve()
-  timed.loop.noteTraffic(timed.loop, entry, current[CURRENT_REF], current[CURRENT_SPAN], current[CURRENT_RUN])
+  timed.loop.noteTraffic(entry, current[CURRENT_REF], current[CURRENT_SPAN], current[CURRENT_RUN])
 }
 
 /**
@@ -127,4 +134,46 @@ function recordSpan (id, { words, offset }, span) {
   if (context !== undefined) span.chain = context.chain
 }
 
-module.exports = { enterSpan, noteTraffic, runInSpan, setSpan, spanOf, timeSpans }
+/**
+ * A zlib stream has one resource for all that it is given, and no event says when a thread of the pool got a
+ * piece to work on. So the handle's `write` notes in which run of the request it was called: there the wait
+ * began that the stream's next callback ends.
+ * @param {object} handle of a zlib stream, internal to Node
+ */
+function watchZlibWrites (handle) {
+  const prototype = getPrototypeOf(handle)
+  if (prototype === null || wrapped.has(prototype)) return
+  const unwrap = wrap(prototype, 'write', (method) => ({
+    /** @this {any} */
+    write () {
+      if ((current[ATTENTION] & TIMED) !== 0) noteWrite(this)
+      return apply(method, this, arguments)
+    }
+  }).write)
+  if (unwrap !== undefined) wrapped.set(prototype, unwrap)
+}
+
+/** Puts back what was there. */
+function unwatchZlibWrites () {
+  for (const [prototype, unwrap] of wrapped) if (unwrap()) wrapped.delete(prototype)
+}
+
+/** @param {any} handle */
+function noteWrite (handle) {
+  const record = records.findResource(idOf(handle) ?? 0)
+  if (record === undefined) return
+  const { words, offset } = record
+  const isOwn = source.spanAt(current[CURRENT_SPAN])?.log === source.spanAt(words[offset + SPAN])?.log
+  words[offset + RUN] = isOwn ? current[CURRENT_RUN] : 0
+}
+
+module.exports = {
+  enterSpan,
+  noteTraffic,
+  runInSpan,
+  setSpan,
+  spanOf,
+  timeSpans,
+  unwatchZlibWrites,
+  watchZlibWrites
+}

@@ -1,9 +1,14 @@
 'use strict'
 
-// The traceparent header of W3C Trace Context, level 1, with its rules for later versions: read from requests
-// that come in, and made for those that go out. A header that is not valid is ignored.
+// Spans of others, of which ours are a part. The traceparent header of W3C Trace Context, level 1, with its
+// rules for later versions: read from requests that come in, and made for those that go out. A header that is
+// not valid is ignored.
 
 const HEADER = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/
+const API = Symbol.for('opentelemetry.js.api.1')
+const SPAN = Symbol.for('OpenTelemetry Context Key SPAN')
+const TRACE = /^(?!0{32})[0-9a-f]{32}$/
+const ID = /^(?!0{16})[0-9a-f]{16}$/
 const SAMPLED = 1
 const MAX_LENGTH = 512 // of a later version, for which the specification has no limit
 
@@ -45,4 +50,20 @@ const isTraceparent = (name) => {
   return typeof name === 'string' && name.length === 11 && name.toLowerCase() === 'traceparent'
 }
 
-module.exports = { format, hasTraceparent, parse }
+/**
+ * Returns the active span of @opentelemetry/api, where the program itself uses it. All copies of the API,
+ * however they were loaded, share one object under a global symbol, and store the span of a context under
+ * another: nothing is loaded here, and where there is no API one property is read.
+ * @returns {SpanContext | undefined}
+ */
+function activeSpanContext () {
+  const api = /** @type {any} */ (globalThis)[API]
+  if (api === undefined) return undefined
+  try {
+    const context = api.context?.active()?.getValue(SPAN)?.spanContext()
+    if (context === undefined || !TRACE.test(context.traceId) || !ID.test(context.spanId)) return undefined
+    return { traceId: context.traceId, spanId: context.spanId, sampled: (context.traceFlags & SAMPLED) !== 0 }
+  } catch {} // a context manager or a span of the program's
+}
+
+module.exports = { activeSpanContext, format, hasTraceparent, parse }

@@ -89,7 +89,7 @@ test("OpenTelemetry's active span is seen where it is one, and becomes the paren
 
 test('the API is not loaded for it, and what stands in its place may be anything', async (t) => {
   const { stdout, code, stderr } = await node(['-e', `
-    const { activeSpanContext } = require(${JSON.stringify(path.join(root, 'lib', 'spans', 'otel-context.js'))})
+    const { activeSpanContext } = require(${JSON.stringify(path.join(root, 'lib', 'spans', 'traceparent.js'))})
     const key = Symbol.for('opentelemetry.js.api.1')
     const seen = [activeSpanContext()]
     const throws = () => { throw new Error('odd') }
