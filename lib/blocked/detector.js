@@ -12,14 +12,13 @@
 // `sample` runs on top of arbitrary code of the program: it touches nothing of the program's and is brief.
 // Expensive work is done when the callback has ended.
 
+const fs = require('node:fs')
 const { BlockingCallback, frameIn, innermostFrame } = require('./blocking-callback')
-const { isAttached } = require('./debugger-state')
 const { startInspectorWatchdog } = require('./inspector-watchdog')
-const { startNativeWatchdog } = require('./native-watchdog')
 const { isInGlobalMatch, preserveRegExpStatics } = require('./regexp-statics')
 const { linesOf } = require('./samples')
 const {
-  START, ARMED_START, ASKED, CALLBACKS, ASLEEP, ARMED, DEBUGGABLE
+  ARMED, ARMED_START, ASKED, ASLEEP, CALLBACKS, DEBUGGABLE, NATIVE_BYTES, START
 } = require('./shared-memory')
 const { listeners, observers, recorder } = require('./wanted')
 const { now } = require('../core/clock')
@@ -35,7 +34,7 @@ const { settings } = require('../settings')
 const { loadBinding } = require('../stacks/binding')
 const formatter = require('../stacks/formatter')
 const { captureInto } = require('../stacks/trace-limit')
-const { messageOf, printLine, warn } = require('../warnings')
+const { messageOf, printLine, share: shareWarnings, warn, warnOnce } = require('../warnings')
 
 const wallClock = Date.now // programs replace it in their tests
 const REPORT_INSIDE_MS = 500 // past the threshold, after which a callback is reported while it still runs
@@ -304,6 +303,80 @@ function report (callback, ms, stillRunning) {
 /** @param {unknown} thrown */
 function warnOf (thrown) {
   warn('BLOCKED_LISTENER', `a listener of 'blocked' threw: ${messageOf(thrown)}`)
+}
+
+// Whether a debugger is attached: a callback that it paused does not count as blocking. Node does not report
+// it, and an open port proves little, so the kernel's tables are searched for a connection to that port.
+// Called only where a thread used no CPU inside a blocking callback.
+
+const LISTENING = '0A' // other states: a client is connected, or was a moment ago (include/net/tcp_states.h)
+
+function isAttached () {
+  try {
+    const url = require('node:inspector').url()
+    return url !== undefined && isConnected(Number(new URL(url).port))
+  } catch {
+    return false // a Node without inspector, or --permission
+  }
+}
+
+/**
+ * Returns whether a client is connected to a port of this machine; true where the kernel does not report it.
+ * @param {number} port
+ */
+function isConnected (port) {
+  const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
+  const tables = ['/proc/self/net/tcp', '/proc/self/net/tcp6'].map(read)
+  if (tables.every((table) => table === undefined)) return true
+  return tables.some((table) => table?.split('\n').some((line) => {
+    const [, local, , state] = line.trim().split(/\s+/)
+    return state !== LISTENING && local?.endsWith(suffix)
+  }))
+}
+
+/** @param {string} file */
+function read (file) {
+  try {
+    return fs.readFileSync(file, 'latin1')
+  } catch {
+    return undefined
+  }
+}
+
+// The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.
+
+/**
+ * @typedef {object} WatchBinding
+ * @property {(threshold: number, now: number, memory: ArrayBuffer, sample: () => void,
+ *   callbackEnded: () => void) => boolean} start false: no thread, or no memory
+ * @property {() => void} stop
+ * @property {() => void} wake
+ * @property {(out: Float64Array) => void} lost
+ */
+
+/**
+ * @param {WatchBinding} binding
+ * @param {import('./shared-memory').WatchTarget} target
+ * @returns {import('./shared-memory').Watch | undefined} undefined: it cannot start, and has warned
+ */
+function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share }) {
+  const memory = new ArrayBuffer(NATIVE_BYTES)
+  const out = new Float64Array(2)
+  share(memory)
+  shareWarnings()
+  if (!binding.start(threshold, now(), memory, sample, callbackEnded)) {
+    warnOnce('BLOCKED', 'blocking callbacks cannot be detected: no thread for that, or no memory.')
+    return undefined
+  }
+  return {
+    ownFrames: 0,
+    wake: binding.wake,
+    stop: binding.stop,
+    discount () {
+      binding.lost(out)
+      return { lostMs: out[0], stillMs: out[1], isIdle: false }
+    }
+  }
 }
 
 module.exports = { configure, frameDuring }

@@ -2,16 +2,14 @@
 
 // What is open: an entry for each resource of a type that stays open, held weakly. The entry of a socket or a
 // server lives as long as that object, also when its handle is closed and gone: it is a tag on the object.
-// Entries whose resource is gone stay for a while (entries.js), for objects that had no event to be tagged
+// Entries whose resource is gone stay for a while (entry.js), for objects that had no event to be tagged
 // in.
 
 const guard = require('./guard')
 const { contextTag } = require('./context')
 const { source } = require('./source')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
-const { BriefResources } = require('./brief-resources')
-const { Entries } = require('./entries')
-const { Entry, countBytes, entryTag } = require('./entry')
+const { BriefResources, Entries, Entry, countBytes, entryTag } = require('./entry')
 
 const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 

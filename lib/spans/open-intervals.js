@@ -10,7 +10,7 @@ const { placeText } = require('../text')
 const { identityAt, spanAt } = require('./identities')
 const { siteOf } = require('./path-sites')
 const ids = require('../encoding/ids')
-const { spanResource } = require('./span-resource')
+const { spanResource } = require('./outputs')
 const { originAt, unixNano } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records

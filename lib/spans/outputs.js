@@ -4,11 +4,14 @@
 // the listeners of `span`. What one iteration of the event loop brings is handed on right before it polls
 // next, while its iterations are counted.
 
+const path = require('node:path')
+const process = require('node:process')
 const guard = require('../core/guard')
 const loopIterations = require('../core/loop-iterations')
 const { afterChange } = require('../listeners')
 const { messageOf, warn } = require('../warnings')
 const { listeners } = require('./index')
+const { isMainThread } = require('../passing/threads')
 
 const MAX_WAITING = 1000 // records that wait for the end of an iteration
 
@@ -76,6 +79,37 @@ function warnOf (thrown) {
   warn('SPAN', `a listener of 'span' threw: ${messageOf(thrown)}`)
 }
 
+/**
+ * of spans, in OpenTelemetry's sense: the service, process and thread that they are of
+ * @type {Record<string, unknown> | undefined}
+ */
+let resource
+
+/** @returns {Record<string, unknown>} the same object each time */
+function spanResource () {
+  resource ??= {
+    'service.name': process.env.OTEL_SERVICE_NAME || packageName() || 'node',
+    'process.pid': process.pid,
+    ...(isMainThread() ? {} : { 'longstack.thread': require('node:worker_threads').threadId })
+  }
+  return resource
+}
+
+/** Returns the name in the package.json nearest to the program. */
+function packageName () {
+  const fs = require('node:fs')
+  let directory = process.argv[1] === undefined ? process.cwd() : path.dirname(process.argv[1])
+  for (;;) {
+    try {
+      const { name } = JSON.parse(fs.readFileSync(path.join(directory, 'package.json'), 'utf8'))
+      return typeof name === 'string' ? name : undefined
+    } catch {}
+    const parent = path.dirname(directory)
+    if (parent === directory) return undefined
+    directory = parent
+  }
+}
+
 module.exports = {
   countIterations,
   flushRecords,
@@ -84,5 +118,6 @@ module.exports = {
   notify,
   schedule: loopIterations.schedule,
   setOutputs,
-  sinks: () => sinks
+  sinks: () => sinks,
+  spanResource
 }

@@ -44,7 +44,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  *   native/native-hooks.cc
  * @property {import('../core/allocation-clock').MarkerBinding} [markers] addresses of young objects;
  *   see native/allocation-clock.cc
- * @property {import('../blocked/native-watchdog').WatchBinding} [watch] the watchdog; see native/watchdog.cc
+ * @property {import('../blocked/detector').WatchBinding} [watch] the watchdog; see native/watchdog.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
  * @property {(fn: () => void) => void} keepContext calls it; afterwards the context frame is that of before
