@@ -36,7 +36,7 @@ const { read: readSettlements } = require('./settlements')
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
   LIVE, PASSED, ONE_SHOT, TICK, TIMER, LISTENED, CALLED,
-  ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
+  BRIEF, ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
 const { PROMISES, ids, promises, resources } = records
 const { clock } = capture
@@ -70,7 +70,7 @@ function initResource (asyncId, type, trigger, resource) {
   try {
     const offset = (asyncId & MASK) << SHIFT
     const previous = resources[offset + FLAGS]
-    if ((previous & (LIVE | PASSED)) !== 0 && (previous & SETTLED) === 0) records.keep(resources, offset)
+    if ((previous & (LIVE | PASSED | BRIEF)) !== 0 && (previous & SETTLED) === 0) makeWay(previous, offset)
     if (guard.inOwnWork) return recordOwnWork(offset, asyncId, kindTable.kinds.get(type)?.flags ?? 0)
     if (current[DEPTH] === 0) resolveCurrent(trigger)
     const kind = type === 'TickObject'
@@ -232,6 +232,12 @@ function isFormatterReplaced () {
 }
 
 // Called seldom.
+
+/** Keeps what a record says that is overwritten. @param {number} flags of it @param {number} offset */
+function makeWay (flags, offset) {
+  if ((flags & BRIEF) !== 0) registry.admitBrief()
+  else records.keep(resources, offset)
+}
 
 /** @param {number} trigger another promise, where `then` or `await` made it */
 function promiseKind (trigger) {

@@ -5,7 +5,7 @@
 const { asyncWrapProviders } = require('node:async_hooks')
 const { ASKED, AWAIT, kindCount, kindOf, resetKinds } = require('./kinds')
 const {
-  AWAITED, CALLED, DETAILED, LIVE, ONE_SHOT, PARSER, PASSED, SPECIAL, TICK, TIMER
+  AWAITED, BRIEF, CALLED, DETAILED, LIVE, ONE_SHOT, PARSER, PASSED, SPECIAL, TICK, TIMER
 } = require('./records')
 const { settings } = require('../settings')
 const capture = require('../stacks/capture')
@@ -69,7 +69,7 @@ function flagsOf (kind) {
     (kind.oneShot ? ONE_SHOT : 0) |
     (kind.tick ? TICK : 0) |
     (kind.timer || kind.type === 'Immediate' ? TIMER : 0) |
-    (kind.handle && !kind.brief ? SPECIAL : 0) |
+    (kind.brief ? BRIEF : kind.handle ? SPECIAL : 0) |
     (kind.detail !== undefined ? DETAILED : 0) |
     (calledTypes.has(kind.type) ? CALLED : 0) |
     (kind.awaited ? AWAITED : 0) |

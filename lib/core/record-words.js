@@ -62,6 +62,7 @@ const DETAILED = 1 << 15 // its detail can be read when it runs
 const PARSER = 1 << 16 // requests come on it, one after another
 const CARRIED = 1 << 17 // its resource carries a copy of the record
 const COUNTED = 1 << 18 // its callbacks are counted, see passing/thread-messages.js
+const BRIEF = 1 << 19 // of a resource: it was open for a moment, and has no entry in the registry yet
 const ROUND_START = 1 << 19 // of the first record of the ring of promises, see makeRoom in records.js
 const DISTANCE = 10 // shift: of four bits, how many steps up the repetition before is
 const ERA = 20 // shift: of twelve bits, how often TIME had passed 2 ** 31 when the iteration began
@@ -129,6 +130,7 @@ module.exports = {
   PARSER,
   CARRIED,
   COUNTED,
+  BRIEF,
   ROUND_START,
   DISTANCE,
   ERA,

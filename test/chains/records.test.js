@@ -5,6 +5,8 @@
 const test = require('ava')
 const records = require('../../lib/core/records')
 const { idAt } = require('../../lib/core/record-ids')
+const { loadBinding } = require('../../lib/stacks/binding')
+const { program, root } = require('../helpers/run')
 
 const { CHAIN, FLAGS, IDS, LIVE, MASK, ONE_SHOT, REF, SHIFT, SIZE, promises, resources } = records
 const KEPT = 1 << 16
@@ -83,3 +85,28 @@ test.serial('numbers of promises come again, but not of those whose record is ke
   t.is(records.makeRoom(6 * SIZE), 6 * SIZE + 1)
   t.is(records.makeRoom(7 * SIZE), 8 * SIZE + 1)
 })
+
+for (const engine of loadBinding().failure === undefined ? ['native', 'js'] : ['js']) {
+  test(`a timer and a file are known when the ring went round a moment after they were made, ${engine}`, async (t) => {
+    const { stdout, stderr } = await program(`
+      const fs = require('node:fs/promises')
+      const trace = require(${JSON.stringify(root)})
+      const tell = (name) => console.log(name + ': ' + trace.chain().map(({ label }) => label).join(' < '))
+      setImmediate(async function flow () {
+        const file = await fs.open(__filename)
+        setTimeout(() => tell('timer'), 1)
+        setTimeout(() => tell('later'), 500)
+        let count = 0
+        process.nextTick(function again () {
+          if (count++ < ${3 * SIZE}) return process.nextTick(again)
+          console.log('file: ' + trace.why(file).opened.map(({ label }) => label).join(' < '))
+          file.close()
+        })
+      })`, { env: { LONGSTACK_CAPTURE: engine } })
+    t.is(stderr, '')
+    t.deepEqual(stdout.trim().split('\n'), [
+      'file: fs.promises.open < setImmediate', 'timer: setTimeout(1) < await < setImmediate',
+      'later: setTimeout(500) < await < setImmediate'
+    ])
+  })
+}
