@@ -91,6 +91,58 @@ const span = fc.record({
   resource: some({ attributes: fc.dictionary(hostileText, hostileText), 'process.pid': hostileNumber })
 }, { requiredKeys: ['traceId', 'spanId', 'name', 'kind', 'startTimeUnixNano', 'endTimeUnixNano'] })
 
+// Format 2: what repeats is defined once, by a number, and figures stand beside the attributes.
+
+const source = fc.oneof({ arbitrary: fc.constantFrom('0a', '0b'), weight: 12 }, hostileText)
+const number = fc.oneof({ arbitrary: fc.nat(4), weight: 12 }, hostileNumber)
+const micros = fc.oneof({ arbitrary: fc.nat(1e6), weight: 6 }, hostileNumber)
+const place = some({ function: hostileText, file: hostileText, line: hostileNumber, column: hostileNumber })
+
+const definition = fc.tuple(source, fc.oneof(
+  fc.record({ resource: some({ 'service.name': hostileText, 'process.pid': hostileNumber }) }),
+  fc.record({ stack: number, text: frame }),
+  fc.record({ name: number, text: hostileText }),
+  fc.record({ shared: number, attributes }),
+  fc.record({ site: number, at: place, callers: fc.array(place, { maxLength: 3 }), label: hostileText })
+)).map(([writer, members]) => ({ longstack: 2, source: writer, ...members }))
+
+const newWait = some({
+  us: micros,
+  count: fc.nat(9),
+  delayed: micros,
+  site: number,
+  until: number,
+  peer: hostileText,
+  request: number
+})
+
+const newSpan = fc.record({
+  traceId: id(32),
+  spanId: id(16),
+  start: fc.oneof({ arbitrary: fc.tuple(fc.nat(1e6).map((s) => 1_795_379_290 + s), fc.nat(1e9)), weight: 8 },
+    fc.tuple(hostileNumber, hostileNumber), hostileNumber),
+  duration: micros,
+  parentSpanId: fc.option(id(16), { nil: undefined }),
+  name: fc.oneof(fc.constantFrom('GET /a', 'query'), hostileText),
+  kind: fc.option(fc.constantFrom('CLIENT', 'INTERNAL'), { nil: undefined }),
+  source,
+  stack: number,
+  shared: number,
+  attributes,
+  run: micros,
+  beside: micros,
+  wait: fc.dictionary(hostileText, micros, { maxKeys: 4 }),
+  waited: micros,
+  delayed: micros,
+  delayed_max: micros,
+  delayed_by: fc.array(
+    fc.oneof(fc.tuple(micros), fc.tuple(micros, id(16), number, micros, frame)), { maxLength: 3 }),
+  waits: fc.array(newWait, { maxLength: 4 }),
+  ran: fc.option(fc.array(fc.oneof(fc.tuple(micros), fc.tuple(micros, number, fc.nat(9))), { maxLength: 4 })),
+  delays: fc.array(fc.tuple(micros, micros), { maxLength: 3 }),
+  runs: fc.oneof(number, fc.array(fc.tuple(micros, micros, number), { maxLength: 5 }))
+}, { requiredKeys: ['traceId', 'spanId', 'start', 'duration', 'name', 'source'] })
+
 /** A record of which one value is any JSON. @param {fc.Arbitrary<any>} record @returns {fc.Arbitrary<any>} */
 const changed = (record) => fc.tuple(record, fc.nat(500), fc.jsonValue()).map(([object, place, value]) => {
   /** @type {Array<[any, string]>} */
@@ -104,7 +156,10 @@ const changed = (record) => fc.tuple(record, fc.nat(500), fc.jsonValue()).map(([
   return object
 })
 
-const spanText = fc.oneof({ arbitrary: span, weight: 5 }, { arbitrary: changed(span), weight: 2 })
+const spanText = fc.oneof(
+  { arbitrary: span, weight: 4 }, { arbitrary: changed(span), weight: 2 },
+  { arbitrary: newSpan, weight: 4 }, { arbitrary: changed(newSpan), weight: 2 },
+  { arbitrary: definition, weight: 4 }, { arbitrary: changed(definition), weight: 1 })
   .map((object) => JSON.stringify(object))
 
 const line = fc.oneof(
