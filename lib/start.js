@@ -1,16 +1,16 @@
 'use strict'
 
-// What is loaded at start comes from one generated file, where there is one (start/build.js makes it): to
-// find, read and compile some ninety files takes three times as long. What few programs need comes from
-// another one, which is read once and kept as bytes.
+// Modules come from generated files, where there are any (start/build.js makes them): to find, read and
+// compile some ninety files takes three times as long. One has what a start needs, the other all else, and is
+// read once that is asked for.
 //
 // Modules go into Node's cache of modules under the names of their sources, so that everybody who requires
 // one later gets the same. They go there when they and all that they require are whole, at once: V8 may
 // terminate the program that a question was asked in, and a module that Node's own `require` was loading then
 // would stay half-loaded (see core/guard.js), as would its count of nested calls.
 //
-// Where a file is absent or stale, the sources are loaded in the same way; by Node's `require` where this
-// one is no use.
+// A source that is in neither, or has changed since, is loaded in the same way; all by Node's `require` where
+// this one is no use.
 //
 // In another realm (a vm context, as Jest and Vitest make one per test file) nothing is loaded: what the main
 // realm has loaded is returned, so that a realm owns no code of longstack's, and can be collected.
@@ -24,7 +24,7 @@ const { parse } = JSON // programs replace it
 
 /**
  * @typedef {object} Header the first line of the generated file, after its slashes
- * @property {string} id of this content: code that was compiled of it ends with the same
+ * @property {string} id of what was made together: code that was compiled of it ends with the same
  * @property {Record<string, number>} sources bytes of each, by its name in lib/
  *
  * @typedef {(id: string) => unknown} Require
@@ -32,12 +32,14 @@ const { parse } = JSON // programs replace it
  *   Body
  *   of a module
  * @typedef {{ files: Record<string, string> | undefined, run: Body }} Part files: names by what is required;
- *   undefined: of a source, which is not in a generated file
+ *   undefined: of a source
  *
- * @typedef {object} Later what may be loaded later
- * @property {string} id of the content of the other file
- * @property {Record<string, number>} sources as in Header
- * @property {Record<string, { start: number, end: number, files: Record<string, string> }>} places of bodies
+ * @typedef {object} Bundle a generated file that was read
+ * @property {string} id
+ * @property {Record<string, Part>} parts by name
+ * @property {Record<string, number>} sources as in its header
+ * @property {number} latest ms: a source that changed later is newer
+ * @property {vm.Script} script
  *
  * @typedef {object} Load of modules that go into the cache at once
  * @property {Record<string, NodeJS.Module>} modules by file
@@ -61,7 +63,7 @@ const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (
  * @property {typeof import('./shared')} shared
  * @property {typeof import('./options')} options
  * @property {typeof import('./warnings')} warnings
- * @property {{ script: vm.Script, id: string }} [bundle] the generated file, where it is in use
+ * @property {() => Array<Bundle | undefined>} [bundles] reads the generated files, where they are in use
  */
 
 /**
@@ -82,27 +84,51 @@ function loadFromMainRealm () {
   }
 }
 
-/** by name @type {Record<string, Part>} */
-let parts = Object.create(null)
-let bundleId = ''
-/** what may be loaded later, once it was read; null: it is no use @type {LaterFile | null | undefined} */
-let laterParts
+/** what a start needs @type {Bundle | undefined} */
+let bundle
+/** all else, once it was read; null: it is no use @type {Bundle | null | undefined} */
+let later
 
 /** @returns {Started | undefined} undefined where the generated file is no use */
 function loadBundle () {
   try {
-    const text = fs.readFileSync(bundleFile, 'latin1')
-    const { id, sources } = /** @type {Header} */ (parse(text.slice(2, text.indexOf('\n'))))
-    if (!isFresh(bundleFile, sources) || isLoaded(sources)) return undefined
-    const script = new vm.Script(text, { filename: bundleFile, cachedData: readCode(id) })
-    parts = script.runInThisContext()
-    bundleId = id
-    return { ...loadStarted(), bundle: { script, id } }
+    bundle = readBundle(bundleFile)
+    return { ...loadStarted(), bundles: () => [bundle, readLater()] }
   } catch {
-    parts = Object.create(null)
-    laterParts = null
+    bundle = undefined
+    later = null
     return undefined
   }
+}
+
+/** @param {string} file @returns {Bundle} */
+function readBundle (file) {
+  const text = fs.readFileSync(file, 'latin1')
+  const { id, sources } = /** @type {Header} */ (parse(text.slice(2, text.indexOf('\n'))))
+  const inCheckout = fs.existsSync(`${__dirname}${path.sep}..${path.sep}tsconfig.json`)
+  const latest = fs.statSync(file).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)
+  const script = new vm.Script(text, { filename: file, cachedData: readCode(file, id) })
+  return { id, sources, latest, script, parts: script.runInThisContext() }
+}
+
+/** @returns {Bundle | undefined} undefined where it cannot be used */
+function readLater () {
+  if (later !== undefined) return later ?? undefined
+  try {
+    const read = readBundle(laterFile)
+    later = read.id === bundle?.id ? read : null
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    if (code !== 'EMFILE' && code !== 'ENFILE') later = null
+  }
+  return later ?? undefined
+}
+
+/** @param {string} name in lib/ @returns {Bundle | undefined} that has it */
+function bundleOf (name) {
+  if (bundle?.parts[name] !== undefined) return bundle
+  const other = readLater()
+  return other?.parts[name] === undefined ? undefined : other
 }
 
 /** @returns {Started | undefined} undefined where Node has to load the sources */
@@ -127,22 +153,18 @@ function isUsable () {
 }
 
 /**
- * Returns whether the sources are those that a file was made of.
- * @param {string} generatedFile
- * @param {Header['sources']} sources
+ * Returns whether a source is the one that a file was made of.
+ * @param {string} name in lib/
+ * @param {Bundle} bundle
  */
-function isFresh (generatedFile, sources) {
-  const inCheckout = fs.existsSync(`${__dirname}${path.sep}..${path.sep}tsconfig.json`)
-  const latest = fs.statSync(generatedFile).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)
-  return Object.keys(sources).every((name) => {
+function isFresh (name, { sources, latest }) {
+  if (sources[name] === undefined) return true // a package's
+  try {
     const { size, mtimeMs } = fs.statSync(fileOf(name))
     return size === sources[name] && mtimeMs <= latest
-  })
-}
-
-/** Returns whether one of the sources is loaded already. @param {Header['sources']} sources */
-function isLoaded (sources) {
-  return Object.keys(sources).some((name) => cache[fileOf(name)] !== undefined)
+  } catch {
+    return true // it is gone, or nothing can be read any more
+  }
 }
 
 /** @param {string} name in lib/ */
@@ -151,19 +173,23 @@ function fileOf (name) {
   return `${__dirname}${path.sep}${path.sep === '/' ? name : name.replaceAll('/', path.sep)}`
 }
 
-/** Where code that the running V8 compiled is kept. Another V8, or the same with other flags, refuses it. */
-function codeFile () {
-  return `${bundleFile}.${process.versions.v8}-${process.platform}-${process.arch}`
+/**
+ * Where code that the running V8 compiled is kept. Another V8, or the same with other flags, refuses it.
+ * @param {string} file
+ */
+function codeFile (file) {
+  return `${file}.${process.versions.v8}-${process.platform}-${process.arch}`
 }
 
 /**
- * Reads code that was compiled of the text. V8 itself compares nothing but the text's length.
+ * Reads code that was compiled of a file. V8 itself compares nothing but the text's length.
+ * @param {string} file
  * @param {string} id of the text
  * @returns {Buffer | undefined}
  */
-function readCode (id) {
+function readCode (file, id) {
   try {
-    const data = fs.readFileSync(codeFile())
+    const data = fs.readFileSync(codeFile(file))
     return data.toString('latin1', data.length - ID_BYTES) === id ? data.subarray(0, -ID_BYTES) : undefined
   } catch {
     return undefined
@@ -185,13 +211,14 @@ function loadInto (load, name) {
   const file = fileOf(name)
   const known = cache[file] ?? load.modules[file]
   if (known !== undefined) return known.exports
-  const { files, run } = parts[name] ?? partLater(name) ?? partOfSource(file)
+  const from = bundleOf(name)
+  const { files, run } = from !== undefined && isFresh(name, from) ? from.parts[name] : partOfSource(file)
   const module = /** @type {any} */ (new Module(file))
   module.filename = file
   load.modules[file] = module
   const requireFrom = (/** @type {string} */ id) => {
     const required = files === undefined ? nameOf(module.path, id) : files[id]
-    if (required !== undefined && (files === undefined || isBundled(required))) {
+    if (required !== undefined && (files === undefined || bundleOf(required) !== undefined)) {
       if (load.isOpen) return loadInto(load, required)
       return cache[fileOf(required)]?.exports ?? loadAll([required])[0]
     }
@@ -226,22 +253,6 @@ function requireSource (module, id) {
   }
 }
 
-/** @param {string} name */
-function isBundled (name) {
-  return parts[name] !== undefined || readLater()?.places[name] !== undefined
-}
-
-/** @param {string} name @returns {Part | undefined} one that is not in the first file */
-function partLater (name) {
-  const place = readLater()?.places[name]
-  if (place === undefined) return undefined
-  const { bytes } = /** @type {LaterFile} */ (readLater())
-  const { start, end, files } = place
-  const body = bytes.toString('utf8', start, end)
-  const run = /** @type {Body} */ (vm.compileFunction(body, PARAMETERS, { filename: fileOf(name) }))
-  return { files, run }
-}
-
 /** @param {string} file @returns {Part} */
 function partOfSource (file) {
   const options = { filename: file }
@@ -261,26 +272,6 @@ function nameOf (directory, id) {
   return fs.existsSync(file) ? path.relative(__dirname, file).replaceAll('\\', '/') : undefined
 }
 
-/**
- * Reads what may be loaded later, once.
- * @typedef {{ bytes: Buffer, places: Later['places'] }} LaterFile bytes: the bodies
- * @returns {LaterFile | undefined} undefined where it cannot be used
- */
-function readLater () {
-  if (laterParts !== undefined) return laterParts ?? undefined
-  try {
-    const bytes = fs.readFileSync(laterFile)
-    const end = bytes.indexOf('\n')
-    const { id, sources, places } = /** @type {Later} */ (parse(bytes.toString('utf8', 0, end)))
-    const isUsed = id === bundleId && isFresh(laterFile, sources)
-    laterParts = isUsed ? { bytes: bytes.subarray(end + 1), places } : null
-  } catch (error) {
-    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
-    if (code !== 'EMFILE' && code !== 'ENFILE') laterParts = null
-  }
-  return laterParts ?? undefined
-}
-
 /** @type {Started} */
 const started = loadFromMainRealm() ?? (isUsable() ? loadBundle() ?? loadSources() : undefined) ?? {
   shared: require('./shared'),
@@ -289,4 +280,4 @@ const started = loadFromMainRealm() ?? (isUsable() ? loadBundle() ?? loadSources
 }
 
 // Not a literal: import() of index.js would take its keys for names (cjs-module-lexer).
-module.exports = Object.assign(started, { bundleFile, codeFile })
+module.exports = Object.assign(started, { bundleFile, laterFile, codeFile })

@@ -1,14 +1,15 @@
 'use strict'
 
 // Makes the files that ../start.js loads in place of sources, whose text they hold without comments: one of
-// what a start needs, with code that V8 has compiled of it, and one of what the process may need later, which
-// ../later.js reads. --quiet, for `prepare`: says at most one line and never
-// fails; without the file everything works, and starts slower. --pack, before packing: code for each Node at
-// hand; what cannot be made is said, and is an error in CI only.
+// what a start needs, one of what the process may need later, both with code that V8 has compiled. --quiet,
+// for `prepare`: says at most one line and never fails; without the files everything works, and starts
+// slower. --pack, before packing: code for each Node at hand; what cannot be made is said, and is an error in
+// CI only.
 
 const { spawnSync } = require('node:child_process')
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
 
 /** @typedef {import('typescript')} TypeScript */
@@ -27,31 +28,30 @@ const laterFile = path.join(__dirname, 'bundle-later')
 const nodes = path.join(lib, '..', '.cache', 'node')
 
 /**
- * Returns what a file requires, when it is loaded and in its functions: names in lib/ by what it says.
+ * Returns what a file requires: names in lib/ by what it says, and which of them when it is loaded.
  * @param {TypeScript} ts
  * @param {import('typescript').SourceFile} tree
  * @param {string} name
  */
 function requiredBy (ts, tree, name) {
   /** @type {Record<string, string>} */
-  const atOnce = {}
-  /** @type {Record<string, string>} */
-  const later = {}
+  const files = {}
+  /** @type {Set<string>} */
+  const atOnce = new Set()
   /** @type {(node: import('typescript').Node, isInFunction: boolean) => void} */
   const visit = (node, isInFunction) => {
     if (ts.isCallExpression(node) && node.expression.getText() === 'require') {
       const argument = node.arguments[0]
       const id = ts.isStringLiteral(argument) ? argument.text : ''
       const file = path.posix.join(path.posix.dirname(name), id)
-      const files = isInFunction ? later : atOnce
       if (id.startsWith('.')) files[id] = /\.js(on)?$/.test(file) ? file : `${file}.js`
       if (BUNDLED_PACKAGES.includes(id)) files[id] = `${PACKAGES}${mainFileOf(id)}`
+      if (files[id] !== undefined && !isInFunction) atOnce.add(files[id])
     }
-    const isFunction = ts.isFunctionLike(node)
-    ts.forEachChild(node, (child) => visit(child, isInFunction || isFunction))
+    ts.forEachChild(node, (child) => visit(child, isInFunction || ts.isFunctionLike(node)))
   }
   visit(tree, false)
-  return { atOnce, later }
+  return { files, atOnce }
 }
 
 /** @param {string} id of a package @returns {string} its main file, with slashes */
@@ -105,7 +105,8 @@ function hasTypescript () {
 /**
  * @typedef {object} Part a source
  * @property {number} size in bytes
- * @property {ReturnType<typeof requiredBy>} required
+ * @property {Record<string, string>} files that it requires, by what it says
+ * @property {Set<string>} atOnce those of them that it requires when it is loaded
  * @property {string} body of the function that loads it
  */
 
@@ -114,15 +115,15 @@ function partOf (name) {
   const ts = /** @type {TypeScript} */ (require('typescript'))
   const text = fs.readFileSync(fileOf(name), 'utf8')
   if (name.endsWith('.json')) {
-    const required = { atOnce: {}, later: {} }
-    return { size: Buffer.byteLength(text), required, body: `module.exports = ${text}` }
+    const body = `module.exports = ${text}`
+    return { size: Buffer.byteLength(text), files: {}, atOnce: new Set(), body }
   }
   const tree = ts.createSourceFile(name, text, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS)
   const printed = ts.createPrinter({ removeComments: true }).printFile(tree)
   const short = hasLongText(ts, tree) ? printed : printed.replace(/^ +/gm, '')
   return {
     size: Buffer.byteLength(text),
-    required: requiredBy(ts, tree, name),
+    ...requiredBy(ts, tree, name),
     body: `${licenceFor(name)}${short.replace(/[^\0-\xff]/g, escaped)}`
   }
 }
@@ -134,7 +135,7 @@ const escaped = (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, 
  * Collects files and what they require.
  * @param {Iterable<string>} names
  * @param {Map<string, Part>} parts gets them
- * @param {(part: Part) => string[]} requiredOf
+ * @param {(part: Part) => Iterable<string>} requiredOf
  */
 function collect (names, parts, requiredOf) {
   for (const name of names) {
@@ -145,54 +146,29 @@ function collect (names, parts, requiredOf) {
   }
 }
 
-/** @param {Part} part @returns {Record<string, string>} what it requires */
-const filesOf = ({ required }) => ({ ...required.atOnce, ...required.later })
-
-/** @param {Map<string, Part>} parts */
-const sizesOf = (parts) => {
-  const own = [...parts].filter(([name]) => !name.startsWith(PACKAGES)) // of packages no file is needed
-  return Object.fromEntries(own.map(([name, { size }]) => [name, size]))
-}
-
-/** @returns {{ bundle: string, later: Buffer }} the contents of the two files */
+/** @returns {string[]} the contents of the two files */
 function makeContents () {
   /** @type {Map<string, Part>} */
-  const parts = new Map()
-  collect(ENTRIES, parts, ({ required }) => Object.values(required.atOnce))
-  const sources = sizesOf(parts)
-  const members = [...parts].map(([name, part]) => {
-    const files = `{ __proto__: null, ${JSON.stringify(filesOf(part)).slice(1, -1)} }`
-    const run = `run (exports, require, module, __filename, __dirname) {\n${part.body}}`
-    return `${JSON.stringify(name)}: { files: ${files}, ${run} }`
+  const first = new Map()
+  collect(ENTRIES, first, ({ atOnce }) => atOnce)
+  const all = new Map(first)
+  const filesOf = (/** @type {Part} */ { files }) => Object.values(files)
+  collect([...first.values()].flatMap(filesOf), all, filesOf)
+  const lists = [[...first], [...all].slice(first.size)]
+  const texts = lists.map((parts) => `({ __proto__: null,\n${parts.map(memberOf).join(',\n')}\n})\n`)
+  const id = createHash('sha256').update(texts.join('')).digest('hex').slice(0, 16)
+  return texts.map((text, i) => {
+    const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // of packages no file is needed
+    const sources = Object.fromEntries(own.map(([name, { size }]) => [name, size]))
+    return `//${JSON.stringify({ id, sources })}\n${text}`
   })
-  const text = `({ __proto__: null,\n${members.join(',\n')}\n})\n`
-  const id = createHash('sha256').update(JSON.stringify(sources)).update(text).digest('hex').slice(0, 16)
-  return { bundle: `//${JSON.stringify({ id, sources })}\n${text}`, later: makeLater(new Map(parts), id) }
 }
 
-/**
- * Returns a line of JSON, then the bodies of the files that may be loaded later, one after another.
- * @param {Map<string, Part>} known files that the other bundle has
- * @param {string} id of that
- */
-function makeLater (known, id) {
-  const entries = [...known.values()].flatMap(({ required }) => Object.values(required.later))
-  const parts = new Map(known)
-  collect(entries, parts, (part) => Object.values(filesOf(part)))
-  for (const name of known.keys()) parts.delete(name)
-  /** @type {Record<string, { start: number, end: number, files: Record<string, string> }>} */
-  const places = {}
-  /** @type {Buffer[]} */
-  const bodies = []
-  let start = 0
-  for (const [name, part] of parts) {
-    const body = Buffer.from(part.body)
-    bodies.push(body)
-    places[name] = { start, end: start + body.length, files: filesOf(part) }
-    start += body.length
-  }
-  const header = JSON.stringify({ id, sources: sizesOf(parts), places })
-  return Buffer.concat([Buffer.from(`${header}\n`), ...bodies])
+/** @param {[name: string, part: Part]} part */
+function memberOf ([name, { files, body }]) {
+  const names = `{ __proto__: null, ${JSON.stringify(files).slice(1, -1)} }`
+  const run = `run (exports, require, module, __filename, __dirname) {\n${body}}`
+  return `${JSON.stringify(name)}: { files: ${names}, ${run} }`
 }
 
 /** @param {string} file @param {string | Buffer} content written at once, also while others read it */
@@ -211,35 +187,40 @@ function compileWith (node) {
 
 function writeCode () {
   if (Number(process.versions.node.split('.')[0]) < FIRST_MAJOR) return
-  const { bundle, codeFile } = require('../start')
-  if (bundle === undefined) throw new Error('it is not used')
+  const { bundles, codeFile } = require('../start')
   require('../register')
-  const { script, id } = bundle
-  process.on('exit', () => {
-    write(codeFile(), Buffer.concat([script.createCachedData(), Buffer.from(id, 'latin1')]))
+  process.once('beforeExit', () => {
+    const [first, later] = bundles?.() ?? []
+    if (first === undefined || later === undefined) throw new Error('they are not used')
+    const writeOf = (/** @type {string} */ file, /** @type {typeof first} */ { script, id }) => {
+      write(codeFile(file), Buffer.concat([script.createCachedData(), Buffer.from(id, 'latin1')]))
+    }
+    writeOf(bundleFile, first)
+    require('../../index').enable({ spans: os.devNull })
+    writeOf(laterFile, later)
   })
 }
 
 /** Code of another text is no use. */
 function removeCode () {
   for (const name of fs.readdirSync(__dirname)) {
-    if (name.startsWith('bundle.')) fs.rmSync(path.join(__dirname, name))
+    if (/^bundle(-later)?\./.test(name)) fs.rmSync(path.join(__dirname, name))
   }
 }
 
-function makeBundle () {
-  const { bundle, later } = makeContents()
-  const present = fs.existsSync(bundleFile) ? fs.readFileSync(bundleFile, 'latin1') : ''
-  if (bundle !== present) removeCode()
-  // Also where it is the same: it is younger than its sources now
-  write(bundleFile, Buffer.from(bundle, 'latin1'))
-  write(laterFile, later)
+function makeBundles () {
+  const files = [bundleFile, laterFile]
+  const contents = makeContents()
+  const present = files.map((file) => fs.existsSync(file) ? fs.readFileSync(file, 'latin1') : '')
+  if (present.some((text, i) => text !== contents[i])) removeCode()
+  // Also where they are the same: they are younger than their sources now
+  files.forEach((file, i) => write(file, Buffer.from(contents[i], 'latin1')))
 }
 
 function main () {
   if (process.argv.includes('--code')) return writeCode()
   // An installed longstack keeps the file that came with it, and gets code for this Node.
-  if (hasTypescript() || !fs.existsSync(bundleFile)) makeBundle()
+  if (hasTypescript() || !fs.existsSync(bundleFile)) makeBundles()
   const names = process.argv.includes('--pack') && fs.existsSync(nodes) ? fs.readdirSync(nodes) : []
   const others = names.map((name) => path.join(nodes, name, 'bin', 'node'))
   const present = others.filter((file) => fs.existsSync(file))

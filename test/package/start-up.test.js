@@ -59,7 +59,7 @@ test('spans need no threads', async (t) => {
 })
 
 const STATE = `
-  const { bundle } = require('./lib/start')
+  const bundle = require('./lib/start').bundles?.()[0]
   const trace = require('./index.js')
   const path = require('node:path')
   const inCache = (name) => require.cache[path.join(__dirname, 'lib', ...name.split('/'))] !== undefined
@@ -67,6 +67,7 @@ const STATE = `
     const { fault, enabled } = trace.stats()
     console.log(JSON.stringify({
       used: bundle !== undefined,
+      changed: globalThis.changed,
       refused: bundle?.script.cachedDataRejected,
       enabled,
       fault,
@@ -166,18 +167,24 @@ test('a generated file that is stale, damaged or gone is no use and no harm', (t
       t.deepEqual([used, enabled, fault], [true, true, undefined])
     }
   }
-  const source = path.join(folder, 'lib', 'core', 'clock.js')
-  const { mtime } = fs.statSync(source)
-  fs.utimesSync(source, new Date(), new Date(Date.now() + 120_000))
-  t.false(state().used, 'a younger source')
-  fs.utimesSync(source, mtime, mtime)
-  t.true(state().used)
-  fs.appendFileSync(source, '\n')
-  fs.utimesSync(source, mtime, mtime)
-  t.false(state().used, 'a longer source')
-  fs.truncateSync(source, fs.statSync(source).size - 1)
-  fs.utimesSync(source, mtime, mtime)
-  t.true(state().used)
+  for (const name of ['core/clock.js', 'api.js']) { // of each generated file one
+    const source = path.join(folder, 'lib', name)
+    const { mtime } = fs.statSync(source)
+    const text = fs.readFileSync(source, 'utf8')
+    const change = 'globalThis.changed = 1//'
+    const comment = text.indexOf('// ')
+    const sameSize = text.slice(0, comment) + change + text.slice(comment + change.length)
+    for (const [changed, time] of /** @type {Array<[string, Date]>} */ ([
+      [`${text}\n${change}\n`, mtime], [sameSize, new Date(Date.now() + 120_000)]
+    ])) {
+      fs.writeFileSync(source, changed)
+      fs.utimesSync(source, time, time)
+      t.like(state(), { used: true, changed: 1, enabled: true }, name)
+      fs.writeFileSync(source, text)
+      fs.utimesSync(source, mtime, mtime)
+      t.like(state(), { used: true, changed: undefined, enabled: true }, name)
+    }
+  }
   const text = fs.readFileSync(file, 'latin1')
   const broken = text.replace('function installWhole() {', 'function installWhole( {')
   for (const damaged of ['', text.slice(0, text.length / 2), broken]) {
