@@ -117,13 +117,12 @@ async function output (text, { html, pprof, collapsed: stacks, value, json }, fd
   if (html !== undefined) {
     await write(html, require('../../report/render/page').createProfilePage(profile))
   }
-  const formats = require('../../report/render/profile-formats')
+  const formats = require('../../report/render/profile')
   if (pprof !== undefined) await write(pprof, formats.pprof(profile))
   if (stacks !== undefined) await write(stacks, formats.collapsed(profile, value))
   if (json) return await print(asJson(profile))
   if (html !== undefined || pprof !== undefined || stacks !== undefined) return
-  const { profileText } = require('../../report/render/profile-text')
-  const lines = profileText(profile, { colours: colours(fd), width: width() })
+  const lines = formats.profileText(profile, { colours: colours(fd), width: width() })
   if (fd === 1) await print(lines)
   else printError(`\n${lines.trimEnd()}`)
 }

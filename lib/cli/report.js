@@ -61,7 +61,7 @@ async function output (model, { json, markdown, html, ...values }) {
   if (markdown && !hasNothing) await print(require('../../report/render/markdown').markdown(model, { top }))
   if (markdown || html !== undefined || hasNothing) return printProblems(model)
   const { full, route } = values
-  /** @type {import('../../report/render/text-context').TextOptions['tree']} */
+  /** @type {import('../../report/render/text-parts').TextOptions['tree']} */
   const tree = values.slowest ? 'slowest' : values.tree ? 'all' : undefined
   const options = { colours: colours(), width: width(), top, full, route, tree }
   await print(require('../../report/render/text').report(model, options))
@@ -100,8 +100,8 @@ function printProblems (model) {
 /** Prints limits for outputs that do not go to a person. @param {Model} model */
 function printLimits (model) {
   if (model.limits === undefined) return
-  const { createContext } = require('../../report/render/text-context')
-  const { limitLines } = require('../../report/render/text-limits')
+  const { createContext } = require('../../report/render/text-parts')
+  const { limitLines } = require('../../report/render/text-sections')
   for (const line of limitLines(model, createContext([], { width: width() }))) printError(line)
 }
 

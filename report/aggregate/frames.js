@@ -1,6 +1,10 @@
 'use strict'
 
-// Frames of stacks as text: `load (/app/pool.js:34:9) via pg`.
+// Frames of stacks as text, `load (/app/pool.js:34:9) via pg`, and their short names for people, `load
+// (pool.js:34)`: function, file and line, with as much of the path as tells files of one name apart, and the
+// column where two frames are in one line.
+
+const { shortFrame } = require('../../lib/text')
 
 const HOP = '\n  ── '
 const MAX_FRAME_CHARS = 1000 // longer ones are not parsed
@@ -55,4 +59,78 @@ function innermostOwnFrame (stack) {
   return framesOf(stack).find(isOwn)
 }
 
-module.exports = { functionOf, innermostFrame, innermostOwnFrame, parseFrame }
+/** @typedef {(frame: string) => string} FrameNames */
+
+/** @typedef {NonNullable<ReturnType<typeof parseFrame>>} Place */
+
+/**
+ * Returns a function that shortens any of these frames; others are shortened to file and line.
+ * @param {Iterable<string>} frames
+ * @returns {FrameNames}
+ */
+function createFrameNames (frames) {
+  /** @type {Map<string, Place>} */
+  const places = new Map()
+  for (const frame of frames) {
+    const place = places.has(frame) ? undefined : parseFrame(frame)
+    if (place !== undefined) places.set(frame, place)
+  }
+  const suffixes = suffixesOf([...places.values()].map(({ path }) => path.split(/[/\\]/)))
+  /** @type {Map<string, Set<string>>} */
+  const columns = new Map()
+  for (const place of places.values()) {
+    const name = nameOf(place, suffixes)
+    columns.set(name, (columns.get(name) ?? new Set()).add(place.column))
+  }
+  return (frame) => {
+    const place = places.get(frame)
+    if (place === undefined) return shortFrame(frame)
+    const name = nameOf(place, suffixes)
+    const isShared = Number(columns.get(name)?.size) > 1 && place.column !== ''
+    return isShared ? nameOf(place, suffixes, `:${place.column}`) : name
+  }
+}
+
+/**
+ * Names the frames of several runs, each as if it were alone: their directories may differ.
+ * @param {string[][]} runs frames of each; the last that has a frame names it
+ * @returns {FrameNames}
+ */
+function createRunFrameNames (runs) {
+  const names = runs.map((frames) => ({ frames: new Set(frames), name: createFrameNames(frames) })).reverse()
+  return (frame) => (names.find(({ frames }) => frames.has(frame))?.name ?? shortFrame)(frame)
+}
+
+/** @param {Place} place @param {Map<string, string>} suffixes @param {string} [column] */
+function nameOf ({ start, path, line, end }, suffixes, column = '') {
+  return `${start}${suffixes.get(path.replaceAll('\\', '/'))}:${line}${column}${end}`
+}
+
+/**
+ * Returns of each path its file, with as many directories as distinguish it from the others.
+ * @param {string[][]} paths
+ * @returns {Map<string, string>}
+ */
+function suffixesOf (paths) {
+  const unique = new Map(paths.map((path) => [path.join('/'), path]))
+  /** @type {Map<string, string>} */
+  const suffixes = new Map()
+  let pending = [...unique]
+  for (let length = 1; pending.length > 0; length++) {
+    /** @type {Map<string, number>} */
+    const counts = new Map()
+    const suffixOf = (/** @type {string[]} */ path) => path.slice(-length).join('/')
+    for (const [, path] of pending) counts.set(suffixOf(path), (counts.get(suffixOf(path)) ?? 0) + 1)
+    pending = pending.filter(([key, path]) => {
+      const suffix = suffixOf(path)
+      const isDone = counts.get(suffix) === 1 || path.length <= length
+      if (isDone) suffixes.set(key, suffix)
+      return !isDone
+    })
+  }
+  return suffixes
+}
+
+module.exports = {
+  createFrameNames, createRunFrameNames, functionOf, innermostFrame, innermostOwnFrame, parseFrame
+}

@@ -1,13 +1,19 @@
 'use strict'
 
-// Opens files and standard input. A file can be read twice; a pipe only if its bytes were kept, which is done
-// up to a limit.
+// Opens files and standard input, and splits their bytes into lines. A file can be read twice; a pipe only if
+// its bytes were kept, which is done up to a limit. A line is held only as long as it may still be a span:
+// the bytes of an overlong one are discarded as they come, so that no file takes more memory than one line.
 
 const fs = require('node:fs')
-const { Readable } = require('node:stream')
+const { PassThrough, Readable, pipeline } = require('node:stream')
+const { createGunzip } = require('node:zlib')
 
 const CHUNK_BYTES = 1 << 20
 const MAX_KEPT_BYTES = 32 << 20
+const MAX_LINE_BYTES = 16 << 20
+const NEWLINE = 10
+const RETURN = 13
+const BYTE_ORDER_MARK = '\xef\xbb\xbf'
 
 /**
  * Gives the bytes of a file by its name; `-` is standard input.
@@ -73,4 +79,88 @@ class RereadableSources {
   }
 }
 
-module.exports = { open, stats, isPipe, RereadableSources }
+/**
+ * @typedef {object} LineHandler
+ * @property {(bytes: Buffer, start: number, end: number, number: number) => void} line is given the bytes of
+ *   a line without its end, good for the time of the call
+ * @property {(number: number) => void} overlong is given the number of a line that was discarded
+ */
+
+class LineSplitter {
+  #handler
+  /** @type {Buffer[]} */
+  #chunks = []
+  #size = 0
+  #number = 1
+
+  /** @param {LineHandler} handler */
+  constructor (handler) {
+    this.#handler = handler
+  }
+
+  /** @param {Buffer} chunk */
+  push (chunk) {
+    let start = 0
+    for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
+      if (this.#size === 0 && end - start <= MAX_LINE_BYTES) this.#emit(chunk, start, end)
+      else this.#complete(chunk.subarray(start, end))
+      this.#number++
+      start = end + 1
+    }
+    this.#hold(chunk.subarray(start))
+  }
+
+  /** Emits the last line if it has no end, and returns whether there was such a line. */
+  end () {
+    const isUnterminated = this.#size > 0
+    if (isUnterminated) this.#complete(Buffer.alloc(0))
+    return isUnterminated
+  }
+
+  /**
+   * @param {Buffer} bytes
+   * @param {number} start
+   * @param {number} end
+   */
+  #emit (bytes, start, end) {
+    if (bytes[end - 1] === RETURN && end > start) end--
+    if (this.#number === 1 && bytes.toString('latin1', start, start + 3) === BYTE_ORDER_MARK) start += 3
+    if (end > start) this.#handler.line(bytes, start, end, this.#number)
+  }
+
+  /** Emits the line that began in earlier chunks. @param {Buffer} last its last bytes */
+  #complete (last) {
+    const size = this.#size + last.length
+    if (size > MAX_LINE_BYTES) this.#handler.overlong(this.#number)
+    else if (this.#chunks.length === 0) this.#emit(last, 0, size)
+    else this.#emit(Buffer.concat([...this.#chunks, last]), 0, size)
+    this.#chunks = []
+    this.#size = 0
+  }
+
+  /** @param {Buffer} bytes */
+  #hold (bytes) {
+    this.#size += bytes.length
+    if (this.#size > MAX_LINE_BYTES) this.#chunks = []
+    else if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)) // a copy: the chunk may be large
+  }
+}
+
+/**
+ * Decompresses a source if it is gzip.
+ * @param {AsyncIterable<Buffer>} source
+ * @returns {AsyncGenerator<Buffer>}
+ */
+async function * decompressed (source) {
+  const chunks = source[Symbol.asyncIterator]()
+  const first = await chunks.next()
+  if (first.done === true) return
+  const whole = (async function * () {
+    yield first.value
+    yield * { [Symbol.asyncIterator]: () => chunks }
+  })()
+  const isGzip = first.value[0] === 0x1f && first.value[1] === 0x8b
+  yield * isGzip ? pipeline(whole, createGunzip({ chunkSize: 1 << 18 }), new PassThrough(), () => {}) : whole
+}
+
+module.exports = { LineSplitter, MAX_LINE_BYTES, RereadableSources, decompressed, isPipe, open, stats }

@@ -3,15 +3,14 @@
 // Reads files of spans, line by line. Nothing of a line is kept beyond the call that handles it.
 
 const { Definitions } = require('./definitions')
-const { LineSplitter, MAX_LINE_BYTES, decompressed } = require('./lines')
-const { open, stats } = require('./sources')
+const { LineSplitter, MAX_LINE_BYTES, decompressed, open, stats } = require('./sources')
 const { parseSpan, reasons, spansOfOtlp } = require('./span-line')
 const { parseJson } = require('./values')
 
 /**
  * @typedef {import('./span-line').Span} Span
  * @typedef {import('./span-line').Reason} Reason
- * @typedef {import('./lines').LineHandler} LineHandler
+ * @typedef {import('./sources').LineHandler} LineHandler
  *
  * @typedef {object} FileReport the content of a file
  * @property {string} name

@@ -17,13 +17,13 @@ const { groupsOf } = require('../aggregate/lists')
 const { readFiles } = require('../read/span-files')
 const { amount } = require('../read/values')
 const { clean, escapeJson } = require('../../lib/text')
-const { createFrameNames } = require('./frame-names')
+const { createFrameNames } = require('../aggregate/frames')
 const { waitGapsOf } = require('./wait-gaps')
 
 /**
  * @typedef {import('../aggregate/digest').Digest & { pid: number, thread: number }} TraceSpan
  * @typedef {import('./wait-gaps').WaitGap} WaitGap
- * @typedef {import('./frame-names').FrameNames} FrameNames
+ * @typedef {import('../aggregate/frames').FrameNames} FrameNames
  * @typedef {Record<string, unknown>} TraceEvent
  *
  * @typedef {object} Bar a span, or a run or wait of it

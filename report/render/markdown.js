@@ -6,10 +6,10 @@
 
 const { notable } = require('./text')
 const { framesOf, runsOf } = require('../aggregate/changes')
-const { createRunFrameNames } = require('./frame-names')
-const { MARKS, changeText, checkText, value } = require('./text-limits')
-const { counted, grouped, percent, time, word } = require('./text-parts')
+const { createRunFrameNames } = require('../aggregate/frames')
+const { changeText, counted, grouped, percent, time, value, word } = require('./text-parts')
 const { title } = require('./text-routes')
+const { MARKS, checkText } = require('./text-sections')
 const { ratio } = require('../aggregate/limits')
 
 /**

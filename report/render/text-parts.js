@@ -1,27 +1,46 @@
 'use strict'
 
-// Figures, curves and box plots as text. Data in, string out.
+// What the text outputs share: figures as text, columns, sections; colours, width, short names of frames, how
+// much is printed. Data in, string out.
 
-const { counted, digits, grouped, percent, time } = require('./format')
-const { columnsOf } = require('./wrap')
+const format = require('./format')
+const { columnsOf, glued, wrap } = require('./wrap')
+const { createRunFrameNames } = require('../aggregate/frames')
+const { ratio } = require('../aggregate/limits')
+const { allOf } = require('../aggregate/lists')
 const { clean } = require('../../lib/text')
 
+const { counted, digits, grouped, percent, time } = format
+
 /**
- * @typedef {import('../aggregate/summary').Density} Density
- * @typedef {import('../aggregate/summary').Box} Box
- *
- * @typedef {object} Axis range of a curve or box plot, in ms
- * @property {number} from
- * @property {number} to
- * @property {number} width in characters
+ * @typedef {import('../aggregate/model').Model} Model
  *
  * @typedef {(text: string) => string} Colour
  * @typedef {Record<'bold' | 'dim' | 'red' | 'green' | 'yellow' | 'cyan', Colour>} Colours
+ *
+ * @typedef {object} TextOptions
+ * @property {Colours} [colours]
+ * @property {number} [width] of the terminal; default 80
+ * @property {number} [top] max number of routes, sites, blockers, failures and requests
+ * @property {boolean} [full] print quartiles, densities, boxes, all waits, and stacks
+ * @property {'all' | 'slowest'} [tree] print the tree of chains instead: of all requests, or the slowest 1 %
+ * @property {string} [route] the only route, with `*` for anything
+ *
+ * @typedef {object} Context
+ * @property {Colours} colours
+ * @property {number} width
+ * @property {boolean} isFull
+ * @property {number | undefined} top
+ * @property {(lengths: [short: number, full: number]) => number} max of items that are printed
+ * @property {(frame: string) => string} frame short name of a frame, in one piece
+ * @property {(text: string, indent?: string, hanging?: string) => string[]} paragraph wraps words
  */
 
 const BLOCKS = ' ▁▂▃▄▅▆▇█'
 const MAX_WORD_CHARS = 120
 const MAX_LINE_CHARS = 300
+const [MIN_WIDTH, MAX_WIDTH] = [40, 120]
+const MAX_FRAME_CHARS = 200
 
 /** @type {Colours} */
 const noColours = { bold: String, dim: String, red: String, green: String, yellow: String, cyan: String }
@@ -31,17 +50,6 @@ function figure (ms) {
   if (ms >= 9999.5) return grouped(ms)
   if (ms >= 99.995) return ms.toFixed(ms >= 999.95 ? 0 : 1)
   return ms.toFixed(ms >= 9.9995 ? 2 : 3)
-}
-
-/** @param {number | undefined} perSecond */
-function rate (perSecond) {
-  return perSecond === undefined ? '' : `, ${digits(perSecond)}/s`
-}
-
-/** Formats a time in UTC. @param {number} unixMs @param {boolean} [isShort] without the day */
-function moment (unixMs, isShort = false) {
-  const iso = new Date(unixMs).toISOString()
-  return isShort ? iso.slice(11, 23) : iso.replace('T', ' ').replace(/Z$/, '')
 }
 
 /**
@@ -58,11 +66,6 @@ function columns (rows) {
   return rows.map((row) => row.map(align).join('  ').trimEnd())
 }
 
-/** Draws a curve as a line of blocks. @param {Density} density @param {Axis} axis */
-function curve (density, axis) {
-  return blockLine(cells(density, axis)).trimEnd()
-}
-
 /** Draws figures side by side, as blocks. @param {number[]} values */
 function blockLine (values) {
   const top = Math.max(0, ...values)
@@ -70,55 +73,6 @@ function blockLine (values) {
     const isFlat = top === 0 || value < top / 100
     return BLOCKS[isFlat ? 0 : Math.min(8, Math.max(1, Math.round(value / top * 8)))]
   }).join('')
-}
-
-/**
- * Returns the highest point of a curve in each character of a line.
- * @param {Density} density
- * @param {Axis} axis
- */
-function cells ({ x, y }, { from: origin, to, width }) {
-  const step = (to - origin) / width
-  const start = x[0]
-  const pitch = x[1] - start
-  return Array.from({ length: width }, (_, cell) => {
-    const first = (origin + cell * step - start) / pitch
-    const last = (origin + (cell + 1) * step - start) / pitch
-    let max = Math.max(interpolate(y, first), interpolate(y, last))
-    const end = Math.min(last, y.length - 1)
-    for (let i = Math.max(0, Math.ceil(first)); i <= end; i++) max = Math.max(max, y[i])
-    return max
-  })
-}
-
-/** @param {number[]} y @param {number} index between two of them */
-function interpolate (y, index) {
-  const low = Math.floor(index)
-  if (low < 0 || low + 1 >= y.length) return 0
-  return y[low] + (y[low + 1] - y[low]) * (index - low)
-}
-
-/** Draws a box plot as a line; an arrow stands for all beyond its end. @param {Box} box @param {Axis} axis */
-function boxLine (box, { from: origin, to: end, width }) {
-  const line = Array(width).fill(' ')
-  const scale = (width - 1) / (end - origin || 1)
-  const column = (/** @type {number} */ value) => Math.round((value - origin) * scale)
-  const put = (/** @type {number} */ index, /** @type {string} */ mark) => {
-    line[Math.max(0, Math.min(index, width - 1))] = mark
-  }
-  for (const outlier of box.outliers) put(column(outlier), column(outlier) >= width ? '›' : '·')
-  for (let i = column(box.low); i <= column(box.high); i++) put(i, '─')
-  put(column(box.low), '├')
-  put(column(box.high), column(box.high) >= width ? '›' : '┤')
-  for (let i = column(box.q1); i <= column(box.q3); i++) put(i, '▒')
-  put(column(box.median), '┃')
-  return line.join('').trimEnd()
-}
-
-/** @param {Axis} axis */
-function scale ({ from: origin, to: end, width }) {
-  const [low, high] = [time(origin), time(end)]
-  return low + high.padStart(width - low.length)
 }
 
 /** Makes a name or path from a file safe for a terminal. @param {string} foreign @param {number} [max] */
@@ -139,21 +93,70 @@ function lines (foreign, max, indent) {
   return whole.length > max ? [...printed, `${indent}… ${counted(whole.length - max, 'more line')}`] : printed
 }
 
+/**
+ * @param {Model[]} models
+ * @param {TextOptions} options
+ * @returns {Context}
+ */
+function createContext (models, { colours = noColours, width = 80, full: isFull = false, top }) {
+  const bounded = Math.max(MIN_WIDTH, Math.min(width, MAX_WIDTH))
+  const names = createRunFrameNames(models.map(framesOf))
+  return {
+    colours,
+    width: bounded,
+    isFull,
+    top,
+    max: ([short, whole]) => top ?? (isFull ? whole : short),
+    frame: (frame) => glued(word(names(frame), MAX_FRAME_CHARS)),
+    paragraph: (text, indent, hanging) => wrap(text, bounded, indent, hanging)
+  }
+}
+
+/** @param {Model} model @returns {string[]} */
+function framesOf ({ routes, slowest, failures, verdict, blockers, tree, slowTree }) {
+  const sites = routes.flatMap((route) => route.sites)
+  const waits = slowest.flatMap(({ waits, delayedBy }) => [...waits, ...delayedBy])
+  const places = [...sites, ...waits, ...failures, ...verdict, ...blockers]
+  const frames = [...sites.flatMap(({ callers }) => callers), ...places.map(({ at: frame }) => frame)]
+  return [
+    ...frames.filter((frame) => frame !== undefined),
+    ...allOf(tree, slowTree).filter(({ kind }) => kind === 'frame').map(({ name }) => name)
+  ]
+}
+
+/**
+ * Lists items below a title, and counts those that are not printed.
+ * @template T
+ * @param {string} title
+ * @param {T[]} items
+ * @param {number} max
+ * @param {(item: T, index: number) => string[]} linesOf
+ * @param {number} [count] of all
+ */
+function section (title, items, max, linesOf, count = items.length) {
+  if (items.length === 0) return []
+  const hidden = count - Math.min(max, items.length)
+  const more = hidden > 0 ? [`  … ${grouped(hidden)} more`] : []
+  return [title, ...items.slice(0, max).flatMap(linesOf), ...more]
+}
+
+/** @param {number} amount @param {import('../aggregate/limits').Unit} unit */
+function value (amount, unit) {
+  if (unit === 'ms') return time(amount)
+  if (unit === 'share') return percent(amount)
+  return unit === 'rate' ? `${digits(amount)}/s` : grouped(amount)
+}
+
+/** Formats a relative change: `+12.5 %`, `×10`, `=`. @param {number} before @param {number} after */
+function changeText (before, after) {
+  const change = ratio(before, after)
+  if (change === 0) return '='
+  if (!Number.isFinite(change)) return 'new'
+  if (change >= 9) return `×${change >= 1e4 ? (change + 1).toExponential(0) : Math.round(change + 1)}`
+  const size = Math.abs(change * 100)
+  return `${change < 0 ? '−' : '+'}${size < 9.95 ? size.toFixed(1) : Math.round(size)} %`
+}
+
 module.exports = {
-  noColours,
-  time,
-  figure,
-  grouped,
-  counted,
-  percent,
-  rate,
-  moment,
-  columns,
-  blockLine,
-  curve,
-  boxLine,
-  scale,
-  word,
-  lines,
-  digits
+  ...format, blockLine, changeText, columns, createContext, figure, lines, noColours, section, value, word
 }

@@ -3,9 +3,7 @@
 // Routes as text: in short, figures and the worst waits; in full, figures under R's names, a curve, a box
 // plot and all waits. A wait is told by its site with the callers, what ended it, and how long it was.
 
-const {
-  boxLine, columns, counted, curve, figure, grouped, percent, rate, scale, time, word
-} = require('./text-parts')
+const { blockLine, columns, counted, digits, figure, grouped, percent, time, word } = require('./text-parts')
 const { glued } = require('./wrap')
 
 /**
@@ -13,9 +11,16 @@ const { glued } = require('./wrap')
  * @typedef {import('../aggregate/routes').Route} Route
  * @typedef {import('../aggregate/sites').Site} Site
  * @typedef {import('../aggregate/digest').Split} Split
- * @typedef {import('./text-context').Context} Context
+ * @typedef {import('../aggregate/summary').Density} Density
+ * @typedef {import('../aggregate/summary').Box} Box
+ * @typedef {import('./text-parts').Context} Context
  * @typedef {import('./text-parts').Colours} Colours
  * @typedef {keyof import('../aggregate/summary').Summary} FigureKey
+ *
+ * @typedef {object} Axis range of a curve or box plot, in ms
+ * @property {number} from
+ * @property {number} to
+ * @property {number} width in characters
  */
 
 const FIGURES = /** @type {const} */ ([
@@ -95,10 +100,11 @@ function titleLines (route, whole, { colours, paragraph }) {
 
 /** Counts spans, errors and open ones. @param {Route} route @param {Colours} colours */
 function amounts (route, colours) {
-  const { count, weighted, errors, open } = route
+  const { count, weighted, rate, errors, open } = route
+  const perSecond = rate === undefined ? '' : `, ${digits(rate)}/s`
   const lines = Math.round(weighted) === count ? '' : ` estimated from ${glued(counted(count, 'line'))}`
   return [
-    `${glued(counted(weighted, 'span'))}${lines}${rate(route.rate)}`,
+    `${glued(counted(weighted, 'span'))}${lines}${perSecond}`,
     errors > 0 ? colours.red(glued(counted(errors, 'error'))) : '',
     open > 0 ? colours.yellow(glued(`${grouped(open)} open`)) : ''
   ].filter(Boolean).join(', ')
@@ -152,6 +158,60 @@ function plots ({ density, box, count, weighted }, width) {
     `           ${scale(axis)}`,
     ...(density.beyond > 0 ? [`           ${counted(density.beyond, noun)} beyond the right end`] : [])
   ]
+}
+
+/** Draws a curve as a line of blocks. @param {Density} density @param {Axis} axis */
+function curve (density, axis) {
+  return blockLine(cells(density, axis)).trimEnd()
+}
+
+/**
+ * Returns the highest point of a curve in each character of a line.
+ * @param {Density} density
+ * @param {Axis} axis
+ */
+function cells ({ x, y }, { from: origin, to, width }) {
+  const step = (to - origin) / width
+  const start = x[0]
+  const pitch = x[1] - start
+  return Array.from({ length: width }, (_, cell) => {
+    const first = (origin + cell * step - start) / pitch
+    const last = (origin + (cell + 1) * step - start) / pitch
+    let max = Math.max(interpolate(y, first), interpolate(y, last))
+    const end = Math.min(last, y.length - 1)
+    for (let i = Math.max(0, Math.ceil(first)); i <= end; i++) max = Math.max(max, y[i])
+    return max
+  })
+}
+
+/** @param {number[]} y @param {number} index between two of them */
+function interpolate (y, index) {
+  const low = Math.floor(index)
+  if (low < 0 || low + 1 >= y.length) return 0
+  return y[low] + (y[low + 1] - y[low]) * (index - low)
+}
+
+/** Draws a box plot as a line; an arrow stands for all beyond its end. @param {Box} box @param {Axis} axis */
+function boxLine (box, { from: origin, to: end, width }) {
+  const line = Array(width).fill(' ')
+  const scale = (width - 1) / (end - origin || 1)
+  const column = (/** @type {number} */ value) => Math.round((value - origin) * scale)
+  const put = (/** @type {number} */ index, /** @type {string} */ mark) => {
+    line[Math.max(0, Math.min(index, width - 1))] = mark
+  }
+  for (const outlier of box.outliers) put(column(outlier), column(outlier) >= width ? '›' : '·')
+  for (let i = column(box.low); i <= column(box.high); i++) put(i, '─')
+  put(column(box.low), '├')
+  put(column(box.high), column(box.high) >= width ? '›' : '┤')
+  for (let i = column(box.q1); i <= column(box.q3); i++) put(i, '▒')
+  put(column(box.median), '┃')
+  return line.join('').trimEnd()
+}
+
+/** @param {Axis} axis */
+function scale ({ from: origin, to: end, width }) {
+  const [low, high] = [time(origin), time(end)]
+  return low + high.padStart(width - low.length)
 }
 
 /**

@@ -1,12 +1,14 @@
 'use strict'
 
 // Sections of the text report: the verdict, what failed, what blocked the event loop, the slowest requests,
-// and those still open.
+// those still open, and limits: what exceeded them, what was not checked, how many routes held them.
 
-const { counted, grouped, lines, moment, time, word } = require('./text-parts')
-const { MAX_FRAME_CHARS, section, sentenceOf } = require('./text-context')
+const {
+  changeText, clock, counted, grouped, lines, moment, section, time, value, word
+} = require('./text-parts')
 const { VISIBLE_MS, parts, placeText } = require('./text-routes')
 const { glued, prose } = require('./wrap')
+const { groupsOf } = require('../aggregate/lists')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model
@@ -14,7 +16,8 @@ const { glued, prose } = require('./wrap')
  * @typedef {import('../aggregate/digest').Digest} Digest
  * @typedef {import('../aggregate/failures').Failure} Failure
  * @typedef {import('../aggregate/verdict').Finding} Finding
- * @typedef {import('./text-context').Context} Context
+ * @typedef {import('../aggregate/limits').LimitCheck} LimitCheck
+ * @typedef {import('./text-parts').Context} Context
  */
 
 /** How many are printed in short, and in full. @satisfies {Record<string, [number, number]>} */
@@ -31,6 +34,9 @@ const [SHORT_PARTS, FULL_PARTS] = [1, 3] // waits of a request, and who delayed 
 const SHORT_SHARE = 0.2 // of a request, below which in short a wait or delay is left out
 const MIN_QUEUED = 1 // ms
 const INDENT = ' '.repeat(12)
+const MAX_FRAME = 200 // characters
+const MAX_NAMES = 5 // of routes that hold a limit
+const MARKS = { exceeded: '✗', held: '✓', unchecked: '–' }
 
 /**
  * Numbers the findings, worst first, each with its advice.
@@ -52,6 +58,11 @@ function verdict ({ verdict, routes }, context) {
       ...(advice === '' ? [] : paragraph(sentenceOf(advice), ' '.repeat(5)).map((line) => colours.dim(line)))
     ]
   })
+}
+
+/** Makes a sentence from a file safe for a terminal, and keeps figures together. @param {string} sentence */
+function sentenceOf (sentence) {
+  return prose(word(sentence, 1000))
 }
 
 /** @param {string} name of a frame @param {(name: string) => string} [colour] */
@@ -86,9 +97,9 @@ function failureLines (failure, hasStack, { colours, frame: nameOf, isFull, para
  * @param {number} last
  */
 function timesOf (first, last) {
-  if (first === last) return `at ${moment(first, true)}`
-  const isOneDay = moment(first).slice(0, 10) === moment(last).slice(0, 10)
-  return `from ${glued(moment(first, isOneDay))} to ${glued(moment(last, isOneDay))}`
+  if (first === last) return `at ${clock(first)}`
+  const format = moment(first).slice(0, 10) === moment(last).slice(0, 10) ? clock : moment
+  return `from ${glued(format(first))} to ${glued(format(last))}`
 }
 
 /** Prints frames and hops of a chain, without its message. @param {string} stack @param {number} max */
@@ -104,7 +115,7 @@ function blockers ({ blockers }, { colours, max, paragraph }) {
     open || (frame !== undefined && share >= MIN_SHARE))
   return section(colours.bold('Blockers'), notable, max(MAX.blockers), (blocker) => {
     const { name, at: frame, count, totalMs, worstMs, delayedSpans, delayedMs, known, open } = blocker
-    const place = frame === undefined ? '' : atText(glued(word(frame, MAX_FRAME_CHARS)), colours.cyan)
+    const place = frame === undefined ? '' : atText(glued(word(frame, MAX_FRAME)), colours.cyan)
     const blocked = known === 'runs'
       ? `blocked the event loop ${counted(count, 'time')}: ${time(totalMs)} in total, ` +
         `${time(worstMs)} at most`
@@ -134,7 +145,7 @@ function requestLines (request, hasStack, context) {
   const { ms, split, waits, delayedBy, delayedMax, queuedMs, stack, startUnixMs, traceId } = request
   const { colours, isFull, paragraph } = context
   const name = colours.bold(glued(nameOf(request))) + outcome(request, context)
-  const origin = `at ${moment(startUnixMs, true)}, ${glued(`trace ${traceId}`)}`
+  const origin = `at ${clock(startUnixMs)}, ${glued(`trace ${traceId}`)}`
   const details = split === undefined ? [] : [parts(isFull ? split : { ...split, wait: {} }, delayedMax)]
   const minMs = isFull ? VISIBLE_MS : ms * SHORT_SHARE
   const max = isFull ? FULL_PARTS : SHORT_PARTS
@@ -191,10 +202,58 @@ function open ({ open, openCount }, { colours, max, paragraph }) {
   return section(colours.bold('Still open'), open, max(MAX.open), (span) => {
     const { blocked, blockedBy, ms, startUnixMs, traceId } = span
     const callback = `a blocking callback${blockedBy === undefined ? '' : ` of ${word(blockedBy)}`}`
-    const since = `since ${moment(startUnixMs, true)}, ${glued(`trace ${traceId}`)}`
+    const since = `since ${clock(startUnixMs)}, ${glued(`trace ${traceId}`)}`
     const name = glued(blocked ? callback : nameOf(span))
     return paragraph(`${name}, open for ${glued(time(ms))} when written, ${since}`, '  ', '    ')
   }, openCount)
 }
 
-module.exports = { blockers, failures, open, slowest, verdict }
+/**
+ * Lists limits, by expression.
+ * @param {Model} model
+ * @param {Pick<Context, 'colours' | 'paragraph'>} context
+ * @returns {string[]}
+ */
+function limitLines ({ limits = [] }, context) {
+  if (limits.length === 0) return []
+  const parts = groupsOf(limits, ({ expression }) => expression)
+  return [context.colours.bold('Limits'), ...parts.flatMap((checks) => linesOf(checks, context))]
+}
+
+/** @param {LimitCheck[]} checks of one expression @param {Pick<Context, 'colours' | 'paragraph'>} context */
+function linesOf (checks, { colours, paragraph }) {
+  const [{ expression }] = checks
+  const [exceeded, held, unchecked] = /** @type {const} */ (['exceeded', 'held', 'unchecked'])
+    .map((state) => checks.filter((check) => check.state === state))
+  const name = colours.bold(glued(word(expression)))
+  const line = (/** @type {keyof typeof MARKS} */ state, /** @type {string} */ text) =>
+    paragraph(`${name}${glued(' ')} ${text}`, `  ${MARKS[state]} `)
+  return [
+    ...exceeded.flatMap((check) => line('exceeded', checkText(check)).map((line) => colours.red(line))),
+    ...unchecked.flatMap((check) => line('unchecked', checkText(check)).map((line) => colours.yellow(line))),
+    ...(held.length > 0 ? line('held', `held by ${namesOf(held)}`) : [])
+  ]
+}
+
+/** @param {LimitCheck[]} checks */
+function namesOf (checks) {
+  const names = checks.slice(0, MAX_NAMES).map(({ route }) => glued(word(route)))
+  const more = checks.length > MAX_NAMES ? ` and ${counted(checks.length - MAX_NAMES, 'more route')}` : ''
+  return names.join(', ') + more
+}
+
+/** Says what a check of one route gave. @param {LimitCheck} check */
+function checkText ({ state, route, unit, before, after, needed }) {
+  const name = glued(word(route))
+  if (state === 'unchecked') {
+    if (needed !== undefined) return `not checked for ${name}: less than ${counted(needed, 'span')}`
+    const run = before === undefined ? 'first' : 'second'
+    const isMissing = (before === undefined) !== (after === undefined)
+    return `not checked for ${name}: not known${isMissing ? ` in the ${run} run` : ''}`
+  }
+  const figure = after === undefined ? '' : value(after, unit)
+  if (before === undefined || after === undefined) return `${name}: ${glued(figure)}`
+  return `${name}: ${glued(`${value(before, unit)} → ${figure}`)} ${glued(`(${changeText(before, after)})`)}`
+}
+
+module.exports = { MARKS, blockers, checkText, failures, limitLines, open, slowest, verdict }

@@ -7,11 +7,11 @@
 const { runsOf } = require('../aggregate/changes')
 const { sum } = require('../aggregate/lists')
 const { routeKey, routePattern } = require('../aggregate/route-names')
-const { createContext, joined, section } = require('./text-context')
-const { changeText, limitLines } = require('./text-limits')
-const { counted, figure, moment, time, word } = require('./text-parts')
+const {
+  changeText, clock, counted, createContext, figure, moment, section, time, word
+} = require('./text-parts')
 const { amounts, placeText, routeParts, table, title } = require('./text-routes')
-const { blockers, failures, open, slowest, verdict } = require('./text-sections')
+const { blockers, failures, limitLines, open, slowest, verdict } = require('./text-sections')
 const { treeLines } = require('./tree')
 const { glued } = require('./wrap')
 
@@ -21,8 +21,8 @@ const { glued } = require('./wrap')
  * @typedef {import('../aggregate/changes').Changes} Changes
  * @typedef {import('../aggregate/changes').SiteChange} SiteChange
  * @typedef {import('../aggregate/changes').BlockerChange} BlockerChange
- * @typedef {import('./text-context').Context} Context
- * @typedef {import('./text-context').TextOptions} TextOptions
+ * @typedef {import('./text-parts').Context} Context
+ * @typedef {import('./text-parts').TextOptions} TextOptions
  */
 
 const COLOURED_CHANGE = 0.05 // smaller ones have no colour
@@ -57,6 +57,11 @@ function report (model, options = {}) {
     notes(model, context),
     hint(part, context)
   ])
+}
+
+/** Joins the parts of a report that are not empty. @param {string[][]} parts */
+function joined (parts) {
+  return parts.filter((part) => part.length > 0).map((part) => part.join('\n')).join('\n\n') + '\n'
 }
 
 /**
@@ -100,8 +105,8 @@ function headText ({ files, span }, { colours }) {
   if (span === undefined) return title
   const { fromUnixMs: start, toUnixMs: end } = span
   const isOneDay = moment(start).slice(0, 10) === moment(end).slice(0, 10)
-  const times = `${glued(moment(start))} to ${glued(`${moment(end, isOneDay)} UTC (${time(end - start)})`)}`
-  return `${title}, ${times}`
+  const endText = `${(isOneDay ? clock : moment)(end)} UTC (${time(end - start)})`
+  return `${title}, ${glued(moment(start))} to ${glued(endText)}`
 }
 
 /** @param {Model} model @param {'all' | 'slowest'} which @param {Context} context */

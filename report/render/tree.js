@@ -4,7 +4,7 @@
 // Kinds have a mark and a word each, so that none is told by its colour alone. Data in, lines out.
 
 const { allOf } = require('../aggregate/lists')
-const { createFrameNames } = require('./frame-names')
+const { createFrameNames } = require('../aggregate/frames')
 const { grouped, noColours, time, word } = require('./text-parts')
 const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
 
@@ -17,6 +17,7 @@ const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
  * @property {PathNode[]} children
  *
  * @typedef {import('./text-parts').Colours} Colours
+ * @typedef {import('../aggregate/frames').FrameNames} FrameNames
  *
  * @typedef {object} TreeOptions
  * @property {Colours} [colours]
@@ -84,7 +85,7 @@ function isStraight ({ kind, children }) {
   return kind === 'frame' && children.length === 1
 }
 
-/** @param {PathNode} node @param {Colours} colours @param {import('./frame-names').FrameNames} frameName */
+/** @param {PathNode} node @param {Colours} colours @param {FrameNames} frameName */
 function nodeText ({ name, kind, count }, colours, frameName) {
   if (kind === 'frame') return glued(word(frameName(name), 200))
   const times = count > 1 ? ` ${colours.dim(glued(`× ${grouped(count)}`))}` : ''

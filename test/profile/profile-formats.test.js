@@ -9,8 +9,7 @@ const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 const test = require('ava')
 const { able, folder, openFile } = require('../helpers/page')
-const { collapsed, pprof } = require('../../report/render/profile-formats')
-const { profileText } = require('../../report/render/profile-text')
+const { collapsed, pprof, profileText } = require('../../report/render/profile')
 const { createProfilePage } = require('../../report/render/page')
 
 /** @typedef {import('../../lib/profile/profile').Profile} Profile */

@@ -7,8 +7,8 @@ const { createHash } = require('node:crypto')
 const test = require('ava')
 const { fit } = require('../../report/render/page/data')
 const { createPage } = require('../../report/render/page')
-const { change, escapeInvisible, fromTo, percent, tick, time } = require('../../report/render/page/client/format')
-const { pack, unpack } = require('../../report/render/page/client/pack')
+const { change, fromTo, percent, tick, time } = require('../../report/render/format')
+const { escapeInvisible, pack, unpack } = require('../../report/render/page/client/pack')
 const { dear, load, modelOf, span, stack } = require('../helpers/page')
 
 const MB = 1_000_000

@@ -6,7 +6,7 @@
 const { runsOf } = require('../../aggregate/changes')
 const { prune } = require('../../aggregate/path-tree')
 const { thinned } = require('../../aggregate/summary')
-const { count, plural } = require('./client/format')
+const { counted, grouped } = require('../format')
 const { pack } = require('./client/pack')
 
 /**
@@ -100,14 +100,14 @@ class Thinner {
 
   get notes () {
     const { size } = this.#cutStacks
-    const cut = `${plural(size, 'stack')} truncated to ${count(this.limits.chars)} characters.`
+    const cut = `${counted(size, 'stack')} truncated to ${grouped(this.limits.chars)} characters.`
     return size === 0 ? [...this.#notes] : [...this.#notes, cut]
   }
 
   /** @template T @param {T[]} list @param {string} noun @param {number} [max] @returns {T[]} */
   first (list, noun, max = this.limits.rows) {
     if (list.length > max) {
-      this.#notes.add(`Only the first ${count(max)} of ${count(list.length)} ${noun} are shown.`)
+      this.#notes.add(`Only the first ${grouped(max)} of ${grouped(list.length)} ${noun} are shown.`)
     }
     return list.slice(0, max)
   }

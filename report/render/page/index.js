@@ -7,10 +7,9 @@
 
 const { createHash } = require('node:crypto')
 const { loadClient } = require('./build')
-const { escapeInvisible } = require('./client/format')
-const { pack } = require('./client/pack')
+const { escapeInvisible, pack } = require('./client/pack')
 const { fit } = require('./data')
-const { profileText } = require('../profile-text')
+const { profileText } = require('../profile')
 const { report } = require('../text')
 
 const TEXT = { width: 110, top: 100 }

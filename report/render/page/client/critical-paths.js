@@ -5,7 +5,7 @@
 const { data, isComparison, labels, runs, total } = require('./data')
 const { h, moveTo, radioButtons, section } = require('./dom')
 const { Flame } = require('./flame')
-const { clock, percent, time } = require('./format')
+const { clock, percent, time } = require('../../format')
 const { bucketsOf, current, follow, noteOf, selectedRoutes, sparseSums } = require('./selection')
 const { hasTrace, openRequest } = require('./waterfall')
 

@@ -4,7 +4,7 @@
 
 /* global document, Node */
 
-const { escapeInvisible } = require('./format')
+const { escapeInvisible } = require('./pack')
 
 const SVG = 'http://www.w3.org/2000/svg'
 

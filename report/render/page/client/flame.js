@@ -9,12 +9,11 @@
 /* global d3, ResizeObserver */
 
 const { axis, ticksOf } = require('./axis')
-const { foreign, h, legend, radioButtons } = require('./dom')
-const { CHANGES, MEANINGS, flameDetail, ofChange } = require('./flame-detail')
+const { facts, foreign, h, legend, link, radioButtons } = require('./dom')
 const {
-  LEAVES, changeOf, descend, layOut, mergeTrees, neighbour, pathOf, search
+  LEAVES, baseOf, changeOf, descend, layOut, meansOf, mergeTrees, neighbour, partsOf, pathOf, search
 } = require('./flame-tree')
-const { count, percent, time } = require('./format')
+const { change, grouped, percent, time } = require('../../format')
 const { allOf } = require('../../../aggregate/lists')
 const { shortFrame } = require('../../../../lib/text')
 
@@ -36,6 +35,19 @@ const MIN_PX = 0.6 // narrower frames are not drawn
 const LABEL_PX = 24 // narrower frames have no label
 const KEYS = 'Arrow keys move: up to the caller, down to the largest part, sideways in the row. ' +
   'Enter or a click zooms in, Escape out.'
+const CHANGES = [
+  { direction: 'grows', sign: '▲ ', text: '▲ grows', style: 'slower' },
+  { direction: 'shrinks', sign: '▼ ', text: '▼ shrinks', style: 'faster' },
+  { direction: 'same', sign: '', text: 'no change', style: 'same' }
+]
+/** @type {Record<string, [title: string, meaning: string]>} */
+const MEANINGS = {
+  ran: ['Ran', 'ran'],
+  waited: ['Waited', 'waited'],
+  delayed: ['Delayed', 'delayed: the event loop ran other code'],
+  beside: ['Ran beside', 'ran beside: own code that the answer did not wait for']
+}
+
 class Flame {
   #options
   #chart
@@ -183,7 +195,7 @@ class Flame {
   #figuresOf ({ ms, runs }) {
     const times = runs[this.#run]?.count
     const share = `${percent(ms / this.#root.ms)} of the whole`
-    return [time(ms), share, Number.isFinite(times) && `${count(times)} times`].filter(Boolean).join(', ')
+    return [time(ms), share, Number.isFinite(times) && `${grouped(times)} times`].filter(Boolean).join(', ')
   }
 
   /** Marks the selected frame. */
@@ -242,7 +254,7 @@ class Flame {
     this.#matches = frames
     this.#sum.textContent = this.#input.value.trim() === ''
       ? ''
-      : `${count(frames.size)} found: ${time(ms)}, ${percent(ms / this.#root.ms || 0)}`
+      : `${grouped(frames.size)} found: ${time(ms)}, ${percent(ms / this.#root.ms || 0)}`
     this.#draw()
   }
 
@@ -261,5 +273,57 @@ class Flame {
 
 /** @param {any} event @returns {Frame | undefined} */
 const frameAt = ({ target }) => target.closest('.frame')?.frame
+
+/** @param {Frame} frame @returns {any} */
+const ofChange = (frame) => CHANGES.find(({ direction }) => direction === changeOf(frame).direction)
+
+/**
+ * Describes a frame in words: its path, its figures, the requests behind it.
+ * @param {Frame} frame
+ * @param {Frame} root
+ * @param {number} run whose widths are drawn
+ * @param {FlameOptions} options
+ * @param {(frame: Frame) => void} go selects another frame
+ */
+function flameDetail (frame, root, run, { counted, requests, labels = [] }, go) {
+  const base = baseOf(frame)
+  const { count: times, traceIds = [] } = frame.runs[run] ?? {}
+  const total = time(frame.ms)
+  const ofRequests = frame.kind === 'root' || frame.kind === 'route' ? 'Requests' : 'Times'
+  const ancestors = pathOf(frame).slice(0, -1)
+  const sums = partsOf(frame)
+  const kinds = frame.children.length > 0 ? LEAVES.filter((kind) => sums[kind] > 0) : []
+  return h('div', {},
+    h('h3', {}, foreign(frame.name)),
+    ancestors.length > 0 && h('ol', { class: 'breadcrumbs', 'aria-label': 'Callers, outermost first' },
+      ancestors.map((ancestor) => h('li', {}, link(foreign(ancestor.name), () => go(ancestor))))),
+    facts([
+      ['Total', frame === root ? total : `${total} · ${percent(frame.ms / root.ms)} of the whole`],
+      frame !== base && base !== root && ['Of its route', percent(frame.ms / base.ms)],
+      Number.isFinite(times) && [counted ?? ofRequests, grouped(times)],
+      counted === undefined && ['Mean', `${time(meansOf(frame)[run])} per request`],
+      frame.runs.length > 1 && ['Changed', comparison(frame, labels)]
+    ]),
+    kinds.length > 0 && facts(kinds.map((kind) => [
+      [h('span', { class: `swatch frame ${kind}` }), MEANINGS[kind][0]],
+      [time(sums[kind]), h('small', {}, percent(sums[kind] / frame.ms))]
+    ]), 'parts'),
+    traceIds.length > 0 && h('div', { class: 'behind' }, h('h4', {}, 'Slowest requests behind it'),
+      h('ul', {}, traceIds.map((id) => {
+        const request = requests?.(id)
+        return h('li', {}, request === undefined
+          ? ['trace ', foreign(id, { class: 'code' })]
+          : link(foreign(request.text), request.open))
+      }))))
+}
+
+/** Compares the means per request of two runs. @param {Frame} frame @param {string[]} labels */
+function comparison (frame, [first, second]) {
+  const [before, after] = meansOf(frame)
+  const ratio = before > 0 && after > 0 ? change(before, after) : after > 0 ? 'new' : 'gone'
+  return [h('b', { class: `change ${ofChange(frame).style}` }, ratio),
+    ` ${time(before)} → ${time(after)} per request`,
+    h('small', {}, ' from ', foreign(first), ' to ', foreign(second))]
+}
 
 module.exports = { Flame }

@@ -5,19 +5,30 @@
 
 /* global document */
 
-const { pathsSection } = require('./critical-paths')
-const { data, isComparison, runs, total } = require('./data')
-const { foreign, h, link, radioButtons, section, themes } = require('./dom')
-const { NONE, count, day, percent, plural, rate, time } = require('./format')
+const { openFlame, pathsSection } = require('./critical-paths')
+const { data, isComparison, labels, runs, total } = require('./data')
+const { badge, foreign, h, link, moveTo, radioButtons, section, themes } = require('./dom')
+const { counted, grouped, moment, NONE, percent, rate, time } = require('../../format')
 const { routesSection } = require('./routes')
 const { EVERYTHING, follow, isActive, select, selectedRoutes } = require('./selection')
 const {
-  blockersSection, changesSection, failuresSection, openSection, slowestSection, waitsSection
+  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSection
 } = require('./tables')
 const { Timeline, momentOf } = require('./timeline')
-const { verdict } = require('./verdict')
 const { requestSection } = require('./waterfall')
+const { framesOf } = require('./words')
 
+/** @typedef {import('../data').PageRun['verdict'][number]} Finding */
+
+/** @type {Record<string, string>} */
+const rules = {
+  blocker: 'blocked event loop',
+  pool: 'pool is the limit',
+  sequence: 'one after the other',
+  dependency: 'slow dependency',
+  interval: 'leaked interval',
+  delayer: 'delays others'
+}
 const NO_SPAN = { fromUnixMs: NaN, toUnixMs: NaN }
 
 function header () {
@@ -25,15 +36,74 @@ function header () {
 }
 
 /** Describes the files of a run. @param {import('../data').PageRun} run @param {number} i */
-function source ({ files, span: { fromUnixMs, toUnixMs } = NO_SPAN }, i) {
+function source ({ files, span: { fromUnixMs: start, toUnixMs: end } = NO_SPAN }, i) {
   const facts = [
-    files.length === 1 ? files[0].name : plural(files.length, 'file'),
-    plural(total(files, ({ spans }) => spans), 'record'),
-    `${day(fromUnixMs)} to ${day(toUnixMs).slice(11)} UTC (${time(toUnixMs - fromUnixMs)})`
+    files.length === 1 ? files[0].name : counted(files.length, 'file'),
+    counted(total(files, ({ spans }) => spans), 'record'),
+    `${moment(start).slice(0, 19)} to ${moment(end).slice(11, 19)} UTC (${time(end - start)})`
   ]
   const swatch = isComparison && h('span', { class: `swatch run-${i}` })
   return h('p', { class: 'source' }, swatch, foreign(facts.join(' · ')))
 }
+
+/**
+ * Lists what is certainly at fault, first of all: each finding with its advice and links to where it shows,
+ * the row of its wait or blocker, its frame, its route.
+ * @returns {any} undefined where nothing is known
+ */
+function verdict () {
+  const [{ verdict: findings, tree }] = runs
+  if (findings.length === 0) {
+    return tree && h('p', { class: 'note verdict' }, 'No rule of the verdict is sure of a fault.')
+  }
+  const title = findings.length === 1 ? 'What to change' : `What to change: ${findings.length} findings`
+  const inRun = isComparison && h('small', {}, ' in ', foreign(labels[0]))
+  return h('section', { class: 'verdict', id: 'verdict' }, h('h2', {}, title, inRun),
+    h('ol', { class: 'findings' }, findings.map(item)))
+}
+
+/** @param {Finding} finding */
+function item (finding) {
+  const { rule, sentence, advice, lostMs, share } = finding
+  const remarks = [lostMs > 0 && `explains ${time(lostMs)}`, share > 0 && `${percent(share)} of the time`]
+  return h('li', {},
+    h('p', { class: 'rule' }, badge(rules[rule] ?? rule), h('small', {}, remarks.filter(Boolean).join(', '))),
+    h('p', { class: 'sentence' }, foreign(sentence)),
+    h('p', { class: 'advice' }, foreign(sentenceOf(advice))),
+    h('p', { class: 'see' }, linksOf(finding)))
+}
+
+/** Begins with a capital letter and ends with a full stop. @param {string} text */
+function sentenceOf (text) {
+  return `${text[0].toUpperCase()}${text.slice(1)}`.replace(/[^.!?]$/, '$&.')
+}
+
+/** @param {Finding} finding */
+function linksOf ({ route, at: frame }) {
+  if (frame === undefined) return route === undefined ? [] : [linkToRoute(route)]
+  const sites = runs[0].routes.flatMap(({ name, sites: ofRoute }) => ofRoute.map((site) => ({ name, site })))
+  const isThere = (/** @type {{ at?: string, callers: string[] }} */ site) =>
+    site.at === frame || site.callers.includes(frame)
+  const first = sites.find(({ name, site }) => isThere(site) && (route === undefined || name === route))
+  const frames = first === undefined ? [] : framesOf(first.site)
+  const open = first && openFlame(first.name, frames.slice(0, frames.indexOf(frame) + 1))
+  /** @param {string} text @param {any} table @param {(row: any) => boolean} matches */
+  const linkToRow = (text, table, matches) => link(text, () => { select(EVERYTHING); table?.reveal(matches) })
+  return [
+    first && linkToRow('show its waits', tables.waits,
+      (row) => isThere(row) && row.route.name === first.name),
+    open && link('show it in the flame graph', open),
+    runs[0].blockers.some((row) => row.at === frame) &&
+      linkToRow('show the blocker', tables.blockers, (row) => row.at === frame),
+    route !== undefined && linkToRoute(route)
+  ]
+}
+
+/** @param {string} route */
+const linkToRoute = (route) => link(`show only ${route}`, () => {
+  select({ ...EVERYTHING, text: route.toLowerCase() })
+  moveTo('time')
+})
 
 /** Lists what is missing or wrong, below the verdict and the totals. */
 function notes () {
@@ -44,7 +114,7 @@ function notes () {
   if (sentences.length === 0) return undefined
   const list = h('ul', { class: 'notes' }, sentences.map((sentence) => h('li', {}, sentence)))
   if (sentences.length <= 3) return list
-  const summary = h('summary', {}, plural(sentences.length, 'note'), ' on these files and this page')
+  const summary = h('summary', {}, counted(sentences.length, 'note'), ' on these files and this page')
   return h('details', { class: 'folded-notes' }, summary, list)
 }
 
@@ -61,12 +131,12 @@ function tiles () {
     const tile = (/** @type {string} */ name, /** @type {string} */ value, /** @type {string} */ remark) =>
       h('div', {}, h('dt', {}, name), h('dd', {}, value, h('small', {}, foreign(remark))))
     list.replaceChildren(
-      tile(isRange ? 'Requests' : 'Spans', count(spans), `ended, on ${plural(routes.length, 'route')}`),
+      tile(isRange ? 'Requests' : 'Spans', grouped(spans), `ended, on ${counted(routes.length, 'route')}`),
       tile('Rate', rate(total(routes, (route) => route.rate)), 'over all routes'),
-      tile('Errors', count(errors), spans > 0 ? percent(errors / spans) : ''),
+      tile('Errors', grouped(errors), spans > 0 ? percent(errors / spans) : ''),
       isRange
         ? tile('Still open', NONE, 'not known of a range')
-        : tile('Still open', count(total(routes, ({ open }) => open)), 'no end recorded'),
+        : tile('Still open', grouped(total(routes, ({ open }) => open)), 'no end recorded'),
       tile('Slowest', time(worst?.summary?.max), worst?.name ?? ''),
       tile('Delayed', time(delayed), 'sum over all spans'))
   })
@@ -108,9 +178,9 @@ function filterLine () {
 
 function footer () {
   const files = runs.flatMap((run) => run.files)
-  const items = files.map(({ name, spans }) => h('li', {}, foreign(name), ` · ${plural(spans, 'record')}`))
+  const items = files.map(({ name, spans }) => h('li', {}, foreign(name), ` · ${counted(spans, 'record')}`))
   return h('footer', {},
-    files.length > 1 && h('details', {}, h('summary', {}, plural(files.length, 'file')), h('ul', {}, items)),
+    files.length > 1 && h('details', {}, h('summary', {}, counted(files.length, 'file')), h('ul', {}, items)),
     h('p', {}, 'Made by longstack, drawn with D3 (© Mike Bostock, ISC licence). ' +
       'This file is self-contained and makes no requests.'))
 }

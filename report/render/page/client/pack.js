@@ -1,10 +1,12 @@
 'use strict'
 
 // The data of a page as JSON inside an element: each long text once, no figure finer than a nanosecond, no
-// "<" that could end the element.
+// "<" that could end the element; and its texts as they are shown.
 
 const SHORT_CHARS = 12 // a text up to here is not replaced by a reference
 const REFERENCE = '#' // begins one
+const INVISIBLE =
+  /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu
 
 /** @param {unknown} data @returns {string} */
 function pack (data) {
@@ -38,4 +40,14 @@ function unpack (json) {
   return restore(data)
 }
 
-module.exports = { pack, unpack }
+/**
+ * Escapes characters of text from files that reverse its direction, are invisible, or are control characters.
+ * Line ends and tabs stay.
+ * @param {unknown} text
+ */
+function escapeInvisible (text) {
+  return String(text).replace(/\r\n/g, '\n').replace(INVISIBLE, (char) =>
+    char === '\n' || char === '\t' ? char : `\\u${char.charCodeAt(0).toString(16).padStart(4, '0')}`)
+}
+
+module.exports = { escapeInvisible, pack, unpack }

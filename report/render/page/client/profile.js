@@ -6,7 +6,7 @@
 
 const { foreign, h, radioButtons, section, themes } = require('./dom')
 const { Flame } = require('./flame')
-const { count, day, percent, plural, time } = require('./format')
+const { counted, grouped, moment, percent, time } = require('../../format')
 const { unpack } = require('./pack')
 
 /** @typedef {import('./flame-tree').PathNode} PathNode */
@@ -46,9 +46,9 @@ function header () {
   const facts = [
     `process ${pid}${threadId === 0 ? '' : `, worker ${threadId}`}`,
     `Node ${nodeVersion}`,
-    `${day(startUnixMs)} UTC, ${time(seconds * 1000)}`,
+    `${moment(startUnixMs).slice(0, 19)} UTC, ${time(seconds * 1000)}`,
     `event loop ran ${time(ranMs)} (${percent(ranMs / (seconds * 1000))})`,
-    plural(sampleCount, 'CPU sample')
+    counted(sampleCount, 'CPU sample')
   ]
   const notes = data.lacks.map((sentence) => h('li', {}, foreign(sentence)))
   return h('header', {},
@@ -63,7 +63,7 @@ function routesSection () {
   const msOf = (/** @type {PathNode} */ route, /** @type {string} */ kind) =>
     time(partOf(route, kind)?.ms ?? 0)
   const rows = routes.map((route) => h('tr', {}, h('th', { scope: 'row' }, foreign(route.name)),
-    [count(route.count), msOf(route, 'ran'), msOf(route, 'waited')].map((text) => h('td', {}, text))))
+    [grouped(route.count), msOf(route, 'ran'), msOf(route, 'waited')].map((text) => h('td', {}, text))))
   const titles = ['Route', 'Requests', 'Ran', 'Waited'].map((title) => h('th', { scope: 'col' }, title))
   return section('routes', 'By route',
     h('table', {}, h('thead', {}, h('tr', {}, titles)), h('tbody', {}, rows)))

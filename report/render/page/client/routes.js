@@ -8,7 +8,7 @@
 const { axis, gridLine, ticksOf } = require('./axis')
 const { isComparison, labels, runs } = require('./data')
 const { facts, foreign, h, legend, link, s, section } = require('./dom')
-const { change, count, fromTo, isNumber, percent, rate, time } = require('./format')
+const { change, fromTo, grouped, isNumber, percent, rate, time } = require('../../format')
 const { current, follow, noteOf, select, selectedRoutes } = require('./selection')
 const { createTable, figure, textual } = require('./table')
 
@@ -60,10 +60,10 @@ function routesSection () {
       textual('Route', ({ name }) => name, { class: 'route', cell: routeLink }),
       { title: 'Durations', text: true, class: 'spark', below: head, cell: (lane) => durations(lane, scale) },
       ...(hasSplit ? [splitColumn] : []),
-      countColumn('Count', ({ weighted }) => weighted, (route) => count(route.weighted)),
+      countColumn('Count', ({ weighted }) => weighted, (route) => grouped(route.weighted)),
       countColumn('Rate', (route) => route.rate, (route) => rate(route.rate)),
       countColumn('Errors', ({ errors }) => errors, failures),
-      ...(hasOpen ? [countColumn('Open', ({ open }) => open, ({ open }) => count(open))] : []),
+      ...(hasOpen ? [countColumn('Open', ({ open }) => open, ({ open }) => grouped(open))] : []),
       ...QUARTILES.map(([title, name]) => isComparison ? changeColumn(title, name) : timeColumn(title, name))
     ]
   })
@@ -122,8 +122,8 @@ function eachRun (lane, cell) {
 
 /** @param {PageRoute} route */
 function failures ({ errors, weighted }) {
-  if (!(errors > 0)) return count(errors)
-  return [h('span', { class: 'failure' }, count(errors)), h('small', {}, ` ${percent(errors / weighted)}`)]
+  if (!(errors > 0)) return grouped(errors)
+  return [h('span', { class: 'failure' }, grouped(errors)), h('small', {}, ` ${percent(errors / weighted)}`)]
 }
 
 /**

@@ -3,7 +3,7 @@
 // Describes one span of the waterfall in full.
 
 const { facts, folded, foreign, h, link, stack } = require('./dom')
-const { clock, plural, time } = require('./format')
+const { clock, counted, time } = require('../../format')
 const { splitDetail } = require('./routes')
 const { createTable, figure, textual } = require('./table')
 const { callersOf, endOf, shortCode, typeInWords } = require('./words')
@@ -82,7 +82,7 @@ const listOf = (title, items) => items.length > 0 && [h('h4', {}, title), h('ul'
 function siteItem (site, noun, preposition) {
   const { ms, delayed = 0, count, at: frame, callers } = site
   const end = endOf(site)
-  return h('li', {}, h('b', {}, time(ms)), count > 1 && ` in ${plural(count, noun)}`,
+  return h('li', {}, h('b', {}, time(ms)), count > 1 && ` in ${counted(count, noun)}`,
     frame !== undefined && [' at ', foreign(frame, { class: 'code' })], callersOf(callers),
     end !== undefined && [` ${preposition} `, foreign(end)],
     delayed > 0 && h('small', {}, `, then delayed ${time(delayed)}`))

@@ -6,7 +6,7 @@
 /* global ResizeObserver */
 
 const { foreign, h } = require('./dom')
-const { count } = require('./format')
+const { grouped } = require('../../format')
 const { follow } = require('./selection')
 
 /**
@@ -82,7 +82,7 @@ function createTable ({ caption, columns, rows: source, sorted, maxRows = 15, cl
     const isShort = rows.length <= maxRows + MORE_ROWS
     const visible = inOrder().slice(0, showsAll || isShort ? undefined : maxRows)
     body.replaceChildren(...visible.map(line))
-    more.textContent = `Show all ${count(rows.length)}`
+    more.textContent = `Show all ${grouped(rows.length)}`
     more.hidden = showsAll || isShort
     none.hidden = rows.length > 0
     region.hidden = rows.length === 0

@@ -5,7 +5,7 @@
 const { openFlame } = require('./critical-paths')
 const { data, heading, isComparison, labels, ofRun, runs } = require('./data')
 const { badge, folded, foreign, h, link, section } = require('./dom')
-const { change, clock, count, NONE, percent, time } = require('./format')
+const { change, clock, grouped, NONE, percent, time } = require('../../format')
 const { changed, kindOf, splitBar } = require('./routes')
 const {
   areSitesTimed, follow, isActive, matchesText, noteOf, selectedBlockers, selectedFailures, selectedRequests,
@@ -65,8 +65,8 @@ function waitsTable (run) {
         const quartile = (/** @type {SelectedSite} */ { summary }) => summary?.[name]
         return figure(title, quartile, time, { hint: 'of what one request waited there' })
       }),
-      figure('Waits', (site) => site.count, count),
-      figure('Requests', ({ spans }) => spans, count, { hint: 'that waited there', cell: requestsCell })
+      figure('Waits', (site) => site.count, grouped),
+      figure('Requests', ({ spans }) => spans, grouped, { hint: 'that waited there', cell: requestsCell })
     ]
   })
   if (run === runs[0]) tables.waits = table
@@ -92,15 +92,16 @@ function shareCell ({ share, route }) {
  */
 function requestsCell (site) {
   const { at: frame, spans } = site
-  if (frame === undefined || spans === undefined || isComparison) return count(spans)
+  if (frame === undefined || spans === undefined || isComparison) return grouped(spans)
   const isHere = (/** @type {Digest['waits'][number]} */ wait) =>
     wait.at === frame && endOf(wait) === endOf(site)
   for (const trace of data.traces) {
     const span = trace.spans.find(({ waits }) => waits.some(isHere))
     if (span === undefined) continue
-    return link(count(spans), () => openRequest(trace.id, span.spanId), { title: 'open the slowest of them' })
+    const title = 'open the slowest of them'
+    return link(grouped(spans), () => openRequest(trace.id, span.spanId), { title })
   }
-  return count(spans)
+  return grouped(spans)
 }
 
 /** What failed: errors of a kind in a row, with one full chain. */
@@ -117,7 +118,7 @@ function failuresTable (run) {
     empty: 'No failure in what is selected.',
     columns: [
       textual('Error', ({ type, message }) => `${type} ${message}`, { class: 'error-cell', cell: errorCell }),
-      figure('Count', (failure) => failure.count, count),
+      figure('Count', (failure) => failure.count, grouped),
       textual('At', ({ at: frame }) => frame, {
         class: 'at', cell: ({ at: frame }) => frame === undefined ? 'not known' : shortCode(frame)
       }),
@@ -147,7 +148,7 @@ function errorCell ({ type, message, stack }) {
 function failedRoutes ({ routes }) {
   const more = routes.length - MAX_ROUTES
   const names = routes.slice(0, MAX_ROUTES).map((route) =>
-    h('span', { class: 'wait' }, foreign(route.name), h('small', {}, ` × ${count(route.count)}`)))
+    h('span', { class: 'wait' }, foreign(route.name), h('small', {}, ` × ${grouped(route.count)}`)))
   return [names, more > 0 && h('small', {}, `and ${more} more`)]
 }
 
@@ -220,10 +221,10 @@ function blockersTable (run) {
         cell: ({ at: frame, stack }) =>
           [frame === undefined ? 'not sampled' : foreign(frame, { class: 'code' }), folded(stack)]
       }),
-      bound('Callbacks', 'count', count),
+      bound('Callbacks', 'count', grouped),
       bound('Total', 'totalMs', time),
       bound('Longest', 'worstMs', time),
-      figure('Spans delayed', ({ delayedSpans }) => delayedSpans, count),
+      figure('Spans delayed', ({ delayedSpans }) => delayedSpans, grouped),
       figure('Delayed by', ({ delayedMs }) => delayedMs, time, { hint: 'sum over all of them' })
     ]
   })
@@ -299,7 +300,7 @@ function requestsSection (id, title, rows, maxRows, columns) {
   const note = h('p', { class: 'note unfiltered' })
   follow(() => {
     note.hidden = !isActive()
-    note.textContent = `${count(select().length)} of the ${count(rows.length)} on this page.`
+    note.textContent = `${grouped(select().length)} of the ${grouped(rows.length)} on this page.`
   })
   return section(id, title, heading(runs[0]), note, table.element)
 }

@@ -8,7 +8,7 @@
 const { axis, ticksOf } = require('./axis')
 const { isComparison, labels, runs } = require('./data')
 const { h, s } = require('./dom')
-const { clock, count, isNumber, plural, rate, tick, time } = require('./format')
+const { clock, counted, grouped, isNumber, rate, tick, time } = require('../../format')
 const { bucketsOf, current, follow, select, sumIn } = require('./selection')
 
 /**
@@ -39,7 +39,7 @@ function createRows () {
     ['Latency', 'p50 and p99', 'latency', time, ['p50', 'p99'], ({ p50, p99 }) => [p50, p99]],
     ['Delayed by others', 'mean', 'delay', time, ['delayed'], ({ delayedMs }) => [delayedMs]],
     ['Loop blocked', 'sum', 'blocked', time, ['blocked'], ({ blockedMs }) => [blockedMs]],
-    ['Errors', 'requests', 'errors', count, ['errors'], ({ errors }) => [errors]]
+    ['Errors', 'requests', 'errors', grouped, ['errors'], ({ errors }) => [errors]]
   ]
   const rows = kinds.map(([title, unit, style, format, names, select]) => {
     const lines = runs.map(({ series }) => series && select(series))
@@ -235,7 +235,7 @@ class Timeline {
     const { count: counts, stepMs } = this.#series
     const [from, to] = range.map((bucket) => momentOf(bucket * stepMs))
     const length = time((range[1] - range[0]) * stepMs)
-    const requests = plural(sumIn(counts, range), 'request')
+    const requests = counted(sumIn(counts, range), 'request')
     return `${from} to ${to}${isComparison ? '' : ' UTC'} (${length}): ${requests}`
   }
 

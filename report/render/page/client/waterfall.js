@@ -6,14 +6,13 @@
 
 /* global d3, ResizeObserver */
 
-const { axis, gridLine, ticksOf } = require('./axis')
+const { axis, createZoom, gridLine, ticksOf } = require('./axis')
 const { data, heading, runs } = require('./data')
 const { badge, foreign, h, legend, moveTo, s, section } = require('./dom')
-const { clock, plural, time } = require('./format')
+const { clock, counted, time } = require('../../format')
 const { follow, selectedTraces } = require('./selection')
 const { spanDetail } = require('./span-detail')
 const { endOf, shortCode } = require('./words')
-const { createZoom } = require('./zoom')
 const { waitGapsOf } = require('../../wait-gaps')
 
 /**
@@ -82,7 +81,7 @@ function entriesOf (spans) {
 function labelOf ({ span, gaps, wait }, origin) {
   const start = span.startUnixMs - origin
   if (wait === undefined) {
-    const callbacks = span.runs.length > 0 ? `, ${plural(span.runs.length, 'callback')}` : ''
+    const callbacks = span.runs.length > 0 ? `, ${counted(span.runs.length, 'callback')}` : ''
     return `from ${time(start)} to ${time(start + span.ms)}${callbacks}`
   }
   const times = gaps.map((gap) => `${time(gap.end - gap.start)} from + ${time(gap.start)}`)
@@ -209,7 +208,7 @@ function show (next, spanId) {
     return row
   })
   body.replaceChildren(...rows.map(({ element }) => element))
-  note.textContent = trace.more > 0 ? `${plural(trace.more, 'later span')} not on this page.` : ''
+  note.textContent = trace.more > 0 ? `${counted(trace.more, 'later span')} not on this page.` : ''
   zoom.attach(rows.map(({ plot }) => plot))
   choose(rows.find(({ span }) => span.spanId === spanId) ?? rows[0])
 }

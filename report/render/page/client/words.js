@@ -3,7 +3,7 @@
 // Words for Node's types of resources, for sites and for what ended a wait.
 
 const { foreign, h, link } = require('./dom')
-const { plural, time } = require('./format')
+const { counted, time } = require('../../format')
 const { shortFrame } = require('../../../../lib/text')
 
 /** @typedef {{ at?: string, callers?: string[], until?: string, label?: string }} Place */
@@ -82,7 +82,7 @@ function siteName (place, open) {
 function waitText (wait) {
   const { ms, count, at: frame } = wait
   const until = endOf(wait)
-  const length = count === 1 ? time(ms) : `${time(ms)} in ${plural(count, 'wait')}`
+  const length = count === 1 ? time(ms) : `${time(ms)} in ${counted(count, 'wait')}`
   return [frame && shortFrame(frame), length, until && `until ${until}`].filter(Boolean).join(' · ')
 }
 

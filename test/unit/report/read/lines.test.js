@@ -3,7 +3,7 @@
 const test = require('ava')
 const { Readable } = require('node:stream')
 const { gzipSync } = require('node:zlib')
-const { LineSplitter, decompressed, MAX_LINE_BYTES } = require('../../../../report/read/lines')
+const { LineSplitter, decompressed, MAX_LINE_BYTES } = require('../../../../report/read/sources')
 
 /**
  * Returns the lines of pieces, and whether the last line had no end.

@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { createFrameNames } = require('../../../../report/render/frame-names')
+const { createFrameNames } = require('../../../../report/aggregate/frames')
 
 /** @param {string[]} frames */
 function short (...frames) {
