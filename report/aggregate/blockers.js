@@ -7,6 +7,7 @@
 const { text } = require('../read/values')
 const { functionOf, innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
+const { BoundedMap, getOrCreate, sum } = require('./lists')
 const { sparse, timesBudget } = require('./time-axis')
 
 /**
@@ -65,7 +66,7 @@ class Group {
   /** Adds what another one has. @param {Group} other */
   join (other) {
     if (other.worstRun > this.worstRun || this.stack === undefined) this.stack = other.stack ?? this.stack
-    for (const sum of SUMS) this[sum] += other[sum]
+    for (const name of SUMS) this[name] += other[name]
     this.worstRun = Math.max(this.worstRun, other.worstRun)
     this.worstDelay = Math.max(this.worstDelay, other.worstDelay)
     this.open ||= other.open
@@ -74,17 +75,16 @@ class Group {
 }
 
 class Blockers {
-  omitted = 0 // delays and callbacks
   #axis
   #renames
   #createTimes
-  /** @type {Map<string, Group>} */
-  #groups = new Map()
+  /** @type {BoundedMap<string, Group>} */
+  #groups = new BoundedMap(MAX_GROUPS)
   /**
    * by the id of a request that was not over when a callback of it was recorded
-   * @type {Map<string, Group[]>}
+   * @type {BoundedMap<string, Group[]>}
    */
-  #unnamed = new Map()
+  #unnamed = new BoundedMap(MAX_UNNAMED)
   #longestDelays = new IdTable(true)
   /** spans that were delayed, each once, by the name of the delayer @type {Map<string, number>} */
   #delayedSpans = new Map()
@@ -99,14 +99,12 @@ class Blockers {
   /** @param {string | undefined} frame @param {string | undefined} name @returns {Group | undefined} */
   #groupOf (frame, name) {
     const key = frame === undefined ? `name ${name}` : `at ${functionOf(frame)}`
-    let group = this.#groups.get(key)
-    if (group !== undefined) return group
-    if (this.#groups.size === MAX_GROUPS) {
-      this.omitted++
-      return undefined
-    }
-    this.#groups.set(key, group = new Group(this.#groups.size))
-    return group
+    return this.#groups.find(key, () => new Group(this.#groups.size))
+  }
+
+  /** Returns how many delays and callbacks are left out. */
+  get omitted () {
+    return this.#groups.omitted
   }
 
   /** Adds a blocking callback. @param {Span} span */
@@ -125,15 +123,11 @@ class Blockers {
     group.open ||= open
     if (frame !== undefined) tally(group.frames, frame)
     const name = text(attributes['longstack.blocked_by'], 300)
-    if (name === undefined && parentSpanId !== undefined) this.#awaitName(group, parentSpanId)
-    else tally(group.names, name ?? OUTSIDE)
-  }
-
-  /** Names a group later. @param {Group} group @param {string} spanId */
-  #awaitName (group, spanId) {
-    const waiting = this.#unnamed.get(spanId)
-    if (waiting !== undefined) waiting.push(group)
-    else if (this.#unnamed.size < MAX_UNNAMED) this.#unnamed.set(spanId, [group])
+    if (name === undefined && parentSpanId !== undefined) {
+      this.#unnamed.find(parentSpanId, () => [])?.push(group) // is named later
+    } else {
+      tally(group.names, name ?? OUTSIDE)
+    }
   }
 
   /** Gives the name of a request. @param {string} spanId @param {string} name */
@@ -184,8 +178,8 @@ class Blockers {
     blockers.sort((a, b) => Math.max(b.totalMs, b.delayedMs) - Math.max(a.totalMs, a.delayedMs))
     const lostMs = (/** @type {Omit<Blocker, 'share'>} */ { known, totalMs, delayedMs }) =>
       known === 'runs' ? totalMs + delayedMs : delayedMs
-    const sum = blockers.reduce((sum, blocker) => sum + lostMs(blocker), 0)
-    return blockers.map((blocker) => ({ ...blocker, share: sum > 0 ? lostMs(blocker) / sum : 0 }))
+    const total = sum(blockers, lostMs)
+    return blockers.map((blocker) => ({ ...blocker, share: total > 0 ? lostMs(blocker) / total : 0 }))
   }
 
   /**
@@ -200,8 +194,7 @@ class Blockers {
     for (const group of this.#groups.values()) {
       const name = mostFrequent(group.names, this.#renames.nameOf) ?? '(unknown request)'
       const frame = mostFrequent(group.frames)
-      const blockers = byName.get(name) ?? { framed: [], frameless: undefined }
-      byName.set(name, blockers)
+      const blockers = getOrCreate(byName, name, () => ({ framed: [], frameless: undefined }))
       if (frame !== undefined) blockers.framed.push([group, name, frame])
       else if (blockers.frameless === undefined) blockers.frameless = group
       else blockers.frameless.join(group)
@@ -218,8 +211,8 @@ class Blockers {
 
   /** Returns how many spans those of a final name delayed. @param {string} name */
   #spansDelayedBy (name) {
-    return [...this.#delayedSpans].reduce((sum, [nameThen, count]) =>
-      this.#renames.nameOf(nameThen) === name ? sum + count : sum, 0)
+    return sum([...this.#delayedSpans], ([nameThen, count]) =>
+      this.#renames.nameOf(nameThen) === name ? count : 0)
   }
 }
 

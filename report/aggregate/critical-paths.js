@@ -4,6 +4,7 @@
 // of one request add up to its breakdown into run, waited and delayed.
 
 const { amount, list } = require('../read/values')
+const { getOrCreate } = require('./lists')
 const { Numbers, insert, isLarge } = require('./numbers')
 const { BESIDE, OTHER_SITES, UNKNOWN } = require('./sites')
 
@@ -153,22 +154,16 @@ class CriticalPaths {
    */
   add (path, weight, traceId, bucket = 0) {
     for (let start = 0; start < path.length; start += ROW) {
-      const sums = this.#find(this.#places.at(path[start]))
+      const place = this.#places.at(path[start])
+      const sums = getOrCreate(this.#sums, place, () => new SiteSums(place, this.#createTimes?.()))
       for (let i = 0; i < FIGURES.length; i++) sums[FIGURES[i]] += path[start + 1 + i] * weight
       const [waited, waits, delayed, ran] = path.slice(start + 1, start + ROW)
       sums.times?.add(bucket, waited * weight, waits * weight, delayed * weight, ran * weight)
       addExample(sums.examples, waited + delayed + ran, traceId)
-      if (!sums.place.isListed || waited === 0) continue
+      if (!place.isListed || waited === 0) continue
       sums.spans += weight
       this.#samples?.add(sums.sample, ++sums.lines, waited, weight)
     }
-  }
-
-  /** @param {Place} place @returns {SiteSums} */
-  #find (place) {
-    let sums = this.#sums.get(place)
-    if (sums === undefined) this.#sums.set(place, sums = new SiteSums(place, this.#createTimes?.()))
-    return sums
   }
 
   list () {

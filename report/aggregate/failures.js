@@ -5,6 +5,7 @@
 
 const { isRecord, list, text } = require('../read/values')
 const { innermostOwnFrame } = require('./frames')
+const { BoundedMap, getOrCreate } = require('./lists')
 const { sparse, timesBudget } = require('./time-axis')
 
 /**
@@ -43,9 +44,8 @@ const VARIABLE = new RegExp([
 ].join('|'), 'gi')
 
 class Failures {
-  omitted = 0
-  /** @type {Map<string, Group>} */
-  #groups = new Map()
+  /** @type {BoundedMap<string, Group>} */
+  #groups = new BoundedMap(MAX_GROUPS)
   /**
    * Errors of spans, with the routes that they count for, by the id of the span around.
    * @type {Map<string, Map<Group, string>>}
@@ -58,6 +58,10 @@ class Failures {
   constructor (axis) {
     this.#axis = axis
     this.#createTimes = timesBudget(axis, 1)
+  }
+
+  get omitted () {
+    return this.#groups.omitted
   }
 
   /** Adds a span that ended. @param {Span} span @param {string} route */
@@ -93,17 +97,11 @@ class Failures {
     const { weight, kind, traceId, spanId, parentSpanId, startMs } = span
     const frame = stack === undefined ? undefined : innermostOwnFrame(stack)
     const general = message.replace(VARIABLE, '*')
-    const key = `${type}\n${frame ?? ''}\n${general}`
-    let group = this.#groups.get(key)
-    if (group === undefined) {
-      if (this.#groups.size >= MAX_GROUPS) {
-        this.omitted++
-        return
-      }
+    const group = this.#groups.find(`${type}\n${frame ?? ''}\n${general}`, () => {
       const moments = { firstUnixMs: unixMs, lastUnixMs: unixMs, times: this.#createTimes() }
-      group = { type, message, at: frame, count: 0, routes: new Map(), ...moments, stack, traceId, spanId }
-      this.#groups.set(key, group)
-    }
+      return { type, message, at: frame, count: 0, routes: new Map(), ...moments, stack, traceId, spanId }
+    })
+    if (group === undefined) return
     const innerRoute = inner?.get(group)
     if (innerRoute !== undefined) {
       addRoute(group, innerRoute, -weight)
@@ -125,7 +123,7 @@ class Failures {
    * @param {string} route
    */
   #pass (spanId, group, route) {
-    this.#inner.set(spanId, (this.#inner.get(spanId) ?? new Map()).set(group, route))
+    getOrCreate(this.#inner, spanId, () => new Map()).set(group, route)
     if (this.#inner.size > MAX_INNER) this.#inner.delete(String(this.#inner.keys().next().value))
   }
 

@@ -1,6 +1,49 @@
 'use strict'
 
 /**
+ * A map that holds at most so many entries.
+ * @template K, V
+ * @extends {Map<K, V>}
+ */
+class BoundedMap extends Map {
+  omitted = 0 // times that there was no room
+
+  /** @param {number} [max] */
+  constructor (max = Infinity) {
+    super()
+    this.max = max
+  }
+
+  /**
+   * Returns the value of a key, which is created if it is not there.
+   * @param {K} key
+   * @param {() => V} create
+   * @returns {V | undefined} undefined if there is no room for it
+   */
+  find (key, create) {
+    if (!this.has(key) && this.size >= this.max) {
+      this.omitted++
+      return undefined
+    }
+    return getOrCreate(this, key, create)
+  }
+}
+
+/**
+ * Returns the value of a key in a map, which is created if it is not there.
+ * @template K, V
+ * @param {Map<K, V>} map
+ * @param {K} key
+ * @param {() => V} create
+ * @returns {V}
+ */
+function getOrCreate (map, key, create) {
+  let value = map.get(key)
+  if (value === undefined) map.set(key, value = create())
+  return value
+}
+
+/**
  * Lists a node of a tree and all below it, parents first.
  * @template {{ children: N[] }} N
  * @param {...N} roots
@@ -21,17 +64,13 @@ function allOf (...roots) {
 function groupsOf (items, key) {
   /** @type {Map<string, T[]>} */
   const groups = new Map()
-  for (const item of items) {
-    const group = groups.get(key(item))
-    if (group === undefined) groups.set(key(item), [item])
-    else group.push(item)
-  }
+  for (const item of items) getOrCreate(groups, key(item), () => /** @type {T[]} */ ([])).push(item)
   return [...groups.values()]
 }
 
-/** @template T @param {T[]} list @param {(item: T) => number} figure */
+/** @template T @param {T[]} list @param {(item: T) => number | undefined} figure */
 function sum (list, figure) {
-  return list.reduce((total, item) => total + figure(item), 0)
+  return list.reduce((total, item) => total + (figure(item) ?? 0), 0)
 }
 
-module.exports = { allOf, groupsOf, sum }
+module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, sum }

@@ -141,9 +141,9 @@ class ModelBuilder {
 
   /** @param {number} openCount @param {boolean} isExact the tree of the slowest */
   #notes (openCount, isExact) {
-    const { omittedPlaces, isSampled } = this.#routes.limited()
+    const { others, omittedPlaces, isSampled } = this.#routes.limited()
     const [sampled, open] = [this.#sampledLines, this.#open.omitted]
-    const [others, errors, delays] = [this.#routes.others, this.#failures.omitted, this.#blockers.omitted]
+    const [errors, delays] = [this.#failures.omitted, this.#blockers.omitted]
     /** @type {Array<[boolean, string]>} */
     const notes = [
       [sampled > 0, `${sampled} lines are sampled and stand for several spans each: counts, ` +

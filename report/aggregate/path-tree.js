@@ -5,7 +5,7 @@
 
 const { FIGURES, addExample } = require('./critical-paths')
 const { BESIDE } = require('./sites')
-const { allOf, sum } = require('./lists')
+const { allOf, getOrCreate, sum } = require('./lists')
 const { sparse } = require('./time-axis')
 
 /**
@@ -88,10 +88,7 @@ function node (name, kind) {
 
 /** @param {Growing} parent @param {string} name @param {PathNode['kind']} kind */
 function childOf (parent, name, kind) {
-  const key = `${kind} ${name}`
-  let child = parent.children.get(key)
-  if (child === undefined) parent.children.set(key, child = node(name, kind))
-  return child
+  return getOrCreate(parent.children, `${kind} ${name}`, () => node(name, kind))
 }
 
 /**

@@ -5,6 +5,7 @@
 const { amount } = require('../read/values')
 const { CriticalPaths, SlowestRequests, TIMED, pathOf } = require('./critical-paths')
 const { delayersOf, splitOf } = require('./digest')
+const { BoundedMap, getOrCreate } = require('./lists')
 const { Numbers, Samples } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
@@ -153,10 +154,9 @@ class RouteSums {
 }
 
 class Routes {
-  /** @type {Map<string, RouteSums>} */
-  #routes = new Map()
+  /** @type {BoundedMap<string, RouteSums>} */
+  #routes = new BoundedMap(MAX_ROUTES)
   #shared
-  others = 0 // spans whose name came after MAX_ROUTES others
 
   /** @param {TimeAxis} axis @param {boolean} isTimed whether sites have sums along time */
   constructor (axis, isTimed) {
@@ -167,14 +167,10 @@ class Routes {
   /** @param {Span} span @returns {RouteSums} */
   #find (span) {
     const { kind } = span
-    let name = labelOf(span)
-    if (this.#routes.size >= MAX_ROUTES && !this.#routes.has(`${kind} ${name}`)) {
-      this.others++
-      name = OTHERS
-    }
-    const sums = this.#routes.get(`${kind} ${name}`) ?? new RouteSums(name, kind, this.#shared)
-    this.#routes.set(`${kind} ${name}`, sums)
-    return sums
+    const sumsOf = (/** @type {string} */ name) => new RouteSums(name, kind, this.#shared)
+    const name = labelOf(span)
+    return this.#routes.find(`${kind} ${name}`, () => sumsOf(name)) ??
+      getOrCreate(this.#routes, `${kind} ${OTHERS}`, () => sumsOf(OTHERS))
   }
 
   /** @param {Span} span that ended */
@@ -239,9 +235,10 @@ class Routes {
     return { tree: tree.build(), slowTree: slowTree.build(), isSlowExact }
   }
 
-  /** Returns which figures are not of all that was read. */
+  /** Returns which figures are not of all that was read: others are spans whose name came too late. */
   limited () {
-    return { omittedPlaces: this.#shared.places.omitted, isSampled: this.#shared.samples.isPartial }
+    const { places, samples } = this.#shared
+    return { others: this.#routes.omitted, omittedPlaces: places.omitted, isSampled: samples.isPartial }
   }
 }
 

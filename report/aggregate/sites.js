@@ -4,7 +4,7 @@
 // program with its callers, and what ended the wait.
 
 const { list, text } = require('../read/values')
-const { groupsOf, sum } = require('./lists')
+const { BoundedMap, groupsOf, sum } = require('./lists')
 const { quartilesOf } = require('./numbers')
 const { sparse } = require('./time-axis')
 
@@ -66,9 +66,8 @@ function siteTextsOf ({ at: frame, callers, until, label }) {
 
 /** The different sites of a report. */
 class Places {
-  omitted = 0
-  /** @type {Map<string, Place>} */
-  #places = new Map()
+  /** @type {BoundedMap<string, Place>} */
+  #places = new BoundedMap(MAX_PLACES)
   #list = [OTHER_SITES, UNKNOWN, BESIDE]
 
   /**
@@ -78,16 +77,13 @@ class Places {
    */
   placeOf = (entry) => {
     const place = { ...siteTextsOf(entry), isListed: true, index: this.#list.length }
-    const key = keyOf(place)
-    const existing = this.#places.get(key)
-    if (existing !== undefined) return existing
-    if (this.#places.size >= MAX_PLACES) {
-      this.omitted++
-      return OTHER_SITES
-    }
-    this.#places.set(key, place)
-    this.#list.push(place)
-    return place
+    const known = this.#places.find(keyOf(place), () => place)
+    if (known === place) this.#list.push(place)
+    return known ?? OTHER_SITES
+  }
+
+  get omitted () {
+    return this.#places.omitted
   }
 
   /** Changes what ended the waits. @param {(until: string | undefined) => string | undefined} untilOf */

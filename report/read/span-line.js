@@ -92,13 +92,7 @@ function parseSpan (record, size) {
 
 /** @param {unknown} text @param {number} digits */
 function isHex (text, digits) {
-  if (typeof text !== 'string' || text.length !== digits) return false
-  for (let i = 0; i < digits; i++) {
-    const code = text.charCodeAt(i)
-    const letter = code | 0x20
-    if (!((code >= 0x30 && code <= 0x39) || (letter >= 0x61 && letter <= 0x66))) return false
-  }
-  return true
+  return typeof text === 'string' && text.length === digits && /^[0-9a-f]+$/i.test(text)
 }
 
 /** @param {unknown} text */

@@ -8,8 +8,10 @@
 // work, what only those do that did not wait was done for the others as well (a shared answer).
 
 const { amount, isRecord, list, text } = require('../../read/values')
+const { BoundedMap, getOrCreate, sum } = require('../lists')
 const { endOf } = require('../route-names')
 
+const WORK = /** @type {const} */ (['spans', 'ms', 'delayed', 'count', 'sent', 'beside'])
 const MIN_TURN_MS = 0.1
 const MIN_LONG_MS = 25
 const MAX_PLACES = 300 // of a route
@@ -55,9 +57,7 @@ class PlaceFacts {
   /** Sums of all requests. */
   get allWork () {
     const sums = noWork()
-    for (const name of /** @type {Array<keyof Work>} */ (Object.keys(sums))) {
-      for (const work of this.work) sums[name] += work[name]
-    }
+    for (const work of this.work) addWork(sums, work, 1)
     return sums
   }
 }
@@ -65,6 +65,11 @@ class PlaceFacts {
 /** @returns {Work} */
 function noWork () {
   return { spans: 0, ms: 0, delayed: 0, count: 0, sent: 0, beside: 0 }
+}
+
+/** @param {Work} sums @param {Work} work @param {number} weight */
+function addWork (sums, work, weight) {
+  for (const name of WORK) sums[name] += work[name] * weight
 }
 
 class RouteFacts {
@@ -82,11 +87,11 @@ class RouteFacts {
   isSampled = false
   /**
    * when each connection was used, by peer, then by process and id: ms since 1970, the first and the last
-   * @type {Map<string, Map<string, [number, number]>>}
+   * @type {BoundedMap<string, BoundedMap<string, [number, number]>>}
    */
-  connections = new Map()
-  /** @type {Map<Place, PlaceFacts>} */
-  #places = new Map()
+  connections = new BoundedMap(MAX_PEERS)
+  /** @type {BoundedMap<Place, PlaceFacts>} */
+  #places = new BoundedMap(MAX_PLACES)
 
   get places () { return [...this.#places.values()] }
 
@@ -105,18 +110,17 @@ class RouteFacts {
     this.undelayedMs += Math.max(0, ms - split.delayed) * weight
     this.runMs += split.run * weight
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
-    let turn = 0
-    for (let i = 0; i < waits.length; i++) turn += this.#turnOf(waits[i], this.#find(waits[i].place))
+    const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))
+    const turns = waits.map((wait, i) => turnOf(wait, places[i]))
+    const turn = sum(turns, Number)
     const group = turn >= MIN_TURN_MS ? 1 : 0
     this.requests[group] += weight
     if (group === 1) this.#addInterval(span, turn)
     const client = clientOf(span)
-    for (let i = 0; i < waits.length; i++) {
-      const facts = this.#find(waits[i].place)
-      if (facts !== undefined && (facts.peer === undefined || facts.peer !== client)) {
-        this.#addWait(facts, waits[i], this.#turnOf(waits[i], facts), group, span)
-      }
-    }
+    places.forEach((facts, i) => {
+      const isOfClient = facts?.peer !== undefined && facts.peer === client
+      if (facts !== undefined && !isOfClient) this.#addWait(facts, waits[i], turns[i], group, span)
+    })
   }
 
   /** @param {import('../digest').Delayer[]} delayers @param {number} weight */
@@ -140,25 +144,6 @@ class RouteFacts {
     }
   }
 
-  /** @param {Place} place @returns {PlaceFacts | undefined} undefined if there are too many */
-  #find (place) {
-    let facts = this.#places.get(place)
-    if (facts === undefined && this.#places.size < MAX_PLACES) {
-      facts = new PlaceFacts(place)
-      this.#places.set(place, facts)
-    }
-    return facts
-  }
-
-  /**
-   * Returns the part of a wait that was for a turn.
-   * @param {Wait} wait
-   * @param {PlaceFacts | undefined} facts of its place
-   */
-  #turnOf ({ ms, unsent = 0 }, facts) {
-    return facts?.settler === undefined ? Math.min(unsent, ms) : ms
-  }
-
   /**
    * @param {PlaceFacts} facts
    * @param {Wait} wait
@@ -174,30 +159,17 @@ class RouteFacts {
       facts.turnLines++
     }
     if (sent === 0 && turn > ms - MIN_TURN_MS) return
-    const work = facts.work[group]
-    work.spans += weight
-    work.ms += (ms - turn) * weight
-    work.delayed += delayed * weight
-    work.count += count * weight
-    work.sent += sent * weight
-    work.beside += beside * weight
+    addWork(facts.work[group], { spans: 1, ms: ms - turn, delayed, count, sent, beside }, weight)
     if (facts.peer !== undefined && ids !== undefined) this.#addConnections(facts.peer, span, ids)
   }
 
   /** @param {string} peer @param {Span} span @param {number[]} ids */
   #addConnections (peer, { record, startMs, ms }, ids) {
     const pid = amount(record.resource?.['process.pid']) ?? 0
-    let uses = this.connections.get(peer)
-    if (uses === undefined) {
-      if (this.connections.size >= MAX_PEERS) return
-      this.connections.set(peer, uses = new Map())
-    }
-    for (const id of ids) {
-      const key = `${pid} ${id}`
-      const [first, last] = uses.get(key) ?? [Infinity, -Infinity]
-      if (last === -Infinity && uses.size >= MAX_CONNECTIONS) continue
-      uses.set(key, [Math.min(first, startMs), Math.max(last, startMs + ms)])
-    }
+    const uses = this.connections.find(peer, () => new BoundedMap(MAX_CONNECTIONS))
+    /** @returns {[number, number]} */
+    const use = () => [startMs, startMs + ms]
+    for (const id of ids) widen(uses?.find(`${pid} ${id}`, use), use())
   }
 
   /** @param {Span} span @param {number} turn ms */
@@ -207,11 +179,31 @@ class RouteFacts {
   }
 }
 
+/**
+ * Returns the part of a wait that was for a turn.
+ * @param {Wait} wait
+ * @param {PlaceFacts | undefined} facts of its place
+ */
+function turnOf ({ ms, unsent = 0 }, facts) {
+  return facts?.settler === undefined ? Math.min(unsent, ms) : ms
+}
+
 /** Returns the address of a request's own client. @param {Span} span @returns {string | undefined} */
 function clientOf ({ kind, attributes }) {
   return kind === 'SERVER'
     ? `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
     : undefined
+}
+
+/**
+ * Makes a range contain another one.
+ * @param {[number, number] | undefined} range
+ * @param {[number, number]} other
+ */
+function widen (range, [start, end]) {
+  if (range === undefined) return
+  range[0] = Math.min(range[0], start)
+  range[1] = Math.max(range[1], end)
 }
 
 /**
@@ -228,22 +220,17 @@ function clientOf ({ kind, attributes }) {
 
 /** Intervals that were open: the first and the last record of each process. */
 class IntervalFacts {
-  /** @type {Map<string, { first: IntervalRecord, last: IntervalRecord }>} */
-  #histories = new Map()
+  /** @type {BoundedMap<string, { first: IntervalRecord, last: IntervalRecord }>} */
+  #histories = new BoundedMap(MAX_PROCESSES)
 
   /** @param {Span} record */
   add ({ startMs, attributes, record }) {
     const pid = `${record.resource?.['process.pid']} ${record.resource?.['longstack.thread']}`
-    const groups = intervalGroupsOf(attributes['longstack.open_intervals'])
-    const history = this.#histories.get(pid)
-    if (history === undefined) {
-      if (this.#histories.size >= MAX_PROCESSES) return
-      const first = { startMs, groups }
-      this.#histories.set(pid, { first, last: first })
-      return
-    }
-    if (startMs < history.first.startMs) history.first = { startMs, groups }
-    if (startMs >= history.last.startMs) history.last = { startMs, groups }
+    const latest = { startMs, groups: intervalGroupsOf(attributes['longstack.open_intervals']) }
+    const history = this.#histories.find(pid, () => ({ first: latest, last: latest }))
+    if (history === undefined) return
+    if (startMs < history.first.startMs) history.first = latest
+    if (startMs >= history.last.startMs) history.last = latest
   }
 
   /** Returns the groups of all processes, those that did not grow left out. @returns {IntervalGroup[]} */
@@ -254,10 +241,9 @@ class IntervalFacts {
       const countBefore = new Map(first.groups.map(({ key, count }) => [key, count]))
       for (const group of last.groups) {
         if (last.startMs > first.startMs && group.count <= (countBefore.get(group.key) ?? 0)) continue
-        const sum = sums.get(group.key) ?? { ...group, count: 0 }
-        sums.set(group.key, sum)
-        sum.count += group.count
-        sum.oldestMs = Math.max(sum.oldestMs, group.oldestMs)
+        const all = getOrCreate(sums, group.key, () => ({ ...group, count: 0 }))
+        all.count += group.count
+        all.oldestMs = Math.max(all.oldestMs, group.oldestMs)
       }
     }
     return [...sums.values()]
@@ -282,4 +268,4 @@ function intervalGroupsOf (groups) {
   })
 }
 
-module.exports = { IntervalFacts, MIN_LONG_MS, PlaceFacts, RouteFacts }
+module.exports = { IntervalFacts, MIN_LONG_MS, PlaceFacts, RouteFacts, widen }

@@ -2,7 +2,8 @@
 
 // A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
 
-const { sum } = require('../lists')
+const { getOrCreate, sum } = require('../lists')
+const { widen } = require('./facts')
 
 const MIN_TURNS = 20 // requests that waited for one
 const MIN_SHARE = 0.15 // of the time of these routes in which nobody delays them
@@ -70,9 +71,8 @@ function addTurns (pools, route, users) {
   const worst = sites.reduce((worst, site) => site.turnMs > worst.turnMs ? site : worst)
   const peer = peerOf(facts)
   const key = peer ?? String(worst.place.at)
-  const noTurns = { routes: [], peer, ms: 0, spans: 0, lines: 0, worst: { ms: 0, at: undefined } }
-  const turns = pools.get(key) ?? noTurns
-  pools.set(key, turns)
+  const turns = getOrCreate(pools, key, () =>
+    ({ routes: [], peer, ms: 0, spans: 0, lines: 0, worst: { ms: 0, at: undefined } }))
   turns.routes.push(route)
   turns.ms += lostMs
   turns.spans += Math.max(...sites.map(({ turnSpans }) => turnSpans))
@@ -96,7 +96,7 @@ function usersOf (routes) {
   const users = new Map()
   for (const { name, facts } of routes) {
     for (const { place: { at: frame }, turnMs } of facts.places) {
-      if (turnMs > 0) users.set(String(frame), (users.get(String(frame)) ?? new Set()).add(name))
+      if (turnMs > 0) getOrCreate(users, String(frame), () => new Set()).add(name)
     }
   }
   return users
@@ -175,11 +175,8 @@ function connectionsOf (routes, peer) {
   const processes = new Map()
   for (const { facts } of routes) {
     for (const [connection, [first, last]] of facts.connections.get(peer) ?? []) {
-      const [pid] = connection.split(' ')
-      const uses = processes.get(pid) ?? new Map()
-      processes.set(pid, uses)
-      const [start, end] = uses.get(connection) ?? [first, last]
-      uses.set(connection, [Math.min(first, start), Math.max(last, end)])
+      const uses = getOrCreate(processes, connection.split(' ')[0], () => new Map())
+      widen(getOrCreate(uses, connection, () => [first, last]), [first, last])
     }
   }
   return processes.size === 0 ? undefined : Math.max(...[...processes.values()].map(peakOf))

@@ -3,7 +3,7 @@
 // Answers that a function of the program awaits one after another, where one wait could have been enough.
 
 const { functionOf, parseFrame } = require('../frames')
-const { sum } = require('../lists')
+const { getOrCreate, sum } = require('../lists')
 
 const MIN_REQUESTS = 10
 // Two in a row are mostly needed by one another (a session, then its user).
@@ -114,10 +114,8 @@ function sequencesOf (facts) {
       const key = nameOf(frame)
       if (seen.has(key)) return
       seen.add(key)
-      const positions = functions.get(key) ?? new Map()
-      functions.set(key, positions)
-      const position = positions.get(frame) ?? { ...NO_WAITS, frame, depth }
-      positions.set(frame, position)
+      const positions = getOrCreate(functions, key, () => new Map())
+      const position = getOrCreate(positions, frame, () => ({ ...NO_WAITS, frame, depth }))
       position.depth = Math.max(position.depth, depth)
       position.ms += work.ms
       position.count += work.count
@@ -166,8 +164,7 @@ function sharing (routes) {
     for (const site of facts.places) {
       const frames = framesOf(site)
       frames.forEach((frame, i) => {
-        const frameCallers = callers.get(frame) ?? new Set()
-        callers.set(frame, frameCallers.add(frames[i + 1] ?? name))
+        getOrCreate(callers, frame, () => new Set()).add(frames[i + 1] ?? name)
       })
     }
   }

@@ -2,12 +2,14 @@
 
 // The section of the async flame graph: of which requests it is, and links from elsewhere to its frames.
 
-const { data, isComparison, labels, runs, total } = require('./data')
+const {
+  bucketsOf, current, data, follow, isComparison, labels, noteOf, runs, selectedRoutes, sparseSums
+} = require('./data')
 const { h, moveTo, radioButtons, section } = require('./dom')
 const { Flame } = require('./flame')
 const { clock, percent, time } = require('../../format')
-const { bucketsOf, current, follow, noteOf, selectedRoutes, sparseSums } = require('./selection')
 const { hasTrace, openRequest } = require('./waterfall')
+const { sum } = require('../../../aggregate/lists')
 
 /**
  * @typedef {import('./flame-tree').PathNode} PathNode
@@ -106,7 +108,7 @@ function remark () {
 function timedShare (tree) {
   /** @param {PathNode} node @returns {number} */
   const timedMs = ({ children = [], byBucket, ms }) =>
-    children.length === 0 ? (byBucket === undefined ? 0 : ms) : total(children, timedMs)
+    children.length === 0 ? (byBucket === undefined ? 0 : ms) : sum(children, timedMs)
   return tree.ms > 0 ? timedMs(tree) / tree.ms : 1
 }
 
@@ -130,8 +132,8 @@ function selectedTree (tree, run) {
     ...tree,
     traceIds: isTimed ? [] : tree.traceIds,
     children: selected,
-    ms: total(selected, ({ ms }) => ms),
-    count: total(selected, ({ count }) => count)
+    ms: sum(selected, ({ ms }) => ms),
+    count: sum(selected, ({ count }) => count)
   }
 }
 
@@ -145,7 +147,7 @@ function inBuckets (node, buckets) {
   const { children = [], byBucket = [] } = node
   const parts = children.map((child) => inBuckets(child, buckets)).filter(({ ms }) => ms > 0)
   parts.sort((a, b) => b.ms - a.ms)
-  const ms = children.length === 0 ? sparseSums(byBucket, 1, buckets)[0] : total(parts, (child) => child.ms)
+  const ms = children.length === 0 ? sparseSums(byBucket, 1, buckets)[0] : sum(parts, (child) => child.ms)
   return { ...node, children: parts, ms, count: NaN, traceIds: [] }
 }
 

@@ -6,17 +6,19 @@
 /* global document */
 
 const { openFlame, pathsSection } = require('./critical-paths')
-const { data, isComparison, labels, runs, total } = require('./data')
+const {
+  EVERYTHING, data, follow, isActive, isComparison, labels, runs, select, selectedRoutes
+} = require('./data')
 const { badge, foreign, h, link, moveTo, radioButtons, section, themes } = require('./dom')
 const { counted, grouped, moment, NONE, percent, rate, time } = require('../../format')
 const { routesSection } = require('./routes')
-const { EVERYTHING, follow, isActive, select, selectedRoutes } = require('./selection')
 const {
   blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSection
 } = require('./tables')
 const { Timeline, momentOf } = require('./timeline')
 const { requestSection } = require('./waterfall')
 const { framesOf } = require('./words')
+const { sum } = require('../../../aggregate/lists')
 
 /** @typedef {import('../data').PageRun['verdict'][number]} Finding */
 
@@ -39,7 +41,7 @@ function header () {
 function source ({ files, span: { fromUnixMs: start, toUnixMs: end } = NO_SPAN }, i) {
   const facts = [
     files.length === 1 ? files[0].name : counted(files.length, 'file'),
-    counted(total(files, ({ spans }) => spans), 'record'),
+    counted(sum(files, ({ spans }) => spans), 'record'),
     `${moment(start).slice(0, 19)} to ${moment(end).slice(11, 19)} UTC (${time(end - start)})`
   ]
   const swatch = isComparison && h('span', { class: `swatch run-${i}` })
@@ -124,19 +126,19 @@ function tiles () {
   follow(({ range }) => {
     const routes = selectedRoutes(runs[0])
     const isRange = range !== undefined
-    const spans = total(routes, ({ weighted }) => weighted)
-    const errors = total(routes, (route) => route.errors)
+    const spans = sum(routes, ({ weighted }) => weighted)
+    const errors = sum(routes, (route) => route.errors)
     const [worst] = routes.toSorted((a, b) => (b.summary?.max ?? 0) - (a.summary?.max ?? 0))
-    const delayed = total(routes, ({ split, weighted }) => split && split.delayed * weighted)
+    const delayed = sum(routes, ({ split, weighted }) => split && split.delayed * weighted)
     const tile = (/** @type {string} */ name, /** @type {string} */ value, /** @type {string} */ remark) =>
       h('div', {}, h('dt', {}, name), h('dd', {}, value, h('small', {}, foreign(remark))))
     list.replaceChildren(
       tile(isRange ? 'Requests' : 'Spans', grouped(spans), `ended, on ${counted(routes.length, 'route')}`),
-      tile('Rate', rate(total(routes, (route) => route.rate)), 'over all routes'),
+      tile('Rate', rate(sum(routes, (route) => route.rate)), 'over all routes'),
       tile('Errors', grouped(errors), spans > 0 ? percent(errors / spans) : ''),
       isRange
         ? tile('Still open', NONE, 'not known of a range')
-        : tile('Still open', grouped(total(routes, ({ open }) => open)), 'no end recorded'),
+        : tile('Still open', grouped(sum(routes, ({ open }) => open)), 'no end recorded'),
       tile('Slowest', time(worst?.summary?.max), worst?.name ?? ''),
       tile('Delayed', time(delayed), 'sum over all spans'))
   })
@@ -150,7 +152,7 @@ function timeSection () {
   const input = h('input', { type: 'search', placeholder: 'name or id', on: { input: set } })
   const choices = [['all', 'all'], ['failed', 'failed'], ['ok', 'no error']]
   const statuses = radioButtons('Status', 'status', choices,
-    (status) => select({ status: /** @type {import('./selection').Selection['status']} */ (status) }))
+    (status) => select({ status: /** @type {import('./data').Selection['status']} */ (status) }))
   follow(({ text, status }) => { // also where another part of the page changes it
     if (text !== input.value.trim().toLowerCase()) input.value = text
     for (const radio of statuses.querySelectorAll('input')) radio.checked = radio.value === status

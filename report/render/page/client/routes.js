@@ -6,10 +6,9 @@
 /* global d3 */
 
 const { axis, gridLine, ticksOf } = require('./axis')
-const { isComparison, labels, runs } = require('./data')
+const { current, follow, isComparison, labels, noteOf, runs, select, selectedRoutes } = require('./data')
 const { facts, foreign, h, legend, link, s, section } = require('./dom')
 const { change, fromTo, grouped, isNumber, percent, rate, time } = require('../../format')
-const { current, follow, noteOf, select, selectedRoutes } = require('./selection')
 const { createTable, figure, textual } = require('./table')
 
 /**

@@ -5,9 +5,9 @@
 
 /* global ResizeObserver */
 
+const { follow } = require('./data')
 const { foreign, h } = require('./dom')
 const { grouped } = require('../../format')
-const { follow } = require('./selection')
 
 /**
  * @template Row

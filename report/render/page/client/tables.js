@@ -3,21 +3,20 @@
 // Tables of waits, failures, changes, blockers and single requests.
 
 const { openFlame } = require('./critical-paths')
-const { data, heading, isComparison, labels, ofRun, runs } = require('./data')
+const {
+  areSitesTimed, data, follow, heading, isActive, isComparison, labels, matchesText, noteOf, ofRun, runs,
+  selectedBlockers, selectedFailures, selectedRequests, selectedSites, timedWaits
+} = require('./data')
 const { badge, folded, foreign, h, link, section } = require('./dom')
 const { change, clock, grouped, NONE, percent, time } = require('../../format')
 const { changed, kindOf, splitBar } = require('./routes')
-const {
-  areSitesTimed, follow, isActive, matchesText, noteOf, selectedBlockers, selectedFailures, selectedRequests,
-  selectedSites, timedWaits
-} = require('./selection')
 const { createTable, figure, textual } = require('./table')
 const { hasTrace, openRequest } = require('./waterfall')
 const { endOf, framesOf, shortCode, siteName, waitText } = require('./words')
 
 /**
  * @typedef {import('../data').PageRun} PageRun
- * @typedef {import('./selection').SelectedSite} SelectedSite
+ * @typedef {import('./data').SelectedSite} SelectedSite
  * @typedef {import('../../../aggregate/blockers').Blocker} Blocker
  * @typedef {import('../../../aggregate/failures').Failure} Failure
  * @typedef {import('../../../aggregate/digest').Digest} Digest

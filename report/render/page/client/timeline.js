@@ -6,10 +6,9 @@
 /* global d3, ResizeObserver */
 
 const { axis, ticksOf } = require('./axis')
-const { isComparison, labels, runs } = require('./data')
+const { bucketsOf, current, follow, isComparison, labels, runs, select, sumIn } = require('./data')
 const { h, s } = require('./dom')
 const { clock, counted, grouped, isNumber, rate, tick, time } = require('../../format')
-const { bucketsOf, current, follow, select, sumIn } = require('./selection')
 
 /**
  * @typedef {import('../../../aggregate/series').Series} Series

@@ -7,10 +7,9 @@
 /* global d3, ResizeObserver */
 
 const { axis, createZoom, gridLine, ticksOf } = require('./axis')
-const { data, heading, runs } = require('./data')
+const { data, follow, heading, runs, selectedTraces } = require('./data')
 const { badge, foreign, h, legend, moveTo, s, section } = require('./dom')
 const { clock, counted, time } = require('../../format')
-const { follow, selectedTraces } = require('./selection')
 const { spanDetail } = require('./span-detail')
 const { endOf, shortCode } = require('./words')
 const { waitGapsOf } = require('../../wait-gaps')
