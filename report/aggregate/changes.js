@@ -129,22 +129,15 @@ function figuresOf (route) {
  * @returns {SiteChange[]}
  */
 function siteChanges (before, after, [first, second]) {
-  /** @type {SiteChange[]} */
-  const changes = []
-  for (const [a, b] of pairs(before, after, routeKey)) {
-    if (a?.summary === undefined || b?.summary === undefined || b.kind !== after[0].kind) continue
+  const changes = pairs(before, after, routeKey).flatMap(([a, b]) => {
+    if (a?.summary === undefined || b?.summary === undefined || b.kind !== after[0].kind) return []
     const { name: route, kind, weighted } = b
-    for (const [x, y] of pairs(mergedSites(a, first), mergedSites(b, second), ({ key }) => key)) {
-      const { at: frame, callers, until } = /** @type {MergedSite} */ (y ?? x).worst
-      const [beforeMs, afterMs] = [x?.ms ?? 0, y?.ms ?? 0]
-      const change = afterMs - beforeMs
-      changes.push({
-        ...{ route, kind, at: frame, callers, until },
-        ...{ beforeMs, afterMs, change, changeMs: change * weighted }
-      })
-    }
-  }
-  return largest(changes.filter(({ change }) => Math.abs(change) >= MIN_MS), ({ changeMs }) => changeMs)
+    return costChanges(mergedSites(a, first), mergedSites(b, second)).map(({ worst, figures }) => {
+      const { at: frame, callers, until } = worst
+      return { route, kind, at: frame, callers, until, ...figures, changeMs: figures.change * weighted }
+    })
+  })
+  return largest(changes, ({ changeMs }) => changeMs)
 }
 
 /** Merges the sites of a route that are in one function. @param {Route} route @param {FileName} fileName */
@@ -173,13 +166,23 @@ function merged (items) {
  * @returns {BlockerChange[]}
  */
 function blockerChanges (before, after, [first, second]) {
-  const both = pairs(costsOf(before, first), costsOf(after, second), ({ key }) => key)
-  const changes = both.map(([a, b]) => {
-    const { name, at: frame } = /** @type {{ worst: Blocker }} */ (b ?? a).worst
+  const changes = costChanges(costsOf(before, first), costsOf(after, second)).map(({ worst, figures }) =>
+    ({ name: worst.name, at: worst.at, ...figures }))
+  return largest(changes, ({ change }) => change)
+}
+
+/**
+ * Pairs what two runs spent by a key; what changed too little is left out.
+ * @template T
+ * @param {Array<{ key: string, ms: number, worst: T }>} before
+ * @param {Array<{ key: string, ms: number, worst: T }>} after
+ */
+function costChanges (before, after) {
+  return pairs(before, after, ({ key }) => key).map(([a, b]) => {
     const [beforeMs, afterMs] = [a?.ms ?? 0, b?.ms ?? 0]
-    return { name, at: frame, beforeMs, afterMs, change: afterMs - beforeMs }
-  })
-  return largest(changes.filter(({ change }) => Math.abs(change) >= MIN_MS), ({ change }) => change)
+    const { worst } = /** @type {{ worst: T }} */ (b ?? a)
+    return { worst, figures: { beforeMs, afterMs, change: afterMs - beforeMs } }
+  }).filter(({ figures }) => Math.abs(figures.change) >= MIN_MS)
 }
 
 /**

@@ -55,6 +55,22 @@ function allOf (...roots) {
 }
 
 /**
+ * Returns what of a tree is of one kind of time.
+ * @template {{ kind: string, ms: number, count: number, children?: N[] }} N
+ * @param {N} node
+ * @param {string} kind
+ * @param {(node: N, children: N[]) => number} [countOf] a node of which only these children are left
+ * @returns {N | undefined} undefined: nothing
+ */
+function partOf (node, kind, countOf = ({ count }) => count) {
+  if (node.kind === kind) return node
+  if (node.kind === 'ran' || node.kind === 'waited') return undefined
+  const children = (node.children ?? []).flatMap((child) => partOf(child, kind, countOf) ?? [])
+  if (children.length === 0) return undefined
+  return { ...node, children, ms: sum(children, ({ ms }) => ms), count: countOf(node, children) }
+}
+
+/**
  * Groups items by a key, in the order in which they come.
  * @template T
  * @param {T[]} items
@@ -73,4 +89,4 @@ function sum (list, figure) {
   return list.reduce((total, item) => total + (figure(item) ?? 0), 0)
 }
 
-module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, sum }
+module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, partOf, sum }

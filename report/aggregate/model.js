@@ -23,7 +23,7 @@ const { RereadableSources } = require('../read/sources')
  * @property {import('./path-tree').PathNode} tree where the time of all requests went; a child for each route
  * @property {import('./path-tree').PathNode} slowTree the same of the slowest 1 % of each route's requests
  * @property {import('./failures').Failure[]} failures most frequent first, at most 100
- * @property {import('./series').Series | undefined} series along time; undefined if no request ended
+ * @property {import('./time-axis').Series | undefined} series along time; undefined if no request ended
  * @property {Digest[]} slowest requests, the slowest first; of all spans if none is a server's
  * @property {import('./blockers').Blocker[]} blockers worst first, at most 100
  * @property {Digest[]} open spans that had not ended when they were written, oldest first, at most 100

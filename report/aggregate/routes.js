@@ -9,9 +9,8 @@ const { BoundedMap, getOrCreate } = require('./lists')
 const { Numbers, Samples } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
-const { SUMS, createSeries } = require('./series')
 const { boxOf, densityOf, logDensityOf, summarize } = require('./summary')
-const { Times, timesBudget } = require('./time-axis')
+const { SUMS, Times, createSeries, timesBudget } = require('./time-axis')
 const { RouteFacts } = require('./verdict/facts')
 
 /**

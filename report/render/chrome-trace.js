@@ -21,7 +21,8 @@ const { createFrameNames } = require('../aggregate/frames')
 const { waitGapsOf } = require('./wait-gaps')
 
 /**
- * @typedef {import('../aggregate/digest').Digest & { pid: number, thread: number }} TraceSpan
+ * @typedef {import('../aggregate/digest').Digest
+ *   & { gaps: WaitGap[], pid: number, thread: number }} TraceSpan
  * @typedef {import('./wait-gaps').WaitGap} WaitGap
  * @typedef {import('../aggregate/frames').FrameNames} FrameNames
  * @typedef {Record<string, unknown>} TraceEvent
@@ -93,7 +94,7 @@ function traceSpanOf (span) {
   const thread = amount(resource?.['longstack.thread']) ?? 0
   const whole = digest(span)
   const waits = whole.waits.map((wait) => ({ ...wait, callers: [], on: [] }))
-  return { ...whole, ran: [], waits, pid, thread }
+  return { ...whole, ran: [], waits, gaps: waitGapsOf({ runs: whole.runs, waits }), pid, thread }
 }
 
 /** @param {TraceSpan[]} spans */
@@ -118,13 +119,11 @@ function * traceEvents (spans) {
   const base = spans.reduce((min, span) => Math.min(min, span.startUnixMs), Infinity)
   const waitsOfAll = spans.flatMap((span) => span.waits)
   const frameName = createFrameNames(waitsOfAll.flatMap(({ at: frame }) => frame ?? []))
-  const gaps = new Map(spans.map((span) => [span, waitGapsOf(span)]))
-  const gapsOf = (/** @type {TraceSpan} */ span) => gaps.get(span) ?? []
   const bars = spans.map((span) => barBetween(span, base, 0, span.ms)).sort(inOrder)
   const waits = spans.flatMap((span) =>
-    gapsOf(span).map((gap) => barBetween(span, base, gap.start, gap.end, { gap }))).sort(inOrder)
+    span.gaps.map((gap) => barBetween(span, base, gap.start, gap.end, { gap }))).sort(inOrder)
   const runs = spans.flatMap((span) => span.runs.map(([start, ms, ran]) => {
-    const gap = gapsOf(span).find(({ end }) => end === start)
+    const gap = span.gaps.find(({ end }) => end === start)
     return barBetween(span, base, start, start + ms, { ran, gap })
   })).sort(inOrder)
   cutOverlaps(runs)

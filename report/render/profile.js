@@ -8,7 +8,7 @@
 const { gzipSync } = require('node:zlib')
 const { clean } = require('../../lib/text')
 const { parseFrame } = require('../aggregate/frames')
-const { sum } = require('../aggregate/lists')
+const { partOf, sum } = require('../aggregate/lists')
 const { columns, counted, noColours, percent, time, word } = require('./text-parts')
 const { treeLines } = require('./tree')
 const { glued, wrap } = require('./wrap')
@@ -168,7 +168,7 @@ function profileText (profile, { colours = noColours, width = 80 } = {}) {
   const { tree, lacks } = profile
   const parts = [head(profile, colours, width)]
   for (const [kind, title] of titles) {
-    const part = partOf(tree, kind)
+    const part = partOf(tree, kind, countOf)
     if (part === undefined || part.ms === 0) continue
     parts.push([colours.bold(title), ...treeLines(part, { colours, width, minShare: MIN_SHARE })])
   }
@@ -192,19 +192,9 @@ function head (profile, colours, width) {
     `${glued(counted(callbacks, 'callback'))} of ${glued(counted(chains.length, 'chain'))}${samples}.`, width)
 }
 
-/**
- * Returns what is of one kind of time in a tree.
- * @param {PathNode} node
- * @param {'ran' | 'waited'} kind
- * @returns {PathNode | undefined} undefined: nothing
- */
-function partOf (node, kind) {
-  if (node.kind === kind) return node
-  if (node.kind === 'ran' || node.kind === 'waited') return undefined
-  const children = node.children.map((child) => partOf(child, kind)).filter((part) => part !== undefined)
-  if (children.length === 0) return undefined
-  const count = node.kind === 'route' ? node.count : sum(children, (child) => child.count)
-  return { ...node, ms: sum(children, ({ ms }) => ms), count, children }
+/** Counts what is left of a node. @param {PathNode} node @param {PathNode[]} children */
+function countOf ({ kind, count }, children) {
+  return kind === 'route' ? count : sum(children, (child) => child.count)
 }
 
 /** @param {Profile} profile @returns {string[][]} */

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7100,
+  report: 7000,
   core: 3600,
   spans: 3200,
   stacks: 2900,

@@ -10,6 +10,7 @@
 const { amount, isRecord, list, text } = require('../../read/values')
 const { BoundedMap, getOrCreate, sum } = require('../lists')
 const { endOf } = require('../route-names')
+const { siteTextsOf } = require('../sites')
 
 const WORK = /** @type {const} */ (['spans', 'ms', 'delayed', 'count', 'sent', 'beside'])
 const MIN_TURN_MS = 0.1
@@ -21,7 +22,6 @@ const MAX_CONNECTIONS = 4000 // to one peer
 const MAX_PEERS = 100
 const MAX_GROUPS = 50 // of one record of intervals
 const MAX_PROCESSES = 1000
-const MAX_CALLERS = 8
 
 /**
  * @typedef {import('../sites').Place} Place
@@ -255,12 +255,12 @@ function intervalGroupsOf (groups) {
   return list(groups, MAX_GROUPS).filter(isRecord).map((group) => {
     const requests = isRecord(group.requests) ? Object.entries(group.requests) : []
     const [request, count] = requests.reduce((max, entry) => Number(entry[1]) > max[1] ? entry : max, ['', 0])
-    const [frame, name] = [text(group.at, 500), text(request, 300) ?? '']
-    const callers = list(group.callers, MAX_CALLERS).map((caller) => text(caller, 500))
+    const { at: frame, callers, label } = siteTextsOf(group)
+    const name = text(request, 300) ?? ''
     return {
       key: JSON.stringify([frame, name, ...callers]),
       at: frame,
-      label: text(group.label, 100),
+      label,
       count: amount(count) ?? 0,
       oldestMs: amount(group.oldest_ms) ?? 0,
       name

@@ -15,7 +15,7 @@ const { pack } = require('./client/pack')
  * @typedef {import('../../aggregate/routes').Route} Route
  * @typedef {import('../../aggregate/path-tree').PathNode} Node
  *
- * @typedef {Omit<Route, 'density'> & { times?: import('../../aggregate/series').RouteSeries }} PageRoute
+ * @typedef {Omit<Route, 'density'> & { times?: import('../../aggregate/time-axis').RouteSeries }} PageRoute
  *
  * @typedef {Pick<Model, 'files' | 'span' | 'notes' | 'verdict' | 'blockers' | 'failures' | 'series'> &
  *   { label: string, routes: PageRoute[], tree?: Node, slowTree?: Node }} PageRun

@@ -6,7 +6,7 @@
 /* global document */
 
 const { sum } = require('../../../aggregate/lists')
-const { Numbers } = require('../../../aggregate/numbers')
+const { Numbers, msOf } = require('../../../aggregate/numbers')
 const { boxOf, logDensityOf, summarize } = require('../../../aggregate/summary')
 const { foreign, h } = require('./dom')
 const { unpack } = require('./pack')
@@ -35,8 +35,6 @@ const isComparison = runs.length > 1
 const EVERYTHING = { range: undefined, text: '', status: 'all' }
 const NAMES = { range: 'the range of time', text: 'the text', status: 'the status' }
 const MIN_TIMED_WAITS = 0.7 // of the waits' time; with less a table of the range would mislead
-const BINS_PER_OCTAVE = 16 // of a histogram, whose quantiles are within 2.2 %
-const LOWEST_MS = 0.001 // shorter durations are in its bin
 const CURVE_POINTS = 64
 const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
 
@@ -203,9 +201,7 @@ function sampleOf (histogram, [from, to]) {
     if (bucket >= from && bucket < to) counts.set(bin, (counts.get(bin) ?? 0) + count)
   }
   const durations = new Numbers()
-  for (const [bin, count] of counts) {
-    durations.add(Math.max(LOWEST_MS, 2 ** ((bin + 0.5) / BINS_PER_OCTAVE)), count)
-  }
+  for (const [bin, count] of counts) durations.add(msOf(bin), count)
   return durations.sorted()
 }
 

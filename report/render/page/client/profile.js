@@ -8,6 +8,7 @@ const { foreign, h, radioButtons, section, themes } = require('./dom')
 const { Flame } = require('./flame')
 const { counted, grouped, moment, percent, time } = require('../../format')
 const { unpack } = require('./pack')
+const { partOf } = require('../../../aggregate/lists')
 
 /** @typedef {import('./flame-tree').PathNode} PathNode */
 
@@ -20,20 +21,6 @@ const LEAD = 'Chains of callbacks, from the start of the program or from the req
  * @type {Omit<Profile, 'tree'> & { title: string, tree: PathNode }}
  */
 const data = unpack(document.getElementById('data')?.textContent ?? '')
-
-/**
- * Returns what is of one kind of time in a tree.
- * @param {PathNode} node
- * @param {string} kind
- * @returns {PathNode | undefined} undefined: nothing
- */
-function partOf (node, kind) {
-  if (node.kind === kind) return node
-  if (node.kind === 'ran' || node.kind === 'waited') return undefined
-  const children = (node.children ?? []).flatMap((child) => partOf(child, kind) ?? [])
-  const ms = children.reduce((sum, child) => sum + child.ms, 0)
-  return children.length === 0 ? undefined : { ...node, ms, children }
-}
 
 /** @param {string} kind @returns {PathNode[]} */
 function treesOf (kind) {

@@ -11,7 +11,7 @@ const { h, s } = require('./dom')
 const { clock, counted, grouped, isNumber, rate, tick, time } = require('../../format')
 
 /**
- * @typedef {import('../../../aggregate/series').Series} Series
+ * @typedef {import('../../../aggregate/time-axis').Series} Series
  *
  * @typedef {object} Row
  * @property {string} title

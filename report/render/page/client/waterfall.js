@@ -10,8 +10,7 @@ const { axis, createZoom, gridLine, ticksOf } = require('./axis')
 const { data, follow, heading, runs, selectedTraces } = require('./data')
 const { badge, foreign, h, legend, moveTo, s, section } = require('./dom')
 const { clock, counted, time } = require('../../format')
-const { spanDetail } = require('./span-detail')
-const { endOf, shortCode } = require('./words')
+const { endOf, shortCode, spanDetail } = require('./words')
 const { waitGapsOf } = require('../../wait-gaps')
 
 /**

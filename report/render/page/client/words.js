@@ -1,12 +1,34 @@
 'use strict'
 
-// Words for Node's types of resources, for sites and for what ended a wait.
+// Words for Node's types of resources, for sites and for what ended a wait; and one span of the waterfall
+// described in full.
 
-const { foreign, h, link } = require('./dom')
-const { counted, time } = require('../../format')
+const { facts, folded, foreign, h, link, stack } = require('./dom')
+const { splitDetail } = require('./routes')
+const { createTable, figure, textual } = require('./table')
+const { clock, counted, time } = require('../../format')
 const { shortFrame } = require('../../../../lib/text')
 
-/** @typedef {{ at?: string, callers?: string[], until?: string, label?: string }} Place */
+/**
+ * @typedef {{ at?: string, callers?: string[], until?: string, label?: string }} Place
+ * @typedef {import('../../../aggregate/digest').Digest} Digest
+ * @typedef {import('../data').PageTrace} PageTrace
+ * @typedef {import('../../wait-gaps').WaitGap} WaitGap
+ */
+
+const OPEN_ATTRIBUTES = 12 // more are collapsed at first
+const GAP_ROUNDING_MS = 0.002
+const MAX_RUNS = 8 // until the button for all is pressed
+
+/** @type {Record<string, string>} */
+const ends = {
+  open: 'still open when written; the duration is until then',
+  aborted: 'aborted by the peer',
+  timeout: 'timed out',
+  upgraded: 'upgraded to another protocol'
+}
+/** @type {Record<string, string>} */
+const states = { UNSET: 'no error', OK: 'ok', ERROR: 'error' }
 
 /** Node's types of resources by what their callbacks bring. @type {Record<string, string>} */
 const typesByWord = {
@@ -86,4 +108,109 @@ function waitText (wait) {
   return [frame && shortFrame(frame), length, until && `until ${until}`].filter(Boolean).join(' · ')
 }
 
-module.exports = { callersOf, endOf, framesOf, shortCode, siteName, typeInWords, waitText }
+/**
+ * @param {Digest} span
+ * @param {WaitGap[]} gaps
+ * @param {PageTrace} trace
+ * @param {(id: string) => any} buttonOf a span of the same trace
+ * @returns {any[]}
+ */
+function spanDetail (span, gaps, trace, buttonOf) {
+  const { split, name, waits, ran, delayedBy, events, runs } = span
+  const attributes = Object.entries(span.attributes)
+  return [
+    h('h3', {}, foreign(name)),
+    spanFacts(span, trace),
+    split !== undefined && split.run + split.waited + split.delayed > 0 &&
+      [h('h4', {}, 'Where its time went'), splitDetail(split, name)],
+    listOf('Where it waited', waits.map((wait) => siteItem(wait, 'wait', 'until'))),
+    listOf('Where it ran', ran.map((site) => siteItem(site, 'callback', 'after'))),
+    listOf('Delayed by', delayedBy.map((delayer) => delayerItem(delayer, buttonOf))),
+    events.length > 0 && [h('h4', {}, 'Errors and events'), events.map((event) => eventItem(event, span))],
+    span.stack !== undefined && [h('h4', {}, 'Created at'), stack(span.stack)],
+    runs.length > 0 && callbacks(runs, gaps),
+    attributes.length > 0 && h('details', { open: attributes.length <= OPEN_ATTRIBUTES },
+      h('summary', {}, 'Attributes'),
+      facts(attributes.map(([key, value]) => [foreign(key), foreign(String(value))])))
+  ].flat(Infinity).filter(Boolean)
+}
+
+/** @param {Digest} span @param {PageTrace} trace */
+function spanFacts ({ ms, startUnixMs, kind, status: { code, message }, end, service, spanId }, trace) {
+  return facts([
+    ['Took', time(ms)],
+    ['Started', `+ ${time(startUnixMs - trace.startUnixMs)} · ${clock(startUnixMs)} UTC`],
+    ['Kind', kind.toLowerCase()],
+    ['Status', h('span', { class: code === 'ERROR' ? 'failure' : undefined },
+      states[code], message !== undefined && [' · ', foreign(message)])],
+    end !== undefined && ['Ended', ends[end] ?? foreign(end)],
+    service !== undefined && ['Service', foreign(service)],
+    ['Trace', h('code', {}, trace.id)],
+    ['Span', h('code', {}, spanId)]
+  ])
+}
+
+/** @param {string} title @param {any[]} items */
+const listOf = (title, items) => items.length > 0 && [h('h4', {}, title), h('ul', { class: 'delays' }, items)]
+
+/**
+ * Describes a site of its critical path, with its full path.
+ * @param {import('../../../aggregate/digest').Ran & { delayed?: number }} site
+ * @param {string} noun
+ * @param {string} preposition of what ended a wait, or of what a callback came after
+ */
+function siteItem (site, noun, preposition) {
+  const { ms, delayed = 0, count, at: frame, callers } = site
+  const end = endOf(site)
+  return h('li', {}, h('b', {}, time(ms)), count > 1 && ` in ${counted(count, noun)}`,
+    frame !== undefined && [' at ', foreign(frame, { class: 'code' })], callersOf(callers),
+    end !== undefined && [` ${preposition} `, foreign(end)],
+    delayed > 0 && h('small', {}, `, then delayed ${time(delayed)}`))
+}
+
+/** @param {Digest['delayedBy'][number]} delayer @param {(id: string) => any} buttonOf */
+function delayerItem ({ spanId, name, ms, at: frame }, buttonOf) {
+  const button = spanId === undefined ? undefined : buttonOf(spanId)
+  const label = name === undefined ? 'code outside any span' : foreign(name)
+  const go = () => { button.click(); button.focus() }
+  return h('li', {}, h('b', {}, time(ms)), ' ', button === undefined ? label : link(label, go),
+    frame !== undefined && [' in ', foreign(frame, { class: 'code' })])
+}
+
+/** @param {Digest['events'][number]} event @param {Digest} span */
+function eventItem (event, { startUnixMs }) {
+  const { name, message = '', unixMs, stack: text } = event
+  return h('div', { class: 'event' },
+    h('p', { class: 'failure' }, foreign(name), message !== '' && [': ', foreign(message)],
+      unixMs > 0 && ` · after ${time(unixMs - startUnixMs)}`),
+    folded(text))
+}
+
+/**
+ * Lists callbacks, with the waits that they ended where that is certain.
+ * @param {Digest['runs']} runs
+ * @param {WaitGap[]} gaps
+ */
+function callbacks (runs, gaps) {
+  const waitBefore = (/** @type {Digest['runs'][number]} */ [start]) => {
+    const gap = gaps.find(({ end }) => Math.abs(end - start) < GAP_ROUNDING_MS)
+    if (gap === undefined) return ''
+    const { at: frame } = gap.wait
+    const site = frame === undefined ? foreign(endOf(gap.wait) ?? '') : shortCode(frame)
+    return [`${time(gap.end - gap.start)} at `, site]
+  }
+  const table = createTable({
+    caption: 'Callbacks',
+    rows: runs,
+    maxRows: MAX_RUNS,
+    columns: [
+      textual('What', ([, , type]) => type, { cell: ([, , type]) => typeInWords(type) }),
+      { title: 'After', text: true, class: 'after', cell: waitBefore },
+      figure('Start', ([start]) => start, time),
+      figure('Duration', ([, ms]) => ms, time)
+    ]
+  })
+  return [h('h4', {}, 'Callbacks on the event loop'), h('div', { class: 'narrow' }, table.element)]
+}
+
+module.exports = { endOf, framesOf, shortCode, siteName, spanDetail, waitText }
