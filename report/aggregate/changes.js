@@ -5,7 +5,7 @@
 
 const { parseFrame } = require('./frames')
 const { groupsOf, sum } = require('./lists')
-const { routeKey } = require('./route-names')
+const { requestRoutes, routeKey } = require('./route-names')
 
 /**
  * @typedef {import('./model').Model} Model
@@ -192,18 +192,12 @@ function costChanges (before, after) {
  * @returns {Array<{ key: string, ms: number, worst: Blocker }>}
  */
 function costsOf (model, fileName) {
-  const requests = Math.max(1, requestsOf(model))
+  const requests = Math.max(1, sum(requestRoutes(model.routes), ({ weighted }) => weighted))
   return merged(model.blockers.filter(({ at: frame }) => frame !== undefined).map((worst) => ({
     key: functionOf(String(worst.at), fileName),
     ms: Math.max(worst.totalMs, worst.delayedMs) / requests,
     worst
   })))
-}
-
-/** Counts the requests of servers, or all spans if there are none. @param {Model} model */
-function requestsOf ({ routes }) {
-  const servers = routes.filter(({ kind }) => kind === 'SERVER')
-  return sum(servers.length > 0 ? servers : routes, ({ weighted }) => weighted)
 }
 
 /**

@@ -3,7 +3,7 @@
 // Limits that a run may not exceed, such as p99 > +10 %: each is checked for every route that it selects. A
 // figure of too few spans is noise, and is not checked.
 
-const { routeKey, routePattern } = require('./route-names')
+const { requestRoutes, routeKey, routePattern } = require('./route-names')
 
 /**
  * @typedef {import('./model').Model} Model
@@ -81,12 +81,9 @@ function checkLimits (model, limits) {
  * @param {string | undefined} pattern
  */
 function selectedRoutes ({ routes }, pattern) {
-  if (pattern !== undefined) {
-    const isSelected = routePattern(pattern)
-    return routes.filter(({ name }) => isSelected(name))
-  }
-  const servers = routes.filter(({ kind }) => kind === 'SERVER')
-  return servers.length > 0 ? servers : routes
+  if (pattern === undefined) return requestRoutes(routes)
+  const isSelected = routePattern(pattern)
+  return routes.filter(({ name }) => isSelected(name))
 }
 
 /**

@@ -45,12 +45,12 @@ function getOrCreate (map, key, create) {
 
 /**
  * Lists a node of a tree and all below it, parents first.
- * @template {{ children: N[] }} N
+ * @template {{ children?: N[] }} N
  * @param {...N} roots
  * @returns {N[]}
  */
 function allOf (...roots) {
-  for (const { children } of roots) for (const child of children) roots.push(child)
+  for (const { children = [] } of roots) for (const child of children) roots.push(child)
   return roots
 }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Names of routes: patterns that select them, and the final names of requests. What a line says of another
+// Names of routes: what selects them, and the final names of requests. What a line says of another
 // request, such as who delayed it, has the name that this had then: method and path with `*` for ids
 // (lib/path-names.js), if a framework reported its route only later.
 
@@ -99,9 +99,19 @@ function routePattern (pattern) {
   return (name) => regex.test(name)
 }
 
+/**
+ * Returns the routes of servers, or all if there are none.
+ * @template {{ kind: string }} R
+ * @param {R[]} routes
+ */
+function requestRoutes (routes) {
+  const servers = routes.filter(({ kind }) => kind === 'SERVER')
+  return servers.length > 0 ? servers : routes
+}
+
 /** Returns a key, equal for one route in two runs. @param {{ kind: string, name: string }} route */
 function routeKey ({ kind, name }) {
   return `${kind} ${name}`
 }
 
-module.exports = { Renames, endOf, routeKey, routePattern }
+module.exports = { Renames, endOf, requestRoutes, routeKey, routePattern }

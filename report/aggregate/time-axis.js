@@ -6,6 +6,7 @@
 // their start.
 
 const { Numbers, binOf } = require('./numbers')
+const { requestRoutes } = require('./route-names')
 const { quantile } = require('./summary')
 
 const SECOND = 1000
@@ -232,8 +233,7 @@ function sparse (axis, list, ...figures) {
 function createSeries (routes, blocked, timeAxis) {
   const axis = timeAxis.axis()
   if (axis === undefined) return undefined
-  const servers = routes.filter(({ kind }) => kind === 'SERVER')
-  const requests = servers.length > 0 ? servers : routes
+  const requests = requestRoutes(routes)
   const durations = durationsOf(requests, axis)
   const sum = (/** @type {number} */ figure) => requests.map(({ times }) => times.list(axis, figure))
     .reduce((a, b) => a.map((value, i) => value + b[i]), Array(axis.buckets).fill(0))

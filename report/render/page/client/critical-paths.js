@@ -9,7 +9,7 @@ const { h, moveTo, radioButtons, section } = require('./dom')
 const { Flame } = require('./flame')
 const { clock, percent, time } = require('../../format')
 const { hasTrace, openRequest } = require('./waterfall')
-const { sum } = require('../../../aggregate/lists')
+const { allOf, sum } = require('../../../aggregate/lists')
 
 /**
  * @typedef {import('./flame-tree').PathNode} PathNode
@@ -106,10 +106,8 @@ function remark () {
 
 /** Returns the part of a tree's ms that is known along time, from 0 to 1. @param {PathNode} tree */
 function timedShare (tree) {
-  /** @param {PathNode} node @returns {number} */
-  const timedMs = ({ children = [], byBucket, ms }) =>
-    children.length === 0 ? (byBucket === undefined ? 0 : ms) : sum(children, timedMs)
-  return tree.ms > 0 ? timedMs(tree) / tree.ms : 1
+  const leaves = allOf(tree).filter(({ children = [] }) => children.length === 0)
+  return tree.ms > 0 ? sum(leaves, ({ byBucket, ms }) => byBucket && ms) / tree.ms : 1
 }
 
 /**
