@@ -10,7 +10,7 @@
 // It makes, changes and removes what follows, and nothing else. What it removes it knows by what was made (a
 // directory of its own, the target of a link, an inode), never by how a name begins.
 //
-// - Files of spans, which the user names (sinks/open-file.js): created with mode 0600, appended to, never
+// - Files of spans, which the user names (sinks/output-file.js): created with mode 0600, appended to, never
 //   removed.
 // - LONGSTACK_SOCKET (ask/server.js): NAME.longstack/ of mode 0700, in it a socket
 //   PID.THREAD for each thread, and a note PID.THREAD.busy. A process that ends removes its sockets, and one

@@ -12,8 +12,7 @@
 // remain to be handled here.
 
 const { Definitions } = require('../encoding/definitions')
-const { LineWriter } = require('./line-writer')
-const { LINE_FEED } = require('./whole-lines')
+const { LINE_FEED, LineWriter } = require('./line-writer')
 
 const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
 const MAX_BYTES = 3 // of a UTF-16 code unit in UTF-8
@@ -47,18 +46,13 @@ function createLineSink (target, name, { warn, loopIterations }) {
   function write (lines) {
     if (writer.isClosed) return writer.drop(1)
     const maxBytes = lines.length * MAX_BYTES + 1
-    const isBatching = loopIterations !== undefined && loopIterations.batching()
+    const isBatching = loopIterations?.batching() === true
     if (!isBatching || batchBytes + maxBytes > BATCH) writeBatch()
     if (!isBatching || maxBytes > BATCH) return writer.write(Buffer.from(`${lines}\n`), 1)
     batch ??= Buffer.allocUnsafeSlow(BATCH)
     const length = batch.write(lines, batchBytes)
     batch[batchBytes + length] = LINE_FEED
-    added(length + 1)
-  }
-
-  /** @param {number} length of a line that is in the batch now, in bytes */
-  function added (length) {
-    batchBytes += length
+    batchBytes += length + 1
     batchLines++
     if (isScheduled) return
     isScheduled = true
@@ -108,8 +102,7 @@ function createLineSink (target, name, { warn, loopIterations }) {
 
     stats () {
       writeBatch()
-      const { written, waiting, dropped, fault } = writer
-      return { to: name, written, waiting, dropped, fault }
+      return writer
     }
   }
 }

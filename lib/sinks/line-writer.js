@@ -1,25 +1,94 @@
 'use strict'
 
-// Writes whole lines to one file, pipe, terminal or device, without ever blocking (see open-file.js). What
+// Writes whole lines to one file, pipe, terminal or device, without ever blocking (see output-file.js). What
 // cannot be written waits in a bounded backlog until the disk or the reader recovers; what does not fit is
-// counted as dropped.
+// counted as dropped. A failed write is tried again: at once with a reader that makes progress, ever later
+// with one that does not.
 
 const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
-const { Backlog } = require('./backlog')
+const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
+const guard = require('../core/guard')
 const { isDefinition } = require('../encoding/definitions')
-const { busyCodes, codeOf, faultOf, passingCodes } = require('./file-faults')
-const { OutputFile } = require('./output-file')
-const { RetryTimer } = require('./retry-timer')
-const { LINE_FEED, PIPE_BUF, countSpans, endOfPiece } = require('./whole-lines')
+const { OutputFile, codeOf, faultOf } = require('./output-file')
 
-/** @typedef {import('./open-file').Opened} Opened */
+/** @typedef {import('./output-file').Opened} Opened */
 
 const BACKLOG = 1 << 20 // bytes
+const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
+const RETRY_MS = 1000 // after a fault
+const BUSY_MS = { min: 2, max: 100 } // until the next try with a slow reader
 // At exit, for a slow reader: while it reads nothing, in all, between two tries.
 const FLUSH_MS = { idle: 300, max: 1000, pause: 2 }
+const LINE_FEED = 10
+const DEFINITION = 'l'.charCodeAt(0) // the first letter of its first key, see definitions.js
+
+/** A slow reader: nothing is wrong. @type {Set<string | undefined>} */
+const busyCodes = new Set(['EAGAIN', 'EBUSY'])
+/**
+ * The rest of a line can follow later; after any other fault the file is opened again and the line written
+ * whole.
+ * @type {Set<string | undefined>}
+ */
+const passingCodes = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOMEM', 'EINTR'])
 
 const now = performance.now.bind(performance)
+const neverNotified = new Int32Array(new SharedArrayBuffer(4))
+
+/** Lines that could not be written yet, as texts of bytes: in order, and of bounded size. */
+class Backlog {
+  /** @type {string[]} */
+  #lines = []
+  #first = 0
+  #bytes = 0
+
+  /** The number of lines that wait. */
+  get size () { return this.#lines.length - this.#first }
+
+  /** The number of spans among them. */
+  get spans () {
+    let count = 0
+    for (let i = this.#first; i < this.#lines.length; i++) if (!isDefinition(this.#lines[i])) count++
+    return count
+  }
+
+  /** The oldest line. @returns {string} */
+  get first () { return this.#lines[this.#first] }
+
+  /** @param {string} line @returns {boolean} false: there is no space for it, and others wait */
+  add (line) {
+    const size = line.length
+    if (this.#bytes > 0 && this.#bytes + size > BACKLOG) return false
+    this.#bytes += size
+    this.#lines[this.#lines.length] = line
+    return true
+  }
+
+  /** Puts lines before all others, however many. @param {string} text of bytes, whole lines */
+  prepend (text) {
+    const lines = text.split('\n').slice(0, -1).map((line) => `${line}\n`)
+    this.#lines = [...lines, ...this.#lines.slice(this.#first)]
+    this.#first = 0
+    this.#bytes += text.length
+  }
+
+  /** Removes the oldest line. @returns {string} it */
+  shift () {
+    const line = this.#lines[this.#first]
+    this.#bytes -= line.length
+    this.#lines[this.#first++] = ''
+    if (this.size === 0) this.clear()
+    return line
+  }
+
+  /** Removes all lines. @returns {number} how many spans there were */
+  clear () {
+    const size = this.spans
+    this.#lines = []
+    this.#first = this.#bytes = 0
+    return size
+  }
+}
 
 class LineWriter {
   #target
@@ -29,7 +98,7 @@ class LineWriter {
   #definitions
   /** the file that has all that was defined @type {Opened | undefined} */
   #definedIn
-  #backlog = new Backlog(BACKLOG)
+  #backlog = new Backlog()
   /** the unwritten part of the backlog's first line @type {Buffer | undefined} */
   #remainder
   /** the file that has the beginning of that line @type {Opened | undefined} */
@@ -38,7 +107,10 @@ class LineWriter {
   #failure
   /** the reader is slow */
   #isBusy = false
-  #retry = new RetryTimer(() => this.proceed())
+  #busyMs = BUSY_MS.min
+  #retryAt = 0
+  /** @type {NodeJS.Timeout | undefined} */
+  #retryTimer
   /** codes of warnings, each of which is given once @type {Set<string>} */
   #warned = new Set()
 
@@ -74,7 +146,7 @@ class LineWriter {
       this.#report({ code: 'EBADF' })
     }
     if (this.isClosed) return this.drop(count)
-    const isDue = this.#retry.isDue(time)
+    const isDue = time >= this.#retryAt
     const { opened, isMoved } = this.#file
     const isKnown = opened !== undefined && opened === this.#definedIn
     if (this.#backlog.size === 0 && isKnown && !(isMoved && isDue)) {
@@ -85,51 +157,39 @@ class LineWriter {
   }
 
   /**
-   * Writes while nothing waits: by one write where all goes well and other writers cannot tear a batch.
+   * Writes while nothing waits: by one write where other writers cannot tear a batch, else as many whole
+   * lines at a time as a pipe takes in one piece.
    * @param {Opened} opened
    * @param {Buffer} bytes whole lines
-   * @param {number} count of them
+   * @param {number} count of spans among them
    */
   #writeThrough (opened, bytes, count) {
-    if (!opened.regular && bytes.length > PIPE_BUF) return this.#writePieces(opened, bytes)
-    const length = this.#writeOnce(opened.fd, bytes)
-    if (length === bytes.length) this.written += count
-    else this.#writeRest(opened, bytes, length)
-  }
-
-  /**
-   * Writes as many whole lines at a time as a pipe takes in one piece.
-   * @param {Opened} opened
-   * @param {Buffer} bytes whole lines
-   */
-  #writePieces (opened, bytes) {
-    for (let start = 0, length; start < bytes.length; start += length) {
-      const piece = bytes.subarray(start, endOfPiece(bytes, start))
-      length = this.#writeOnce(opened.fd, piece)
-      if (length < piece.length) return this.#writeRest(opened, bytes.subarray(start), length)
-      this.written += countSpans(piece)
+    for (let start = 0; start < bytes.length;) {
+      const end = opened.regular ? bytes.length : endOfPiece(bytes, start)
+      const piece = bytes.subarray(start, end)
+      const length = this.#writeOnce(opened.fd, piece)
+      if (length < piece.length) return this.#keepRest(opened, bytes.subarray(start), length)
+      this.written += piece.length === bytes.length ? count : countSpans(piece)
+      start = end
     }
   }
 
   /**
-   * Continues after a short write, up to the first failure; what remains waits.
+   * Has what remains after a short write wait: a part of a line first.
    * @param {Opened} opened
    * @param {Buffer} bytes whole lines
    * @param {number} done how many of the bytes are written
    */
-  #writeRest (opened, bytes, done) {
-    while (this.#failure === undefined && done < bytes.length) {
-      done += this.#writeOnce(opened.fd, bytes.subarray(done))
-    }
+  #keepRest (opened, bytes, done) {
     const lineStart = done === 0 ? 0 : bytes.lastIndexOf(LINE_FEED, done - 1) + 1
     this.written += countSpans(bytes.subarray(0, lineStart))
-    if (done === bytes.length) return
     this.#keep(bytes.toString('latin1', lineStart))
     if (done > lineStart) {
       this.#remainder = Buffer.from(bytes.subarray(done, bytes.indexOf(LINE_FEED, done) + 1))
       this.#remainderFile = opened
     }
-    this.#stall(this.#failure)
+    if (this.#failure === undefined) this.proceed()
+    else this.#stall(this.#failure)
   }
 
   /**
@@ -192,7 +252,7 @@ class LineWriter {
       if (!this.#writeFirst(opened)) return this.#stall(this.#failure)
       this.#remainder = undefined
       if (!isDefinition(this.#backlog.shift())) this.written++
-      this.#retry.noteProgress()
+      this.#busyMs = BUSY_MS.min
     }
     this.#recover()
   }
@@ -214,33 +274,32 @@ class LineWriter {
     return true
   }
 
-  /** @returns {boolean} whether a file is open to be written to */
+  /** Opens what is to be written to; a file that was opened anew begins with all that was defined. */
   #prepare () {
     const file = this.#file
     try {
       file.prepare(now())
-      this.#define()
-      return true
+      if (file.opened !== this.#definedIn) {
+        this.#definedIn = file.opened
+        this.#backlog.prepend(Buffer.from(this.#definitions.text).toString('latin1'))
+      }
     } catch (error) {
       if (file.opened === undefined) this.#stall(error)
       else this.#report(error)
-      return file.opened !== undefined
     }
-  }
-
-  /** Begins a file that was opened anew with all that was defined. */
-  #define () {
-    const { opened } = this.#file
-    if (opened === this.#definedIn) return
-    this.#definedIn = opened
-    this.#backlog.prepend(Buffer.from(this.#definitions.text).toString('latin1'))
+    return file.opened !== undefined
   }
 
   /** Nothing more can be written now. @param {any} error */
   #stall (error) {
-    this.#isBusy = busyCodes.has(codeOf(error))
-    if (this.#isBusy) return this.#retry.afterBusy()
-    if (!passingCodes.has(codeOf(error))) this.#file.release()
+    const code = codeOf(error)
+    this.#isBusy = busyCodes.has(code)
+    if (this.#isBusy) {
+      this.#retryIn(this.#busyMs)
+      this.#busyMs = Math.min(2 * this.#busyMs, BUSY_MS.max)
+      return
+    }
+    if (!passingCodes.has(code)) this.#file.release()
     this.#report(error)
   }
 
@@ -254,7 +313,7 @@ class LineWriter {
       this.drop(this.#backlog.clear())
       this.#file.release()
     } else {
-      this.#retry.afterFault()
+      this.#retryIn(RETRY_MS)
     }
     this.#warnOnce(`SPANS_${code}`, `spans cannot be written to ${this.#name}: ${reason}. ${this.#outlook()}`)
   }
@@ -271,7 +330,15 @@ class LineWriter {
     this.#isBusy = false
     if (this.#file.isMoved) return // written, but not yet to the file of that name
     this.fault = undefined
-    this.#retry.reset()
+    this.#retryAt = 0
+    clearTimeout(this.#retryTimer)
+  }
+
+  /** @param {number} ms */
+  #retryIn (ms) {
+    this.#retryAt = now() + ms
+    clearTimeout(this.#retryTimer)
+    this.#retryTimer = setTimeout(() => { guard.runQuietly(() => this.proceed()) }, ms).unref()
   }
 
   /** @param {string} code @param {string} sentence */
@@ -290,7 +357,7 @@ class LineWriter {
       if (this.written !== before) progress = now()
       const isSlow = this.#isBusy && this.#backlog.size > 0
       if (!isSlow || now() > Math.min(progress + FLUSH_MS.idle, start + FLUSH_MS.max)) return
-      sleep(FLUSH_MS.pause)
+      Atomics.wait(neverNotified, 0, 0, FLUSH_MS.pause)
     }
   }
 
@@ -298,16 +365,31 @@ class LineWriter {
     this.proceed()
     this.drop(this.#backlog.clear())
     this.isClosed = true
-    this.#retry.stop()
+    clearTimeout(this.#retryTimer)
     this.#file.release()
   }
 }
 
-const neverNotified = new Int32Array(new SharedArrayBuffer(4))
-
-/** @param {number} ms */
-function sleep (ms) {
-  Atomics.wait(neverNotified, 0, 0, ms)
+/**
+ * Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer.
+ * @param {Buffer} bytes
+ * @param {number} start
+ */
+function endOfPiece (bytes, start) {
+  if (start + PIPE_BUF >= bytes.length) return bytes.length
+  const end = bytes.lastIndexOf(LINE_FEED, start + PIPE_BUF - 1) + 1
+  return end > start ? end : bytes.indexOf(LINE_FEED, start) + 1
 }
 
-module.exports = { LineWriter }
+/** Counts the spans among whole lines; the others are definitions. @param {Buffer} bytes */
+function countSpans (bytes) {
+  let count = 0
+  for (let start = 0, end; start < bytes.length; start = end + 1) {
+    end = bytes.indexOf(LINE_FEED, start)
+    if (end === -1) break
+    if (bytes[start + 2] !== DEFINITION) count++
+  }
+  return count
+}
+
+module.exports = { LINE_FEED, LineWriter }

@@ -1,29 +1,130 @@
 'use strict'
 
-// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a thread of its own,
-// which shares nothing with the program: no wrapped http, no fake clock and no loader of the program's
-// reaches it, its requests make no events here, and loading it, turning spans into OTLP and compressing them
-// delay no callback. The program's thread writes a line into the thread's mailbox and reads shared counters;
-// it has no timer and no socket, and waits for nothing but, for a short time at the very end, the answer to
-// what was still queued.
+// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a thread of its own
+// (otlp-thread.js), which shares nothing with the program: no wrapped http, no fake clock and no loader of
+// the program's reaches it, its requests make no events here, and loading it, turning spans into OTLP and
+// compressing them delay no callback. The program's thread writes a line into the thread's mailbox and reads
+// shared counters; it has no timer and no socket, and waits for nothing but, for a short time at the very
+// end, the answer to what was still queued.
 
 const { existsSync } = require('node:fs')
 const path = require('node:path')
 const { performance } = require('node:perf_hooks')
+const { MessageChannel, Worker, receiveMessageOnPort } = require('node:worker_threads')
 const guard = require('../core/guard')
 const { messageOf } = require('../warnings')
-const { OtlpSender } = require('./otlp-sender')
 const { lineOf } = require('../encoding/serialize')
 
 const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
+const HEAP = 128 // MiB that the thread may take
 const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped
 const GRACE = 1000 // ms that an ending process waits for the collector
 const START = 1000 // ms more where the thread is not ready yet
 const POLL = 20 // ms until it checks again for what did not wake it
 
+/**
+ * What the threads count: records sent or lost, characters of both, messages in the port, whether it is
+ * ready.
+ */
+const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
+
 const now = performance.now.bind(performance)
 
-/** @typedef {{ written: number, waiting: number, dropped: number, fault?: string }} Stats */
+/** @typedef {{ fault?: string, gone: boolean, fatal: boolean }} News of the thread, see its `report` */
+
+/** The thread's mailbox, and the counters that it shares. */
+class OtlpSender {
+  #url
+  #exporter
+  #onExit
+  #counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
+  /** @type {Worker | undefined} */
+  #thread
+  /** @type {import('node:worker_threads').MessagePort | undefined} */
+  #port
+  /** messages of the port that were read */
+  #readCount = 0n
+  #characters = 0
+
+  /**
+   * @param {string} url
+   * @param {string | undefined} exporter file of OpenTelemetry's exporter
+   * @param {(reason: string | undefined) => void} onExit called when the thread has failed, and when it has
+   *   ended
+   */
+  constructor (url, exporter, onExit) {
+    this.#url = url
+    this.#exporter = exporter
+    this.#onExit = onExit
+    /** records that were handed to the thread */
+    this.posted = 0
+  }
+
+  get isStarted () { return this.#thread !== undefined }
+
+  /** @param {keyof typeof slots} slot */
+  count (slot) {
+    return Number(Atomics.load(this.#counts, slots[slot]))
+  }
+
+  /** Records that were handed to the thread, and are neither sent nor lost. */
+  get pending () { return this.posted - this.count('WRITTEN') - this.count('LOST') }
+
+  /** Characters of those records. */
+  get pendingCharacters () { return this.#characters - this.count('SETTLED') }
+
+  #start () {
+    const { port1, port2: news } = new MessageChannel()
+    this.#port = port1
+    const thread = new Worker(path.join(__dirname, 'otlp-thread.js'), {
+      name: 'longstack spans',
+      workerData: { exporter: this.#exporter, url: this.#url, counts: this.#counts, slots, news },
+      transferList: [news],
+      execArgv: [], // no preload of the program's, nor longstack
+      env: environment(),
+      stdout: true,
+      stderr: true,
+      resourceLimits: { maxOldGenerationSizeMb: HEAP }
+    })
+    thread.on('error', (error) => this.#onExit(messageOf(error))).on('exit', () => this.#onExit(undefined))
+    thread.unref()
+    return thread
+  }
+
+  /** Starts the thread if need be, and hands it a record. @param {string} line */
+  post (line) {
+    this.#thread ??= this.#start()
+    this.#thread.postMessage(line)
+    this.#characters += line.length
+    this.posted++
+  }
+
+  /** Has the thread send what it holds back. @param {{ flush: true } | { close: true }} command */
+  send (command) {
+    this.#thread?.postMessage(command)
+  }
+
+  /**
+   * Reads what the thread has reported since; costs one atomic load where that is nothing.
+   * @returns {News[]}
+   */
+  readNews () {
+    const port = this.#port
+    const reported = Atomics.load(this.#counts, slots.NEWS)
+    if (reported === this.#readCount || port === undefined) return []
+    this.#readCount = reported
+    const news = []
+    for (let entry = receiveMessageOnPort(port); entry !== undefined; entry = receiveMessageOnPort(port)) {
+      news.push(entry.message)
+    }
+    return news
+  }
+
+  /** Waits until the thread has sent or lost something, or reports. @param {number} ms at most */
+  wait (ms) {
+    Atomics.wait(this.#counts, slots.SETTLED, Atomics.load(this.#counts, slots.SETTLED), ms)
+  }
+}
 
 class OtlpSink {
   #address
@@ -44,11 +145,12 @@ class OtlpSink {
 
   /** @param {{ to: string }} output @param {(code: string, sentence: string) => void} warn */
   constructor ({ to }, warn) {
-    const url = endpoint(to)
-    this.#address = withoutSecrets(url)
+    const url = new URL(to)
+    if (url.pathname === '/') url.pathname = '/v1/traces' // OTLP's
+    this.#address = url.origin + url.pathname // without secrets
     this.#warn = warn
     const exporter = findExporter()
-    this.#sender = new OtlpSender(url, exporter, (reason) => this.#threadEnded(reason))
+    this.#sender = new OtlpSender(url.href, exporter, (reason) => this.#threadEnded(reason))
     if (exporter !== undefined) return
     this.#end(`${EXPORTER} is not installed`)
     warn('SPANS_NO_EXPORTER', `spans cannot go to ${this.#address}: ${this.#fault}; npm install ${EXPORTER}`)
@@ -159,30 +261,21 @@ class OtlpSink {
     })
   }
 
-  /** @returns {Stats} */
   stats () {
     guard.run(() => this.#readNews())
-    const fault = this.#fault
     return {
       written: this.#sender.count('WRITTEN'),
       waiting: this.#sender.pending,
       dropped: this.#dropped + this.#sender.count('LOST'),
-      ...(fault === undefined ? {} : { fault })
+      fault: this.#fault
     }
   }
 }
 
-/** An address without a path gets OTLP's. @param {string} to */
-function endpoint (to) {
-  const url = new URL(to)
-  if (url.pathname === '/') url.pathname = '/v1/traces'
-  return url.href
-}
-
-/** @param {string} address */
-function withoutSecrets (address) {
-  const { origin, pathname } = new URL(address)
-  return origin + pathname
+/** The program's, but for what would preload something into the thread. */
+function environment () {
+  const isPreload = (/** @type {string} */ name) => name === 'NODE_OPTIONS' || name.startsWith('LONGSTACK')
+  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isPreload(name)))
 }
 
 /** Finds the exporter as longstack resolves it, or the program: longstack may be linked from elsewhere. */
@@ -195,4 +288,4 @@ function findExporter () {
   } catch {}
 }
 
-module.exports = { OtlpSink }
+module.exports = { OtlpSender, OtlpSink }

@@ -1,12 +1,58 @@
 'use strict'
 
-// The open file behind the name of an output. Follows the name: log rotation puts another file in its place.
+// The open file behind the name of an output, and why it cannot be written to. Follows the name: log rotation
+// puts another file in its place. It is opened so that no write can block the program: regular files write at
+// once, all else (pipes, terminals, devices) is put into a mode in which a full one returns EAGAIN. That mode
+// belongs to the open file and is shared with all that have it open, so a standard stream is opened again
+// where the kernel allows it.
 
-const { close, isDeleted, isNamed, isUnchanged, open, sizeOf } = require('./open-file')
+const fs = require('node:fs')
+const { stateOf, stateOfOpen } = require('../files')
 
-/** @typedef {import('./open-file').Opened} Opened */
-
+const { openSync, closeSync, readFileSync } = fs
+const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
+const FLAGS = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY // without O_NONBLOCK a FIFO waits for a reader
+const MODE = 0o600
 const CHECK_MS = 1000 // between two checks whether the name still leads to the open file
+
+/** @type {Record<string, string>} */
+const reasons = {
+  ENOENT: 'its directory does not exist',
+  ENOTDIR: 'its directory is a file',
+  EISDIR: 'it is a directory',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EROFS: 'its file system is read-only',
+  ERR_ACCESS_DENIED: "Node's permission model forbids it",
+  ENOSPC: 'the disk is full',
+  EDQUOT: 'the disk quota is used up',
+  EFBIG: 'the file has reached its maximum size',
+  EMFILE: 'the process has too many open files',
+  ENFILE: 'the kernel has too many open files',
+  EPIPE: 'it has no reader',
+  ENXIO: 'it has no reader',
+  ECONNRESET: 'it has no reader',
+  EBADF: 'it is closed',
+  EIO: 'the device reports an error',
+  ESTALE: 'the file server no longer knows it',
+  ELOOP: 'its symbolic links form a circle',
+  ENAMETOOLONG: 'its name is too long'
+}
+
+/** Errors that libuv has no name for (its uv_err_name), which are known by their number. */
+const unnamedCodes = /** @type {const} */ (['EDQUOT', 'ESTALE'])
+
+/** Codes of one and the same fact, which is reported once. @type {Record<string, string>} */
+const sameAs = { ENXIO: 'EPIPE', ECONNRESET: 'EPIPE', EPERM: 'EACCES' }
+
+/**
+ * @typedef {object} Opened
+ * @property {number} fd
+ * @property {boolean} regular a file on a disk, or what behaves like one
+ * @property {boolean} own to be closed by longstack
+ * @property {string} identity of the open file: a program that closes foreign descriptors may put its own in
+ *   their place
+ */
 
 class OutputFile {
   #target
@@ -23,9 +69,6 @@ class OutputFile {
     this.isMoved = false
   }
 
-  /** Whether it has a name, which can lead to another file. */
-  get isNamed () { return this.#target.path !== undefined }
-
   /** The name is to be opened again. */
   reopen () {
     this.isMoved = this.opened !== undefined
@@ -37,25 +80,15 @@ class OutputFile {
    * @throws what open() throws; the old file stays open then, unless it is deleted
    */
   prepare (time) {
-    if (this.opened === undefined) this.#use(open(this.#target), time)
-    else if (this.isMoved) this.#follow(this.opened, time)
-  }
-
-  /** @param {Opened} opened @param {number} time ms */
-  #use (opened, time) {
-    this.opened = opened
+    const old = this.opened
+    if (old !== undefined && !this.isMoved) return
+    const next = old === undefined ? open(this.#target) : this.#openInsteadOf(old)
     this.isMoved = false
+    if (next.identity === old?.identity) return close(next)
+    this.release()
+    this.opened = next
     this.#minSize = 0
     this.#checkAt = time + CHECK_MS
-  }
-
-  /** @param {Opened} old @param {number} time ms */
-  #follow (old, time) {
-    const next = this.#openInsteadOf(old)
-    this.isMoved = false
-    if (next.identity === old.identity) return close(next)
-    this.release()
-    this.#use(next, time)
   }
 
   /** @param {Opened} old */
@@ -63,7 +96,7 @@ class OutputFile {
     try {
       return open(this.#target)
     } catch (error) {
-      if (!isUnchanged(old) || isDeleted(old)) this.release()
+      if (!isUnchanged(old) || stateOfOpen(old.fd).nlink === 0n) this.release()
       throw error
     }
   }
@@ -79,20 +112,17 @@ class OutputFile {
     const { opened } = this
     if (opened === undefined) return true
     const { path } = this.#target
-    if (isUnchanged(opened)) {
-      this.isMoved ||= path !== undefined && opened.regular && !isNamed(opened, path)
-      if (opened.regular) this.#noteSize(opened)
-      return true
+    if (!isUnchanged(opened)) {
+      this.release()
+      return path !== undefined
     }
-    this.release()
-    return path !== undefined
-  }
-
-  /** A file that was cut off, as logrotate's copytruncate does, is another one. @param {Opened} opened */
-  #noteSize (opened) {
-    const size = sizeOf(opened)
+    if (!opened.regular) return true
+    this.isMoved ||= path !== undefined && !isSame(opened, () => stateOf(path))
+    // A file that was cut off, as logrotate's copytruncate does, is another one
+    const size = Number(stateOfOpen(opened.fd).size)
     if (size < this.#minSize) this.opened = { ...opened }
     this.#minSize = size
+    return true
   }
 
   /** @param {number} length of what was written to the open file, in bytes */
@@ -106,4 +136,92 @@ class OutputFile {
   }
 }
 
-module.exports = { OutputFile }
+/** @param {{ fd?: number, path?: string }} target @returns {Opened} */
+function open ({ fd, path }) {
+  if (fd !== undefined) return openStream(fd)
+  return openedFile(openSync(/** @type {string} */ (path), FLAGS | O_CREAT, MODE), true)
+}
+
+/** @param {number} fd stdout or stderr @returns {Opened} */
+function openStream (fd) {
+  const opened = openedFile(fd, false)
+  if (opened.regular) return opened
+  try {
+    return openedFile(openSync(`/proc/self/fd/${fd}`, FLAGS), true)
+  } catch {} // it cannot be opened again, as a socket
+  const state = stateOfOpen(fd)
+  if (!state.isSocket() && !state.isFIFO()) return opened // a terminal blocks only while its output is paused
+  // Node makes a pipe or socket non-blocking as soon as the program reads process.stdout, which is all that
+  // is done here.
+  if (isBlocking(fd) !== false) Reflect.get(process, fd === 1 ? 'stdout' : 'stderr')
+  if (isBlocking(fd) === true) {
+    throw Object.assign(new Error('every write could block the program'), { code: 'EWOULDBLOCK' })
+  }
+  return opened
+}
+
+/** Returns whether O_NONBLOCK is not set, as Linux reports it; undefined elsewhere. @param {number} fd */
+function isBlocking (fd) {
+  try {
+    const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
+    return flags === undefined ? undefined : (parseInt(flags, 8) & O_NONBLOCK) === 0
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {number} fd @param {boolean} own @returns {Opened} */
+function openedFile (fd, own) {
+  const state = stateOfOpen(fd)
+  return { fd, own, regular: state.isFile(), identity: identityOf(state) }
+}
+
+/** @param {import('node:fs').BigIntStats} state */
+function identityOf ({ dev, ino, rdev }) {
+  return `${dev}:${ino}:${rdev}`
+}
+
+/** @param {Opened} opened @param {() => import('node:fs').BigIntStats} ask whether it has this state */
+function isSame ({ identity }, ask) {
+  try {
+    return identityOf(ask()) === identity
+  } catch {
+    return false
+  }
+}
+
+/**
+ * Returns whether the descriptor still is the file that was opened: the program may have closed it, and the
+ * number may have been used again.
+ * @param {Opened} opened
+ */
+function isUnchanged (opened) {
+  return isSame(opened, () => stateOfOpen(opened.fd))
+}
+
+/** @param {Opened} opened */
+function close (opened) {
+  if (!opened.own || !isUnchanged(opened)) return
+  try {
+    closeSync(opened.fd)
+  } catch {}
+}
+
+/** Returns why a file cannot be written to. @param {any} error @returns {string | undefined} */
+function codeOf (error) {
+  const code = error?.code
+  if (code !== 'UNKNOWN') return typeof code === 'string' ? code : undefined
+  const { constants } = require('node:os') // only here: the program may be the first that loads it
+  return unnamedCodes.find((name) => constants.errno[name] === -error.errno) ?? code
+}
+
+/** Returns the same also in words. @param {any} error @returns {{ code: string, reason: string }} */
+function faultOf (error) {
+  const code = codeOf(error) ?? 'FAILED'
+  const reason = reasons[code] === undefined
+    ? String(error?.message ?? error).split('\n', 1)[0].slice(0, 200)
+    : `${reasons[code]} (${code})`
+  return { code: sameAs[code] ?? code, reason }
+}
+
+module.exports = { OutputFile, codeOf, faultOf }

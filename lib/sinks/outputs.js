@@ -25,11 +25,19 @@ const KEEP = 'used together with sample ' +
   '("sample=0.1;keep=500"; slow and failed ones alone: "sample=0;keep=500")'
 
 /**
- * @type {Record<string, { allowed: string, accepts: (value: any) => boolean, read: (text: string) => unknown
- *   }>}
+ * @typedef {{ allowed: string, accepts: (value: any) => boolean, read: (text: string) => unknown }} Setting
  */
+
+/** @type {Setting} */
+const milliseconds = {
+  allowed: 'a number of milliseconds, 0 or more',
+  accepts: (value) => Number.isFinite(value) && value >= 0,
+  read: number
+}
+
+/** @type {Record<string, Setting>} */
 const settings = {
-  slower: milliseconds(),
+  slower: milliseconds,
   errors: {
     allowed: 'given without a value, or true or false',
     accepts: (value) => typeof value === 'boolean',
@@ -40,15 +48,7 @@ const settings = {
     accepts: (value) => Number.isFinite(value) && value >= 0 && value <= 1,
     read: number
   },
-  keep: milliseconds()
-}
-
-function milliseconds () {
-  return {
-    allowed: 'a number of milliseconds, 0 or more',
-    accepts: (/** @type {any} */ value) => Number.isFinite(value) && value >= 0,
-    read: number
-  }
+  keep: milliseconds
 }
 
 /** @param {string} text */
@@ -96,14 +96,9 @@ function outputOf (text) {
   return complete(to, parts.filter((part) => part !== '').map((part) => {
     const [name, ...assigned] = part.split('=')
     const key = name.trim()
-    return [key, read(key, assigned.length === 0 ? undefined : assigned.join('=').trim())]
+    const text = assigned.join('=').trim()
+    return [key, Object.hasOwn(settings, key) ? settings[key].read(text) : text]
   }))
-}
-
-/** @param {string} name @param {string | undefined} text */
-function read (name, text) {
-  if (!Object.hasOwn(settings, name)) return text
-  return settings[name].read(text ?? '')
 }
 
 /**
@@ -139,36 +134,26 @@ function complete (to, entries) {
  */
 function targetOf (to) {
   if (Object.hasOwn(streams, to)) return { fd: streams[to] }
+  if (/^https?:/i.test(to)) {
+    return { url: resolve(to, (text) => new URL(text).href, 'it is not a valid address') }
+  }
   const protocol = scheme.exec(to)?.[1].toLowerCase()
-  if (protocol === undefined) return /^https?:/i.test(to) ? { url: address(to) } : { path: absolute(to) }
-  if (protocol === 'file') return { path: fileOf(to) }
-  if (protocol !== 'http' && protocol !== 'https') {
-    throw mistake('INVALID_OUTPUT', to, `${protocol}: is none of http:, https: and file:`)
+  if (protocol === undefined) {
+    const reason = 'the name is relative to a directory that was deleted'
+    return { path: resolve(to, (name) => path.resolve(name), reason) }
   }
-  return { url: address(to) }
-}
-
-/** @param {string} to */
-function absolute (to) {
-  try {
-    return path.resolve(to)
-  } catch {
-    throw mistake('INVALID_OUTPUT', to, 'the name is relative to a directory that was deleted')
+  if (protocol === 'file') {
+    return { path: resolve(to, (text) => fileURLToPath(text), 'it is not the address of a local file') }
   }
+  throw mistake('INVALID_OUTPUT', to, `${protocol}: is none of http:, https: and file:`)
 }
 
-/** @param {string} to */
-function address (to) {
-  if (!URL.canParse(to)) throw mistake('INVALID_OUTPUT', safe(to), 'it is not a valid address')
-  return new URL(to).href
-}
-
-/** @param {string} to */
-function fileOf (to) {
+/** @param {string} to @param {(to: string) => string} work @param {string} reason why it may throw */
+function resolve (to, work, reason) {
   try {
-    return fileURLToPath(to)
+    return work(to)
   } catch {
-    throw mistake('INVALID_OUTPUT', to, 'it is not the address of a local file')
+    throw mistake('INVALID_OUTPUT', safe(to), reason)
   }
 }
 

@@ -2,17 +2,24 @@
 
 // Ended spans to all outputs: decides which output gets a span, builds the record and its line only if one
 // does, and keeps everything that can fail away from the program.
+//
+// The head decision is that of OpenTelemetry's ratio sampling: the last 56 bits of the trace id, which are
+// random, against the ratio. All outputs and all services decide alike without talking to each other, and the
+// sample of a small ratio is part of that of a larger one.
 
 const guard = require('../core/guard')
 const { safe, targetOf } = require('./outputs')
-const { weightFor } = require('./sampling')
 const { lineOf, withAttributes } = require('../encoding/serialize')
+
+const BITS = 52 // of the 56: integers that a double holds
 
 /**
  * @typedef {import('./outputs').Output} Output
  * @typedef {import('../encoding/serialize').SpanRecord} SpanRecord
  * @typedef {import('./file').SinkContext} SinkContext
  * @typedef {import('../encoding/definitions').Definitions} Definitions
+ *
+ * @typedef {{ ms: number, failed: boolean, traceId: string }} Candidate
  *
  * @typedef {object} EndedSpan
  * @property {number} ms duration
@@ -51,7 +58,9 @@ const { lineOf, withAttributes } = require('../encoding/serialize')
 /** @param {Output[]} outputs @param {SinkContext} context */
 function createSinks (outputs, context) {
   let replaced = 0
-  const destinations = guard.run(() => outputs.map((output) => destinationFor(output, context)))
+  /** @type {Destination[]} */
+  const destinations = guard.run(() =>
+    outputs.map((output) => ({ output, sink: sinkFor(output, context), lost: 0 })))
 
   /** @param {EndedSpan} span */
   function deliver (span) {
@@ -65,25 +74,18 @@ function createSinks (outputs, context) {
     }
   }
 
-  /**
-   * @param {EndedSpan} span
-   * @param {Sink} sink
-   * @param {number} weight
-   */
+  /** @param {EndedSpan} span @param {Sink} sink @param {number} weight */
   function formOf (span, { definitions }, weight) {
+    const countReplaced = () => { replaced++ }
     if (definitions !== undefined && span.line !== undefined) {
       return span.line(definitions, weight, countReplaced)
     }
-    const record = span.record()
-    const attributes = weight === 1
-      ? record.attributes
-      : withAttributes(record.attributes, { 'longstack.sample_ratio': weight })
-    const weighted = weight === 1 ? record : { ...record, attributes }
-    return definitions === undefined ? weighted : lineOf(weighted, countReplaced)
-  }
-
-  function countReplaced () {
-    replaced++
+    let record = span.record()
+    if (weight !== 1) {
+      const attributes = withAttributes(record.attributes, { 'longstack.sample_ratio': weight })
+      record = { ...record, attributes }
+    }
+    return definitions === undefined ? record : lineOf(record, countReplaced)
   }
 
   /** @param {(sink: Sink) => void} work */
@@ -99,64 +101,40 @@ function createSinks (outputs, context) {
 
   return {
     /** @param {EndedSpan} span */
-    write (span) {
-      guard.run(() => deliver(span))
-    },
-
-    reopen () {
-      forEachSink((sink) => sink.reopen?.())
-    },
+    write: (span) => guard.run(() => deliver(span)),
+    reopen: () => forEachSink((sink) => sink.reopen?.()),
 
     /**
      * Writes what waits, synchronously and in bounded time.
      * @param {boolean} [goesOn] the program does not end: no answer is waited for
      */
-    flush (goesOn) {
-      forEachSink((sink) => sink.flush(goesOn))
-    },
-
-    close () {
-      forEachSink((sink) => sink.close())
-    },
+    flush: (goesOn) => forEachSink((sink) => sink.flush(goesOn)),
+    close: () => forEachSink((sink) => sink.close()),
 
     /** Writes what this iteration of the event loop has collected, and counts. @returns {SinkStats} */
     stats () {
       const list = guard.run(() => destinations.map(statsOf))
-      const sum = (/** @type {'written' | 'waiting' | 'dropped'} */ key) => {
-        return list.reduce((total, stats) => total + stats[key], 0)
+      const sum = (/** @type {'written' | 'waiting' | 'dropped'} */ key) =>
+        list.reduce((total, stats) => total + stats[key], 0)
+      return {
+        written: sum('written'), waiting: sum('waiting'), dropped: sum('dropped'), replaced, outputs: list
       }
-      const [written, waiting, dropped] = [sum('written'), sum('waiting'), sum('dropped')]
-      return { written, waiting, dropped, replaced, outputs: list }
     }
   }
 }
 
-/** @param {Output} output @param {SinkContext} context @returns {Destination} */
-function destinationFor (output, context) {
-  const target = targetOf(output.to)
-  return { output, sink: sinkFor(output, target, context), lost: 0 }
-}
-
-/**
- * @param {Output} output
- * @param {ReturnType<typeof targetOf>} target
- * @param {SinkContext} context
- * @returns {Sink}
- */
-function sinkFor (output, target, context) {
+/** @param {Output} output @param {SinkContext} context @returns {Sink} */
+function sinkFor (output, context) {
+  const { to } = output
+  const target = targetOf(to)
   try {
     if (target.url !== undefined) return new (require('./otlp').OtlpSink)(output, context.warn)
-    return require('./file').createLineSink(target, nameOf(output.to), context)
+    return require('./file').createLineSink(target, to === '-' ? 'stdout' : to, context)
   } catch (error) {
     const reason = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
-    context.warn('SPANS_FAILED', `spans cannot be written to ${safe(output.to)}: ${reason}`)
+    context.warn('SPANS_FAILED', `spans cannot be written to ${safe(to)}: ${reason}`)
     return brokenSink(reason)
   }
-}
-
-/** @param {string} to */
-function nameOf (to) {
-  return to === '-' ? 'stdout' : to
 }
 
 /** Replaces a sink that could not be made: counts what it drops. @param {string} fault @returns {Sink} */
@@ -173,4 +151,27 @@ function statsOf ({ output, sink, lost }) {
   return { to: safe(output.to), written, waiting, dropped: dropped + lost, ...cause }
 }
 
-module.exports = { createSinks }
+/**
+ * Returns whether a trace is in the sample.
+ * @param {string} traceId 32 hexadecimal digits
+ * @param {number} ratio 0 to 1
+ */
+function inSample (traceId, ratio) {
+  if (ratio >= 1 || typeof traceId !== 'string') return true
+  return parseInt(traceId.slice(18, 31), 16) >= (1 - ratio) * 2 ** BITS
+}
+
+/**
+ * Returns what an output gets of a span: nothing (0), the span for itself (1), or as part of a sample (the
+ * ratio).
+ * @param {Output} output
+ * @param {Candidate} span
+ * @returns {number} inverted, the number of spans of its kind that the line stands for
+ */
+function weightFor ({ slower, errors, sample, keep }, { ms, failed, traceId }) {
+  if ((slower !== undefined && !(ms >= slower)) || (errors && !failed)) return 0
+  if (sample === undefined || (keep !== undefined && (failed || ms >= keep))) return 1
+  return inSample(traceId, sample) ? sample : 0
+}
+
+module.exports = { createSinks, inSample, weightFor }

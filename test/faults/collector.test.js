@@ -7,7 +7,7 @@ const { once } = require('node:events')
 const net = require('node:net')
 const path = require('node:path')
 const test = require('ava')
-const { OtlpSender } = require('../../lib/sinks/otlp-sender')
+const { OtlpSender } = require('../../lib/sinks/otlp')
 const { compare, temporary, ways } = require('../helpers/faults')
 const { root, runsAll } = require('../helpers/run')
 

@@ -6,7 +6,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { parseOutputs } = require('../../lib/sinks/outputs')
-const { inSample, weightFor } = require('../../lib/sinks/sampling')
+const { inSample, weightFor } = require('../../lib/sinks/sinks')
 const { drive, folder, numbers, read } = require('../helpers/sinks')
 
 test('outputs are written as a string, an object or a list of both', (t) => {

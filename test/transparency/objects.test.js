@@ -64,7 +64,7 @@ const allowed = {
     clean: (line) => /^(new|remove)Listener beforeExit$/.test(line) ? undefined : line
   },
   spans: {
-    why: 'spans are written to the same stream; a socket is opened then, so that it does not block (lib/sinks/open-file.js)',
+    why: 'spans are written to the same stream; a socket is opened then, so that it does not block (lib/sinks/output-file.js)',
     clean (line) {
       if (/^\{"(?:traceId|longstack)"/.test(line)) return undefined
       return line.replace(/^(start, handles: )Socket.*$/, '$1').replace('start, resources: PipeWrap', 'start, resources: ')

@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { inSample, weightFor } = require('../../../lib/sinks/sampling')
+const { inSample, weightFor } = require('../../../lib/sinks/sinks')
 
 /** A trace id whose random part starts with these 13 digits. @param {string} digits */
 const traceId = (digits) => `${'f'.repeat(18)}${digits}f`
