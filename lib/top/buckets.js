@@ -63,26 +63,20 @@ const pack = (buckets) => sorted(buckets).flat()
 /**
  * Returns quantiles.
  * @param {Map<number, number>} counts by bucket
- * @param {readonly number[]} shares from 0 to 1, ascending
+ * @param {readonly number[]} shares from 0 to 1
  * @returns {number[]} µs, at most half a bucket off; NaN where nothing was counted
  */
 function quantiles (counts, shares) {
   const buckets = sorted(counts)
   const total = buckets.reduce((sum, [, count]) => sum + count, 0)
-  let index = -1
-  let before = 0
-  let until = 0
   return shares.map((share) => {
-    if (total === 0) return NaN
-    const rank = Math.max(1, Math.ceil(share * total))
-    while (until < rank) {
-      index++
-      before = until
-      until += buckets[index][1]
+    let rank = Math.max(1, Math.ceil(share * total)) // among those that are left
+    for (const [bucket, count] of buckets) {
+      const start = startOf(bucket)
+      if (rank <= count) return start + (startOf(bucket + 1) - start) * (rank - 0.5) / count
+      rank -= count
     }
-    const [bucket, count] = buckets[index]
-    const start = startOf(bucket)
-    return start + (startOf(bucket + 1) - start) * (rank - before - 0.5) / count
+    return NaN
   })
 }
 

@@ -2,10 +2,15 @@
 
 // longstack top: what a running process does now, on a terminal that is redrawn, or as text or JSON.
 
+const readline = require('node:readline')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { DEFAULTS, ROUTE_COLUMNS } = require('../cli/commands')
 const { integer, number, wrongValue } = require('../cli/flags')
 const { asJson, colours, print, printError, width } = require('../cli/terminal')
+const { panes: [routesPane], plainText, rowsOf } = require('./lines')
+const { Model } = require('./model')
+const { Screen } = require('./screen')
+const { Watched } = require('./watched')
 
 /**
  * @typedef {object} Settings
@@ -25,12 +30,20 @@ const { asJson, colours, print, printError, width } = require('../cli/terminal')
 
 const FIRST_MS = 500 // until the first figures
 const ONCE_MS = 2000
-const SIGNALS = /** @type {const} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+/** The exit codes after signals. @type {Record<string, number>} */
+const SIGNAL_CODES = { SIGINT: 130, SIGTERM: 143, SIGHUP: 129 }
+
+// DEC private modes (xterm, "Control Sequences"): 1049 the alternate screen, 25 the cursor, 7 line wrapping
+const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J'
+const RETURN = '\u001b[?7h\u001b[?25h\u001b[?1049l'
+const CLEAR = '\u001b[2J'
+const HOME = '\u001b[H'
+const ERASE = '\u001b[K' // a line; after a text of the whole width it would take the last character
+const MIN_COLUMNS = 20
+const MIN_ROWS = 4
 
 /** @type {import('../cli/commands').Main} */
 async function main (values, [name]) {
-  const { Model } = require('./model')
-  const { Watched } = require('./watched')
   const settings = { name, ...check(values) }
   const isTerminal = process.stdout.isTTY === true && !settings.once && !settings.json
   const watched = new Watched(name, settings)
@@ -87,15 +100,13 @@ async function pollUntilEnd ({ model, watched, settings: { once, intervalMs } },
 /** Prints each look. @param {Observation} observation */
 async function asLines (observation) {
   const { model, settings: { name, once, json, intervalMs, sort, filter } } = observation
-  const { plainText } = require('./lines')
-  const { panes: [routes], rowsOf } = require('./panes')
-  const choice = { sort: sort ?? routes.sort, filter }
+  const choice = { sort: sort ?? routesPane.sort, filter }
   const controller = new AbortController()
-  for (const signal of SIGNALS) process.on(signal, () => controller.abort())
+  for (const signal of Object.keys(SIGNAL_CODES)) process.on(signal, () => controller.abort())
   let separator = ''
   await pollUntilEnd(observation, controller.signal, async () => {
     const frame = model.frame(once ? ONCE_MS : intervalMs)
-    if (json) return await print(asJson({ ...frame, routes: rowsOf(routes, frame, choice) }, 0))
+    if (json) return await print(asJson({ ...frame, routes: rowsOf(routesPane, frame, choice) }, 0))
     await print(separator + plainText(frame, { width: width(), name, choice }))
     separator = '\n'
   })
@@ -104,8 +115,6 @@ async function asLines (observation) {
 /** Draws a screen. @param {Observation} observation @returns {Promise<number>} the exit code */
 async function onTerminal (observation) {
   const { model, watched, settings } = observation
-  const { Screen } = require('./screen')
-  const { takeTerminal } = require('./terminal')
   const screen = new Screen(model, settings)
   const palette = colours(1)
   const controller = new AbortController()
@@ -131,7 +140,7 @@ async function onTerminal (observation) {
     draw()
   }
 
-  /** @param {import('./panes').Reason} reason */
+  /** @param {import('./lines').Reason} reason */
   function answer (reason) {
     if ('stack' in reason) return screen.show(reason.stack)
     screen.show('…')
@@ -148,6 +157,63 @@ async function onTerminal (observation) {
     terminal.giveBack()
   }
   return code
+}
+
+/**
+ * Takes the terminal of stdin and stdout over.
+ * @param {object} handlers
+ * @param {(text: string | undefined, key: import('./screen').Key) => void} handlers.press
+ * @param {() => void} handlers.draw the size is another one, and nothing is drawn
+ * @param {(code: number) => void} handlers.end a signal came, or the terminal is gone: the exit code
+ */
+function takeTerminal ({ press, draw, end }) {
+  const { stdin, stdout } = process
+  let isTaken = true
+
+  function giveBack () {
+    if (!isTaken) return
+    isTaken = false
+    process.off('exit', giveBack).off('uncaughtExceptionMonitor', giveBack)
+    for (const signal of Object.keys(SIGNAL_CODES)) process.off(signal, onSignal)
+    stdout.off('resize', onResize)
+    stdin.off('keypress', press).off('end', onEnd).off('error', onEnd)
+    try {
+      if (stdin.isTTY) stdin.setRawMode(false)
+    } catch {} // it is gone
+    stdin.pause()
+    stdout.write(RETURN)
+  }
+
+  const onSignal = (/** @type {NodeJS.Signals} */ signal) => end(SIGNAL_CODES[signal])
+  const onEnd = () => end(0)
+  const onResize = () => {
+    stdout.write(CLEAR)
+    draw()
+  }
+
+  process.on('exit', giveBack).on('uncaughtExceptionMonitor', giveBack) // so that Node's message stays
+  for (const signal of Object.keys(SIGNAL_CODES)) process.on(signal, onSignal)
+  stdout.write(TAKE)
+  stdout.on('resize', onResize)
+  if (stdin.isTTY) {
+    stdin.setRawMode(true)
+    readline.emitKeypressEvents(stdin)
+    stdin.on('keypress', press).on('end', onEnd).on('error', onEnd).resume()
+  }
+
+  return {
+    giveBack,
+
+    size: () => ({
+      columns: Math.max(MIN_COLUMNS, stdout.columns || 80),
+      rows: Math.max(MIN_ROWS, stdout.rows || 24)
+    }),
+
+    /** @param {string[]} lines as many as there are rows, or the first ones of a screen that is empty */
+    draw: (lines) => {
+      if (isTaken) stdout.write(`${HOME}${lines.map((line) => ERASE + line).join('\r\n')}`)
+    }
+  }
 }
 
 module.exports = { main }

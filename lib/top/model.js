@@ -3,17 +3,21 @@
 // Figures of several threads and processes as those of one: counts and histograms are added, of delays the
 // worst is named. What is kept is bounded, however long it runs.
 
-const { quantiles } = require('./buckets')
-const { History, Interval } = require('./history')
+const { addCounts, newCounts, quantiles } = require('./buckets')
 
 const MAX_BLOCKERS = 100 // places
 const GROWTH_MS = 60_000
 const STEP_MS = 1000 // between two counts that are kept
+const LENGTH = 60 // of a level, in its intervals
+const MERGED = 10 // intervals of a level that become one of the next
+const MAX_ROUTES = [300, 100, 50] // of an interval, by level; the rest is added up
+const OTHER = '(other)'
 
 /**
  * @typedef {import('./sampler').TopFigures} TopFigures
  * @typedef {import('./sampler').TopFacts} TopFacts
  * @typedef {import('./buckets').RouteCounts} RouteCounts
+ * @typedef {RouteCounts | import('./buckets').PackedCounts} Added
  * @typedef {{ key: string, facts: TopFacts, figures: TopFigures | undefined, silentMs: number }} Answer of a
  *   thread; figures: undefined where it has not answered, silentMs: since when, 0 where it has
  *
@@ -85,6 +89,90 @@ const STEP_MS = 1000 // between two counts that are kept
  * @property {ThreadRow[]} threads
  */
 
+class Interval {
+  ms = 0 // its length
+  total = newCounts()
+  /** @type {Map<string, RouteCounts>} */
+  routes = new Map()
+
+  /** Adds the figures of a route. @param {string} name @param {Added} figures */
+  add (name, figures) {
+    addCounts(this.total, figures)
+    this.#addRoute(name, figures)
+  }
+
+  /** @param {string} name @param {Added} figures */
+  #addRoute (name, figures) {
+    const counts = this.routes.get(name) ?? newCounts()
+    this.routes.set(name, counts)
+    addCounts(counts, figures)
+  }
+
+  /** Adds an interval that is next to this one. @param {Interval} other */
+  merge (other) {
+    this.ms += other.ms
+    for (const [name, route] of other.routes) this.add(name, route)
+  }
+
+  /** Adds up the least used routes. @param {number} max that are left */
+  limit (max) {
+    if (this.routes.size <= max) return
+    const routes = [...this.routes].sort(([, a], [, b]) => b.count + b.lost - a.count - a.lost)
+    this.routes = new Map(routes.slice(0, max - 1))
+    for (const [, route] of routes.slice(max - 1)) this.#addRoute(OTHER, route)
+  }
+}
+
+/**
+ * What was served, by interval, for an hour in constant memory: intervals of a minute ago and older are
+ * merged by tens, those of ten minutes ago and older by tens again, with fewer routes each.
+ */
+class History {
+  /** newest last @type {Interval[][]} */
+  #levels = MAX_ROUTES.map(() => [])
+
+  /** @param {Interval} interval @param {number} [level] */
+  add (interval, level = 0) {
+    interval.limit(MAX_ROUTES[level])
+    const intervals = this.#levels[level]
+    intervals.push(interval)
+    if (intervals.length < LENGTH + MERGED) return
+    const merged = new Interval()
+    for (const old of intervals.splice(0, MERGED)) merged.merge(old)
+    if (level + 1 < MAX_ROUTES.length) this.add(merged, level + 1)
+  }
+
+  /** Returns all intervals, newest first; those of long ago are longer. @returns {Interval[]} */
+  list () {
+    return this.#levels.flatMap((intervals) => intervals.toReversed())
+  }
+
+  /**
+   * Returns figures along time, for a curve.
+   * @param {number} ms of a step, at least
+   * @param {number} count of steps
+   * @returns {Interval[]} oldest first; fewer where less is known
+   */
+  steps (ms, count) {
+    /** @type {Interval[]} */
+    const steps = []
+    for (const interval of this.list()) {
+      if (steps.length === 0 || steps[0].ms >= ms - 1) {
+        if (steps.length === count) return steps
+        steps.unshift(new Interval())
+      }
+      steps[0].merge(interval)
+    }
+    if (steps.length > 1 && steps[0].ms < ms - 1) steps.shift() // it is not whole
+    return steps
+  }
+
+  /** Returns the newest intervals as one. @param {number} ms their length, at least */
+  sum (ms) {
+    return this.steps(ms, 1)[0] ?? new Interval()
+  }
+}
+
 class Model {
   history = new History()
   /** what each thread had open in the last minute, oldest first @type {Map<string, Snapshot[]>} */
@@ -150,7 +238,7 @@ class Model {
     return growth
   }
 
-  /** @param {import('./thread-figures').BlockerFigures} blocker @param {number} unixMs */
+  /** @param {import('./sampler').BlockerFigures} blocker @param {number} unixMs */
   #addBlocker ({ site, count, ms, worstMs, stack }, unixMs) {
     const row = this.#blockers.get(site) ?? { site, count: 0, ms: 0, worstMs: 0, lastUnixMs: 0, stack }
     this.#blockers.delete(site) // the last one comes last
@@ -258,4 +346,4 @@ function threadRow ({ key, facts: { pid, threadId, name }, figures, silentMs }) 
   }
 }
 
-module.exports = { Model }
+module.exports = { History, Interval, Model }

@@ -3,22 +3,26 @@
 // What `longstack top` asks a thread: figures of what was done since it asked last. Each command that looks
 // has a sampler of its own, which is stopped when the command goes, or does not ask any more.
 
+const { monitorEventLoopDelay, performance } = require('node:perf_hooks')
 const timers = require('node:timers') // programs replace the global ones
-const { threadId } = require('node:worker_threads')
+const { isMainThread, threadId } = require('node:worker_threads')
 const { runInSlices } = require('../ask/session')
-const { observers } = require('../blocked/wanted')
+const { applyBlocked, observers } = require('../blocked/wanted')
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
 const { servedRequests: servedInFlight } = require('../handles/requests-in-flight')
 const { failed } = require('../core/faults')
+const { changeState } = require('../listeners')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
 const { ServedFigures } = require('./served')
 const { SiteFigures } = require('./sites')
-const { Blockers, ThreadFigures } = require('./thread-figures')
 
 const SAMPLE_MS = 250
 const LEASE_MS = 30_000 // without a question, beyond three intervals
+const DELAY_RESOLUTION_MS = 20 // libuv's timer of Node's histogram: 50 wake-ups a second, in C++ alone
+const MAX_PLACES = 50 // of blocking callbacks
+const OTHER = '(other)'
 
 /**
  * @typedef {object} TopOptions
@@ -39,13 +43,133 @@ const LEASE_MS = 30_000 // without a question, beyond three intervals
  * @property {import('./served').RouteFigures[]} routes
  * @property {number} inFlight
  * @property {{ ms: number, name: string } | undefined} oldest request that is in flight
- * @property {import('./thread-figures').Figures} thread
- * @property {import('./thread-figures').BlockerFigures[]} blockers
+ * @property {Figures} thread
+ * @property {BlockerFigures[]} blockers
  * @property {import('./sites').WaitFigures[] | undefined} waits undefined: not known
  * @property {import('./sites').OpenFigures} handles
  *
+ * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
+ * @typedef {{ user: number, system: number }} CpuUsage µs
+ *
+ * @typedef {object} Figures
+ * @property {{ share: number, p50Ms: number, p99Ms: number, maxMs: number }} loop share: of the time in which
+ *   the event loop did not wait, 0 to 1; how late a timer was
+ * @property {number | undefined} cpuMs of this thread; undefined where Node does not tell
+ * @property {{ cpuMs: number, rss: number } | undefined} process from its main thread
+ * @property {{ used: number, external: number }} heap bytes
+ *
+ * @typedef {object} BlockerFigures
+ * @property {string} site `parse (/app/parse.js:12:3)`
+ * @property {number} count
+ * @property {number} ms of all
+ * @property {number} worstMs
+ * @property {string} stack of the worst: the frames inside it, then the hops that led to it
+ *
  * @typedef {import('../ask/session').Session} Session
  */
+
+/** CPU, event loop and memory of this thread and its process. */
+class ThreadFigures {
+  #delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
+  #since = takeCounters()
+
+  constructor () {
+    this.#delay.enable()
+  }
+
+  /** @returns {Figures} */
+  read () {
+    const since = this.#since
+    const { loop, processCpu, threadCpu } = this.#since = takeCounters()
+    const delays = [this.#delay.percentile(50), this.#delay.percentile(99), this.#delay.max]
+    const [p50Ms, p99Ms, maxMs] = delays.map((ns) => Math.max(0, ns / 1e6 - DELAY_RESOLUTION_MS))
+    this.#delay.reset()
+    const { heapUsed, external, rss } = process.memoryUsage()
+    return {
+      loop: { share: performance.eventLoopUtilization(loop, since.loop).utilization, p50Ms, p99Ms, maxMs },
+      cpuMs: threadCpu && since.threadCpu && cpuMs(since.threadCpu, threadCpu),
+      process: isMainThread ? { cpuMs: cpuMs(since.processCpu, processCpu), rss } : undefined,
+      heap: { used: heapUsed, external }
+    }
+  }
+
+  stop () {
+    this.#delay.disable()
+  }
+}
+
+/** @param {CpuUsage} before @param {CpuUsage} present */
+function cpuMs (before, present) {
+  return (present.user - before.user + present.system - before.system) / 1000
+}
+
+function takeCounters () {
+  return {
+    loop: performance.eventLoopUtilization(),
+    processCpu: process.cpuUsage(),
+    /** undefined where Node has none @type {CpuUsage | undefined} */
+    threadCpu: /** @type {any} */ (process).threadCpuUsage?.()
+  }
+}
+
+/** from how many ms on commands ask for them: the lowest is in force @type {Set<{ ms: number }>} */
+const wishes = new Set()
+
+function applyWishes () {
+  const lowest = Math.min(Infinity, ...[...wishes].map(({ ms }) => ms))
+  const ms = lowest === Infinity ? undefined : lowest
+  if (observers.ms === ms) return
+  observers.ms = ms
+  changeState(applyBlocked)
+}
+
+/** Callbacks that block, by the innermost frame of the program inside them. */
+class Blockers {
+  /** @type {Map<string, BlockerFigures>} */
+  #places = new Map()
+  #wish
+
+  /** @param {number} [ms] from how many on */
+  constructor (ms = Infinity) {
+    this.#wish = { ms }
+    wishes.add(this.#wish)
+    observers.listeners.add(this.#note)
+    applyWishes()
+  }
+
+  /** @param {BlockedEvent} event */
+  #note = ({ ms, stillRunning, frames, stack }) => {
+    if (stillRunning) return // it is reported again when it has ended
+    const place = placeOf(frames, stack)
+    const site = this.#places.has(place) || this.#places.size < MAX_PLACES ? place : OTHER
+    const figures = this.#places.get(site) ?? { site, count: 0, ms: 0, worstMs: 0, stack }
+    this.#places.set(site, figures)
+    figures.count++
+    figures.ms += ms
+    if (ms >= figures.worstMs) Object.assign(figures, { worstMs: ms, stack })
+  }
+
+  /** @returns {BlockerFigures[]} */
+  read () {
+    const figures = [...this.#places.values()]
+    this.#places = new Map()
+    return figures
+  }
+
+  stop () {
+    observers.listeners.delete(this.#note)
+    wishes.delete(this.#wish)
+    applyWishes()
+  }
+}
+
+/** @param {BlockedEvent['frames']} frames @param {string} stack */
+function placeOf (frames, stack) {
+  const frame = frames.find(({ kind }) => kind === 'user') ?? frames[0]
+  if (frame === undefined) return /^ {4}at (.*)/.exec(stack)?.[1] ?? '(unknown)'
+  const { functionName = '<anonymous>', fileName, lineNumber, columnNumber } = frame
+  return `${functionName} (${fileName}:${lineNumber}:${columnNumber})`
+}
 
 class Sampler {
   #leaseMs
@@ -141,7 +265,8 @@ class Sampler {
 function startTop (options, session) {
   stopTop(session)
   const sampler = new Sampler(options)
-  session.kept.set('top', { sampler, stop: session.onEnd(sampler.stop) })
+  session.kept.set('top', sampler)
+  session.onEnd(sampler.stop)
   return sampler.start()
 }
 
@@ -152,14 +277,13 @@ function startTop (options, session) {
  */
 function readTop (session) {
   /** @type {Sampler | undefined} */
-  const sampler = session.kept.get('top')?.sampler
+  const sampler = session.kept.get('top')
   return sampler === undefined || sampler.isStopped ? undefined : sampler.read()
 }
 
 /** Takes everything back. @param {Session} session */
 function stopTop (session) {
   session.kept.get('top')?.stop()
-  session.kept.delete('top')
 }
 
 module.exports = { readTop, startTop, stopTop }

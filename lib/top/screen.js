@@ -5,15 +5,16 @@
 const { clean } = require('../text')
 const { noColours, time } = require('../../report/render/text-parts')
 const { columnsOf } = require('../../report/render/wrap')
-const { curveLine, cut, loadLine, requestLine, tableLines, titleLine } = require('./lines')
-const { idOf, panes, reasonOf, rowsOf } = require('./panes')
+const {
+  curveLine, cut, idOf, loadLine, panes, reasonOf, requestLine, rowsOf, tableLines, titleLine
+} = require('./lines')
 
 /**
  * @typedef {import('./model').Frame} Frame
  * @typedef {import('./model').Model} Model
  * @typedef {import('../../report/render/text-parts').Colours} Colours
  * @typedef {{ name?: string, ctrl?: boolean, shift?: boolean }} Key as node:readline reports it
- * @typedef {{ quit: true } | { ask: import('./panes').Reason }} Action what a key demands
+ * @typedef {{ quit: true } | { ask: import('./lines').Reason }} Action what a key demands
  */
 
 /** Spans that figures of routes can cover, and the steps of the curves beside them. */
@@ -46,7 +47,7 @@ class Screen {
   #pane = panes[0]
   /** index of the column, by pane */
   #sorts = new Map(panes.map((pane) => [pane, pane.sort]))
-  /** id of the row, by pane @type {Map<import('./panes').Pane, string>} */
+  /** id of the row, by pane @type {Map<import('./lines').Pane, string>} */
   #selected = new Map()
   #span = SPANS[0]
   #filter = ''

@@ -88,7 +88,7 @@ const offline = [
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
   'ask/': ['inspector.js', 'processes.js', 'signal.js', 'sockets.js', 'system.js', 'target.js', 'thread.js'],
-  'top/': ['command.js', 'history.js', 'lines.js', 'model.js', 'panes.js', 'screen.js', 'terminal.js', 'watched.js']
+  'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }
 const commands = {
   'cli/': ['ask/protocol.js', 'errors.js', 'files.js', 'format/', 'group-by.js', 'text.js', 'leak-watch.js', 'options.js', 'profile/preload.js', 'top/buckets.js',

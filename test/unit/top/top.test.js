@@ -5,9 +5,8 @@
 
 const test = require('ava')
 const { bucketOf } = require('../../../lib/top/buckets')
-const { History, Interval } = require('../../../lib/top/history')
 const { plainText } = require('../../../lib/top/lines')
-const { Model } = require('../../../lib/top/model')
+const { History, Interval, Model } = require('../../../lib/top/model')
 const { Screen } = require('../../../lib/top/screen')
 const { columnsOf } = require('../../../report/render/wrap')
 const { clean } = require('../../../lib/text')
