@@ -16,7 +16,7 @@
 //   PID.THREAD for each thread, and a note PID.THREAD.busy. A process that ends removes its sockets, and one
 //   that starts those on which nobody listens; with each goes its note, and the directory once it is empty.
 //   NAME is a link to one of the sockets: removed by its process, replaced where nobody listens.
-// - The socket of a command that asks a process (ask/sockets.js): on Linux no file, elsewhere `s` in a
+// - The socket of a command that asks a process (ask/threads.js): on Linux no file, elsewhere `s` in a
 //   directory of mode 0700. Removed by name, then the empty directory.
 // - longstack profile app.js (cli/profile.js, profile/preload.js): profile.json and profile.json.part in a
 //   directory of mode 0700. Removed by name, then the empty directory.

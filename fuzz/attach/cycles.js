@@ -5,7 +5,7 @@
 const { spawn } = require('node:child_process')
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
-const { askProcesses } = require('../../lib/ask/processes')
+const { ask: askTarget } = require('../../lib/ask/processes')
 const { inspectProcess } = require('../../lib/ask/inspector')
 
 const command = path.join(__dirname, '..', '..', 'lib', 'cli', 'main.js')
@@ -29,7 +29,7 @@ const askAll = (asked, name, argument) =>
 
 /** @param {Subject} subject */
 async function asking ({ pid, found }) {
-  const asked = await askProcesses([pid])
+  const asked = await askTarget({ pids: [pid] })
   const count = threadsOf(asked).length
   if (count !== 2) found(`${count} threads answer: ${JSON.stringify(asked.refused)}`)
   return asked

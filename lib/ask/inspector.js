@@ -11,7 +11,7 @@ const { checkSignal, inspectorAddresses, inspectorFlags, unopenedReason } = requ
 const {
   GoneError, RefusedError, checkProcess, endedSentence, hasEnded, listeningAddresses, nodeDescendants
 } = require('./system')
-const { BlockedError, Calls } = require('./thread')
+const { BlockedError, Calls } = require('./threads')
 
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
@@ -36,10 +36,9 @@ const nodeEnds = /Cannot find (?:default )?(?:execution )?context|context was de
 
 /** The inspector of one thread. */
 class InspectedThread {
-  #calls = new Calls()
+  #calls
   /** by session of their inspectors @type {Map<string, InspectedThread>} */
   #workers = new Map()
-  isOpen = true
   /** the inspector was opened for this command */
   isOpened = false
 
@@ -50,9 +49,11 @@ class InspectedThread {
    */
   constructor (pid, send, url) {
     this.pid = pid
-    this.send = send
+    this.#calls = new Calls(send)
     this.url = url
   }
+
+  get isOpen () { return !this.#calls.isOver }
 
   /**
    * Calls a function of lib/ask/inspected.js in the process.
@@ -115,12 +116,9 @@ class InspectedThread {
   }
 
   /** @param {string} method @param {object} params @param {number} [ms] @returns {Promise<any>} */
-  async #post (method, params, ms = REQUEST_MS) {
-    if (!this.isOpen) throw endOf(this.pid)
-    const { id, answer } = this.#calls.open(ms,
+  #post (method, params, ms = REQUEST_MS) {
+    return this.#calls.ask({ method, params }, ms,
       `Process ${this.pid} does not answer: its event loop is blocked, or a debugger has paused it.`)
-    this.send(JSON.stringify({ id, method, params }))
-    return await answer
   }
 
   /** @param {string} text of a message */
@@ -146,15 +144,9 @@ class InspectedThread {
 
   /** It is gone. */
   end () {
-    this.isOpen = false
-    this.#calls.end(endOf(this.pid))
+    this.#calls.end(new GoneError(`Process ${this.pid} ended, or closed its inspector.`))
     for (const worker of this.#workers.values()) worker.end()
   }
-}
-
-/** @param {number} pid */
-function endOf (pid) {
-  return new GoneError(`Process ${pid} ended, or closed its inspector.`)
 }
 
 /** The inspector of a process, which is the one of its main thread. */

@@ -7,11 +7,11 @@
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { inspectProcess } = require('./inspector')
-const { Meeting, connectTo } = require('./sockets')
 const {
   GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, socketFiles, socketsOf
 } = require('./system')
-const { AskedThread, BlockedError, nameOfThread } = require('./thread')
+const { AskedThread, BlockedError, Meeting, connectTo, nameOfThread } = require('./threads')
+const { groupBy } = require('../group-by')
 const { formatDuration } = require('../text')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
@@ -23,8 +23,8 @@ const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
 
 /**
- * @typedef {import('./sockets').Refusal} Refusal
- * @typedef {import('./sockets').Silent} Silent
+ * @typedef {import('./threads').Refusal} Refusal
+ * @typedef {import('./threads').Silent} Silent
  *
  * @typedef {object} AskedProcess
  * @property {number} pid
@@ -43,16 +43,19 @@ const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thr
  * @property {number} [busyMs] how long to wait for a busy event loop
  */
 
-/** Finds main threads that have noted what they run. @param {Silent[]} silent @returns {AskedProcess[]} */
-function blockedProcesses (silent) {
-  return silent.filter(({ threadId, stack }) => threadId === 0 && stack !== undefined)
-    .map(({ pid, stack, busyMs }) => ({ pid, threads: [], busy: stack, busyMs }))
-}
-
-/** @param {Silent[]} silent @returns {Refusal[]} the others */
-function refusalsOf (silent) {
-  return silent.filter(({ threadId, stack }) => threadId !== 0 || stack === undefined)
-    .map(({ pid, sentence, stack }) => ({ pid, sentence, stack }))
+/**
+ * Tells main threads that have noted what they run from others.
+ * @param {Silent[]} silent
+ * @returns {{ blocked: AskedProcess[], refusals: Refusal[] }}
+ */
+function sortSilent (silent) {
+  const isNoted = (/** @type {Silent} */ { threadId, stack }) => threadId === 0 && stack !== undefined
+  return {
+    blocked: silent.filter(isNoted)
+      .map(({ pid, stack, busyMs }) => ({ pid, threads: [], busy: stack, busyMs })),
+    refusals: silent.filter((thread) => !isNoted(thread))
+      .map(({ pid, sentence, stack }) => ({ pid, sentence, stack }))
+  }
 }
 
 /**
@@ -63,10 +66,10 @@ function refusalsOf (silent) {
  */
 async function askSocket (file) {
   const { threads, silent, codes } = await connectTo(socketFiles(file))
-  const answering = [...new Set(threads.map(({ pid }) => pid))].map((pid) =>
-    ({ pid, threads: threads.filter((thread) => thread.pid === pid), busy: undefined, busyMs: 0 }))
-  const processes = [...answering, ...blockedProcesses(silent)]
-  const refused = refusalsOf(silent)
+  const { blocked, refusals: refused } = sortSilent(silent)
+  const answering = groupBy(threads, ({ pid }) => String(pid)).map((own) =>
+    ({ pid: own[0].pid, threads: own, busy: undefined, busyMs: 0 }))
+  const processes = [...answering, ...blocked]
   if (processes.length > 0) return { processes, refused, close: () => closeAll(processes) }
   const isForbidden = codes.includes('EACCES') || codes.includes('EPERM')
   const silence = isForbidden
@@ -82,13 +85,14 @@ function closeAll (processes) {
 }
 
 /**
- * Asks processes, and the Node processes that they have started.
- * @param {number[]} pids
+ * Asks what the user has named: processes, and the Node processes that they have started.
+ * @param {{ pids: number[], socket?: string }} target
  * @param {AskOptions} [options]
  * @returns {Promise<Asked>}
  * @throws {RefusedError} where none can be asked
  */
-async function askProcesses (pids, { children = true, ...options } = {}) {
+async function ask ({ pids, socket }, { children = true, ...options } = {}) {
+  if (socket !== undefined) return await askSocket(socket)
   const family = new Set(children ? pids.flatMap((pid) => [pid, ...nodeDescendants(pid)]) : pids)
   /** @type {AskedProcess[]} */
   const processes = []
@@ -120,12 +124,12 @@ async function askProcesses (pids, { children = true, ...options } = {}) {
  */
 async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
   const { threads, silent } = await connectTo(socketsOf(pid), pid)
+  const { blocked: [blocked], refusals } = sortSilent(silent)
   if (threads[0]?.facts.isMainThread && silent.every(({ stack }) => stack !== undefined)) {
-    refused.push(...refusalsOf(silent))
+    refused.push(...refusals)
     return { pid, threads, busy: undefined, busyMs: 0 }
   }
   for (const thread of threads) thread.close() // the inspector finds all of them
-  const [blocked] = blockedProcesses(silent)
   if (blocked !== undefined) return blocked
   const target = await inspectProcess(pid)
   /** @type {Meeting | undefined} */
@@ -213,19 +217,8 @@ async function joinWorker (worker, meeting, busyMs) {
 }
 
 /**
- * Asks what the user has named.
- * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
- * @param {AskOptions} [options]
- * @returns {Promise<Asked>}
- * @throws {RefusedError} where none can be asked
- */
-async function ask ({ pids, socket }, options) {
-  return socket === undefined ? await askProcesses(pids, options) : await askSocket(socket)
-}
-
-/**
  * Asks what the user has named, where all of it can answer.
- * @param {Pick<import('./target').Target, 'pids' | 'socket'>} target
+ * @param {{ pids: number[], socket?: string }} target
  * @param {AskOptions} [options]
  * @returns {Promise<Asked>}
  * @throws {RefusedError} also where an event loop is blocked
@@ -244,4 +237,4 @@ function blockedSentences ({ processes }) {
     .map(({ pid, busy }) => `The event loop of process ${pid} is blocked:\n${busy}`)
 }
 
-module.exports = { ask, askProcesses, askUnblocked, blockedSentences }
+module.exports = { ask, askUnblocked, blockedSentences }

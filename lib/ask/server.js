@@ -51,11 +51,7 @@ class LiveServer {
 
   #listen () {
     try {
-      this.#open((file) => {
-        this.#server.on('error', (error) => guard.run(() => this.#failed(messageOf(error))))
-        this.#server.listen({ path: file, exclusive: true }) // opens it at once; in a cluster, here
-        markOwn(this.#server.unref())
-      })
+      this.#open()
       process.on('exit', this.#remove)
       if (!isMainThread) return
       this.#link()
@@ -98,16 +94,17 @@ class LiveServer {
   /**
    * Listens in the directory. The socket has another name until it has its mode; libuv removes what had that
    * name when the server closes, so no file ever has it again.
-   * @param {(file: string) => void} listen
    * @throws {SystemError} where the directory cannot be made or is not this user's alone
    */
-  #open (listen) {
+  #open () {
     for (let tries = 1; ; tries++) {
       try {
         if (stateOfName(this.#directory) === undefined) fs.mkdirSync(this.#directory, 0o700)
         return insidePrivate(this.#directory, (directory) => {
           const first = `${directory}/${this.#own}.${process.hrtime.bigint()}`
-          listen(first)
+          this.#server.on('error', (error) => guard.run(() => this.#failed(messageOf(error))))
+          this.#server.listen({ path: first, exclusive: true }) // opens it at once; in a cluster, here
+          markOwn(this.#server.unref())
           fs.chmodSync(first, 0o600)
           fs.renameSync(first, `${directory}/${this.#own}`)
           unlink(noteOf(`${directory}/${this.#own}`)) // of a process that had this number
@@ -160,21 +157,17 @@ class LiveServer {
    * Removes what this thread has made. The main thread ends with all others, of which Node calls nothing when
    * they are terminated: so it removes what they have made, too.
    */
-  #removeFiles () {
-    if (targetOf(this.#name) === this.#target) unlink(this.#name)
-    insidePrivate(this.#directory, (directory) => {
-      for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
-        const { pid, namespace } = parseName(name) ?? {}
-        if (pid !== process.pid || namespace !== this.#namespace) continue
-        if (stateOfName(`${directory}/${name}`)?.isSocket()) unlinkWithNote(`${directory}/${name}`)
-      }
-    })
-    fs.rmdirSync(this.#directory) // unless others are there
-  }
-
   #remove = () => guard.run(() => {
     try {
-      this.#removeFiles()
+      if (targetOf(this.#name) === this.#target) unlink(this.#name)
+      insidePrivate(this.#directory, (directory) => {
+        for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
+          const { pid, namespace } = parseName(name) ?? {}
+          if (pid !== process.pid || namespace !== this.#namespace) continue
+          if (stateOfName(`${directory}/${name}`)?.isSocket()) unlinkWithNote(`${directory}/${name}`)
+        }
+      })
+      fs.rmdirSync(this.#directory)
     } catch {} // others are there, or somebody has removed it
   })
 

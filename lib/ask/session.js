@@ -5,23 +5,30 @@
 // { id, error }; { event, value } comes unasked. It goes over a Unix socket: the command's own, to which the
 // process connects when its inspector was asked to, or one that came to LONGSTACK_SOCKET.
 //
-// Questions that look at many things are generators, and run in slices: the event loop is held for some
-// milliseconds at a time, and the program runs in between.
+// What can be asked are the functions of the table `questions`, of an argument and the session of the
+// command. Answers are plain data. Those that look at many things are generators, and run in slices: the
+// event loop is held for some milliseconds at a time, and the program runs in between.
 
 const net = require('node:net')
 const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
+const { listeners: blockedListeners } = require('../blocked/wanted')
 const { now, startQuery } = require('../core/clock')
 const { OWN_WORK, contextTag } = require('../core/context')
 const guard = require('../core/guard')
-const { handleOf } = require('../node-objects')
+const { BlockingTexts } = require('../format/blocking')
+const { groupKey, printed } = require('../format/handles')
+const { handleOf, providers } = require('../node-objects')
+const { environmentOptions, parseOptions } = require('../options')
+const { settings } = require('../settings')
 const { closeUnopened } = require('../standard-error')
+const { compile } = require('../subsystems')
 const { messageOf } = require('../warnings')
 const { createLineReader } = require('./protocol')
-const { questions } = require('./questions')
 
 const { stringify } = JSON // programs replace it
 const MAX_QUESTION = 1 << 20 // characters
 const MAX_WAITING = 1 << 20 // bytes that the command has not read yet; past them answers pause
+const BATCH = 100 // handles in a part of an answer
 const SLICE_MS = 12
 const PAUSE_MS = 3
 const HELD_MS = 10_000 // for a command to have the process connect: it was killed
@@ -30,30 +37,32 @@ const HELD_MS = 10_000 // for a command to have the process connect: it was kill
  * A question that runs in slices: yields what is to be sent at once, or undefined where the event loop may go
  * on; returns the rest of the answer.
  * @typedef {Generator<any, any>} Question
+ *
+ * @typedef {import('../handles/why').Why} Why
+ * @typedef {import('../format/handles').Printed} Printed
+ * @typedef {import('../options').Options} Options
+ * @typedef {{ spans?: string, blocked?: number, filter?: string[] }} Wishes
+ *
+ * What is open, as it is sent: of handles with equal chains the first has the hops.
+ * @typedef {Omit<Printed, 'opened' | 'usedBy' | 'writtenBy'> & { group: number, opened?: Printed['opened'],
+ *   usedBy?: { request: string, hops?: any[] }, writtenBy?: Printed['writtenBy'] }} SentHandle
  */
 
 class Session {
   #isOver = false
   /** called when the command goes @type {Set<() => void>} */
   #endings = new Set()
-  #write
-  #isReady
+  #socket
   /** what questions keep for later ones @type {Map<string, any>} */
   kept = new Map()
-  /** takes questions, cut anywhere */
-  receive = createLineReader((question) => this.#answer(question), MAX_QUESTION)
 
-  /**
-   * @param {(line: string) => void} write
-   * @param {() => boolean} isReady more can be written now
-   */
-  constructor (write, isReady) {
-    this.#write = write
-    this.#isReady = isReady
+  /** @param {net.Socket} socket */
+  constructor (socket) {
+    this.#socket = socket
   }
 
   /** @param {any} question */
-  #answer ({ id, name, argument = {} }) {
+  answer ({ id, name, argument = {} }) {
     const done = (/** @type {any} */ value) => this.send({ id, value })
     const failed = (/** @type {unknown} */ error) => this.send({ id, error: messageOf(error) })
     guard.run(() => {
@@ -65,7 +74,8 @@ class Session {
         if (typeof answer?.then === 'function') return answer.then(done, failed)
         if (typeof answer?.next !== 'function') return done(answer)
         const send = (/** @type {any} */ part) => this.send({ id, part })
-        runInSlices(answer, { send, done, failed, isReady: this.#isReady, isOver: () => this.#isOver })
+        const isReady = () => this.#socket.writableLength < MAX_WAITING
+        runInSlices(answer, { send, done, failed, isReady, isOver: () => this.#isOver })
       } catch (error) {
         failed(error)
       }
@@ -74,17 +84,12 @@ class Session {
 
   /** @param {object} message */
   send (message) {
-    if (!this.#isOver) guard.run(() => this.#write(`${stringify(message)}\n`))
+    if (!this.#isOver) guard.run(() => this.#socket.write(`${stringify(message)}\n`))
   }
 
-  /**
-   * Has something undone when the command goes.
-   * @param {() => void} ending
-   * @returns {() => void} undoes it now
-   */
+  /** Has something undone when the command goes. @param {() => void} ending */
   onEnd (ending) {
     this.#endings.add(ending)
-    return () => { if (this.#endings.delete(ending)) ending() }
   }
 
   /** The command is gone. */
@@ -133,10 +138,10 @@ function runInSlices (question, { send, done, failed, isReady = () => true, isOv
  * @param {net.Socket} socket
  */
 function serve (socket) {
-  const isReady = () => socket.writableLength < MAX_WAITING
-  const session = new Session((line) => { socket.write(line) }, isReady)
+  const session = new Session(socket)
+  const receive = createLineReader((question) => session.answer(question), MAX_QUESTION)
   socket.unref().setEncoding('utf8')
-  socket.on('data', (text) => guard.run(() => session.receive(String(text))))
+  socket.on('data', (text) => guard.run(() => receive(String(text))))
   socket.on('end', () => guard.run(() => { socket.end() }))
   socket.on('error', () => {}) // `close` follows
   socket.on('close', () => session.end())
@@ -201,6 +206,190 @@ function hold () {
 /** The command closes the inspector. */
 function release () {
   clearTimeout(holding)
+}
+
+/** What the process is. */
+function facts () {
+  const { isMainThread, threadId } = require('node:worker_threads')
+  const { rss } = isMainThread ? process.memoryUsage() : { rss: undefined }
+  return {
+    pid: process.pid,
+    threadId,
+    isMainThread,
+    node: process.version,
+    longstack: require('../../package.json').version,
+    title: process.title,
+    script: process.argv[1],
+    uptimeMs: performance.now(),
+    rss,
+    tracing: settings.enabled ? 'full' : 'off',
+    spans: settings.enabled && settings.options.spans !== undefined,
+    blocked: settings.enabled ? settings.options.blocked : undefined
+  }
+}
+
+/**
+ * What is open.
+ * @param {{ filter?: string[] }} argument
+ * @returns {Generator<SentHandle[] | undefined, void>}
+ */
+const open = ({ filter = ['*'] }) => batches(require('../handles/why').open(compile(filter, providers())))
+
+/** @param {Iterable<Why | undefined>} reports @returns {Generator<SentHandle[] | undefined, void>} */
+function * batches (reports) {
+  /** by key @type {Map<string, number>} */
+  const groups = new Map()
+  /** @type {SentHandle[]} */
+  let batch = []
+  for (const why of reports) {
+    const facts = why && /** @type {Printed} */ (printed.read(why))
+    if (facts !== undefined && facts.state !== 'closed') batch.push(sentHandle(facts, groups)) // since listed
+    if (batch.length < BATCH) {
+      yield undefined
+      continue
+    }
+    yield batch
+    batch = []
+  }
+  yield batch
+}
+
+/** @param {Printed} facts @param {Map<string, number>} groups @returns {SentHandle} */
+function sentHandle (facts, groups) {
+  const { opened, usedBy, writtenBy, ...others } = facts
+  const key = groupKey(facts)
+  const present = groups.get(key)
+  if (present !== undefined) {
+    return { ...others, group: present, usedBy: usedBy && { request: usedBy.request } }
+  }
+  const group = groups.size
+  groups.set(key, group)
+  return { ...others, group, opened, usedBy, writtenBy }
+}
+
+/** Remembers what is open. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */
+function * snapshot (_, { kept }) {
+  kept.set('snapshot', yield * require('../handles/snapshots').record())
+}
+
+/**
+ * What is open and was not when `snapshot` was asked.
+ * @param {{}} _
+ * @param {Session} session
+ * @returns {Generator<SentHandle[] | undefined, void>}
+ */
+function * diff (_, { kept }) {
+  const before = kept.get('snapshot')
+  if (before === undefined) throw new Error('there is no snapshot to compare with')
+  yield * batches(yield * require('../handles/snapshots').compare(before))
+}
+
+/**
+ * Records a profile; it ends early where `finishProfile` is asked, or the command goes.
+ * @param {{ seconds: number, samples: boolean }} options
+ * @param {Session} session
+ * @returns {Promise<import('../profile/profile').Profile>}
+ */
+function profile (options, session) {
+  const { finishProfile, recordProfile } = require('../tracer')
+  let isOver = false
+  session.onEnd(() => { if (!isOver) finishProfile() })
+  return recordProfile(options).finally(() => { isOver = true })
+}
+
+// longstack attach: while commands are attached, tracing is on with what they ask for; when the last one
+// goes, the options are those from before, or tracing is off again.
+
+/** of the commands that are attached, oldest first @type {Set<Wishes>} */
+const attached = new Set()
+/** what was in force before the first @type {{ options: Options, enabled: boolean, hasRecorded: boolean }} */
+let before
+/** what was put in force for them last @type {Options | undefined} */
+let applied
+
+/** Puts in force what commands ask for. @throws {LongstackError} for a wrong option */
+function applyWishes () {
+  const wishes = /** @type {any} */ (Object.assign({}, ...attached))
+  const parsed = /** @type {any} */ (parseOptions(wishes, environmentOptions()))
+  applied = { ...before.enabled ? before.options : parseOptions({}, environmentOptions()) }
+  for (const name of Object.keys(wishes)) Object.assign(applied, { [name]: parsed[name] })
+  require('../tracer').apply(applied)
+}
+
+/** A command goes. @param {Wishes} wishes */
+function detach (wishes) {
+  if (!attached.delete(wishes)) return
+  // Otherwise the program has enabled or disabled tracing itself since then
+  if (!settings.enabled || settings.options !== applied) return
+  if (attached.size > 0) return applyWishes()
+  const tracer = require('../tracer')
+  if (before.enabled) return tracer.apply(before.options)
+  tracer.disable()
+  settings.options = before.options
+  if (!before.hasRecorded) tracer.forget()
+}
+
+/**
+ * Has tracing on until the command goes, and tells it of callbacks that block.
+ * @param {Wishes} wishes
+ * @param {Session} session
+ * @returns {{ wasEnabled: boolean, blocked: boolean }} blocked: they are told to this command
+ */
+function attach (wishes, session) {
+  const { enabled, options } = settings
+  if (attached.size === 0) before = { options, enabled, hasRecorded: require('../tracer').hasRecorded() }
+  attached.add(wishes)
+  try {
+    applyWishes()
+  } catch (error) {
+    attached.delete(wishes)
+    throw error
+  }
+  session.onEnd(() => detach(wishes))
+  const blocked = wishes.blocked !== undefined && !(enabled && options.blocked !== undefined)
+  if (blocked) tellBlocked(session)
+  return { wasEnabled: enabled, blocked }
+}
+
+/** Tells a command of each callback that blocks. @param {Session} session */
+function tellBlocked (session) {
+  const texts = new BlockingTexts()
+  const send = (/** @type {any} */ event) => {
+    let text
+    try {
+      text = texts.format(event, event.span)
+    } catch (error) {
+      text = messageOf(error)
+    }
+    session.send({ event: 'blocked', value: { text } })
+  }
+  blockedListeners.add(send)
+  session.onEnd(() => { blockedListeners.delete(send) })
+}
+
+const top = () => require('../top/sampler')
+
+const questions = {
+  facts,
+  open,
+  /** Requests in flight, and what each waits for. */
+  requests: () => require('../handles/requests-in-flight').requestsInFlight(),
+  /** What is awaited and not settled. @param {{ olderThanMs?: number }} argument */
+  pending: (argument) => require('../handles/pending').slices(argument),
+  snapshot,
+  diff,
+  attach,
+  profile,
+  /** Ends the profile that is being recorded: `profile` answers. */
+  finishProfile: () => require('../tracer').finishProfile(),
+  /** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
+  startTop: (options, session) => top().startTop(options, session),
+  /** Returns the figures since the last call. @param {{}} _ @param {Session} session */
+  readTop: (_, session) => top().readTop(session),
+  /** Ends figures. @param {{}} _ @param {Session} session */
+  stopTop: (_, session) => top().stopTop(session),
+  /** Returns a chain as text. @param {{ chain: number }} argument */
+  describeChain: ({ chain }) => require('../format/chain-texts').chainText(chain)
 }
 
 module.exports = { Session, busyStack, connectToCommand, hold, markOwn, release, runInSlices, serve }

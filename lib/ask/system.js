@@ -1,21 +1,35 @@
 'use strict'
 
 // What the system tells about other processes, before anything is sent to them: whether one is of Node, which
-// it has started, which sockets it has. All of it from /proc on Linux, by ps and lsof on macOS.
+// it has started, which sockets it has. All of it from /proc on Linux, by ps and lsof on macOS. And which of
+// them a command is to ask: a process by its PID, the processes behind a port or an address, those that
+// listen on a LONGSTACK_SOCKET.
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
-const { isIPv6 } = require('node:net')
+const { isIPv4, isIPv6 } = require('node:net')
 const path = require('node:path')
+const { UsageError, quote } = require('../cli/flags')
 const { stateOfName } = require('../files')
 const { directoryOf, parseName } = require('./protocol')
 
 const NODE_NAME = /node|electron/i
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
+const LOCALHOST = ['127.0.0.1', '::1']
+const ANY = ['0.0.0.0', '::', '*']
 
 /**
  * @typedef {{ host: string, port: number }} Address
  * @typedef {{ local: Address, remote: Address, isListening: boolean, inode: string }} TcpSocket
+ *
+* @typedef {object} Target
+ * @property {number[]} pids
+ * @property {string} [socket] a LONGSTACK_SOCKET
+ * @property {End} [end] that connections have on one of their sides
+ * @property {Array<{ pid: number, program: string | undefined }>} others processes at this end that are not
+ *   of Node
+ *
+ * @typedef {{ hosts: string[] | undefined, port: number, text: string }} End hosts: undefined: any
  */
 
 /** A sentence for the user: the process cannot be asked. */
@@ -224,6 +238,85 @@ function listeningAddresses (pid) {
     ({ host: host === '0.0.0.0' || host === '::' ? '127.0.0.1' : host, port }))
 }
 
+/**
+ * @param {string} word of the command line
+ * @returns {Target}
+ * @throws {UsageError | RefusedError}
+ */
+function findTarget (word) {
+  if (/^\d+$/.test(word)) return { pids: [Number(word)], others: [] }
+  const end = endOf(word)
+  if (end !== undefined) return { ...processesAt(end), end }
+  if (isSocket(word)) return { pids: [], socket: word, others: [] }
+  throw new UsageError(`${quote(word)} is neither a process id, nor :PORT, ADDRESS:PORT or the path of a ` +
+    'LONGSTACK_SOCKET.')
+}
+
+/** @param {string} file the name of a LONGSTACK_SOCKET, or one of its sockets */
+function isSocket (file) {
+  return stateOfName(directoryOf(file))?.isDirectory() === true || stateOfName(file)?.isSocket() === true
+}
+
+/** @param {string} word @returns {End | undefined} undefined: it names none */
+function endOf (word) {
+  const [, host, digits] = /^(\[[^\]]+\]|[^:/[\]]*):(\d+)$/.exec(word) ?? []
+  const port = Number(digits)
+  if (digits === undefined || port < 1 || port > 65535) return undefined
+  const name = host.replace(/^\[|\]$/g, '')
+  if (name === '' || ANY.includes(name)) return { hosts: undefined, port, text: word }
+  if (name === 'localhost') return { hosts: LOCALHOST, port, text: word }
+  if (isIPv4(name) || isIPv6(name)) return { hosts: [plainHost(name)], port, text: word }
+  throw new UsageError(`${quote(word)}: an address has numbers, as in 127.0.0.1:5432 or [::1]:5432.`)
+}
+
+/**
+ * Returns whether one side of a connection is an end.
+ * @param {Address} side
+ * @param {End} end
+ */
+function isAt (side, { hosts, port }) {
+  return side.port === port && (hosts === undefined || ANY.includes(side.host) || hosts.includes(side.host))
+}
+
+/**
+ * Returns whether a handle is at an end.
+ * @param {{ local?: string, remote?: string }} handle
+ * @param {End} end
+ */
+function isHandleAt ({ local, remote }, end) {
+  return [local, remote].some((text) => {
+    const [, host, port] = /^\[?(.*?)\]?:(\d+)$/.exec(text ?? '') ?? []
+    return port !== undefined && isAt({ host: plainHost(host), port: Number(port) }, end)
+  })
+}
+
+/**
+ * Finds the processes that listen at an end, or have a connection there.
+ * @param {End} end
+ * @returns {{ pids: number[], others: Target['others'] }}
+ * @throws {RefusedError} where there is none of Node
+ */
+function processesAt (end) {
+  const inodes = tcpSockets().filter(({ local, remote }) => isAt(local, end) || isAt(remote, end))
+    .map(({ inode }) => inode)
+  const { pids, isComplete } = process.platform === 'linux' ? processesWith(inodes) : byLsof(end)
+  const others = pids.filter((pid) => !isNode(pid)).map((pid) => ({ pid, program: programOf(pid) }))
+  const own = pids.filter((pid) => isNode(pid) && pid !== process.pid)
+  if (own.length > 0) return { pids: own, others }
+  const names = others.map(({ pid, program }) => `process ${pid} (${program ?? 'unknown'})`)
+  const has = names.length === 0 ? '' : ` ${names.join(', ')} ${names.length === 1 ? 'is' : 'are'} there.`
+  const unseen = isComplete ? '' : ' Processes of other users cannot be seen.'
+  throw new RefusedError(`No process of Node listens or has a connection at ${end.text}.${has}${unseen}`)
+}
+
+/** @param {End} end */
+function byLsof ({ hosts = [''], port }) {
+  const filters = hosts.map((host) =>
+    `-iTCP${host === '' ? '' : `@${host.includes(':') ? `[${host}]` : host}`}:${port}`)
+  const text = run('lsof', '-n', '-P', '-t', ...filters)
+  return { pids: [...new Set(text.split('\n').filter(Boolean).map(Number))], isComplete: false }
+}
+
 /** @param {string} program @param {...string} args @returns {string} its output; empty: it failed */
 function run (program, ...args) {
   try {
@@ -256,17 +349,15 @@ module.exports = {
   RefusedError,
   checkProcess,
   endedSentence,
+  findTarget,
   hasEnded,
-  isNode,
+  isHandleAt,
   listeningAddresses,
   nodeDescendants,
   pidInside,
-  plainHost,
   processesWith,
-  programOf,
   read,
   readLink,
-  run,
   socketFiles,
   socketsOf,
   stateOf,

@@ -2,7 +2,7 @@
 
 // Answers of running processes as text and as JSON: all processes and threads as one.
 
-const { nameOfThread } = require('../ask/thread')
+const { nameOfThread } = require('../ask/threads')
 const { groupsOf } = require('../format/handles')
 const { formatHops } = require('../format/hops')
 const { formatPending, placeOf, sentences } = require('../format/pending')
@@ -16,7 +16,7 @@ const MAX_REQUESTS = 20 // groups of requests that are printed
  * @typedef {import('../handles/pending').PendingData} PendingData
  * @typedef {import('../handles/requests-in-flight').RequestInFlight} RequestInFlight
  * @typedef {import('../handles/requests-in-flight').RequestsInFlight} RequestsInFlight
- * @typedef {import('../ask/thread').Facts} Facts
+ * @typedef {import('../ask/threads').Facts} Facts
  * @typedef {import('../../report/render/text-parts').Colours} Colours
  *
  * @typedef {object} ThreadAnswer
@@ -40,17 +40,16 @@ const MAX_REQUESTS = 20 // groups of requests that are printed
 
 /**
  * Gives each handle the hops that were sent with the first of its group.
- * @param {any[]} sent see SentHandle in lib/ask/questions.js
+ * @param {any[]} [sent] see SentHandle in lib/ask/session.js
  * @returns {Printed[]}
  */
-function withHops (sent) {
-  /** by group @type {Map<number, any>} */
+function withHops (sent = []) {
+  /** by group @type {Map<number, Printed['opened']>} */
   const firsts = new Map()
-  return sent.map((handle) => {
-    const { group, ...facts } = handle
-    const first = firsts.get(group)
-    if (first === undefined) firsts.set(group, handle)
-    return { ...facts, opened: facts.opened ?? first.opened }
+  return sent.map(({ group, ...facts }) => {
+    const { opened = firsts.get(group) } = facts
+    firsts.set(group, opened)
+    return { ...facts, opened }
   })
 }
 

@@ -6,15 +6,19 @@
 
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
+const { ask, askUnblocked } = require('../ask/processes')
+const { RefusedError, endedSentence, findTarget, isHandleAt } = require('../ask/system')
+const { NO_LIGHT_MODE, defaultOptions, parseOptions } = require('../options')
 const { DEFAULTS } = require('./commands')
 const { UsageError, integer, number } = require('./flags')
+const { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops } = require('./live-text')
 const { asJson, colours, print, printError } = require('./terminal')
 
 /**
  * @typedef {import('../ask/processes').Asked} Asked
  * @typedef {import('../ask/processes').AskedProcess} AskedProcess
- * @typedef {import('../ask/thread').AskedThread} AskedThread
- * @typedef {import('../ask/target').Target} Target
+ * @typedef {import('../ask/threads').AskedThread} AskedThread
+ * @typedef {import('../ask/system').Target} Target
  *
  * @typedef {object} Wish
  * @property {string[] | undefined} filter
@@ -36,7 +40,6 @@ async function why (values, [word]) {
     watchMs: watch && seconds('watch', watch === true ? String(DEFAULTS.watchSeconds) : watch, 0.1) * 1000,
     json
   }
-  const { ask } = require('../ask/processes')
   return await whileAsking(ask, word, values, (asked, threads, target) => printAnswers(asked, target, wish))
 }
 
@@ -49,7 +52,6 @@ function seconds (name, text, min) {
 function checkFilter (text) {
   const names = text.split(',').map((name) => name.trim())
   try {
-    const { parseOptions, defaultOptions } = require('../options')
     return [...parseOptions({ filter: names }, defaultOptions()).filter]
   } catch (error) {
     throw new UsageError(/** @type {Error} */ (error).message)
@@ -63,14 +65,12 @@ function checkFilter (text) {
  * @returns {Promise<1 | undefined>} 1: a process or a thread has not answered
  */
 async function printAnswers ({ processes, refused }, target, wish) {
-  const { formatAnswer, jsonAnswer } = require('./live-text')
   const { others, end } = target
   const before = process.stdout.isTTY === true ? CLEAR : '\n'
   for (let isFirst = true; ; isFirst = false) {
     const answers = await Promise.all(processes.map((asked) => answerOf(asked, target, wish, isFirst)))
     const present = answers.filter(({ threads, busy }) => threads.length > 0 || busy !== undefined)
     if (present.length === 0 && isFirst) {
-      const { RefusedError, endedSentence } = require('../ask/system')
       const ended = processes.map(({ pid }) => endedSentence(pid))
       throw new RefusedError([...refused.map(({ sentence }) => sentence), ...ended].join('\n'))
     }
@@ -114,9 +114,7 @@ async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) 
  */
 async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
   await thread.introduce()
-  const { isHandleAt } = require('../ask/target')
-  const { withHops } = require('./live-text')
-  const open = withHops((await thread.call('open', { filter })) ?? [])
+  const open = withHops(await thread.call('open', { filter }))
   const { facts } = thread
   if (end !== undefined) return { facts, open: open.filter((handle) => isHandleAt(handle, end)) }
   if (filter !== undefined) return { facts, open } // what is asked for is handles
@@ -127,14 +125,13 @@ async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
 /** @type {import('./commands').Main} */
 async function diff (values, [word]) {
   const seconds = integer('seconds', values.seconds ?? String(DEFAULTS.diffSeconds), 1)
-  const { askUnblocked } = require('../ask/processes')
   await whileAsking(askUnblocked, word, values, async (asked, threads) => {
     const untraced = threads.filter(({ facts }) => facts.tracing === 'off')
     await Promise.all(untraced.map((thread) => thread.call('attach', {})))
     await Promise.all(threads.map((thread) => thread.call('snapshot')))
     if (process.stderr.isTTY) printError(`For ${seconds} s …`)
     const isGone = await waitForEnd(threads, seconds)
-    if (isGone) throw new (require('../ask/system').RefusedError)('The process has ended.')
+    if (isGone) throw new RefusedError('The process has ended.')
     await printOpened(asked, values.json)
   })
 }
@@ -143,9 +140,8 @@ async function diff (values, [word]) {
 async function attach (values, [word]) {
   const { light, seconds, json } = values
   const options = optionsOf(values)
-  if (light) printError(`longstack: --light: ${require('../options').NO_LIGHT_MODE}`)
+  if (light) printError(`longstack: --light: ${NO_LIGHT_MODE}`)
   const duration = seconds === undefined ? undefined : integer('seconds', seconds, 1)
-  const { askUnblocked } = require('../ask/processes')
   await whileAsking(askUnblocked, word, values, async (asked, threads) => {
     for (const thread of threads) {
       const { pid, facts: { threadId } } = thread
@@ -158,7 +154,6 @@ async function attach (values, [word]) {
     const end = waitForEnd(threads, duration) // from here on Ctrl-C detaches, as the next line says
     const isNew = attached.some(({ wasEnabled }) => !wasEnabled)
     if (!json) {
-      const { titleOf } = require('./live-text')
       const titles = asked.processes.map((one) => titleOf(one.pid, one.threads, colours(), false))
       const last = `${isNew ? 'Traced from now on' : 'It is traced already'}. Ctrl-C detaches.`
       await print([...titles, ...asked.refused.map(({ sentence }) => sentence), `${last}\n`].join('\n'))
@@ -182,14 +177,14 @@ function optionsOf ({ spans, blocked, only }) {
 
 /**
  * @template T
- * @param {typeof import('../ask/processes').ask} ask
+ * @param {typeof ask} askFor
  * @param {string} word of the command line
  * @param {Record<string, any>} values
  * @param {(asked: Asked, threads: AskedThread[], target: Target) => Promise<T>} work
  */
-async function whileAsking (ask, word, values, work) {
-  const target = require('../ask/target').findTarget(word)
-  const asked = await ask(target, { children: !values['no-children'] })
+async function whileAsking (askFor, word, values, work) {
+  const target = findTarget(word)
+  const asked = await askFor(target, { children: !values['no-children'] })
   try {
     return await work(asked, asked.processes.flatMap(({ threads }) => threads), target)
   } finally {
@@ -222,11 +217,10 @@ async function waitForEnd (threads, seconds) {
  * @param {boolean} json
  */
 async function printOpened ({ processes, refused }, json) {
-  const { formatOpened, jsonAnswer, withHops } = require('./live-text')
   const answers = await Promise.all(processes.map(async ({ pid, threads }) => {
     const alive = threads.filter((thread) => !thread.isClosed)
     const opened = alive.map(async (thread) =>
-      ({ facts: thread.facts, open: withHops((await thread.call('diff')) ?? []) }))
+      ({ facts: thread.facts, open: withHops(await thread.call('diff')) }))
     return { pid, threads: await Promise.all(opened) }
   }))
   const answer = { processes: answers, refused, others: [], end: undefined }

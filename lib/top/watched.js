@@ -6,11 +6,9 @@
 // says later counts for the interval in which it says it.
 
 const { setTimeout: sleep } = require('node:timers/promises')
-const { ask, askProcesses, blockedSentences } = require('../ask/processes')
-const { connectTo } = require('../ask/sockets')
-const { RefusedError, nodeDescendants, socketFiles, socketsOf } = require('../ask/system')
-const { findTarget } = require('../ask/target')
-const { BlockedError } = require('../ask/thread')
+const { ask, blockedSentences } = require('../ask/processes')
+const { RefusedError, findTarget, nodeDescendants, socketFiles, socketsOf } = require('../ask/system')
+const { BlockedError, connectTo } = require('../ask/threads')
 
 const BUSY_MS = 10_000 // for a busy event loop to come free
 const DISCOVER_MS = 5_000 // from one search for new processes to the next
@@ -19,7 +17,7 @@ const MAX_FAILURES = 3 // in a row: the thread is gone, whether its connection i
 const ANSWER_MS = 500 // that an interval waits for answers, at most half of it
 
 /**
- * @typedef {import('../ask/thread').AskedThread} AskedThread
+ * @typedef {import('../ask/threads').AskedThread} AskedThread
  *
  * @typedef {object} Asked a thread, and what it has said
  * @property {AskedThread} thread
@@ -118,7 +116,7 @@ class Watched {
     const pids = this.#roots.flatMap((pid) => nodeDescendants(pid)).filter((pid) => !this.#pids.has(pid))
     for (const pid of new Set(pids)) {
       this.#pids.add(pid)
-      const { processes } = await askProcesses([pid], { children: false, busyMs: YOUNG_BUSY_MS })
+      const { processes } = await ask({ pids: [pid] }, { children: false, busyMs: YOUNG_BUSY_MS })
       processes.flatMap(({ threads }) => threads).forEach(this.#add)
     }
     for (const { pid, files } of this.#sockets()) {

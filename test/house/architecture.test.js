@@ -87,7 +87,7 @@ const offline = [
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
-  'ask/': ['inspector.js', 'processes.js', 'signal.js', 'sockets.js', 'system.js', 'target.js', 'thread.js'],
+  'ask/': ['inspector.js', 'processes.js', 'signal.js', 'system.js', 'threads.js'],
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }
 const commands = {

@@ -243,7 +243,7 @@ asRoot('another user cannot connect to the socket', async (t) => {
 })
 
 test('who connects to a command without its word is told nothing', async (t) => {
-  const { Meeting } = require('../../lib/ask/sockets')
+  const { Meeting } = require('../../lib/ask/threads')
   const meeting = new Meeting()
   await meeting.isListening
   if (process.platform === 'linux') t.is(meeting.address.length, 108, 'a name that every Node finds')

@@ -20,16 +20,17 @@ const PRELUDE = `
   const { Session } = require(${JSON.stringify(path.join(root, 'lib', 'ask', 'session'))})
   const asker = () => {
     const calls = new Map()
-    const session = new Session((line) => {
+    const write = (line) => {
       const { id, part, value, error } = JSON.parse(line)
       if (part !== undefined) return
       if (error === undefined) calls.get(id).resolve(value)
       else calls.get(id).reject(error)
-    }, () => true)
+    }
+    const session = new Session({ write, writableLength: 0 })
     const ask = (name) => (argument) => new Promise((resolve, reject) => {
       const id = calls.size
       calls.set(id, { resolve, reject })
-      session.receive(\`\${JSON.stringify({ id, name, argument })}\\n\`)
+      session.answer(JSON.parse(JSON.stringify({ id, name, argument })))
     })
     const [start, read, stop, describe] = ['startTop', 'readTop', 'stopTop', 'describeChain'].map(ask)
     return { start, read, stop, describe, leave: () => session.end() }

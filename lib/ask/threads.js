@@ -1,7 +1,8 @@
 'use strict'
 
-// The sockets between a command and the threads that it asks: those of LONGSTACK_SOCKET, and one of the
-// command, to which threads connect that are asked to by their inspector.
+// The threads that a command asks, and the sockets between them: those of LONGSTACK_SOCKET, and one of the
+// command, to which threads connect that are asked to by their inspector. Questions and answers are JSON, one
+// a line (see session.js).
 
 const { randomBytes } = require('node:crypto')
 const { once } = require('node:events')
@@ -10,10 +11,10 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { createLineReader, noteOf, parseName } = require('./protocol')
-const { pidInside } = require('./system')
-const { AskedThread, BlockedError, nameOfThread } = require('./thread')
+const { GoneError, RefusedError, pidInside } = require('./system')
 const { formatDuration } = require('../text')
 
+const ANSWER_MS = 15_000 // without a sign of life
 const INTRODUCE_MS = 2_000 // for a thread to answer
 
 // The whole of sun_path (unix(7)): libuv of Node 20 fills a shorter name with zeros, that of Node 22 does not
@@ -25,6 +26,155 @@ const ABSTRACT_BYTES = 108
  * @typedef {Refusal & { threadId: number, busyMs: number }} Silent a thread that listens and does not answer;
  *   stack: undefined where it left no note
  */
+
+/** A sentence for the user: its event loop is blocked, or a debugger has paused it. */
+class BlockedError extends RefusedError {}
+
+/**
+ * @typedef {object} Facts see `facts` in lib/ask/session.js
+ * @property {number} pid as the process itself sees it
+ * @property {number} threadId
+ * @property {boolean} isMainThread
+ * @property {string} node
+ * @property {string} longstack
+ * @property {string} title
+ * @property {string | undefined} script
+ * @property {number} uptimeMs
+ * @property {number | undefined} rss
+ * @property {'full' | 'off'} tracing
+ * @property {boolean} spans
+ * @property {number | undefined} blocked
+ *
+ * @typedef {{ parts: any[], resolve: (value: any) => void, reject: (error: Error) => void,
+ *   timer: NodeJS.Timeout }} Call
+ */
+
+/** Questions that are sent and not answered, by number. */
+class Calls {
+  /** @type {Map<number, Call>} */
+  #calls = new Map()
+  #lastId = 0
+  #send
+  /** why nobody answers any more @type {Error | undefined} */
+  #end
+
+  /** @param {(text: string) => void} send */
+  constructor (send) {
+    this.#send = send
+  }
+
+  /**
+   * Sends a question.
+   * @param {object} question
+   * @param {number} ms for which it may be silent
+   * @param {string} silence a sentence: it was
+   * @returns {Promise<any>} the answer
+   */
+  ask (question, ms, silence) {
+    return new Promise((resolve, reject) => {
+      if (this.#end !== undefined) throw this.#end
+      const id = ++this.#lastId
+      const timer = setTimeout(() => this.close(id)?.reject(new BlockedError(silence)), ms)
+      this.#calls.set(id, { parts: [], resolve, reject, timer })
+      this.#send(JSON.stringify({ id, ...question }))
+    })
+  }
+
+  get isOver () { return this.#end !== undefined }
+
+  /** @param {number} id */
+  get (id) { return this.#calls.get(id) }
+
+  /** Forgets a question, which is to be settled now. @param {number} id */
+  close (id) {
+    const call = this.#calls.get(id)
+    clearTimeout(call?.timer)
+    this.#calls.delete(id)
+    return call
+  }
+
+  /** Nobody answers any more. @param {Error} error */
+  end (error) {
+    this.#end = error
+    for (const id of this.#calls.keys()) this.close(id)?.reject(error)
+  }
+}
+
+class AskedThread {
+  #socket
+  #calls
+  /** @type {Facts} */
+  facts = /** @type {any} */ (undefined)
+  /** called when the thread is gone, or this command has left it @type {() => void} */
+  onClose = () => {}
+  /** called with what comes unasked @type {(event: string, value: any) => void} */
+  onEvent = () => {}
+
+  /**
+   * @param {number} pid as this command sees it
+   * @param {import('node:net').Socket} socket
+   * @param {string} [file] of a LONGSTACK_SOCKET
+   */
+  constructor (pid, socket, file) {
+    this.pid = pid
+    this.file = file
+    this.#socket = socket
+    this.#calls = new Calls((text) => socket.write(`${text}\n`))
+    socket.on('close', () => {
+      this.#calls.end(new GoneError(`${this.name} ended, or closed its connection.`))
+      this.onClose()
+    })
+  }
+
+  get isClosed () { return this.#calls.isOver }
+
+  /** Leaves the thread, which takes back what was set for this command. */
+  close () {
+    this.#socket.destroy()
+  }
+
+  /** Has the thread tell what it is. @param {number} [ms] for which it may be silent */
+  async introduce (ms) {
+    this.facts = await this.call('facts', {}, ms)
+  }
+
+  /**
+   * Asks a question of lib/ask/session.js.
+   * @param {string} name
+   * @param {object} [argument]
+   * @param {number} [ms] for which the thread may be silent
+   * @returns {Promise<any>} the answer: what the question returns; where that is nothing, its parts joined
+   * @throws {RefusedError}
+   */
+  call (name, argument, ms = ANSWER_MS) {
+    const silence = `${this.name} does not answer: its event loop is blocked.`
+    return this.#calls.ask({ name, argument }, ms, silence)
+  }
+
+  /** What it is called in a sentence. */
+  get name () {
+    return nameOfThread(this.pid, this.facts?.threadId)
+  }
+
+  /** @param {any} message */
+  receive ({ id, part, value, error, event }) {
+    if (event !== undefined) return this.onEvent(event, value)
+    const call = this.#calls.get(id)
+    if (call === undefined) return
+    call.timer.refresh()
+    if (part !== undefined) return call.parts.push(part)
+    this.#calls.close(id)
+    if (error !== undefined) {
+      return call.reject(new RefusedError(`${this.name}: ${String(error).replace(/\.$/, '')}.`))
+    }
+    call.resolve(value === undefined && call.parts.length > 0 ? call.parts.flat() : value)
+  }
+}
+
+/** What a thread is called in a sentence. @param {number} pid @param {number} [threadId] */
+function nameOfThread (pid, threadId = 0) {
+  return threadId === 0 ? `Process ${pid}` : `Thread ${threadId} of process ${pid}`
+}
 
 /**
  * Connects to sockets of LONGSTACK_SOCKET.
@@ -155,4 +305,4 @@ class Meeting {
   }
 }
 
-module.exports = { Meeting, connectTo }
+module.exports = { AskedThread, BlockedError, Calls, Meeting, connectTo, nameOfThread }
