@@ -16,6 +16,11 @@ const aliases = { median: 'p50', 'p99.9': 'p999', waited: 'wait', error: 'errors
 const NAMES = Object.keys(metrics)
 /** ms by unit. @type {Record<string, number>} */
 const TIMES = { µs: 0.001, μs: 0.001, us: 0.001, ms: 1, s: 1000, min: 60_000 }
+/** What follows the pattern: each part may be missing, and is found where it would be. */
+const LIMIT = new RegExp([
+  /(?<name>[\p{L}\w.]*)/u, /(?<comparator>>=|<=|>|<|)/, /(?<sign>[+\-−]|)/, /(?<digits>\d+(?:\.\d+)?|)/,
+  /(?<unit>%|\/s|\p{L}+|)/u, /(?<rest>.*)/
+].map(({ source }) => ` *${source}`).join(''), 'dsuy')
 const MAX_POINTER_CHARS = 100
 
 /** @param {string} expression @returns {Limit} @throws {UsageError} */
@@ -23,45 +28,29 @@ function parseLimit (expression) {
   const colon = expression.lastIndexOf(':')
   const pattern = colon === -1 ? undefined : expression.slice(0, colon).trim()
   if (pattern === '') fail(expression, 0, 'expected a route before the colon')
-  let index = colon + 1
+  LIMIT.lastIndex = colon + 1
+  const { groups = {}, indices } = /** @type {RegExpExecArray} */ (LIMIT.exec(expression))
+  const { name, comparator, sign, digits, unit, rest } = groups
+  const startOf = (/** @type {string} */ part) => indices?.groups?.[part][0] ?? 0
 
-  const name = next(/^[\p{L}\w.]+/u)
-  const metric = Object.hasOwn(aliases, name.toLowerCase()) ? aliases[name.toLowerCase()] : name.toLowerCase()
+  const word = name.toLowerCase()
+  const metric = Object.hasOwn(aliases, word) ? aliases[word] : /** @type {keyof typeof metrics} */ (word)
   if (!Object.hasOwn(metrics, metric)) {
     const hint = nearest(name, [...NAMES, ...Object.keys(aliases)])
     const help = hint === undefined ? `one of ${NAMES.join(', ')}` : `did you mean ${hint}?`
     const received = name === '' ? 'expected a metric' : `unknown metric ${quote(name)}`
-    fail(expression, index - name.length, `${received}: ${help}`)
+    fail(expression, startOf('name'), `${received}: ${help}`)
   }
-  const comparator = next(/^(?:>=|<=|>|<)/)
-  if (comparator === '') fail(expression, skipped(), `expected >, <, >= or <= after ${name}`)
-  const start = skipped()
-  const sign = next(/^[+\-−]/)
-  const digits = next(/^\d+(?:\.\d+)?/)
-  if (digits === '') fail(expression, skipped(), `expected a number after ${sign || comparator}`)
-  const unitStart = skipped()
-  const unit = next(/^(?:%|\/s|[\p{L}]+)/u)
-  if (skipped() < expression.length) fail(expression, index, 'expected nothing more')
-  const value = { number: Number(digits), sign, unit, start, unitStart }
+  if (comparator === '') fail(expression, startOf('comparator'), `expected >, <, >= or <= after ${name}`)
+  if (digits === '') fail(expression, startOf('digits'), `expected a number after ${sign || comparator}`)
+  if (rest !== '') fail(expression, startOf('rest'), 'expected nothing more')
+  const value = { number: Number(digits), sign, unit, start: startOf('sign'), unitStart: startOf('unit') }
   return {
     expression: expression.trim(),
     pattern,
-    metric: /** @type {keyof typeof metrics} */ (metric),
+    metric,
     comparator: /** @type {Limit['comparator']} */ (comparator),
-    ...measure(expression, /** @type {keyof typeof metrics} */ (metric), value)
-  }
-
-  /** Skips spaces. */
-  function skipped () {
-    while (expression[index] === ' ') index++
-    return index
-  }
-
-  /** Reads a token, or nothing. @param {RegExp} token */
-  function next (token) {
-    const [text] = token.exec(expression.slice(skipped())) ?? ['']
-    index += text.length
-    return text
+    ...measure(expression, metric, value)
   }
 }
 

@@ -2,23 +2,33 @@
 'use strict'
 
 // The command line: finds a command in the table, parses its arguments, runs it, and prints one sentence for
-// wrong usage.
+// wrong usage; or its help, as the table says it, and that of all of them. Help fits the terminal: paragraphs
+// are filled, descriptions keep their column.
 
+const { prose, wrap } = require('../../report/render/wrap')
 const { commands } = require('./commands')
-const { parse, quote, suggestion, UsageError } = require('./flags')
-const { handleStreamErrors, print, printError } = require('./terminal')
+const { helpFlag, parse, quote, suggestion, UsageError } = require('./flags')
+const { handleStreamErrors, print, printError, width: terminalWidth } = require('./terminal')
+
+const MAX_COLUMNS = 100
+const MIN_DESCRIPTION = 30 // columns; where there are less, a description gets lines of its own
+const NARROW_INDENT = '      '
+const MAX_FLAG_COLUMNS = 26
+const USAGE_COLUMNS = 33
+
+/** A line with two spaces before it, and more before its description: a usage, an example. */
+const ITEM = /^( {2}\S+(?: \S+)*)(?: {2,}(\S.*))?$/
 
 /** @param {string[]} args */
 async function main ([name, ...args]) {
   if (name === undefined) throw new UsageError('Missing command.')
   if (['--help', '-h', 'help'].includes(name)) {
-    const { printHelpOf, printOverview } = require('./help')
     return args.length > 0 ? await printHelpOf(commandOf(args[0])) : await printOverview()
   }
   if (['--version', '-v'].includes(name)) return await print(`${require('../../package.json').version}\n`)
   const command = commandOf(name)
   const { values, operands } = parseFor(command, args)
-  if (values.help) return await require('./help').printHelpOf(command)
+  if (values.help) return await printHelpOf(command)
   const { missing, extra, ends } = command.operands
   const isProgram = ends === 'program' || (ends !== undefined && !isPid(operands[0]))
   const max = missing === undefined ? 0 : 1
@@ -61,6 +71,72 @@ function fail (error) {
   printError(`longstack: ${error.message}`)
   printError(`See longstack ${name !== undefined && Object.hasOwn(commands, name) ? `${name} ` : ''}--help.`)
 }
+
+/**
+ * Fits paragraphs, which have no indent, and lists of items.
+ * @param {string} text
+ * @param {number} width
+ */
+function fit (text, width) {
+  return text.split('\n\n').map((block) => {
+    const lines = block.split('\n')
+    if (!block.startsWith(' ')) return wrap(prose(lines.join(' ')), width)
+    return lines.flatMap((line) => {
+      const [, head, description = ''] = /** @type {RegExpExecArray} */ (ITEM.exec(line))
+      return itemLines(head, description, line.length - description.length, width)
+    })
+  })
+}
+
+/** @param {string} head @param {string} description @param {number} column of it @param {number} width */
+function itemLines (head, description, column, width) {
+  if (description === '') return [head]
+  if (width - column < MIN_DESCRIPTION) return [head, ...wrap(prose(description), width, NARROW_INDENT)]
+  const hanging = ' '.repeat(column)
+  if (head.length >= column) return [head, ...wrap(prose(description), width, hanging)]
+  return wrap(prose(description), width, head.padEnd(column), hanging)
+}
+
+/** @param {import('./commands').Flags} flags @param {number} width */
+function flagLines (flags, width) {
+  const rows = Object.entries({ ...flags, help: helpFlag }).flatMap(([name, flag]) => {
+    const { description } = flag
+    return description === undefined ? [] : [{ head: `  --${name}${placeholder(flag)}`, description }]
+  })
+  const column = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(({ head }) => head.length))) + 2
+  return rows.flatMap(({ head, description }) => itemLines(head, description, column, width))
+}
+
+/** @param {import('./commands').Flag} flag */
+function placeholder ({ type, value = 'VALUE' }) {
+  return type === 'boolean' ? '' : type === 'optional' ? `[=${value}]` : ` ${value}`
+}
+
+/** Prints the help of a command. @param {import('./commands').Command} command */
+function printHelpOf ({ help, flags, notes = '' }) {
+  const width = Math.min(terminalWidth(), MAX_COLUMNS)
+  const below = notes === '' ? [] : fit(notes, width)
+  return printBlocks([...fit(help, width), flagLines(flags(), width), ...below])
+}
+
+/** Prints which commands there are. */
+function printOverview () {
+  const row = (/** @type {string} */ head, /** @type {string} */ text) =>
+    `${`  ${head}`.padEnd(USAGE_COLUMNS)}${text}`
+  const list = Object.values(commands).map(({ usage, summary }) => row(`longstack ${usage}`, summary))
+  const text = `Async tracing and long stack traces for Node.js.
+
+${list.join('\n')}
+
+Each command has --help.
+
+${row('--help', 'print this text')}
+${row('--version', 'print the version of longstack')}`
+  return printBlocks(fit(text, Math.min(terminalWidth(), MAX_COLUMNS)))
+}
+
+/** @param {string[][]} blocks lines */
+const printBlocks = (blocks) => print(`${blocks.map((lines) => lines.join('\n')).join('\n\n')}\n`)
 
 if (process.argv[2] !== 'run') handleStreamErrors()
 main(process.argv.slice(2)).then((code) => { if (code) process.exitCode = code }, fail)

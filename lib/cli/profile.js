@@ -6,8 +6,12 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { askUnblocked } = require('../ask/processes')
+const { RefusedError } = require('../ask/system')
+const { profileEnvironment } = require('../profile/preload')
 const { DEFAULTS } = require('./commands')
 const { number, UsageError, wrongValue } = require('./flags')
+const { runChild } = require('./run')
 const { asJson, colours, print, printError, width, write } = require('./terminal')
 
 /** @typedef {import('../profile/profile').Profile} Profile */
@@ -65,10 +69,8 @@ async function profileProgram (operands, options, values) {
       fs.rmdirSync(directory)
     } catch {} // it is gone, or something else is in it
   }
-  const { profileEnvironment } = require('../profile/preload')
   const preloads = ['-r', require.resolve('../register'), '-r', require.resolve('../profile/preload')]
   const separator = operands[0].startsWith('-') ? ['--'] : []
-  const { runChild } = require('./replace-process')
   try {
     const env = { ...process.env, ...profileEnvironment({ file, ...options }) }
     return await runChild([...preloads, ...separator, ...operands], env, async () => {
@@ -88,8 +90,7 @@ async function profileProgram (operands, options, values) {
  * @param {Record<string, any>} values
  */
 async function profileProcess (pid, { seconds = DEFAULTS.profileSeconds, samples }, values) {
-  const { askUnblocked } = require('../ask/processes')
-  const asked = await askUnblocked({ pids: [pid], socket: undefined }, ASKING)
+  const asked = await askUnblocked({ pids: [pid] }, ASKING)
   /** @type {unknown} */
   let profile
   try {
@@ -113,7 +114,7 @@ async function profileProcess (pid, { seconds = DEFAULTS.profileSeconds, samples
  */
 async function output (text, { html, pprof, collapsed: stacks, value, json }, fd) {
   const profile = require('../../report/read/profile').parseProfile(text)
-  if (profile === undefined) throw new (require('../ask/system').RefusedError)('What it wrote is no profile.')
+  if (profile === undefined) throw new RefusedError('What it wrote is no profile.')
   if (html !== undefined) {
     await write(html, require('../../report/render/page').createProfilePage(profile))
   }

@@ -6,7 +6,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { isPipe } = require('../../report/read/sources')
 const { integer, quote, suggestion, UsageError } = require('./flags')
-const { asJson, colours, createProgress, print, printError, width, write } = require('./terminal')
+const { asJson, colours, print, printError, width, withProgress, write } = require('./terminal')
 
 /**
  * @typedef {import('../../report/aggregate/limits').Limit} Limit
@@ -24,7 +24,7 @@ async function main (values, files) {
   const limits = checkArguments(values, files)
   boundYoungGeneration([...files, ...(values.compare ?? [])])
   if (values.trace !== undefined) await writeTrace(files, values.trace)
-  if (values.trace !== undefined && isOnlyTrace(values)) return
+  if (isOnlyTrace(values)) return
   const model = await read(files, values)
   checkRoutes(model, values, limits)
   if (limits.length > 0) model.limits = require('../../report/aggregate/limits').checkLimits(model, limits)
@@ -39,14 +39,9 @@ async function main (values, files) {
 /** @param {string[]} files @param {Record<string, any>} values @returns {Promise<Model>} */
 async function read (files, { compare, json, html, top }) {
   const { createModel } = require('../../report/aggregate/model')
-  const progress = createProgress()
-  try {
-    const slowest = Math.min(Math.max(MIN_SLOWEST, Number(top ?? 0)), MAX_SLOWEST)
-    const traces = json || html !== undefined
-    return await createModel(files, { compare, slowest, traces, progress: progress.step })
-  } finally {
-    progress.end()
-  }
+  const slowest = Math.min(Math.max(MIN_SLOWEST, Number(top ?? 0)), MAX_SLOWEST)
+  const traces = json || html !== undefined
+  return await withProgress((progress) => createModel(files, { compare, slowest, traces, progress }))
 }
 
 /** @param {Model} model @param {Record<string, any>} values */
@@ -77,9 +72,7 @@ async function writePage (model, file) {
 /** @param {string[]} files @param {string} target */
 async function writeTrace (files, target) {
   const { writeTrace: write } = require('../../report/render/chrome-trace')
-  const progress = createProgress()
-  const { spans, omitted, problems } = await write(files, target, { progress: progress.step })
-  progress.end()
+  const { spans, omitted, problems } = await withProgress((progress) => write(files, target, { progress }))
   for (const problem of problems) printError(problem)
   const more = omitted > 0 ? `; ${omitted} more are omitted: too many for a viewer` : ''
   printError(target === '-'
@@ -140,15 +133,19 @@ function sizeOf (file) {
  * @throws {UsageError}
  */
 function checkArguments (values, files) {
-  const { json, markdown, html, trace, compare = [], top } = values
+  const { json, markdown, html, trace, compare, top } = values
   if (top !== undefined) integer('top', top, 1)
   checkFormats(values)
-  if (files.includes('-') && compare.includes('-')) {
+  if (files.includes('-') && compare?.includes('-')) {
     throw new UsageError('Standard input can be only one of the two runs.')
   }
-  if (trace !== undefined) checkTrace(values, files)
+  if (isOnlyTrace(values)) {
+    if (compare !== undefined) throw new UsageError('--trace cannot be combined with --compare.')
+  } else if (trace !== undefined && files.some((file) => file === '-' || isPipe(file))) {
+    throw new UsageError('Piped input can be read only once; use --trace on its own.')
+  }
   const outputs = [html, trace].filter((file) => file !== undefined)
-  checkOutputs(outputs, [...files, ...compare], json || markdown)
+  checkOutputs(outputs, [...files, ...compare ?? []], json || markdown)
   return limitsOf(values)
 }
 
@@ -166,11 +163,10 @@ function checkFormats (values) {
 }
 
 /** @param {Record<string, any>} values @throws {UsageError} */
-function limitsOf ({ 'fail-if': expressions = [], compare, trace, ...values }) {
+function limitsOf (values) {
+  const { 'fail-if': expressions = [], compare } = values
   if (expressions.length === 0) return []
-  if (trace !== undefined && isOnlyTrace(values)) {
-    throw new UsageError('--trace cannot be combined with --fail-if.')
-  }
+  if (isOnlyTrace(values)) throw new UsageError('--trace cannot be combined with --fail-if.')
   const { parseLimit } = require('./limit-parser')
   const limits = expressions.map(parseLimit)
   const change = limits.find((/** @type {{ kind: string }} */ { kind }) => kind !== 'value')
@@ -199,19 +195,8 @@ function checkRoutes (model, { route }, limits) {
 }
 
 /** Returns whether a trace is the only output. @param {Record<string, any>} values */
-function isOnlyTrace ({ json, markdown, html }) {
-  return !json && !markdown && html === undefined
-}
-
-/** @param {Record<string, any>} values @param {string[]} files @throws {UsageError} */
-function checkTrace (values, files) {
-  const isOnly = isOnlyTrace(values)
-  if (isOnly && values.compare !== undefined) {
-    throw new UsageError('--trace cannot be combined with --compare.')
-  }
-  if (!isOnly && files.some((file) => file === '-' || isPipe(file))) {
-    throw new UsageError('Piped input can be read only once; use --trace on its own.')
-  }
+function isOnlyTrace ({ trace, json, markdown, html }) {
+  return trace !== undefined && !json && !markdown && html === undefined
 }
 
 /**

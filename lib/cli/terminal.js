@@ -86,13 +86,16 @@ function width () {
   return Number.isSafeInteger(columns) && columns > 0 ? columns : process.stdout.columns ?? DEFAULT_COLUMNS
 }
 
-/** Prints the progress of reading on a terminal. */
-function createProgress () {
+/**
+ * Prints the progress of reading on a terminal.
+ * @template T
+ * @param {(progress: (bytes: number, total: number | undefined) => void) => Promise<T>} work
+ */
+async function withProgress (work) {
   let next = isatty(2) ? Date.now() + PROGRESS_DELAY_MS : Infinity
   let isPrinted = false
-  return {
-    /** @param {number} bytes @param {number | undefined} total */
-    step (bytes, total) {
+  try {
+    return await work((bytes, total) => {
       const now = Date.now()
       if (now < next) return
       next = now + PROGRESS_INTERVAL_MS
@@ -101,12 +104,10 @@ function createProgress () {
         ? `${Math.round(bytes / 1e6)} MB`
         : `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
       process.stderr.write(`${ERASE_LINE}reading ${read}`)
-    },
-    end () {
-      if (isPrinted) process.stderr.write(ERASE_LINE)
-      isPrinted = false
-    }
+    })
+  } finally {
+    if (isPrinted) process.stderr.write(ERASE_LINE)
   }
 }
 
-module.exports = { asJson, colours, createProgress, handleStreamErrors, print, printError, width, write }
+module.exports = { asJson, colours, handleStreamErrors, print, printError, width, withProgress, write }

@@ -8,7 +8,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { stripVTControlCharacters } = require('node:util')
-const { quoteWord } = require('../../lib/cli/node-options')
+const { quoteWord } = require('../../lib/cli/env')
 const { inherited, quoteForShell, withoutHops } = require('./run')
 
 /** @typedef {import('./cover').Combination} Cell */

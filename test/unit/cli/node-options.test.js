@@ -2,7 +2,7 @@
 
 const fc = require('fast-check')
 const test = require('ava')
-const { quoteWord, withRegister, wordsOf } = require('../../../lib/cli/node-options')
+const { quoteWord, withRegister, wordsOf } = require('../../../lib/cli/env')
 
 const values = (/** @type {string} */ text) => wordsOf(text).map(({ value }) => value)
 const word = fc.string({ unit: fc.constantFrom('a', '-', ' ', '"', '\\', '$', "'", '\t', '\n', '漢', '='), minLength: 1 })
