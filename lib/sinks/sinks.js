@@ -129,7 +129,7 @@ function sinkFor (output, context) {
   const target = targetOf(to)
   try {
     if (target.url !== undefined) return new (require('./otlp').OtlpSink)(output, context.warn)
-    return require('./file').createLineSink(target, to === '-' ? 'stdout' : to, context)
+    return new (require('./file').LineSink)(target, to === '-' ? 'stdout' : to, context)
   } catch (error) {
     const reason = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
     context.warn('SPANS_FAILED', `spans cannot be written to ${safe(to)}: ${reason}`)
