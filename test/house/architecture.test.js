@@ -19,10 +19,10 @@ const maxLines = {
   '.': 2050,
   handles: 1700,
   requests: 1600,
-  ask: 1385,
-  top: 1370,
-  cli: 1340,
-  sinks: 1400,
+  ask: 1340,
+  top: 1340,
+  cli: 1260,
+  sinks: 1110,
   format: 1000,
   profile: 830,
   blocked: 740,
@@ -87,7 +87,7 @@ const offline = [
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
-  'ask/': ['inspector.js', 'processes.js', 'signal.js', 'system.js', 'threads.js'],
+  'ask/': ['inspector.js', 'processes.js', 'system.js', 'threads.js'],
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }
 const commands = {
