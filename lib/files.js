@@ -40,12 +40,18 @@ const stateOfOpen = (fd) => fstatSync(fd, OPTIONS)
 const stateOf = (path) => statSync(path, OPTIONS)
 
 /** @param {string} path @returns {BigIntStats | undefined} of a link itself; undefined: it is not there */
-function stateOfName (path) {
+const stateOfName = (path) => attempt(() => lstatSync(path, OPTIONS))
+
+/**
+ * Does what may fail where others make and remove the same files.
+ * @template T
+ * @param {() => T} work
+ * @returns {T | undefined} undefined: it has failed
+ */
+function attempt (work) {
   try {
-    return lstatSync(path, OPTIONS)
-  } catch {
-    return undefined
-  }
+    return work()
+  } catch {}
 }
 
 /**
@@ -83,4 +89,4 @@ function insidePrivate (directory, work) {
   })
 }
 
-module.exports = { inside, insidePrivate, stateOf, stateOfName, stateOfOpen }
+module.exports = { attempt, inside, insidePrivate, stateOf, stateOfName, stateOfOpen }

@@ -5,6 +5,8 @@
 // process has a socket PID.THREAD; in a container the number of its process namespace follows, since several
 // may share the directory. PID.THREAD.busy is what a blocked thread notes.
 
+const { attempt } = require('../files')
+
 const { parse } = JSON // programs replace it
 
 /**
@@ -36,12 +38,8 @@ function createLineReader (onMessage, maxLine = Infinity) {
 
 /** @param {string} line @returns {any} undefined: no object */
 function parseObject (line) {
-  try {
-    const message = parse(line)
-    return typeof message === 'object' && message !== null ? message : undefined
-  } catch {
-    return undefined
-  }
+  const message = attempt(() => parse(line))
+  return typeof message === 'object' && message !== null ? message : undefined
 }
 
 /** @param {string} name a LONGSTACK_SOCKET */

@@ -13,7 +13,7 @@ const path = require('node:path')
 const { isMainThread, threadId } = require('node:worker_threads')
 const { observers } = require('../blocked/wanted')
 const guard = require('../core/guard')
-const { inside, insidePrivate, stateOfName } = require('../files')
+const { attempt, inside, insidePrivate, stateOfName } = require('../files')
 const { closeUnopened } = require('../standard-error')
 const { messageOf, warn } = require('../warnings')
 const { directoryOf, nameOf, noteOf, parseName } = require('./protocol')
@@ -78,17 +78,16 @@ class LiveServer {
   #note = ({ ms, stack, stillRunning }) => guard.run(() => {
     if (!stillRunning && !this.#isNoted) return
     const text = stringify({ pid: process.pid, threadId, since: now() - ms, stack })
-    try {
-      // Asks for the state of no file: what blocks may be reading the answer to such a question of its own
-      inside(this.#directory, (directory) => {
-        const file = noteOf(`${directory}/${this.#own}`)
-        if (this.#isNoted) fs.unlinkSync(file)
-        this.#isNoted = false
-        if (!stillRunning) return
-        fs.writeFileSync(file, text, { flag: 'wx', mode: 0o600 })
-        this.#isNoted = true
-      })
-    } catch {} // it does not listen
+    // Asks for the state of no file: what blocks may be reading the answer to such a question of its own. It
+    // fails where it does not listen.
+    attempt(() => inside(this.#directory, (directory) => {
+      const file = noteOf(`${directory}/${this.#own}`)
+      if (this.#isNoted) fs.unlinkSync(file)
+      this.#isNoted = false
+      if (!stillRunning) return
+      fs.writeFileSync(file, text, { flag: 'wx', mode: 0o600 })
+      this.#isNoted = true
+    }))
   })
 
   /**
@@ -157,19 +156,17 @@ class LiveServer {
    * Removes what this thread has made. The main thread ends with all others, of which Node calls nothing when
    * they are terminated: so it removes what they have made, too.
    */
-  #remove = () => guard.run(() => {
-    try {
-      if (targetOf(this.#name) === this.#target) unlink(this.#name)
-      insidePrivate(this.#directory, (directory) => {
-        for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
-          const { pid, namespace } = parseName(name) ?? {}
-          if (pid !== process.pid || namespace !== this.#namespace) continue
-          if (stateOfName(`${directory}/${name}`)?.isSocket()) unlinkWithNote(`${directory}/${name}`)
-        }
-      })
-      fs.rmdirSync(this.#directory)
-    } catch {} // others are there, or somebody has removed it
-  })
+  #remove = () => guard.run(() => attempt(() => {
+    if (targetOf(this.#name) === this.#target) unlink(this.#name)
+    insidePrivate(this.#directory, (directory) => {
+      for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
+        const { pid, namespace } = parseName(name) ?? {}
+        if (pid !== process.pid || namespace !== this.#namespace) continue
+        if (stateOfName(`${directory}/${name}`)?.isSocket()) unlinkWithNote(`${directory}/${name}`)
+      }
+    })
+    fs.rmdirSync(this.#directory) // unless others are there
+  }))
 
   /** Stops listening, and leaves nothing behind. */
   close () {
@@ -188,20 +185,10 @@ function namespace () {
 }
 
 /** @param {string} name @returns {string | undefined} what a link leads to; undefined: it is none */
-function targetOf (name) {
-  try {
-    return fs.readlinkSync(name)
-  } catch {
-    return undefined
-  }
-}
+const targetOf = (name) => attempt(() => fs.readlinkSync(name))
 
 /** @param {string} file */
-function unlink (file) {
-  try {
-    fs.unlinkSync(file)
-  } catch {}
-}
+const unlink = (file) => attempt(() => fs.unlinkSync(file))
 
 /** @param {string} socket */
 function unlinkWithNote (socket) {
@@ -215,10 +202,7 @@ function whenNobodyListens (file, work) {
   closeUnopened(probe)
   probe.on('connect', () => guard.run(() => probe.destroy())).on('error', (error) => guard.run(() => {
     const { code } = /** @type {SystemError} */ (error)
-    if (code !== 'ECONNREFUSED' && code !== 'ENOENT') return
-    try {
-      work()
-    } catch {} // another process does the same
+    if (code === 'ECONNREFUSED' || code === 'ENOENT') attempt(work) // another process may do the same
   })).unref()
 }
 

@@ -10,7 +10,7 @@ const fs = require('node:fs')
 const { isIPv4, isIPv6 } = require('node:net')
 const path = require('node:path')
 const { UsageError, quote } = require('../cli/flags')
-const { stateOfName } = require('../files')
+const { attempt, stateOfName } = require('../files')
 const { directoryOf, parseName } = require('./protocol')
 
 const NODE_NAME = /node|electron/i
@@ -49,18 +49,16 @@ function checkProcess (pid) {
       'program with longstack profile app.js.')
   }
   if (pid === process.pid) throw new RefusedError(`Process ${pid} is this command itself.`)
-  try {
-    process.kill(pid, 0)
-  } catch (error) {
-    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
-    if (code === 'ESRCH') throw new RefusedError(`There is no process ${pid}.`)
-    throw new RefusedError(`Process ${pid} belongs to another user.`)
-  }
+  const code = signalError(pid)
+  if (code === 'ESRCH') throw new RefusedError(`There is no process ${pid}.`)
+  if (code !== undefined) throw new RefusedError(`Process ${pid} belongs to another user.`)
   const program = programOf(pid)
   if (program !== undefined && !NODE_NAME.test(path.basename(program))) {
     throw new RefusedError(`Process ${pid} is not a Node process: it runs ${program}.`)
   }
-  if (isElsewhere(pid)) {
+  const network = readLink(`/proc/${pid}/ns/net`)
+  // Its loopback interface is not this one's
+  if (network !== '' && network !== readLink('/proc/self/ns/net')) {
     throw new RefusedError(`Process ${pid} has another network, as in a container: run longstack there, or ` +
       'set LONGSTACK_SOCKET.')
   }
@@ -68,12 +66,15 @@ function checkProcess (pid) {
 
 /** Returns whether a process has ended, or does so. @param {number} pid */
 function hasEnded (pid) {
-  if (process.platform === 'linux' && /^[ZX]$/.test(stateOf(pid))) return true
+  return (process.platform === 'linux' && /^[ZX]$/.test(stateOf(pid))) || signalError(pid) === 'ESRCH'
+}
+
+/** Returns why no signal can be sent to a process. @param {number} pid @returns {string | undefined} */
+function signalError (pid) {
   try {
     process.kill(pid, 0)
-    return false
   } catch (error) {
-    return /** @type {NodeJS.ErrnoException} */ (error).code === 'ESRCH'
+    return String(/** @type {NodeJS.ErrnoException} */ (error).code)
   }
 }
 
@@ -95,12 +96,6 @@ function programOf (pid) {
     ? readLink(`/proc/${pid}/exe`)
     : run('ps', '-o', 'comm=', '-p', String(pid)).trim()
   return program === '' ? undefined : program
-}
-
-/** Returns whether the loopback interface of a process is not this one's. @param {number} pid */
-function isElsewhere (pid) {
-  const network = readLink(`/proc/${pid}/ns/net`)
-  return network !== '' && network !== readLink('/proc/self/ns/net')
 }
 
 /**
@@ -161,12 +156,8 @@ function socketsOf (pid) {
  */
 function socketFiles (name) {
   const directory = directoryOf(name)
-  try {
-    const names = fs.readdirSync(directory).filter((file) => parseName(file) !== undefined)
-    return names.map((file) => path.join(directory, file))
-  } catch {
-    return [name]
-  }
+  const files = attempt(() => fs.readdirSync(directory))?.filter((file) => parseName(file) !== undefined)
+  return files?.map((file) => path.join(directory, file)) ?? [name]
 }
 
 /**
@@ -318,31 +309,14 @@ function byLsof ({ hosts = [''], port }) {
 }
 
 /** @param {string} program @param {...string} args @returns {string} its output; empty: it failed */
-function run (program, ...args) {
-  try {
-    return execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })
-  } catch {
-    return ''
-  }
-}
+const run = (program, ...args) =>
+  attempt(() => execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })) ?? ''
 
 /** @param {string} file @returns {string} empty where it cannot be read */
-function read (file) {
-  try {
-    return fs.readFileSync(file, 'utf8')
-  } catch {
-    return ''
-  }
-}
+const read = (file) => attempt(() => fs.readFileSync(file, 'utf8')) ?? ''
 
 /** @param {string} file */
-function readLink (file) {
-  try {
-    return fs.readlinkSync(file)
-  } catch {
-    return ''
-  }
-}
+const readLink = (file) => attempt(() => fs.readlinkSync(file)) ?? ''
 
 module.exports = {
   GoneError,

@@ -11,6 +11,7 @@ const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
 const { createLineReader, noteOf, parseName } = require('./protocol')
+const { attempt } = require('../files')
 const { GoneError, RefusedError, pidInside } = require('./system')
 const { formatDuration } = require('../text')
 
@@ -240,13 +241,10 @@ function silentThread (file, processId) {
  * @returns {{ pid: number, threadId: number, since: number, stack: string } | undefined}
  */
 function readNote (socket) {
-  try {
-    const { pid, threadId, since, stack } = JSON.parse(fs.readFileSync(noteOf(socket), 'utf8'))
-    const isNote = [pid, threadId, since].every(Number.isFinite) && typeof stack === 'string'
-    return isNote ? { pid, threadId, since, stack } : undefined
-  } catch {
-    return undefined
-  }
+  const { pid, threadId, since, stack } =
+    attempt(() => JSON.parse(fs.readFileSync(noteOf(socket), 'utf8'))) ?? {}
+  const isNote = [pid, threadId, since].every(Number.isFinite) && typeof stack === 'string'
+  return isNote ? { pid, threadId, since, stack } : undefined
 }
 
 /**

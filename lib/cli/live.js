@@ -95,15 +95,10 @@ async function printAnswers ({ processes, refused }, target, wish) {
  * @returns {Promise<import('./live-text').ProcessAnswer>}
  */
 async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) {
-  const answers = await Promise.all(threads.map(async (thread) => {
-    try {
-      return thread.isClosed ? [] : [await threadAnswer(thread, target, wish)]
-    } catch (error) {
-      if (!thread.isClosed) throw error
-      return []
-    }
-  }))
-  return { pid, threads: answers.flat(), ...(isFirst && { busy, busyMs }) }
+  const answers = await Promise.all(threads.map((thread) =>
+    threadAnswer(thread, target, wish).catch((error) => { if (!thread.isClosed) throw error })))
+  const present = answers.filter((answer) => answer !== undefined)
+  return { pid, threads: present, ...(isFirst && { busy, busyMs }) }
 }
 
 /**

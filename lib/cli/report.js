@@ -5,6 +5,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const { isPipe } = require('../../report/read/sources')
+const { attempt } = require('../files')
 const { integer, quote, suggestion, UsageError } = require('./flags')
 const { asJson, colours, print, printError, width, withProgress, write } = require('./terminal')
 
@@ -219,11 +220,7 @@ function checkOutputs (outputs, inputs, usesStdout) {
 
 /** @param {string} file */
 function real (file) {
-  try {
-    return fs.realpathSync(file)
-  } catch {
-    return path.resolve(file)
-  }
+  return attempt(() => fs.realpathSync(file)) ?? path.resolve(file)
 }
 
 module.exports = { main }

@@ -7,7 +7,7 @@
 // where the kernel allows it.
 
 const fs = require('node:fs')
-const { stateOf, stateOfOpen } = require('../files')
+const { attempt, stateOf, stateOfOpen } = require('../files')
 
 const { openSync, closeSync, readFileSync } = fs
 const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
@@ -146,9 +146,9 @@ function open ({ fd, path }) {
 function openStream (fd) {
   const opened = openedFile(fd, false)
   if (opened.regular) return opened
-  try {
-    return openedFile(openSync(`/proc/self/fd/${fd}`, FLAGS), true)
-  } catch {} // it cannot be opened again, as a socket
+  // A socket cannot be opened again
+  const reopened = attempt(() => openedFile(openSync(`/proc/self/fd/${fd}`, FLAGS), true))
+  if (reopened !== undefined) return reopened
   const state = stateOfOpen(fd)
   if (!state.isSocket() && !state.isFIFO()) return opened // a terminal blocks only while its output is paused
   // Node makes a pipe or socket non-blocking as soon as the program reads process.stdout, which is all that
@@ -162,12 +162,9 @@ function openStream (fd) {
 
 /** Returns whether O_NONBLOCK is not set, as Linux reports it; undefined elsewhere. @param {number} fd */
 function isBlocking (fd) {
-  try {
-    const flags = /^flags:\s*([0-7]+)/m.exec(readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1'))?.[1]
-    return flags === undefined ? undefined : (parseInt(flags, 8) & O_NONBLOCK) === 0
-  } catch {
-    return undefined
-  }
+  const text = attempt(() => readFileSync(`/proc/self/fdinfo/${fd}`, 'latin1')) ?? ''
+  const flags = /^flags:\s*([0-7]+)/m.exec(text)?.[1]
+  return flags === undefined ? undefined : (parseInt(flags, 8) & O_NONBLOCK) === 0
 }
 
 /** @param {number} fd @param {boolean} own @returns {Opened} */
@@ -183,11 +180,7 @@ function identityOf ({ dev, ino, rdev }) {
 
 /** @param {Opened} opened @param {() => import('node:fs').BigIntStats} ask whether it has this state */
 function isSame ({ identity }, ask) {
-  try {
-    return identityOf(ask()) === identity
-  } catch {
-    return false
-  }
+  return attempt(() => identityOf(ask())) === identity
 }
 
 /**
@@ -201,10 +194,7 @@ function isUnchanged (opened) {
 
 /** @param {Opened} opened */
 function close (opened) {
-  if (!opened.own || !isUnchanged(opened)) return
-  try {
-    closeSync(opened.fd)
-  } catch {}
+  if (opened.own && isUnchanged(opened)) attempt(() => closeSync(opened.fd))
 }
 
 /** Returns why a file cannot be written to. @param {any} error @returns {string | undefined} */
