@@ -10,13 +10,17 @@
 const { types } = require('node:util')
 const guard = require('../core/guard')
 const { hidden, own } = require('../objects')
-const { bufferOf, bytesOf } = require('./buffers')
 const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers')
 
-const { apply } = Reflect
+const { apply, construct, getPrototypeOf } = Reflect
 const { then } = Promise.prototype
 const ignore = () => {}
 const EMPTY = /** @type {Buffer} */ (Buffer.alloc(0))
+const { prototype } = Buffer
+const { hasOwn } = Object
+const typedArray = getPrototypeOf(Uint8Array.prototype)
+const [bufferIn, offsetIn, lengthIn] = ['buffer', 'byteOffset', 'byteLength'].map((name) =>
+  /** @type {Function} */ (Object.getOwnPropertyDescriptor(typedArray, name)?.get))
 
 /**
  * @typedef {(chunk: Buffer, socket: any) => unknown} Transform
@@ -34,6 +38,9 @@ const EMPTY = /** @type {Buffer} */ (Buffer.alloc(0))
  * @typedef {(interceptor: Interceptor, failure: Failure) => Error} ReportFailure
  *   prints a warning, and makes the error that the socket is destroyed with
  */
+
+/** The connections whose bytes go through transforms, by socket. */
+const connections = /** @type {WeakMap<object, Connection>} */ (new WeakMap())
 
 /** Listeners of Node's, by the names that they have in all versions. */
 const isData = hasName('bound socketOnData')
@@ -297,4 +304,31 @@ class Connection {
   }
 }
 
-module.exports = { Connection }
+// Bytes as Buffers, without a copy. What a class or a property of the program's says about their length is
+// not asked: Node's parser would read it.
+
+/** @param {Uint8Array} bytes @returns {Buffer} @throws if they are detached */
+function bufferOf (bytes) {
+  if (getPrototypeOf(bytes) === prototype && !hasOwn(bytes, 'length')) return /** @type {Buffer} */ (bytes)
+  return construct(Uint8Array, [bufferIn, offsetIn, lengthIn].map((get) => apply(get, bytes, [])), Buffer)
+}
+
+/** @param {unknown} value @returns {Buffer | undefined} undefined: not bytes, or detached ones */
+function bytesOf (value) {
+  if (!types.isUint8Array(value)) return undefined
+  try {
+    return bufferOf(value)
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Returns the transforms of a connection as a report shows them.
+ * @param {object} socket
+ * @returns {Array<{ name: string, at: string | undefined }>}
+ */
+const transformsOf = (socket) => (connections.get(socket)?.interceptors ?? [])
+  .map(({ name, at }) => ({ name, at }))
+
+module.exports = { Connection, connections, transformsOf }

@@ -17,6 +17,20 @@ const { defineProperty } = Reflect
 const wrappers = new WeakSet()
 
 /**
+ * Lists the listeners of an event, and where each is.
+ * @param {object} emitter
+ * @param {string} event
+ * @returns {Array<{ holder: any, key: PropertyKey, listener: any }>}
+ */
+function slotsOf (emitter, event) {
+  const events = own(emitter, '_events')
+  const listeners = events && own(events, event)
+  if (typeof listeners === 'function') return [{ holder: events, key: event, listener: listeners }]
+  if (!Array.isArray(listeners)) return []
+  return listeners.map((listener, key) => ({ holder: listeners, key, listener }))
+}
+
+/**
  * Wraps the first listener that matches and has no wrapper yet.
  * @param {object} emitter
  * @param {string} event
@@ -25,22 +39,13 @@ const wrappers = new WeakSet()
  * @returns {{ original: Function, isListed: () => boolean } | undefined} undefined if no listener matches
  */
 function wrapListener (emitter, event, matches, replacement) {
-  const events = own(emitter, '_events')
-  const listeners = events === undefined ? undefined : own(events, event)
-  if (typeof listeners === 'function') {
-    if (wrappers.has(listeners) || !matches(listeners)) return undefined
-    const wrapper = createWrapper(listeners, replacement)
-    events[event] = wrapper
-    return { original: listeners, isListed: () => isListed(emitter, event, wrapper) }
-  }
-  if (!Array.isArray(listeners)) return undefined
-  const index = listeners.findIndex((listener) => {
+  const slot = slotsOf(emitter, event).find(({ listener }) => {
     return typeof listener === 'function' && !wrappers.has(listener) && matches(listener)
   })
-  if (index === -1) return undefined
-  const original = listeners[index]
+  if (slot === undefined) return undefined
+  const { holder, key, listener: original } = slot
   const wrapper = createWrapper(original, replacement)
-  listeners[index] = wrapper // emit() iterates over a copy
+  holder[key] = wrapper // emit() iterates over a copy
   return { original, isListed: () => isListed(emitter, event, wrapper) }
 }
 
@@ -50,14 +55,8 @@ function wrapListener (emitter, event, matches, replacement) {
  * @param {string} event
  */
 function unwrapListeners (emitter, event) {
-  const events = own(emitter, '_events')
-  const listeners = events === undefined ? undefined : own(events, event)
-  if (typeof listeners === 'function') {
-    if (wrappers.has(listeners)) events[event] = /** @type {any} */ (listeners).listener
-  } else if (Array.isArray(listeners)) {
-    listeners.forEach((listener, index) => {
-      if (wrappers.has(listener)) listeners[index] = listener.listener
-    })
+  for (const { holder, key, listener } of slotsOf(emitter, event)) {
+    if (wrappers.has(listener)) holder[key] = listener.listener
   }
 }
 

@@ -9,18 +9,16 @@ const guard = require('../core/guard')
 const { mistake } = require('../errors')
 const { currentContext } = require('../core/current-step')
 const { failed } = require('../core/faults')
-const { handleOf, idOf } = require('../node-objects')
-const { isObject, own } = require('../objects')
+const { callNative, handleOf, idOf } = require('../node-objects')
+const { className, hidden, inherits, isObject, own } = require('../objects')
 const channels = require('../requests/channels')
 const { presentLines } = require('../stacks/present')
 const { clean } = require('../text')
 const { messageOf, warn } = require('../warnings')
-const { Connection } = require('./connection')
-const { connectionsOf, speaksHttp1 } = require('./http1-servers')
+const { Connection, connections } = require('./connection')
 const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers')
-const { connections } = require('./transforms')
 
-const { apply } = Reflect
+const { apply, getPrototypeOf } = Reflect
 const EVENTS = ['connection', 'secureConnection']
 const MIN_SOCKETS = 64 // remembered before collected ones are looked for
 const MAX_NAMES = 4 // transforms in a label
@@ -37,16 +35,13 @@ class InterceptedServer {
   interceptors = []
   /** as a label shows them @type {string | undefined} */
   names = undefined
-  /** @type {WeakMap<object, Connection>} */
-  #connections
   /** @type {Set<WeakRef<object>>} */
   #sockets = new Set()
   #maxSockets = MIN_SOCKETS
 
-  /** @param {object} server @param {WeakMap<object, Connection>} connections by socket, of all servers */
-  constructor (server, connections) {
+  /** @param {object} server */
+  constructor (server) {
     this.server = new WeakRef(server)
-    this.#connections = connections
   }
 
   /** @param {readonly Interceptor[]} interceptors */
@@ -57,7 +52,7 @@ class InterceptedServer {
 
   /** @param {object} socket @param {Connection} connection */
   add (socket, connection) {
-    this.#connections.set(socket, connection)
+    connections.set(socket, connection)
     this.#sockets.add(new WeakRef(socket))
     if (this.#sockets.size <= this.#maxSockets) return
     this.#maxSockets = Math.max(MIN_SOCKETS, 2 * this.open().length)
@@ -68,7 +63,7 @@ class InterceptedServer {
     const open = []
     for (const ref of this.#sockets) {
       const socket = /** @type {any} */ (ref.deref())
-      const connection = socket === undefined || socket.destroyed ? undefined : this.#connections.get(socket)
+      const connection = socket === undefined || socket.destroyed ? undefined : connections.get(socket)
       if (connection === undefined) this.#sockets.delete(ref)
       else open.push({ socket, connection })
     }
@@ -171,7 +166,7 @@ function remove (served, interceptor) {
 function intercept (server, transform, above) {
   const at = presentLines(above)[0]?.trim()
   if (!speaksHttp1(server)) throw mistake('INVALID_SERVER', server)
-  const served = servers.get(server) ?? new InterceptedServer(server, connections)
+  const served = servers.get(server) ?? new InterceptedServer(server)
   servers.set(server, served)
   const interceptor = { transform, name: nameOf(transform), at }
   const isFirst = served.interceptors.length === 0
@@ -214,6 +209,39 @@ function namesOf (interceptors) {
   if (interceptors.length === 0) return undefined
   const names = interceptors.slice(0, MAX_NAMES).map(({ name }) => name).join(', ')
   return interceptors.length > MAX_NAMES ? `${names} and ${interceptors.length - MAX_NAMES} more` : names
+}
+
+// Reads Node's servers without running code of the program: whether they speak HTTP/1, and their connections.
+
+/** @param {unknown} server @returns {server is object} */
+function speaksHttp1 (server) {
+  if (!isObject(server)) return false
+  if (inherits(server, require('node:http').Server.prototype)) return true
+  const events = own(server, '_events')
+  if (!isObject(events) || own(events, 'secureConnection') === undefined) return false // no TLS
+  if (inherits(server, require('node:https').Server.prototype)) return true
+  for (let object = /** @type {object | null} */ (server); object !== null; object = getPrototypeOf(object)) {
+    if (className(object) !== 'Http2SecureServer') continue
+    const options = hidden(server, 'options')
+    return isObject(options) && own(options, 'allowHTTP1') === true
+  }
+  return false
+}
+
+/**
+ * Lists the connections of HTTP/1 that a server has.
+ * @param {object} server
+ * @returns {Set<object>} sockets
+ */
+function connectionsOf (server) {
+  const list = hidden(server, 'http.server.connections')
+  const parsers = /** @type {object[]} */ (isObject(list) ? callNative(list, 'all') ?? [] : [])
+  const handles = /** @type {object[]} */ (/** @type {any} */ (process)._getActiveHandles())
+  const sockets = [
+    ...parsers.map((parser) => own(parser, 'socket')),
+    ...handles.filter((handle) => isObject(handle) && own(handle, 'server') === server)
+  ]
+  return new Set(sockets.filter((socket) => isObject(socket) && isObject(own(socket, 'parser'))))
 }
 
 module.exports = { intercept }
