@@ -20,7 +20,6 @@ const { currentContext, lastExited, markUnknown, missesSettled } = require('../c
 const { emit } = require('../core/on')
 const { isAnyObject } = require('../objects')
 const { settings } = require('../settings')
-const formatter = require('../stacks/formatter')
 const { messageOf, warn } = require('../warnings')
 const { wrap } = require('../wrap')
 const observedErrors = require('./observed-errors')
@@ -67,8 +66,7 @@ function fatalException (error, fromPromise) {
   if (isHandled === false) {
     try {
       guard.run(() => {
-        const { decorateFatal } = require('../format/fatal')
-        decorateFatal(error, fromPromise, formatter.withPlainFormat, errorPrinter?.longStackOf)
+        require('../format/printed-errors').decorateFatal(error, fromPromise)
       })
     } catch {}
   }

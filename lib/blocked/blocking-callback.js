@@ -7,10 +7,9 @@ const { startQuery } = require('../core/clock')
 const { Context } = require('../core/context')
 const { kindOf } = require('../core/kinds')
 const { view } = require('../format/context-view')
-const { formatHops } = require('../format/hops')
+const { copyHop, formatHops } = require('../format/hops')
 const { settings } = require('../settings')
 const { Stack } = require('../stacks/frames')
-const { copyHop } = require('../stacks/hop-frames')
 const { describe, hops } = require('../stacks/hops')
 
 /**

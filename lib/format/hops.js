@@ -1,12 +1,17 @@
 'use strict'
 
-// Hops as text. Data in, string out. Frames look exactly as V8 prints them; the line between two hops starts
-// with something that no parser of stacks takes for a frame.
+// Hops as text, and as the program gets them: data, which util.inspect prints as text. Frames look exactly as
+// V8 prints them; the line between two hops starts with something that no parser of stacks takes for a frame.
 
+const { createTag } = require('../core/tag')
 const { baseName } = require('../stacks/text-scan')
 const { formatDuration, clean, shortFrame } = require('../text')
+const { createInspectable, printedOf } = require('./inspect')
 
-/** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */
+/**
+ * @typedef {import('../stacks/chain').Hop} Hop
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ */
 
 /** @type {Record<string, string>} */
 const remarks = {
@@ -129,4 +134,32 @@ function formatHops (hops, manner = {}) {
   return lines.join('\n')
 }
 
-module.exports = { formatHops, placeOf, separator }
+/** @type {ReturnType<typeof createTag<PrintedHop>>} what a hop prints, invisible on the program's copy */
+const printedHop = createTag()
+
+const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
+  const hops = printedOf(chain, printedHop) ?? []
+  return hops.length === 0 ? undefined : { text: formatHops(hops), title: `${hops.length} hops` }
+})
+
+/** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
+function copyHop ({ lines, short, isFolded, isRequest, isBehindRequest, frames, ...hop }) {
+  return { ...hop, frames: frames.map((frame) => ({ ...frame })) }
+}
+
+/**
+ * Copies a chain for the program.
+ * @param {PrintedHop[]} hops
+ * @param {(label: string) => string} [edit] is applied to labels
+ * @returns {Hop[]}
+ */
+function copyChain (hops, edit = (label) => label) {
+  return inspectableChain(hops.map((hop) => {
+    const copy = copyHop(hop)
+    copy.label = edit(copy.label)
+    printedHop.write(copy, hop)
+    return copy
+  }))
+}
+
+module.exports = { copyChain, copyHop, formatHops, placeOf, separator }

@@ -3,9 +3,12 @@
 // What util.inspect prints of the values that longstack returns, and with it console.log, the REPL, %o and
 // the messages of assertions: the text of the report, not its data. The property is a symbol that is not
 // enumerable: JSON, spread, deepEqual and structuredClone do not see it, and console.dir prints the data.
+// Names and values are printed as aligned rows.
 
 const { inspect } = require('node:util')
 const guard = require('../core/guard')
+
+const UNITS = ['bytes', 'KiB', 'MiB', 'GiB']
 
 /**
  * @typedef {{ colors?: boolean, stylize: (text: string, style: string) => string }} InspectOptions
@@ -74,4 +77,27 @@ function paintInspected (text) {
   })
 }
 
-module.exports = { createInspectable, inspectPrinted, printedOf }
+/** @param {Record<string, string | undefined>} values by name; undefined ones are left out */
+function formatRows (values) {
+  const rows = Object.entries(values).filter(([, value]) => value !== undefined)
+  const width = Math.max(...rows.map(([name]) => name.length))
+  return rows.map(([name, value]) => `${name.padEnd(width)}  ${value}`).join('\n')
+}
+
+/** Formats a size: `1 byte`, `64 MiB`, `1.5 KiB`. @param {number} count of bytes */
+function formatBytes (count) {
+  let size = count
+  let unit = 0
+  while (size >= 1024 && unit < UNITS.length - 1) {
+    size /= 1024
+    unit++
+  }
+  return `${Number.isInteger(size) ? size : size.toFixed(1)} ${count === 1 ? 'byte' : UNITS[unit]}`
+}
+
+/** Formats an integer with separators: `12,345`. @param {number} count */
+function formatCount (count) {
+  return String(count).replace(/\B(?=(?:\d{3})+$)/g, ',')
+}
+
+module.exports = { createInspectable, formatBytes, formatCount, formatRows, inspectPrinted, printedOf }

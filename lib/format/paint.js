@@ -2,15 +2,39 @@
 
 // Stacks, hops and reports for a terminal: colours, a line of source below the innermost frame of the
 // program, and places that can be clicked. Text in, text out, unchanged where there is no terminal.
+//
+// The line of source has a caret below. It is printed only where it is the one that runs: what a source map
+// holds, or a file that has not changed since the process started. Files are read when something is printed,
+// up to a size, and nothing of that throws.
 
-const { parseFrame } = require('../stacks/frames')
-const { createCodeLines } = require('./code-lines')
+const fs = require('node:fs')
+const Module = require('node:module')
+const path = require('node:path')
+const { fileURLToPath } = require('node:url')
+const { stateOf } = require('../files')
+const { frameIn } = require('../stacks/frames')
+const { isSource, mapsTo } = require('../stacks/source-maps')
+const { AT, HOP } = require('../stacks/text-scan')
+const { clean } = require('../text')
 const { styleOf } = require('./terminal')
 
-/** @typedef {import('./terminal').Style} Style */
+/**
+ * @typedef {import('./terminal').Style} Style
+ * @typedef {import('../stacks/frames').Frame} Frame
+ *
+ * @typedef {object} Painter
+ * @property {(line: string, colours: any) => string} paintText paints a line that is no frame
+ * @property {(line: string, frame: Frame, style: Style) => string} paintFrame
+ * @property {(code: string[], index: number) => boolean} hasCode whether code is printed below that line
+ */
 
-const AT = '    at '
-const HOP = '  \u2500\u2500 '
+const MAX_BYTES = 4 << 20 // of a file, or a source that a map holds
+const MAX_FILES = 50 // read for one text
+const INDENT = '      '
+const MIN_BEFORE = 8 // columns of source before the caret, where the line is cut
+
+/** @type {Painter} */
+const reportPainter = { paintText, paintFrame, hasCode: () => true }
 
 /**
  * @param {string} text a stack, hops or reports, which have empty lines between them
@@ -18,23 +42,31 @@ const HOP = '  \u2500\u2500 '
  * @returns {string}
  */
 function paint (text, style = styleOf('stderr')) {
-  const { colours, columns } = style
-  if (colours === undefined && columns === undefined) return text
+  if (style.colours === undefined && style.columns === undefined) return text
   const codeLines = createCodeLines(style)
+  const sections = text.split('\n\n').map((section) => section.split('\n'))
+  return sections.map((lines) => paintLines(lines, style, codeLines, reportPainter)).join('\n\n')
+}
+
+/**
+ * @param {string[]} lines
+ * @param {Style} style
+ * @param {ReturnType<typeof createCodeLines>} codeLines
+ * @param {Painter} painter
+ * @returns {string}
+ */
+function paintLines (lines, style, codeLines, { paintText, paintFrame, hasCode }) {
   /** @type {string[]} */
   const painted = []
   let needsCode = true
-  for (const line of text.split('\n')) {
-    if (line === '') needsCode = true
-    if (!line.startsWith(AT)) {
-      painted.push(colours === undefined ? line : paintText(line, colours))
-      continue
-    }
-    const frame = parseFrame(line.slice(AT.length))
-    painted.push(paintFrame(line, frame, style))
-    if (!needsCode || frame.kind !== 'user') continue
+  for (const [i, line] of lines.entries()) {
+    const frame = frameIn(line)
+    if (frame === undefined) painted.push(style.colours === undefined ? line : paintText(line, style.colours))
+    else painted.push(paintFrame(line, frame, style))
+    if (!needsCode || frame?.kind !== 'user') continue
     needsCode = false
-    painted.push(...codeLines(frame))
+    const code = codeLines(frame)
+    if (hasCode(code, i)) painted.push(...code)
   }
   return painted.join('\n')
 }
@@ -53,7 +85,7 @@ function paintHop (line, colours) {
 
 /**
  * @param {string} line
- * @param {import('../stacks/frames').Frame} frame
+ * @param {Frame} frame
  * @param {Style} style
  */
 function paintFrame (line, frame, { colours, link }) {
@@ -65,7 +97,7 @@ function paintFrame (line, frame, { colours, link }) {
 
 /**
  * @param {string} text
- * @param {import('../stacks/frames').Frame} frame
+ * @param {Frame} frame
  * @param {Style['link']} link
  */
 function linkFrame (text, { fileName, lineNumber, columnNumber, kind }, link) {
@@ -77,4 +109,136 @@ function linkFrame (text, { fileName, lineNumber, columnNumber, kind }, link) {
   return text.slice(0, start) + link(place, fileName, lineNumber) + text.slice(start + place.length)
 }
 
-module.exports = { AT, HOP, linkFrame, paint, paintHop }
+/**
+ * @param {Style} style
+ * @returns {(frame: Frame) => string[]} two lines, or none
+ */
+function createCodeLines ({ colours, columns }) {
+  /** @type {Map<string, string | undefined>} */
+  const texts = new Map()
+
+  /** @param {string} fileName */
+  function textOf (fileName) {
+    if (texts.has(fileName)) return texts.get(fileName)
+    if (texts.size === MAX_FILES) return undefined
+    const text = readSource(fileName)
+    texts.set(fileName, text)
+    return text
+  }
+
+  return ({ fileName, lineNumber, columnNumber }) => {
+    if (columns === undefined || fileName === undefined || !lineNumber || !columnNumber) return []
+    const line = lineOf(textOf(fileName), lineNumber)
+    // What is no beginning of an expression is a position in another text than this.
+    if (line === undefined || !/\S/.test(line[columnNumber - 1] ?? '')) return []
+    const lines = codeLinesOf(line, lineNumber, columnNumber, columns)
+    return colours === undefined ? lines : lines.map((text) => colours.dim(text))
+  }
+}
+
+/** @param {string} fileName a path, or a URL of a source map's @returns {string | undefined} */
+function readSource (fileName) {
+  try {
+    const mapped = contentOf(fileName)
+    if (mapped !== undefined) return mapped
+    const file = fileName.startsWith('file:') ? fileURLToPath(fileName) : fileName
+    if (!path.isAbsolute(file) || isRewritten(file)) return undefined
+    const { size, mtimeMs, ctimeMs } = stateOf(file)
+    const changedAt = Math.max(Number(mtimeMs), Number(ctimeMs))
+    if (size > MAX_BYTES || changedAt > performance.timeOrigin) return undefined
+    return fs.readFileSync(file, 'utf8')
+  } catch {
+    return undefined
+  }
+}
+
+/**
+ * Returns the text of a source that a frame was mapped to.
+ * @param {string} source a path or a URL, as frames name it
+ * @returns {string | undefined} undefined where no map holds it
+ */
+function contentOf (source) {
+  for (const { sources = [], sourcesContent = [] } of mapsTo(source)) {
+    const content = sourcesContent?.[indexOf(sources, source)]
+    if (typeof content === 'string' && content.length <= MAX_BYTES) return content
+  }
+  return undefined
+}
+
+/**
+ * Returns the index of a source: the only one, or the only one whose name ends the name that frames have.
+ * @param {string[]} sources
+ * @param {string} source
+ */
+function indexOf (sources, source) {
+  if (sources.length === 1) return 0
+  const name = source.replaceAll('\\', '/')
+  const matches = sources.map((candidate, i) => ({ i, suffix: suffixOf(candidate) }))
+    .filter(({ suffix }) => name.endsWith(suffix) || decoded(name).endsWith(suffix))
+    .sort((a, b) => b.suffix.length - a.suffix.length)
+  const [first, second] = matches
+  return first === undefined || first.suffix.length === second?.suffix.length ? -1 : first.i
+}
+
+/** @param {string} source as a map names it */
+function suffixOf (source) {
+  return `/${decoded(String(source)).replace(/^[a-z][\w+.-]*:\/*/i, '').replace(/^(\.{0,2}\/)+/, '')}`
+}
+
+/** @param {string} text */
+function decoded (text) {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/**
+ * Whether something in this process compiles files of this kind to other texts: the positions of a frame that
+ * no map has mapped are those of a text that is not on disk.
+ * @param {string} file
+ */
+function isRewritten (file) {
+  if (isSource(file)) return false
+  const { _extensions: loaders } = /** @type {any} */ (Module)
+  // Node's own loaders (lib/internal/modules/cjs/loader.js); some kinds of files have none.
+  const own = /\b(StringPrototypeEndsWith|loadSource)\(/
+  const isOfNode = (/** @type {Function} */ loader) => own.test(Function.prototype.toString.call(loader))
+  return ['.js', path.extname(file)].some((name) => loaders[name] !== undefined && !isOfNode(loaders[name]))
+}
+
+/** @param {string | undefined} text @param {number} number from 1 */
+function lineOf (text, number) {
+  if (text === undefined) return undefined
+  let start = 0
+  for (let i = 1; i < number; i++) {
+    start = text.indexOf('\n', start) + 1
+    if (start === 0) return undefined
+  }
+  const end = text.indexOf('\n', start)
+  return text.slice(start, end === -1 ? undefined : end).replace(/\r$/, '')
+}
+
+/**
+ * @param {string} line
+ * @param {number} lineNumber
+ * @param {number} columnNumber
+ * @param {number} columns of the terminal
+ * @returns {string[]}
+ */
+function codeLinesOf (line, lineNumber, columnNumber, columns) {
+  const head = `${INDENT}${lineNumber} \u2502 `
+  const room = columns - head.length
+  const indent = line.length - line.trimStart().length
+  let start = Math.min(indent, columnNumber - 1)
+  if (columnNumber - start > room - MIN_BEFORE) start = columnNumber - 1 - Math.min(room >> 1, MIN_BEFORE * 4)
+  const isCut = start > indent
+  const text = clean(line.slice(start, start + room - (isCut ? 1 : 0)).replaceAll('\t', ' ')).trimEnd()
+  const before = text.slice(0, columnNumber - 1 - start)
+  const code = head + (isCut ? '\u2026' : '') + text
+  if (/[^\x20-\u02ff]/.test(before)) return [code] // letters that may be two columns wide
+  return [code, `${' '.repeat(head.length - 2)}\u2502 ${' '.repeat(before.length + (isCut ? 1 : 0))}^`]
+}
+
+module.exports = { createCodeLines, linkFrame, paint, paintHop, paintLines }

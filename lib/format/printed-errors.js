@@ -1,19 +1,34 @@
 'use strict'
 
+// What Node prints of errors.
+//
 // Hops where people read them (errors: 'print'): `.stack` stays V8's, and util.inspect, by which console and
 // the REPL print, appends the hops. It asks each value for a method inspect.custom (formatValue in
 // lib/internal/util/inspect.js): errors inherit one, which is there for Node's inspect only. That method has
 // inspect print the error once more, while its `stack` is the long one: no code of the program but other
-// methods inspect.custom runs meanwhile. Node itself prints errors without that method: format/fatal.js.
+// methods inspect.custom runs meanwhile. Node itself prints errors without that method: decorateFatal.
+//
+// An error that ends the process has colours and the line of source at the innermost frame of the program on
+// a terminal. Node reads the stack a last time after the last callback of the program (ReportFatalException
+// in src/node_errors.cc calls afterInspector in lib/internal/errors.js, which calls util.inspect). Only
+// util.inspect, and only from then on, gets the text for a terminal: Node gets the plain one where it appends
+// "Emitted 'error' event". A debugger would get none, since V8 calls no getter for it on Node 26: nothing is
+// done while the inspector listens.
 
 const { inspect, types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
 const guard = require('../core/guard')
 const formatter = require('../stacks/formatter')
-const { errorsIn, isReadByInspect } = require('./fatal')
+const { AT, HOP, hasHops } = require('../stacks/text-scan')
+const { captureInto } = require('../stacks/trace-limit')
+const { createCodeLines, linkFrame, paintHop, paintLines } = require('./paint')
+const { fatalStyle } = require('./terminal')
 
 /** of an error that ends a worker: Node copies the own properties of these for the parent thread */
 const HOPS = '[longstack hops]'
+const MAX_ERRORS = 20 // with the errors that are properties of others
+const MAX_STACK = 200_000 // characters
+const CALLERS = 8 // frames in which util.inspect has to be
 
 /** errors that are printed now @type {Set<object>} */
 const printing = new Set()
@@ -24,7 +39,7 @@ function longStackOf (error) {
   if (!isOn) return undefined
   try {
     const { stack } = error
-    if (typeof stack !== 'string' || stack.includes('\n  ── ')) return undefined
+    if (typeof stack !== 'string' || hasHops(stack)) return undefined
     const hops = passedHops(error) ?? require('../attribution/error-hops').hopsText(error)
     return typeof hops === 'string' && hops !== '' ? `${stack}\n${hops}` : undefined
   } catch {
@@ -37,7 +52,7 @@ function get () {
   try {
     if (printing.has(this)) return undefined
     if (!types.isNativeError(this) && passedHops(this) === undefined) return undefined
-    return guard.run(() => isReadByInspect(get, formatter.withPlainFormat, 1)) ? inspectError : undefined
+    return guard.run(() => isReadByInspect(get, 1)) ? inspectError : undefined
   } catch {
     return undefined // a full stack
   }
@@ -110,4 +125,147 @@ function lengthen (error, text) {
   return () => { Reflect.defineProperty(error, 'stack', slot) }
 }
 
-module.exports = { disable, enable, longStackOf, passToParent }
+/**
+ * Has util.inspect print an error, and the errors that it has as properties, for a terminal. To be called
+ * when Node is certain to print the error and to end the process. Leaves alone what it cannot change.
+ * @param {unknown} error
+ * @param {boolean} fromPromise
+ */
+function decorateFatal (error, fromPromise) {
+  if (!isMainThread || !isError(error) || isInspected()) return
+  const style = fatalStyle()
+  if (style === undefined && !isOn) return
+  const codeLines = style && createCodeLines(style)
+  const isInspecting = () => isReadByInspect(isInspecting)
+  for (const found of errorsIn(error)) {
+    const hops = longStackOf(found)?.slice(found.stack?.length) ?? ''
+    // Node throws the errors of workers again: they are none of V8's, and the arrow is at Node's own code.
+    const hasArrow = found === error && types.isNativeError(found)
+    const arrow = !hasArrow ? 'none' : fromPromise ? 'at frame' : 'at throw'
+    replaceStack(found, isInspecting, (stack) => {
+      const long = stack + hops
+      return style && codeLines ? paintFatal(long, found, style, codeLines, arrow) : long
+    })
+  }
+}
+
+/** Whether Node's inspector listens. */
+function isInspected () {
+  try {
+    return require('node:inspector').url() !== undefined
+  } catch {
+    return false // this Node has none, or forbids it
+  }
+}
+
+/** Whether util.inspect takes a value for an error. @param {unknown} value @returns {value is Error} */
+function isError (value) {
+  return types.isNativeError(value) || (!types.isProxy(value) && value instanceof Error)
+}
+
+/**
+ * Lists an error and those that util.inspect prints with it.
+ * @param {Error} error
+ */
+function errorsIn (error) {
+  /** @type {Set<Error>} */
+  const errors = new Set([error])
+  for (const found of errors) {
+    for (const [name, { value, enumerable }] of Object.entries(Object.getOwnPropertyDescriptors(found))) {
+      if (!enumerable && name !== 'cause' && name !== 'errors') continue
+      const values = Array.isArray(value) && !types.isProxy(value) ? value.slice(0, MAX_ERRORS) : [value]
+      for (const item of values) {
+        if (isError(item) && errors.size < MAX_ERRORS) errors.add(item)
+      }
+    }
+  }
+  return errors
+}
+
+/**
+ * @param {Error} error
+ * @param {() => boolean} isInspecting
+ * @param {(stack: string) => string} paintText
+ */
+function replaceStack (error, isInspecting, paintText) {
+  const isReadOnly = Object.getOwnPropertyDescriptor(error, 'stack')?.writable === false
+  let stack = /** @type {unknown} */ (error.stack)
+  let painted = ''
+  if (typeof stack !== 'string') return
+  paint()
+
+  function paint () {
+    painted = ''
+    if (typeof stack === 'string' && stack.length <= MAX_STACK) painted = paintText(stack)
+  }
+
+  /** @param {unknown} value */
+  function setStack (value) {
+    stack = value
+    paint()
+  }
+
+  Reflect.defineProperty(error, 'stack', {
+    get: () => painted !== '' && isInspecting() ? painted : stack,
+    set: isReadOnly ? undefined : setStack,
+    enumerable: Object.prototype.propertyIsEnumerable.call(error, 'stack'),
+    configurable: true
+  })
+}
+
+/**
+ * Whether util.inspect is among the callers.
+ * @param {Function} above
+ * @param {number} [callers] the innermost ones
+ */
+function isReadByInspect (above, callers = CALLERS) {
+  const holder = /** @type {any} */ ({ __proto__: null })
+  captureInto(holder, above, callers)
+  return String(formatter.withPlainFormat(holder)).includes('(node:internal/util/inspect:')
+}
+
+/**
+ * @param {string} stack
+ * @param {Error} error
+ * @param {import('./terminal').Style} style
+ * @param {ReturnType<typeof createCodeLines>} codeLines
+ * @param {'none' | 'at frame' | 'at throw'} arrow the line of source that Node prints above
+ */
+function paintFatal (stack, error, style, codeLines, arrow) {
+  const message = Object.getOwnPropertyDescriptor(error, 'message')?.value
+  const start = typeof message === 'string' ? stack.indexOf(message) + message.length : 0
+  const lineStart = stack.indexOf('\n', start)
+  if (lineStart === -1) return stack
+  const painted = paintLines(stack.slice(lineStart + 1).split('\n'), style, codeLines, {
+    paintText: (line, colours) => line.startsWith(HOP) ? paintHop(line, colours) : line,
+    paintFrame: paintFatalFrame,
+    hasCode: (code, index) => index > 0 || arrow === 'none' || !isArrowAt(code, arrow)
+  })
+  return stack.slice(0, lineStart + 1) + painted
+}
+
+/**
+ * Whether Node's own arrow is at the innermost frame, if that is the program's. For a rejection it is the
+ * place where the error was made; for a thrown one the place where it was thrown, which is the same unless
+ * the line does no more than make it.
+ * @param {string[]} code
+ * @param {'at frame' | 'at throw'} arrow
+ */
+function isArrowAt ([line = ''], arrow) {
+  return arrow === 'at frame' || /\bthrow\b/.test(line) || !/\bnew\b|Error\(/.test(line)
+}
+
+/**
+ * Node dims its own frames (formatError in lib/internal/util/inspect.js). It finds a frame by how its line
+ * starts.
+ * @param {string} line
+ * @param {import('../stacks/frames').Frame} frame
+ * @param {import('./terminal').Style} style
+ */
+function paintFatalFrame (line, frame, { colours, link }) {
+  if (colours === undefined || frame.kind === 'core') return line
+  const text = linkFrame(line.slice(AT.length), frame, link)
+  return AT + (frame.kind === 'user' ? colours.bold(text) : colours.dim(text))
+}
+
+module.exports = { decorateFatal, disable, enable, passToParent }

@@ -10,8 +10,7 @@ const { mistake } = require('../errors')
 const {
   inspectableReport, inspectableReports, printed, report: textOf, summary: summaryOf
 } = require('../format/handles')
-const { placeOf } = require('../format/hops')
-const { copyChain } = require('../format/chains')
+const { copyChain, placeOf } = require('../format/hops')
 const { paint } = require('../format/paint')
 const { idOf, numberOf, ownerOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')

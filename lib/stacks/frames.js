@@ -5,7 +5,7 @@
 // which most frames are the same.
 
 const path = require('node:path')
-const { frameLines, insideModules, numberStart, splitFrames, withoutAlias } = require('./text-scan')
+const { AT, frameLines, insideModules, numberStart, splitFrames, withoutAlias } = require('./text-scan')
 
 const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
 const MAX_LINE = 1000 // characters of a line that is remembered
@@ -85,6 +85,18 @@ function parseFrame (line) {
   framesByLine.set(line, frame)
   return frame
 }
+
+/**
+ * Parses a line of a stack.
+ * @param {string} line
+ * @returns {Frame | undefined} undefined where it is no frame
+ */
+function frameIn (line) {
+  return line.startsWith(AT) ? parseFrame(line.slice(AT.length)) : undefined
+}
+
+/** Formats a frame as V8 does. @param {Frame} frame */
+const lineOf = ({ text }) => `${AT}${text}`
 
 /**
  * @param {string} line
@@ -231,4 +243,4 @@ function readFrames (text) {
   return frames
 }
 
-module.exports = { RecentMap, Stack, isOwn, parseFrame, readFrames }
+module.exports = { RecentMap, Stack, frameIn, isOwn, lineOf, parseFrame, readFrames }

@@ -9,8 +9,6 @@ const { afterLast, baseName, insideModules, isSlash, withoutAlias, withoutPrefix
 /**
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./chain').HopFrame} HopFrame
- * @typedef {import('./chain').Hop} Hop
- * @typedef {import('./chain').PrintedHop} PrintedHop
  * @typedef {import('../options').Options['hide']} HideRule
  */
 
@@ -122,9 +120,4 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
   }
 }
 
-/** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ lines, short, isFolded, isRequest, isBehindRequest, frames, ...hop }) {
-  return { ...hop, frames: frames.map((frame) => ({ ...frame })) }
-}
-
-module.exports = { copyHop, formatFrames, publicFrame, shortLines }
+module.exports = { formatFrames, publicFrame, shortLines }

@@ -12,17 +12,17 @@ const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
 const { stateOf } = require('../files')
 const { settings } = require('../settings')
-const { parseFrame } = require('./frames')
+const { frameIn, parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
 const { readSites } = require('./call-sites')
 const { ensureHeadroom } = require('./stack-headroom')
+const { AT } = require('./text-scan')
 
 const MAX_BYTES = 64 << 20 // of a source or a map that is read
 const MAX_FILES = 5000 // remembered
 const MAX_LINES = 2000 // mapped ones remembered
 const MAP_KB = 64 // stack needed to read files and maps
 const MAPPING = 'sourceMappingURL='
-const AT = '    at ' // before a frame in a stack that V8 or Node formatted
 
 /**
  * @typedef {import('./frames').Frame} Frame
@@ -140,10 +140,8 @@ function urlsIn (file, support) {
   if (remembered !== undefined) return remembered
   if (urls.size >= MAX_FILES) urls = new Map()
   const fileUrls = /** @type {Map<string, string>} */ (new Map())
-  const { url: mapUrl = file, map: content } = support.retrieveSourceMap(file) ?? {}
-  const map = typeof content === 'string' ? JSON.parse(content.replace(/^\)]}'[^\n]*\n/, '')) : content
-  const sections = map?.sections?.map((/** @type {any} */ section) => section.map) ?? [map ?? {}]
-  for (const { sources = [], sourceRoot } of sections) {
+  const { url: mapUrl = file, map } = support.retrieveSourceMap(file) ?? {}
+  for (const { sources = [], sourceRoot } of partsOf(map)) {
     for (const source of sources) {
       const full = sourceRoot && !isUrl(source) ? `${sourceRoot.replace(/\/?$/, '/')}${source}` : source
       if (isUrl(full)) fileUrls.set(path.resolve(path.dirname(mapUrl), full), normalize(full))
@@ -152,6 +150,27 @@ function urlsIn (file, support) {
   urls.set(file, fileUrls) // whole: code may be terminated, see guard.js
   return fileUrls
 }
+
+/**
+ * Reads a map.
+ * @param {any} content its text, or what that says
+ * @returns {any[]} its parts, each with sources
+ */
+function partsOf (content) {
+  const map = typeof content === 'string' ? JSON.parse(content.replace(/^\)]}'[^\n]*\n/, '')) : content
+  return map?.sections?.map((/** @type {any} */ section) => section?.map ?? {}) ?? [map ?? {}]
+}
+
+/** Returns the parts of the map that a source was found by. @param {string} source of a mapped frame */
+function mapsTo (source) {
+  const file = generatedFiles.get(source)
+  if (file === undefined) return []
+  if (nodeMaps()) return partsOf(Module.findSourceMap(file)?.payload)
+  return partsOf(supportFor(file)?.retrieveSourceMap(pathOf(file))?.map)
+}
+
+/** Whether frames were mapped to a source. @param {string} source */
+const isSource = (source) => generatedFiles.has(source)
 
 /** @param {string} source */
 function isUrl (source) {
@@ -257,9 +276,6 @@ function remember (line, mapped, source, file) {
   mappedLines.set(line, mapped)
 }
 
-/** @param {string} source of a mapped frame @returns {string | undefined} */
-const generatedFileOf = (source) => generatedFiles.get(source)
-
 /**
  * Returns a frame at its original position, or the same frame.
  * @param {Frame} frame
@@ -288,8 +304,8 @@ function mapSites (sites) {
 function mapText (stack) {
   const lines = []
   for (const line of stack.split('\n')) {
-    const frame = line.startsWith(AT) ? parseFrame(line.slice(AT.length)) : undefined
-    if (frame !== undefined && frame.kind === 'own' && !settings.options.internals) continue
+    const frame = frameIn(line)
+    if (frame?.kind === 'own' && !settings.options.internals) continue
     const isMappable = frame !== undefined && !nodeMaps()
     const mapped = isMappable ? mapLine(line.slice(AT.length), frame) : undefined
     lines.push(mapped === undefined ? line : `${AT}${mapped}`)
@@ -297,4 +313,4 @@ function mapText (stack) {
   return lines.join('\n')
 }
 
-module.exports = { generatedFileOf, mapFrame, mapSites, mapText, nodeMaps, pathOf, supportFor }
+module.exports = { isSource, mapFrame, mapSites, mapText, mapsTo, nodeMaps }

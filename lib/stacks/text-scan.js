@@ -6,6 +6,7 @@
 // collection dropped or what is hot.
 
 const AT = '    at ' // before a frame
+const HOP = '  \u2500\u2500 ' // before the label of a hop
 /** In place of a line feed of a path, where each frame is a line: no path has it. */
 const LINE_FEED = '\0'
 
@@ -131,7 +132,15 @@ function numberStart (text, end) {
   return start < end && start > 0 && text[start - 1] === ':' ? start : -1
 }
 
+/** Whether the text of a stack has hops. @param {string} stack */
+function hasHops (stack) {
+  return stack.includes(`\n${HOP}`)
+}
+
 module.exports = {
+  AT,
+  HOP,
+  hasHops,
   isWordCode,
   isNameCode,
   isDigitCode,
