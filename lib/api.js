@@ -289,7 +289,7 @@ const trace = {
 
 function presentRequest () {
   const context = currentContext()
-  if (context !== undefined && !context.folded) require('./stacks/hops').foldLoops(context)
+  if (context !== undefined && !context.folded) require('./stacks/loop-folding').foldLoops(context)
   return require('./handles/present-request').requestOf(context)
 }
 

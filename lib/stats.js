@@ -10,7 +10,7 @@ const { explain } = require('./reasons')
 const { createInspectable, formatBytes, formatCount, formatRows } = require('./format/inspect')
 const { settings } = require('./settings')
 const { recorder } = require('./spans/index')
-const { droppedHops } = require('./stacks/hops')
+const { droppedHops } = require('./stacks/loop-folding')
 const capture = require('./stacks/capture')
 
 /**

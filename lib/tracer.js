@@ -15,6 +15,7 @@ const channels = require('./requests/channels')
 const { settings } = require('./settings')
 const { applySpans } = require('./spans/index')
 const formatter = require('./stacks/formatter')
+const realms = require('./stacks/realms')
 const { messageOf, printLine, warn } = require('./warnings')
 
 /**
@@ -94,11 +95,11 @@ formatter.setReporter({
 
 const isExtending = () => settings.enabled && settings.options.errors === true
 
-on('contextRan', formatter.realms.noteRun)
+on('contextRan', realms.noteRun)
 on('formatterReplaced', () => { if (isExtending()) guard.run(formatter.enable) })
 on('iteration', (time) => {
   if (isExtending() && !formatter.isInForce()) formatter.enable()
-  formatter.realms.check(time)
+  realms.check(time)
 })
 
 /**
@@ -108,15 +109,21 @@ on('iteration', (time) => {
 function applyErrors () {
   const { errors } = settings.options
   uncaught.applyPrinting(errors === 'print')
-  if (errors !== true) return formatter.disable()
+  if (errors !== true) return removeFormatters()
+  realms.enable()
   if (formatter.enable()) return
   warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, ' +
     'trace.stack(error) returns the chain.')
 }
 
+function removeFormatters () {
+  formatter.disable()
+  realms.disable()
+}
+
 /** Tracing is disabled. */
 function leaveErrors () {
-  formatter.disable()
+  removeFormatters()
   uncaught.applyPrinting(false)
 }
 
@@ -238,7 +245,7 @@ const tracer = {
   recordProfile: (options) => loadProfiles().record(options),
 
   /** Has the errors of another realm formatted as well. @param {ErrorConstructor} error its own */
-  addRealm: (error) => formatter.realms.add(error),
+  addRealm: (error) => realms.add(error),
 
   /** Lists what is open, as it is kept. */
   openEntries: () => require('./core/registry').list()

@@ -183,7 +183,7 @@ function busyStack (above) {
   if (guard.inOwnWork) return 'in longstack itself'
   return guard.run(() => {
     startQuery()
-    const { presentFrames } = require('../stacks/present')
+    const { presentFrames } = require('../stacks/hop-frames')
     const [, ...frames] = presentFrames(above) // the first is what the inspector evaluates
     if (frames.length === 0) return undefined
     return require('../handles/chain-of').stackOf(undefined, above)

@@ -25,12 +25,13 @@
 const { OWN_WORK, contextTag, root } = require('../core/context')
 const { currentContext } = require('../core/current-step')
 const { isReusedTimer } = require('../core/kind-handlers')
-const { foldLoops } = require('../stacks/hops')
+const { foldLoops } = require('../stacks/loop-folding')
+const { afterLast, isDigitCode, isWordCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
+const { isProgram } = require('../stacks/frames')
 const { withConnection } = require('./askers')
 const { isOneFlow, isSame } = require('./flows')
 const { observe } = require('./observed-errors')
-const { endsInStartUp, innermostScope, isPrompt, isReadAtOnce, outermost } = require('./same-run')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -72,63 +73,47 @@ class Evidence {
  * @type {Array<(evidence: Evidence) => Part[] | undefined>}
  */
 const rules = [
-  rule1MainScript,
-  rule2AllocationClock,
-  rule3TimerReceiver,
-  rule4ReadByNode,
-  rule5Uncaught,
-  rule6Rejecter,
-  rule7Reader
+  function rule1MainScript ({ frames }) {
+    return endsInStartUp(frames) ? [{ context: root }] : undefined
+  },
+
+  function rule2AllocationClock (evidence) {
+    const { hasSites, observed, sync } = evidence
+    // What Node's native code makes between two callbacks has no frames that ran.
+    const isOther = observed.isNative && (!hasSites || sync.length > 0)
+    return isOther ? undefined : partsOfMaker(observed.maker, evidence)
+  },
+
+  function rule3TimerReceiver (evidence) {
+    const { frames, outer, sites, sync } = evidence
+    if (outer === undefined) return undefined
+    const caller = sync[sync.indexOf(outer) + 1]
+    return partsOfMaker(timerOf(sites[frames.indexOf(outer)], caller), evidence)
+  },
+
+  function rule4ReadByNode (evidence) {
+    const { observed, outer, reader, sync } = evidence
+    if (outer !== undefined || !isReadAtOnce(sync)) return undefined
+    return partsOfMaker(observed.handedOverBy ?? reader, evidence)
+  },
+
+  function rule5Uncaught (evidence) {
+    const { escape } = evidence.observed
+    if (escape === undefined) return undefined
+    const origin = escape.isRejection ? 'rejected' : 'thrown'
+    return withRejections([{ context: escape.context, origin }], evidence)
+  },
+
+  function rule6Rejecter (evidence) {
+    const { rejection } = evidence
+    return rejection && withRejections([{ context: rejection.context, origin: 'rejected' }], evidence)
+  },
+
+  function rule7Reader ({ outer, reader }) {
+    // The chain of who reads it at the prompt is that of the prompt.
+    return outer !== undefined && isPrompt(outer.fileName) ? [] : [{ context: reader, origin: 'reader' }]
+  }
 ]
-
-/** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule1MainScript ({ frames }) {
-  return endsInStartUp(frames) ? [{ context: root }] : undefined
-}
-
-/** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule2AllocationClock (evidence) {
-  const { hasSites, observed, sync } = evidence
-  // What Node's native code makes between two callbacks has no frames that ran.
-  const isOther = observed.isNative && (!hasSites || sync.length > 0)
-  return isOther ? undefined : partsOfMaker(observed.maker, evidence)
-}
-
-/** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule3TimerReceiver (evidence) {
-  const { frames, outer, sites, sync } = evidence
-  if (outer === undefined) return undefined
-  const caller = sync[sync.indexOf(outer) + 1]
-  return partsOfMaker(timerOf(sites[frames.indexOf(outer)], caller), evidence)
-}
-
-/** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule4ReadByNode (evidence) {
-  const { observed, outer, reader, sync } = evidence
-  if (outer !== undefined || !isReadAtOnce(sync)) return undefined
-  return partsOfMaker(observed.handedOverBy ?? reader, evidence)
-}
-
-/** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule5Uncaught (evidence) {
-  const { escape } = evidence.observed
-  if (escape === undefined) return undefined
-  const origin = escape.isRejection ? 'rejected' : 'thrown'
-  return withRejections([{ context: escape.context, origin }], evidence)
-}
-
-/** @param {Evidence} evidence @returns {Part[] | undefined} */
-function rule6Rejecter (evidence) {
-  const { rejection } = evidence
-  if (rejection === undefined) return undefined
-  return withRejections([{ context: rejection.context, origin: 'rejected' }], evidence)
-}
-
-/** @param {Evidence} evidence @returns {Part[]} */
-function rule7Reader ({ outer, reader }) {
-  // The chain of who reads it at the prompt is that of the prompt.
-  return outer !== undefined && isPrompt(outer.fileName) ? [] : [{ context: reader, origin: 'reader' }]
-}
 
 /**
  * Finds whose error it is.
@@ -215,6 +200,72 @@ function timerOf (site, caller) {
   const context = contextTag.read(receiver)
   if (context?.type === 'Immediate') return context
   return context?.type === 'Timeout' && !isReusedTimer(receiver) ? context : undefined
+}
+
+// What the frames of an error prove of the callback in which it was made.
+
+/**
+ * Whether the main script made it. Node's start lies below the main script; below an ESM one as awaiting,
+ * unless a module of the program awaits, too.
+ * @param {Frame[]} frames
+ */
+function endsInStartUp (frames) {
+  const last = frames.at(-1)
+  if (last?.fileName?.startsWith('node:internal/main/')) return true
+  const isEsm = last?.fileName === 'node:internal/modules/run_main' && last.isAsync
+  return isEsm && !frames.some((frame) => frame.isAsync && isProgram(frame))
+}
+
+const SCOPE = 'runInAsyncScope'
+
+/** Whether an async scope is entered: below it another context runs. @param {Frame} frame */
+function isScope ({ kind, functionName }) {
+  if (kind !== 'core' || functionName === undefined || !functionName.endsWith(SCOPE)) return false
+  const before = functionName.length - SCOPE.length - 1
+  return before < 0 || !isWordCode(functionName.charCodeAt(before))
+}
+
+/**
+ * Returns the frames of the innermost scope in which the program runs.
+ * @param {Frame[]} frames
+ * @returns {Frame[]}
+ */
+function innermostScope (frames) {
+  const scope = frames.findIndex(isScope)
+  if (scope === -1) return frames
+  const inner = frames.slice(0, scope)
+  return outermost(inner) === undefined ? frames : inner
+}
+
+/** @param {Frame[]} frames @returns {Frame | undefined} the last frame of the program */
+function outermost (frames) {
+  return frames.findLast(isProgram)
+}
+
+/**
+ * Functions of Node's core that make an error and pass it to `stream.destroy()`, which reads its stack at
+ * once, and from there to nextTick (lib/net.js, lib/internal/stream_base_commons.js,
+ * lib/internal/streams/destroy.js).
+ */
+const destroyers = ['afterConnect', 'internalConnectMultiple', 'onStreamRead', 'onWriteComplete']
+
+/**
+ * Whether the callback that made an error also had its stack read or passed it to nextTick, before the
+ * program got it.
+ * @param {Frame[]} frames that ran
+ */
+function isReadAtOnce (frames) {
+  return frames.some(({ kind, functionName }) => {
+    return kind === 'core' && functionName !== undefined &&
+      destroyers.includes(afterLast(withoutAlias(functionName), '.'))
+  })
+}
+
+/** Whether a file is a line typed at the prompt: REPL1, REPL2 … @param {string | undefined} fileName */
+function isPrompt (fileName) {
+  if (fileName === undefined || !fileName.startsWith('REPL') || fileName.length === 4) return false
+  for (let i = 4; i < fileName.length; i++) if (!isDigitCode(fileName.charCodeAt(i))) return false
+  return true
 }
 
 module.exports = { attribute }

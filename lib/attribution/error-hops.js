@@ -9,9 +9,10 @@ const { className, own } = require('../objects')
 const { startQuery } = require('../core/clock')
 const { settings } = require('../settings')
 const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
-const { describe, hops: hopsOf } = require('../stacks/hops')
+const { describe, hops: hopsOf } = require('../stacks/chain')
 const formatter = require('../stacks/formatter')
 const { mapSites, mapText } = require('../stacks/source-maps')
+const { hasHops } = require('../stacks/text-scan')
 const { attribute } = require('./attribution')
 const { get: getObserved, observe } = require('./observed-errors')
 
@@ -24,6 +25,9 @@ const { get: getObserved, observe } = require('./observed-errors')
 const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
 
 const noStack = { text: undefined, sites: undefined }
+
+/** of a function that a timer called */
+const WARM_STACK = '    at warm (longstack.js:1:1)\n    at listOnTimeout (node:internal/timers:1:1)'
 
 /** Returns the hops of an error whose stack was formatted. @param {object} error */
 const notedHopsOf = (error) => getObserved(error)?.hops
@@ -103,7 +107,7 @@ function report (error, sites) {
 function preload () {
   guard.run(() => {
     try {
-      const sites = createSites()
+      const sites = sitesOfText(WARM_STACK)
       mapSites(sites)
       report(new Error('warm'), sites)
     } catch {} // the program's stack may be full here
@@ -122,7 +126,7 @@ function stackText (error) {
   const read = readError(error)
   const hops = hopsOfError(error, read)
   const text = String(read.text)
-  if (text.includes('\n  \u2500\u2500 ')) return text
+  if (hasHops(text)) return text
   const { enabled, options: { errors } } = settings
   const isMapped = errors === true || !enabled || !formatter.usesNodeFormatter()
   const head = isMapped ? text : mapText(text)
@@ -145,19 +149,6 @@ function nameByRequest (hop, context) {
   let step = context
   while (step !== undefined && step.request === undefined) step = step.parent
   return step === undefined ? hop : { ...hop, label: /** @type {string} */ (step.request) }
-}
-
-/** Returns call sites as of a function that a timer called. @returns {NodeJS.CallSite[]} */
-function createSites () {
-  const nothing = () => undefined
-  const lines = ['warm (longstack.js:1:1)', 'listOnTimeout (node:internal/timers:1:1)']
-  return lines.map((line) => /** @type {any} */ ({
-    toString: () => line,
-    getThis: nothing,
-    getFunction: nothing,
-    getFunctionName: () => 'warm',
-    getFileName: nothing
-  }))
 }
 
 /**

@@ -1,10 +1,22 @@
 'use strict'
 
-// Whether two contexts are of one flow: one is the other, or an ancestor of it.
+// Whether two contexts are of one flow: one is the other, or an ancestor of it. And the rejections with one
+// error: who rejected a promise with it, and which promises it came through from
+// there. `await` and `then` pass a rejection on from promise to promise; an error that is kept, such as that
+// of a closed pool, is rejected with again by others.
 
-/** @typedef {import('../core/context').Context} Context */
+const { contextOf, OWN_WORK } = require('../core/context')
+const { idOf } = require('../core/record-ids')
 
 const MAX_ANCESTORS = 256 // the records of a loop lead through all of its turns
+const MAX_PROMISES = 32 // that an error is known to have come through
+const MAX_STEPS = 32 // from a step up to one that was given the error
+
+/**
+ * @typedef {import('../core/context').Context} Context
+ * @typedef {{ ref: number, chain: number, span: number }} PromiseStep of a promise that is rejected; ref 0:
+ *   unknown
+ */
 
 /** @param {Context | undefined} first @param {Context} second */
 function isOneFlow (first, second) {
@@ -35,4 +47,80 @@ function isSame (first, second) {
   return first.ref !== 0 && second.ref !== 0 ? first.ref === second.ref : first.chain === second.chain
 }
 
-module.exports = { descends, isOneFlow, isSame }
+/** Somebody rejected a promise with an error that no promise had brought. */
+class Rejection {
+  #promise
+
+  /** @param {Context} context @param {PromiseStep} promise */
+  constructor (context, promise) {
+    this.context = context
+    this.#promise = promise
+  }
+
+  /** The context of the promise: who waits for it. @returns {Context | undefined} */
+  get awaiter () {
+    const { ref, chain, span } = this.#promise
+    const context = ref === 0 ? undefined : contextOf(chain, ref, span)
+    return context === OWN_WORK ? undefined : context
+  }
+}
+
+class Rejections {
+  /** @type {Array<{ asyncId: number, rejection: Rejection }>} asyncId of a promise; 0: unknown */
+  #promises = []
+
+  /** @param {Context} context @param {PromiseStep} promise */
+  constructor (context, promise) {
+    this.first = this.last = new Rejection(context, promise)
+    this.#add(promise, this.first)
+  }
+
+  /** @param {Context} context @param {PromiseStep} promise */
+  note (context, promise) {
+    // What a promise of a subclass waits for is not known: taken for what was rejected last.
+    const isPassedOn = context.kind.promise && !context.awaited
+    this.last = this.#find(context) ?? (isPassedOn ? this.last : new Rejection(context, promise))
+    this.#add(promise, this.last)
+  }
+
+  /**
+   * Returns the rejection of which a context is a consequence, else the last one.
+   * @param {Context | undefined} context
+   */
+  concerning (context) {
+    return context === undefined || this.first === this.last ? this.last : this.#find(context) ?? this.last
+  }
+
+  /** @param {PromiseStep} promise @param {Rejection} rejection */
+  #add ({ ref }, rejection) {
+    if (this.#promises.length === MAX_PROMISES) this.#promises.shift()
+    this.#promises.push({ asyncId: ref === 0 ? 0 : idOf(ref), rejection })
+  }
+
+  /** Returns the newest rejection that a step, or one that led to it, was given. @param {Context} context */
+  #find (context) {
+    let step = /** @type {Context | undefined} */ (context)
+    for (let count = 0; step !== undefined && count < MAX_STEPS; count++) {
+      for (let i = this.#promises.length - 1; i >= 0; i--) {
+        const { asyncId, rejection } = this.#promises[i]
+        if (asyncId === 0 ? isSame(step, rejection.context) : isGiven(step, asyncId)) return rejection
+      }
+      step = step.parent
+    }
+    // What awaits a promise that the filter leaves out goes on in the step that began to.
+    return this.#promises.find(({ asyncId, rejection }) => {
+      return asyncId === 0 && descends(rejection.context, context)
+    })?.rejection
+  }
+}
+
+/**
+ * Whether a step was given what a promise was settled with.
+ * @param {Context} step
+ * @param {number} asyncId
+ */
+function isGiven (step, asyncId) {
+  return step.awaited && step.triggerAsyncId === asyncId
+}
+
+module.exports = { Rejections, isOneFlow, isSame }

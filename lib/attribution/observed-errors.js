@@ -7,7 +7,7 @@ const { createTag } = require('../core/tag')
 const { on } = require('../core/on')
 const { isAnyObject, own } = require('../objects')
 const { locate } = require('../core/allocation-clock')
-const { Rejections } = require('./rejections')
+const { Rejections } = require('./flows')
 
 const { isNativeError, isProxy } = require('node:util').types
 const MAX_MEMBERS = 16 // of an AggregateError
@@ -15,7 +15,7 @@ const MAX_VALUES = 64 // rejections with a value that is no object, in an iterat
 
 /**
  * @typedef {import('../core/context').Context} Context
- * @typedef {import('./rejections').PromiseStep} PromiseStep
+ * @typedef {import('./flows').PromiseStep} PromiseStep
  *
  * @typedef {import('../core/allocation-clock').AllocationStep} AllocationStep
  *

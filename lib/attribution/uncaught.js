@@ -57,9 +57,7 @@ function noteUncaught (error, origin) {
 function fatalException (error, fromPromise) {
   const callNode = () => original.call(this, error, fromPromise)
   if (handlers.length > 0) {
-    try {
-      noteEscaped(error, fromPromise)
-    } catch {}
+    noteUncaught(error, fromPromise ? 'unhandledRejection' : 'uncaughtException')
     if (isHandledByProgram(error, fromPromise)) return asHandled(callNode)
   }
   const isHandled = callNode()

@@ -10,7 +10,7 @@ const { view } = require('../format/context-view')
 const { copyHop, formatHops } = require('../format/hops')
 const { settings } = require('../settings')
 const { Stack } = require('../stacks/frames')
-const { describe, hops } = require('../stacks/hops')
+const { describe, hops } = require('../stacks/chain')
 
 /**
  * @typedef {import('../format/context-view').ContextView} ContextView

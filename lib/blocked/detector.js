@@ -33,7 +33,7 @@ const { afterChange } = require('../listeners')
 const { settings } = require('../settings')
 const { loadBinding } = require('../stacks/binding')
 const formatter = require('../stacks/formatter')
-const { captureInto } = require('../stacks/trace-limit')
+const { captureInto } = require('../stacks/error-slots')
 const { messageOf, printLine, share: shareWarnings, warn, warnOnce } = require('../warnings')
 
 const wallClock = Date.now // programs replace it in their tests

@@ -3,7 +3,7 @@
 // Describes chains by their numbers, for profiles and spans: no record of a step is needed.
 
 const { contextOfChain, OWN_WORK } = require('../core/context')
-const { hops } = require('../stacks/hops')
+const { hops } = require('../stacks/chain')
 const { formatHops } = require('./hops')
 
 const MAX_PLACES = 1000 // texts kept

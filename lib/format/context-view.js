@@ -11,7 +11,7 @@
 const { inspect } = require('node:util')
 const { now, queriedAt } = require('../core/clock')
 const guard = require('../core/guard')
-const { describe: describeContext, hops } = require('../stacks/hops')
+const { describe: describeContext, hops } = require('../stacks/chain')
 const { formatHops } = require('./hops')
 const { inspectPrinted } = require('./inspect')
 

@@ -20,7 +20,7 @@ const { isMainThread } = require('node:worker_threads')
 const guard = require('../core/guard')
 const formatter = require('../stacks/formatter')
 const { AT, HOP, hasHops } = require('../stacks/text-scan')
-const { captureInto } = require('../stacks/trace-limit')
+const { captureInto } = require('../stacks/error-slots')
 const { createCodeLines, linkFrame, paintHop, paintLines } = require('./paint')
 const { fatalStyle } = require('./terminal')
 

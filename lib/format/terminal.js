@@ -41,10 +41,10 @@ function forbidsColours ({ FORCE_COLOR, NO_COLOR, NODE_DISABLE_COLORS }) {
  * @returns {Style}
  */
 function styleOf (name) {
-  const columns = isTerminal(name) ? columnsOf(name) : undefined
-  if (forbidsColours(process.env)) return { ...plain, columns }
-  if (columns === undefined && process.env.FORCE_COLOR === undefined) return plain
-  const chalk = loadChalk()
+  const columns = columnsOf(name)
+  const isPlain = forbidsColours(process.env) ||
+    (columns === undefined && process.env.FORCE_COLOR === undefined)
+  const chalk = isPlain ? undefined : loadChalk()
   if (chalk === undefined) return { ...plain, columns }
   const colours = name === 'stderr' ? chalk.chalkStderr : chalk.default
   return { colours: colours.level === 0 ? undefined : colours, columns, link: linkerOf(name) }
@@ -55,11 +55,7 @@ function styleOf (name) {
  * @returns {Style}
  */
 function inspectStyle () {
-  const name = (/** @type {StreamName[]} */ (['stdout', 'stderr'])).find(isTerminal)
-  const chalk = loadChalk()
-  const colours = chalk && new chalk.Chalk({ level: 1 })
-  if (name === undefined) return { ...plain, colours }
-  return { colours, columns: columnsOf(name), link: linkerOf(name) }
+  return inspectedStyle((/** @type {StreamName[]} */ (['stdout', 'stderr'])).find(isTerminal))
 }
 
 /**
@@ -68,31 +64,34 @@ function inspectStyle () {
  */
 function fatalStyle () {
   if (!isTerminal('stderr')) return undefined
-  const columns = columnsOf('stderr')
   // The same question as Node asks (afterInspector in lib/internal/errors.js).
-  if (tty.WriteStream.prototype.getColorDepth() <= 2) return { ...plain, columns }
+  if (tty.WriteStream.prototype.getColorDepth() <= 2) return { ...plain, columns: columnsOf('stderr') }
+  return inspectedStyle('stderr')
+}
+
+/** @param {StreamName | undefined} name of a terminal @returns {Style} with as many colours as Node uses */
+function inspectedStyle (name) {
   const chalk = loadChalk()
   const colours = chalk && new chalk.Chalk({ level: 1 })
-  return { colours, columns, link: linkerOf('stderr') }
+  if (name === undefined) return { ...plain, colours }
+  return { colours, columns: columnsOf(name), link: linkerOf(name) }
 }
 
 /**
- * Loads a package that makes output prettier.
- * @param {() => any} load
+ * Loads the package that makes output prettier.
  * @returns {any} undefined where it cannot be loaded: no descriptor is left, or its files are gone
  */
-function optional (load) {
+function loadChalk () {
   try {
-    return load()
+    return require('chalk')
   } catch {
     return undefined
   }
 }
 
-const loadChalk = () => optional(() => require('chalk'))
-
-/** @param {StreamName} name of a terminal */
+/** @param {StreamName} name @returns {number | undefined} undefined: no terminal */
 function columnsOf (name) {
+  if (!isTerminal(name)) return undefined
   const { columns } = process[name]
   return Math.max(MIN_COLUMNS, columns > 0 ? columns : DEFAULT_COLUMNS)
 }

@@ -11,8 +11,8 @@ const { unwrap } = require('../format/context-view')
 const { copyChain, formatHops } = require('../format/hops')
 const { currentContext } = require('../core/current-step')
 const { settings } = require('../settings')
-const { hops } = require('../stacks/hops')
-const { presentFrames, presentLines } = require('../stacks/present')
+const { hops } = require('../stacks/chain')
+const { presentFrames, presentLines } = require('../stacks/hop-frames')
 const { findContext } = require('./find')
 
 /** @typedef {import('../stacks/chain').PrintedHop} PrintedHop */

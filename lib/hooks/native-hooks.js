@@ -117,7 +117,7 @@ function stack (id) {
   if (held === undefined) return undefined
   const holder = new Context(0, 0, kindOf('STACK', false), undefined, now())
   holder.stack = held
-  return guard.run(() => require('../stacks/hops').describe(holder).lines.join('\n'))
+  return guard.run(() => require('../stacks/chain').describe(holder).lines.join('\n'))
 }
 
 /**

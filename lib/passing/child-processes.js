@@ -123,11 +123,7 @@ function withPairs (args, envPairs) {
 }
 
 /** @param {Command} command */
-function lengthOf ({ args, envPairs }) {
-  let length = 0
-  for (const text of [...args, ...envPairs]) length += text.length
-  return length
-}
+const lengthOf = ({ args, envPairs }) => [...args, ...envPairs].join('').length
 
 /** Returns what a label shows: the program, of Node also the script. @param {Command} command */
 function nameOf ({ file, args }) {

@@ -62,13 +62,11 @@ function takeVariable () {
  * @param {import('../core/context').Context & { carried?: any }} root the first context of this thread
  */
 function carryChain (root) {
-  takeBackChain()
-  if (isForThisThread(inherited)) {
-    root.carried = olderBy(originMs - inherited.at, inherited.hops)
-  } else if (inheritedText !== undefined) {
-    const passed = require('../stacks/passed-chain').decodeChain(inheritedText)
-    if (passed !== undefined) root.carried = olderBy(originMs - passed.at, passed.hops)
-  }
+  const passed = inheritedChain() ??
+    (inheritedText === undefined ? undefined : require('../stacks/passed-chain').decodeChain(inheritedText))
+  if (passed === undefined) return
+  const ms = Math.max(0, originMs - passed.at) // not known where the clocks of two processes differ: below 0
+  root.carried = passed.hops.map((hop) => ({ ...hop, ageMs: hop.ageMs + ms }))
 }
 
 /** Returns what the thread that made this one has passed. @returns {Passed | undefined} */
@@ -94,14 +92,6 @@ function passChain (handle, hops, memory) {
   }
   setEnvironmentData(KEY, /** @type {any} */ (passed))
   isPassed = true
-}
-
-/**
- * @param {number} ms not known where the clocks of two processes differ: below 0
- * @param {import('../stacks/chain').PrintedHop[]} hops
- */
-function olderBy (ms, hops) {
-  return hops.map((hop) => ({ ...hop, ageMs: hop.ageMs + Math.max(0, ms) }))
 }
 
 /** @param {any} passed @returns {passed is Passed} */

@@ -3,6 +3,7 @@
 // The call into Node that the program made, by the name a person would use: fs.readFile, socket.write, new
 // Worker.
 
+const { isCore, isProgram } = require('./frames')
 const { aliasStart, isNameCode, withoutPrefix } = require('./text-scan')
 
 /** @typedef {import('./frames').Frame} Frame */
@@ -146,14 +147,4 @@ function bareName (name) {
   return withoutPrefix(alias === -1 ? name : name.slice(0, alias), 'async ')
 }
 
-/** @param {Frame} frame */
-function isCore (frame) {
-  return frame.kind === 'core'
-}
-
-/** @param {Frame} frame */
-function isProgram (frame) {
-  return frame.kind === 'user' || frame.kind === 'module'
-}
-
-module.exports = { apiName, bareName, isCore, isProgram }
+module.exports = { apiName, bareName }

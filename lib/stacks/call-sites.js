@@ -6,7 +6,7 @@
 const { source } = require('../core/source')
 const { createTag } = require('../core/tag')
 const { parseFrame } = require('./frames')
-const { frameLines, splitFrames } = require('./text-scan')
+const { HOP, frameLines, splitFrames } = require('./text-scan')
 
 /** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} SiteText */
 
@@ -37,8 +37,8 @@ function readSites (sites) {
  * @returns {NodeJS.CallSite[]} none where it has no frames
  */
 function sitesOfText (stack) {
-  const hops = stack.indexOf('\n  \u2500\u2500 ')
-  const lines = splitFrames(frameLines(hops === -1 ? stack : stack.slice(0, hops), true))
+  const [ofError] = stack.split(`\n${HOP}`, 1)
+  const lines = splitFrames(frameLines(ofError, true))
   return lines.filter(Boolean).map(siteOfLine)
 }
 

@@ -9,7 +9,7 @@ const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../core/records')
 const { settings } = require('../settings')
 const { withCallSites } = require('./formatter')
 const { internStack } = require('./numbered-stacks')
-const { captureInto } = require('./trace-limit')
+const { captureInto } = require('./error-slots')
 const { RecentMap } = require('./frames')
 const { frameLines } = require('./text-scan')
 

@@ -11,7 +11,7 @@ const { settings } = require('../settings')
 const { loadBinding } = require('./binding')
 const { withPlainFormat } = require('./formatter')
 const { internStack } = require('./numbered-stacks')
-const { captureInto } = require('./trace-limit')
+const { captureInto } = require('./error-slots')
 const { frameLines } = require('./text-scan')
 
 const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's

@@ -4,18 +4,19 @@
 // async" is not repeated. Contexts record raw; everything is judged here, when a chain is read.
 
 const { queriedAt } = require('../core/clock')
+const { root } = require('../core/context')
+const { carryChain } = require('../passing/threads')
 const { settings } = require('../settings')
+const { copyOf, print, viewOf } = require('./hop-frames')
 const { arrivedBy, isAccepted, labelOf, moreTelling, nameByLater, namesRequest } = require('./labels')
 const { foldLoops } = require('./loop-folding')
 const { importedHopsOf } = require('./passed-chain')
-const { PrintedAwaits } = require('./printed-awaits')
-const views = require('./stack-views')
 const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
 
 /**
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('./frames').Frame} Frame
- * @typedef {import('./stack-views').StackView} StackView
+ * @typedef {import('./hop-frames').StackView} StackView
  *
  * @typedef {'registered' | 'settled' | 'rejected' | 'first' | 'thrown' | 'awaited' | 'reader' | 'idle' |
  *   'opened' | 'unasked' | 'shared' | 'early' | 'worker' | 'process'} Origin
@@ -61,6 +62,8 @@ const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
 /** @type {any[]} */
 const none = []
 
+carryChain(root)
+
 /**
  * Returns the hops of a context.
  * @param {Context | undefined} newest
@@ -89,10 +92,11 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin } =
     }
     if (later !== undefined) nameByLater(contextHops[0], later, context.stack?.frames ?? none)
     later = undefined
-    const isImported = importedHopsOf(context.chain) !== undefined
-    const isCarried = (isImported || context.origin === 'process') && !internals
-    for (const hop of contextHops) folding.add(hop, isCarried ? carriedRunnerOf(hop) : runnerOf(context))
-    if (isImported) break
+    const isPassed = passedHopsOf(context) !== undefined
+    for (const hop of contextHops) {
+      folding.add(hop, isPassed && !internals ? passedRunnerOf(hop) : runnerOf(context))
+    }
+    if (isPassed) break
   }
   const joined = joinEqual(folding.finish()).slice(0, depth)
   if (origin !== undefined && joined.length > 0 && !joined[0].isFolded) joined[0].origin = origin
@@ -100,7 +104,7 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin } =
 }
 
 /** @param {Context} context */
-const runnerOf = (context) => views.viewOf(context.stack?.frames ?? none).runner
+const runnerOf = (context) => viewOf(context.stack?.frames ?? none).runner
 
 /**
  * @param {Context} context
@@ -109,18 +113,19 @@ const runnerOf = (context) => views.viewOf(context.stack?.frames ?? none).runner
  * @returns {PrintedHop[]} empty for a step that is internal to Node
  */
 function hopsOf (context, printedAwaits, origin) {
-  if (context.origin === 'process') return carriedHops(context)
-  const importedHops = importedHopsOf(context.chain)
-  if (importedHops !== undefined) return importedHops.map(views.copyOf)
+  const passed = passedHopsOf(context)
+  if (passed !== undefined) {
+    return passed.map((hop) => ({ ...copyOf(hop), ageMs: hop.ageMs + ageOf(context) }))
+  }
   const frames = context.stack?.frames ?? none
-  const view = views.viewOf(frames)
+  const view = viewOf(frames)
   const { internals } = view.options
   let { visible } = view
   if (context.type === 'PROMISE' && !internals) visible = printedAwaits.remaining(visible, context.repeats)
   if (visible.length === 0 && !internals && !isPrintedWithoutFrames(context, frames)) return none
-  const isTold = internals ? undefined : printedAwaits.teller(visible)
+  const told = internals ? undefined : printedAwaits.toldOf(visible)
   printedAwaits.add(visible)
-  return [createHop(context, frames, view, visible, origin, isTold)]
+  return [createHop(context, frames, view, visible, origin, told)]
 }
 
 /**
@@ -129,10 +134,10 @@ function hopsOf (context, printedAwaits, origin) {
  * @param {StackView} view
  * @param {Frame[]} visible
  * @param {Origin} [origin]
- * @param {(frame: Frame) => boolean} [isTold] as of print
+ * @param {boolean[]} [told] as of print
  * @returns {PrintedHop}
  */
-function createHop (context, frames, view, visible, origin, isTold) {
+function createHop (context, frames, view, visible, origin, told) {
   return {
     asyncId: context.asyncId,
     triggerAsyncId: context.triggerAsyncId,
@@ -142,7 +147,7 @@ function createHop (context, frames, view, visible, origin, isTold) {
     repeats: context.repeats,
     origin: origin ?? context.origin,
     ...(namesRequest(context, frames) ? { isRequest: true } : undefined),
-    ...views.print(view, visible, isTold)
+    ...print(view, visible, told)
   }
 }
 
@@ -152,14 +157,12 @@ function ageOf (context) {
 }
 
 /**
- * Returns the hops of another thread or process, carried over as data.
+ * Returns the hops of another thread or process that led to a step, carried over as data.
  * @param {any} context
- * @returns {PrintedHop[]}
+ * @returns {PrintedHop[] | undefined} undefined for a step of this thread
  */
-function carriedHops (context) {
-  const carried = /** @type {PrintedHop[] | undefined} */ (context.carried)
-  if (carried === undefined) return []
-  return carried.map((hop) => ({ ...views.copyOf(hop), ageMs: hop.ageMs + ageOf(context) }))
+function passedHopsOf (context) {
+  return context.origin === 'process' ? context.carried ?? none : importedHopsOf(context.chain)
 }
 
 /**
@@ -169,9 +172,9 @@ function carriedHops (context) {
  */
 function describe (context) {
   const importedHops = importedHopsOf(context.chain)
-  if (importedHops !== undefined) return views.copyOf(importedHops[0])
+  if (importedHops !== undefined) return copyOf(importedHops[0])
   const frames = context.stack?.frames ?? none
-  const view = views.viewOf(frames)
+  const view = viewOf(frames)
   return createHop(context, frames, view, view.visible)
 }
 
@@ -187,7 +190,7 @@ function isPrintedWithoutFrames (context, frames) {
 }
 
 /** @param {PrintedHop} hop of another thread or process */
-const carriedRunnerOf = (hop) => findLauncher(hop.frames) ?? findRunner(hop.frames)
+const passedRunnerOf = (hop) => findLauncher(hop.frames) ?? findRunner(hop.frames)
 
 /** Marks what led to the server of a request. @param {PrintedHop[]} hops of one chain, newest first */
 function markedBehindRequest (hops) {
@@ -209,15 +212,83 @@ function joinEqual (hops) {
 }
 
 /** @param {PrintedHop} hop @param {PrintedHop} next */
-function isEqual (hop, next) {
-  return hop.type === next.type && hop.label === next.label && hop.lines.length > 0 &&
-    isEqualLines(hop.lines, next.lines)
+function isEqual ({ type, label, lines }, next) {
+  return type === next.type && label === next.label && lines.length > 0 &&
+    lines.length === next.lines.length && lines.every((line, i) => line === next.lines[i])
 }
 
-/** @param {string[]} lines @param {string[]} nextLines */
-function isEqualLines (lines, nextLines) {
-  if (lines === nextLines) return true
-  return lines.length === nextLines.length && lines.every((line, i) => line === nextLines[i])
+/** Which awaiting functions a text has told already: V8 prints them as "at async", and each is told once. */
+class PrintedAwaits {
+  /** async functions that are printed @type {Set<string>} */
+  #keys = new Set()
+  /** these with their lines @type {Set<string>} */
+  #places = new Set()
+  /** the outermost frame of the last hop @type {Frame | undefined} */
+  #running
+  /**
+   * the function whose await is the next hop, and the one whose await was the last
+   * @type {string | undefined}
+   */
+  #awaited
+  /** @type {string | undefined} */
+  #resumed
+
+  /** @param {Frame[]} framesAbove frames that are printed above the chain */
+  constructor (framesAbove) {
+    this.add(framesAbove)
+  }
+
+  /** @param {Frame[]} frames of a hop that is printed */
+  add (frames) {
+    this.#resumed = this.#awaited
+    this.#awaited = undefined
+    for (const frame of frames) {
+      if (!frame.isAsync) continue
+      this.#keys.add(keyOf(frame))
+      this.#places.add(placeOf(frame))
+    }
+    this.#running = frames.findLast(({ isAsync, kind }) => !isAsync && kind !== 'core') ?? this.#running
+  }
+
+  /**
+   * Returns which frames of a hop are printed already, at the same line.
+   * @param {Frame[]} frames
+   * @returns {boolean[] | undefined} undefined: none is
+   */
+  toldOf (frames) {
+    if (this.#keys.size === 0) return undefined
+    const told = frames.map((frame) => this.#places.has(placeOf(frame)))
+    return told.includes(true) ? told : undefined
+  }
+
+  /**
+   * Returns the frames of an await from the first function on that V8 does not print anyway, and none where
+   * it prints all, or all but the one that runs. Earlier awaits of one execution of a function are left out
+   * as well, unless they are repeated in a loop.
+   * @param {Frame[]} frames
+   * @param {number} repeats
+   */
+  remaining (frames, repeats) {
+    const keys = this.#keys
+    const top = this.#running === undefined ? undefined : keyOf(this.#running)
+    const untold = keys.size === 0 ? frames : frames.filter((frame) => !keys.has(keyOf(frame)))
+    const isOfRunning = untold.every((frame) => keyOf(frame) === top)
+    if (repeats === 1 && isOfRunning) {
+      if (keys.size > 0 || (untold.length === 1 && this.#resumed === top)) return none
+    }
+    if (untold.length === 0) return none
+    this.#awaited = keyOf(untold[0])
+    if (untold.length === frames.length) return frames
+    return isOfRunning ? untold : frames.slice(frames.indexOf(untold[0]))
+  }
 }
 
-module.exports = { describe, hops }
+/** @param {Frame} frame */
+function keyOf ({ functionName, fileName, lineNumber }) {
+  return functionName === undefined ? `${fileName}:${lineNumber}` : `${functionName} ${fileName}`
+}
+
+/** @param {Frame} frame */
+const placeOf = (frame) => `${keyOf(frame)}:${frame.lineNumber}`
+
+module.exports = { PrintedAwaits, describe, hops }

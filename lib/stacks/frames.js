@@ -5,7 +5,7 @@
 // which most frames are the same.
 
 const path = require('node:path')
-const { AT, frameLines, insideModules, numberStart, splitFrames, withoutAlias } = require('./text-scan')
+const { AT, frameLines, namesInModules, numberStart, splitFrames, withoutAlias } = require('./text-scan')
 
 const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
 const MAX_LINE = 1000 // characters of a line that is remembered
@@ -116,7 +116,7 @@ function parse (line) {
   const lineStart = columnStart === -1 ? -1 : numberStart(location, columnStart - 1)
   const fileName = lineStart === -1 ? undefined : location.slice(0, lineStart - 1)
   const kind = kindOf(fileName)
-  if (functionName !== undefined && (kind === 'user' || kind === 'module')) {
+  if (functionName !== undefined && isProgram({ kind })) {
     functionName = withoutReceiver(functionName)
     const text = functionName === undefined ? location : `${functionName} (${location})`
     line = isAsync ? `async ${text}` : text
@@ -187,8 +187,14 @@ function startsLocation (text, start) {
 function kindOf (fileName) {
   if (fileName === undefined || fileName.startsWith('node:') || fileName === '<anonymous>') return 'core'
   if (isOwn(fileName)) return 'own'
-  return insideModules(fileName) === -1 ? 'user' : 'module'
+  return namesInModules(fileName) === undefined ? 'user' : 'module'
 }
+
+/** @param {Pick<Frame, 'kind'>} frame */
+const isProgram = ({ kind }) => kind === 'user' || kind === 'module'
+
+/** @param {Frame} frame */
+const isCore = ({ kind }) => kind === 'core'
 
 /** Whether a file is one of longstack itself. @param {string} fileName */
 function isOwn (fileName) {
@@ -216,7 +222,7 @@ class Stack {
 
   /** Whether some frame is the program's. */
   get program () {
-    this.hasProgramFrame ??= this.frames.some((frame) => frame.kind === 'user' || frame.kind === 'module')
+    this.hasProgramFrame ??= this.frames.some(isProgram)
     return this.hasProgramFrame
   }
 }
@@ -243,4 +249,6 @@ function readFrames (text) {
   return frames
 }
 
-module.exports = { RecentMap, Stack, frameIn, isOwn, lineOf, parseFrame, readFrames }
+module.exports = {
+  RecentMap, Stack, frameIn, isCore, isOwn, isProgram, lineOf, parseFrame, readFrames
+}

@@ -1,31 +1,108 @@
 'use strict'
 
-// The frames of a hop as they are printed and as a program gets them.
+// The frames of a hop as they are printed and as a program gets them. What the options leave of a stack,
+// mapped and formatted, is computed once, and shared by all contexts that have the stack.
 
 const { realpathSync } = require('node:fs')
 const { types } = require('node:util')
-const { afterLast, baseName, insideModules, isSlash, withoutAlias, withoutPrefix } = require('./text-scan')
+const { settings } = require('../settings')
+const { captureInto } = require('./error-slots')
+const { withPlainFormat } = require('./formatter')
+const { frameIn, lineOf, readFrames } = require('./frames')
+const { versionOfMaps } = require('./program-mapper')
+const { mapFrame, nodeMaps } = require('./source-maps')
+const { ensureHeadroom } = require('./stack-headroom')
+const { findRunner } = require('./test-runners')
+const { afterLast, baseName, namesInModules, withoutAlias, withoutPrefix } = require('./text-scan')
+
+const MAX_VIEWS = 500 // remembered
+const PRINT_KB = 96 // stack needed to print a stack for the first time: more than its source maps ensure
+const MORE_FRAMES = 10 // that are captured of the present stack, since some are hidden
 
 /**
+ * @typedef {import('../options').Options} Options
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./chain').HopFrame} HopFrame
- * @typedef {import('../options').Options['hide']} HideRule
+ *
+ * @typedef {object} Printed
+ * @property {HopFrame[]} frames as many as the option allows
+ * @property {string[]} lines of these
+ * @property {string[] | undefined} short lines for people, as many; undefined: as they are
+ *
+ * @typedef {object} StackView
+ * @property {Options} options under which it was computed
+ * @property {ReturnType<typeof findRunner>} runner what the frames have of a test runner
+ * @property {Frame[]} visible but those of a runner that called the test
+ * @property {number} version of the maps that it was printed with
+ * @property {Printed | undefined} printed
  */
 
-/** Formats frames as V8 does. @param {Frame[]} frames */
-function formatFrames (frames) {
-  return frames.map((frame) => `    at ${frame.text}`)
+/** by the frames of a stack @type {WeakMap<Frame[], StackView>} */
+let views = new WeakMap()
+let count = 0
+
+/** @param {Frame[]} frames of a stack @returns {StackView} */
+function viewOf (frames) {
+  const { options } = settings
+  const version = versionOfMaps()
+  let view = views.get(frames)
+  if (view === undefined || view.options !== options || view.version !== version) {
+    const { internals } = options
+    const runner = internals ? undefined : findRunner(frames)
+    const called = runner?.role === 'entry' ? frames.slice(0, runner.end) : frames
+    const visible = called.filter((frame) => frame.kind !== 'own' && (internals || frame.kind !== 'core'))
+    view = { options, version, runner, visible, printed: undefined }
+    if (++count > MAX_VIEWS) {
+      views = new WeakMap()
+      count = 1
+    }
+    views.set(frames, view)
+  }
+  return view
+}
+
+/**
+ * @param {StackView} view
+ * @param {Frame[]} visible frames of it
+ * @param {boolean[]} [told] which of them are told further up
+ * @returns {Printed}
+ */
+function print (view, visible, told) {
+  const isShared = visible === view.visible && told === undefined
+  if (isShared && view.printed !== undefined && !nodeMaps()) return view.printed
+  ensureHeadroom(PRINT_KB)
+  const { frames: maxFrames, hide, internals } = view.options
+  const mapped = (internals ? visible.slice(0, maxFrames) : visible).map(mapFrame)
+  const kept = mapped.slice(0, maxFrames)
+  const printed = {
+    frames: kept.map(publicFrame),
+    lines: kept.map(lineOf),
+    short: internals ? undefined : shortLines(mapped, hide, told).slice(0, maxFrames)
+  }
+  if (isShared && typeof hide !== 'function') view.printed = printed
+  return printed
+}
+
+/**
+ * Copies a hop of another thread or process, which came without its lines for people.
+ * @param {import('./chain').PrintedHop} hop
+ * @returns {import('./chain').PrintedHop}
+ */
+function copyOf (hop) {
+  const { hide, internals } = settings.options
+  if (internals || hop.isFolded) return { ...hop }
+  return { ...hop, short: shortLines(hop.lines.map((line) => /** @type {Frame} */ (frameIn(line))), hide) }
 }
 
 /**
  * Formats frames for people: neighbours that are hidden are one line, and so are functions that the text
  * tells further up; at the end these are left out, where there is no other.
  * @param {Frame[]} frames
- * @param {HideRule} rule
- * @param {(index: number) => boolean} isTold whether a frame is told further up
+ * @param {Options['hide']} rule
+ * @param {boolean[]} [told] which of them are told further up
  * @returns {string[]} lines
  */
-function shortLines (frames, rule, isTold) {
+function shortLines (frames, rule, told = []) {
   /** @type {string[]} */
   const lines = []
   let isNews = false // of the program's functions, one is not told yet
@@ -38,12 +115,12 @@ function shortLines (frames, rule, isTold) {
       lines.push(`    ... ${i - start} frame${i - start === 1 ? '' : 's'} in ${[...names].join(', ')}`)
       continue
     }
-    while (i > 0 && i < frames.length && isTold(i) && !isHidden(frames[i], rule)) {
+    while (i > 0 && i < frames.length && told[i] && !isHidden(frames[i], rule)) {
       names.add(nameOf(frames[i++]))
     }
-    isNews ||= i === start && !isTold(i)
+    isNews ||= i === start && !told[i]
     if (i === frames.length && !isNews) break
-    lines.push(i > start ? `    ... as above: ${[...names].join(', ')}` : `    at ${frames[i++].text}`)
+    lines.push(i > start ? `    ... as above: ${[...names].join(', ')}` : lineOf(frames[i++]))
   }
   return lines
 }
@@ -53,7 +130,7 @@ function nameOf ({ functionName, fileName = '' }) {
   return bareName(functionName) ?? baseName(fileName)
 }
 
-/** @param {Frame} frame @param {HideRule} rule */
+/** @param {Frame} frame @param {Options['hide']} rule */
 function isHidden (frame, rule) {
   if (rule === 'node_modules') return frame.kind === 'module' && packageOf(frame) !== mainPackage()
   if (types.isRegExp(rule)) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
@@ -73,7 +150,7 @@ function mainPackage () {
   main = ''
   try {
     const fileName = realpathSync.native(process.argv[1])
-    if (insideModules(fileName, true) !== -1) main = packageOf({ fileName })
+    if (namesInModules(fileName) !== undefined) main = packageOf({ fileName })
   } catch {} // no file
   return main
 }
@@ -81,21 +158,9 @@ function mainPackage () {
 /** Returns the package or file that a frame is in. @param {Pick<Frame, 'fileName'>} frame */
 function packageOf (frame) {
   const file = frame.fileName ?? 'built-in code'
-  const start = insideModules(file, true)
-  if (start === -1) return baseName(file)
-  const end = segmentEnd(file, start)
-  if (end === start) return baseName(file)
-  const isScoped = file[start] === '@' && end > start + 1 && end < file.length
-  const scopedEnd = isScoped ? segmentEnd(file, end + 1) : end
-  const name = file.slice(start, end)
-  return scopedEnd > end + 1 ? `${name}/${file.slice(end + 1, scopedEnd)}` : name
-}
-
-/** Returns where a segment of a path ends. @param {string} file @param {number} start */
-function segmentEnd (file, start) {
-  let end = start
-  while (end < file.length && !isSlash(file[end])) end++
-  return end
+  const [name, nameInScope] = namesInModules(file) ?? []
+  if (!name) return baseName(file)
+  return name[0] === '@' && name.length > 1 && nameInScope ? `${name}/${nameInScope}` : name
 }
 
 /**
@@ -120,4 +185,18 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
   }
 }
 
-module.exports = { formatFrames, publicFrame, shortLines }
+/** @param {Function} above frames start below this function */
+function presentFrames (above) {
+  const holder = /** @type {any} */ ({ __proto__: null })
+  captureInto(holder, above, settings.options.frames + MORE_FRAMES)
+  const stack = withPlainFormat(holder)
+  return typeof stack === 'string' ? readFrames(stack) : []
+}
+
+/** Returns the present stack without Node's frames, as lines. @param {Function} above */
+function presentLines (above) {
+  const frames = presentFrames(above).filter((frame) => frame.kind !== 'core')
+  return frames.map((frame) => lineOf(mapFrame(frame)))
+}
+
+module.exports = { copyOf, presentFrames, presentLines, print, publicFrame, shortLines, viewOf }

@@ -2,7 +2,8 @@
 
 // The label of a hop: the call that a person wrote, not the provider that Node names.
 
-const { apiName, bareName, isCore, isProgram } = require('./api-names')
+const { apiName, bareName } = require('./api-names')
+const { isCore, isProgram } = require('./frames')
 const { ensureHeadroom } = require('./stack-headroom')
 const { afterLast, isWordCode, withoutPrefix } = require('./text-scan')
 

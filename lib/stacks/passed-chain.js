@@ -6,12 +6,13 @@ const { originMs, now } = require('../core/clock')
 const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, ROOT_CHAIN } = require('../core/records')
 const capture = require('./capture')
-const { parseFrame } = require('./frames')
+const { frameIn } = require('./frames')
 const { publicFrame } = require('./hop-frames')
-const { joinFrames } = require('./text-scan')
+const { AT, joinFrames } = require('./text-scan')
 
 /**
  * @typedef {import('./chain').PrintedHop} PrintedHop
+ * @typedef {import('./frames').Frame} Frame
  *
  * @typedef {object} PassedChain
  * @property {number} at when it was passed, ms of the system's monotonic clock
@@ -25,7 +26,6 @@ const MAX_TURN = 8 // hops
 const MAX_TEXT = 64_000 // characters that are read
 const MAX_HOPS = 1000
 const MAX_NAME = 1000 // characters
-const FRAME = '    at '
 const MESSAGE = 'MESSAGE' // type of the first step of a chain that another thread sent
 const { parse, stringify } = JSON // programs replace it
 
@@ -37,15 +37,11 @@ const { parse, stringify } = JSON // programs replace it
  */
 function encodeChain (hops, pid) {
   const start = `{"longstack":${VERSION},"at":${originMs + now()},"hops":[`
-  const texts = []
-  let bytes = start.length + 2
-  for (const hop of hops) {
-    const text = stringify(plainHop(hop, pid))
-    bytes += Buffer.byteLength(text) + 1
-    if (bytes > MAX_BYTES) break
-    texts.push(text)
-  }
-  return texts.length === 0 ? undefined : `${start}${texts.join(',')}]}`
+  const plain = hops.map(({ frames, short, origin, threadId, isBehindRequest, ...hop }) => {
+    return { ...hop, pid: hop.pid ?? pid }
+  })
+  const text = encodeFirst(plain, MAX_BYTES - start.length - 2, Buffer.byteLength)
+  return text === '' ? undefined : `${start}${text}]}`
 }
 
 /**
@@ -56,18 +52,26 @@ function encodeChain (hops, pid) {
  * @param {number | undefined} parentId of the thread that made this one
  */
 function encodeMessageChain (hops, threadId, parentId) {
-  const texts = []
-  let length = 0
-  for (const hop of withoutTurns(hops)) {
+  const plain = withoutTurns(hops).map((hop) => {
     const { type, label, repeats, pid, lines, isFolded, isRequest } = hop
     const ownId = hop.origin === 'worker' ? parentId : threadId
     const thread = pid === undefined ? hop.threadId ?? ownId : undefined
-    const text = stringify({ type, label, repeats, pid, threadId: thread, lines, isFolded, isRequest })
-    length += text.length + 1
-    if (length > MAX_MESSAGE) break
-    texts.push(text)
-  }
-  return `[${texts.join(',')}]`
+    return { type, label, repeats, pid, threadId: thread, lines, isFolded, isRequest }
+  })
+  return `[${encodeFirst(plain, MAX_MESSAGE, (text) => text.length)}]`
+}
+
+/**
+ * Returns the first of some hops as text.
+ * @param {object[]} hops
+ * @param {number} room for the text
+ * @param {(text: string) => number} lengthOf
+ */
+function encodeFirst (hops, room, lengthOf) {
+  const texts = hops.map((hop) => stringify(hop))
+  let length = 0
+  const end = texts.findIndex((text) => (length += lengthOf(text) + 1) > room)
+  return (end === -1 ? texts : texts.slice(0, end)).join(',')
 }
 
 /**
@@ -92,11 +96,6 @@ function decodeMessageChain (text) {
   }
 }
 
-/** @param {PrintedHop} hop @param {number} pid */
-function plainHop ({ frames, short, origin, threadId, isBehindRequest, ...hop }, pid) {
-  return { ...hop, pid: hop.pid ?? pid }
-}
-
 /**
  * Reads a chain; whoever sets the environment can have written it.
  * @param {string} text
@@ -117,7 +116,7 @@ function decodeChain (text) {
 function readHop (hop) {
   const { asyncId = 0, triggerAsyncId = 0, type, label, ageMs = null, repeats, pid, threadId, lines } = hop
   const printed = lines.map(lineOf)
-  const frameLines = printed.filter((/** @type {string} */ line) => line.startsWith(FRAME))
+  const frames = printed.map(frameIn).filter((/** @type {Frame | undefined} */ frame) => frame !== undefined)
   return {
     asyncId: numberOf(asyncId),
     triggerAsyncId: numberOf(triggerAsyncId),
@@ -128,7 +127,7 @@ function readHop (hop) {
     ...(pid === undefined
       ? { origin: 'worker', ...(threadId === undefined ? undefined : { threadId: numberOf(threadId) }) }
       : { origin: 'process', pid: numberOf(pid) }),
-    frames: frameLines.map((/** @type {string} */ line) => publicFrame(parseFrame(line.slice(FRAME.length)))),
+    frames: frames.map(publicFrame),
     lines: printed,
     ...(hop.isFolded === true ? { isFolded: true } : undefined),
     ...(hop.isRequest === true ? { isRequest: true } : undefined)
@@ -178,7 +177,7 @@ function importChain (place, read) {
   const hops = decodeMessageChain(read(place))
   if (hops === undefined || hops.length === 0) return 0
   // The first line makes it another stack than those of other chains.
-  const lines = [`longstack.message.${place}`, ...hops[0].lines.map((line) => line.slice(FRAME.length))]
+  const lines = [`longstack.message.${place}`, ...hops[0].lines.map((line) => line.slice(AT.length))]
   const stack = capture.internStack(joinFrames(lines))
   number = capture.intern(ROOT_CHAIN, stack, kindOf(MESSAGE, false).number) & CHAIN_BITS
   forgetStale() // there was no room

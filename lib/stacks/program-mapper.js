@@ -6,11 +6,11 @@
 // known to map, for the error may have no frame in a file that was compiled. Any other is called by Node
 // alone.
 
-const { parseFrame } = require('./frames')
+const { frameIn, parseFrame } = require('./frames')
 const { readSites } = require('./call-sites')
+const { AT } = require('./text-scan')
 
 const MAX_POSITIONS = 2000 // remembered
-const AT = '\n    at ' // before a frame
 const FRESH_MS = 5000 // remembered for that long: files are compiled again
 
 /**
@@ -75,11 +75,10 @@ function noteInstalled (formatter) {
 
 /** Whether a text has these frames with other positions. @param {Frame[]} frames @param {string} text */
 function isMapped (frames, text) {
-  const lines = text.split('\n').filter((line) => line.startsWith('    at '))
-  if (lines.length !== frames.length) return false
+  const mapped = text.split('\n').map(frameIn).filter((frame) => frame !== undefined)
+  if (mapped.length !== frames.length) return false
   let isMoved = false
-  for (let i = 0; i < lines.length; i++) {
-    const { fileName, lineNumber, columnNumber } = parseFrame(lines[i].slice('    at '.length))
+  for (const [i, { fileName, lineNumber, columnNumber }] of mapped.entries()) {
     const frame = frames[i]
     if ((lineNumber === undefined) !== (frame.lineNumber === undefined)) return false
     if (frame.kind === 'core' && fileName !== frame.fileName) return false
@@ -107,21 +106,20 @@ class MappedSite {
   getColumnNumber () { return this.column }
   getEnclosingLineNumber () { return this.line }
   getEnclosingColumnNumber () { return this.column }
-  getPosition () { return 0 }
-  getFunctionName () { return null }
-  getTypeName () { return null }
-  getMethodName () { return null }
-  getEvalOrigin () { return undefined }
-  getThis () { return undefined }
-  getFunction () { return undefined }
-  getPromiseIndex () { return null }
-  isNative () { return false }
-  isToplevel () { return true }
-  isEval () { return false }
-  isConstructor () { return false }
-  isAsync () { return false }
-  isPromiseAll () { return false }
   toString () { return `${this.file}:${this.line}:${this.column}` }
+}
+
+/** What the other methods of a call site return. @type {Array<[methods: string, answer: unknown]>} */
+const answers = [
+  ['getFunctionName getTypeName getMethodName getPromiseIndex', null],
+  ['getEvalOrigin getThis getFunction', undefined],
+  ['isNative isEval isConstructor isAsync isPromiseAll', false],
+  ['isToplevel', true],
+  ['getPosition', 0]
+]
+for (const [methods, answer] of answers) {
+  const method = { value: () => answer, writable: true, enumerable: false, configurable: true }
+  for (const name of methods.split(' ')) Object.defineProperty(MappedSite.prototype, name, method)
 }
 
 /**
@@ -141,7 +139,8 @@ function positionOf (file, line, column) {
   const error = { name: 'Error', message: '', stack: '' }
   const text = formatter.call(Error, error, [new MappedSite(file, line, column)])
   if (typeof text !== 'string') return undefined
-  const { fileName, lineNumber, columnNumber } = parseFrame(text.slice(text.lastIndexOf(AT) + AT.length))
+  const printed = text.slice(text.lastIndexOf(`\n${AT}`) + 1 + AT.length)
+  const { fileName, lineNumber, columnNumber } = parseFrame(printed)
   if (fileName === undefined || lineNumber === undefined || columnNumber === undefined) return undefined
   if (fileName === file && lineNumber === line && columnNumber === column) return undefined
   const position = { source: fileName, line: lineNumber, column: columnNumber }

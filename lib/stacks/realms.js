@@ -8,8 +8,8 @@
 const vm = require('node:vm')
 const guard = require('../core/guard')
 const { wrap } = require('../wrap')
-const { isSettable, readSlot, restoreSlot, setSlot } = require('./formatter-slot')
-const { originalOf, state, wrapFormatter } = require('./wrapped-formatters')
+const { isSettable, readSlot, restoreFormatter, setFormatter } = require('./error-slots')
+const { originalOf, wrapFormatter } = require('./formatter')
 
 const { apply, getPrototypeOf } = Reflect
 
@@ -33,6 +33,7 @@ const THROW = '(function () { try { null.longstack } catch (error) { return erro
  * @property {number} checkAt ms of the clock, once no checks are left
  */
 
+let isEnabled = false
 /** @type {Realm[]} */
 let realms = []
 /** their constructors Error: no realm is looked at to find out whether another one is new */
@@ -66,7 +67,7 @@ const make = (method) => ({
   /** @this {unknown} */
   createContext () {
     const context = apply(method, this, arguments)
-    if (state.isEnabled && !guard.inOwnWork) {
+    if (isEnabled && !guard.inOwnWork) {
       guard.run(() => {
         try {
           addContext(context)
@@ -118,38 +119,36 @@ function checkDue (time) {
 function wrapIn (error) {
   const slot = readSlot(error)
   if (typeof slot?.value !== 'function' || !isSettable(slot)) return false
-  return originalOf(slot.value) !== undefined || setSlot(wrapFormatter(slot), slot, error)
+  return originalOf(slot.value) !== undefined || setFormatter(wrapFormatter(slot), slot, error)
 }
 
-const realmChecks = {
-  add,
+function enable () {
+  isEnabled = true
+  unwrap ??= wrap(vm, 'createContext', make)
+}
 
-  enable () {
-    unwrap ??= wrap(vm, 'createContext', make)
-  },
-
-  /** Removes all wrappers. */
-  disable () {
-    if (unwrap?.()) unwrap = undefined
-    for (const { error } of realms) {
-      const realm = error.deref()
-      const before = realm && originalOf(readSlot(realm)?.value)
-      if (before) restoreSlot(before.slot, realm)
-    }
-  },
-
-  /** Code has run in a realm: wraps the formatter of the newest, if that has one by now. */
-  noteRun () {
-    if (unset === undefined || !state.isEnabled) return
-    try {
-      wrapFormatterOf(unset)
-    } catch {} // a full stack
-  },
-
-  /** Wraps formatters that programs have set. @param {number} time ms */
-  check (time) {
-    if (time >= checkAt && state.isEnabled) checkDue(time)
+/** Removes all wrappers. */
+function disable () {
+  isEnabled = false
+  if (unwrap?.()) unwrap = undefined
+  for (const { error } of realms) {
+    const realm = error.deref()
+    const before = realm && originalOf(readSlot(realm)?.value)
+    if (before) restoreFormatter(before.slot, realm)
   }
 }
 
-module.exports = realmChecks
+/** Code has run in a realm: wraps the formatter of the newest, if that has one by now. */
+function noteRun () {
+  if (unset === undefined || !isEnabled) return
+  try {
+    wrapFormatterOf(unset)
+  } catch {} // a full stack
+}
+
+/** Wraps formatters that programs have set. @param {number} time ms */
+function check (time) {
+  if (time >= checkAt && isEnabled) checkDue(time)
+}
+
+module.exports = { add, check, disable, enable, noteRun }

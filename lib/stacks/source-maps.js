@@ -12,7 +12,7 @@ const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
 const { stateOf } = require('../files')
 const { settings } = require('../settings')
-const { frameIn, parseFrame } = require('./frames')
+const { RecentMap, frameIn, parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
 const { readSites } = require('./call-sites')
 const { ensureHeadroom } = require('./stack-headroom')
@@ -20,7 +20,7 @@ const { AT } = require('./text-scan')
 
 const MAX_BYTES = 64 << 20 // of a source or a map that is read
 const MAX_FILES = 5000 // remembered
-const MAX_LINES = 2000 // mapped ones remembered
+const MAX_LINES = 1000 // mapped ones remembered of late
 const MAP_KB = 64 // stack needed to read files and maps
 const MAPPING = 'sourceMappingURL='
 
@@ -36,14 +36,14 @@ const MAPPING = 'sourceMappingURL='
 /** What can map a file; undefined: nothing @type {Map<string, Support | undefined>} */
 let supports = new Map()
 
-/** Lines as source-map-support mapped them @type {Map<string, string>} */
-let mappedLines = new Map()
+/** Lines as source-map-support mapped them @type {RecentMap<string>} */
+const mappedLines = new RecentMap(MAX_LINES)
 
-/** Files that were mapped, by the source that was found @type {Map<string, string>} */
-let generatedFiles = new Map()
+/** Files that were mapped, by the source that was found @type {RecentMap<string>} */
+const generatedFiles = new RecentMap(MAX_FILES)
 
-/** URLs of sources by file: see urlsIn. @type {Map<string, Map<string, string>>} */
-let urls = new Map()
+/** URLs of sources by file: see urlsIn. @type {RecentMap<Map<string, string>>} */
+const urls = new RecentMap(MAX_FILES)
 
 /** @type {Support | undefined} */
 let ownSupport
@@ -138,7 +138,6 @@ function commonLength (first, second) {
 function urlsIn (file, support) {
   const remembered = urls.get(file)
   if (remembered !== undefined) return remembered
-  if (urls.size >= MAX_FILES) urls = new Map()
   const fileUrls = /** @type {Map<string, string>} */ (new Map())
   const { url: mapUrl = file, map } = support.retrieveSourceMap(file) ?? {}
   for (const { sources = [], sourceRoot } of partsOf(map)) {
@@ -170,7 +169,7 @@ function mapsTo (source) {
 }
 
 /** Whether frames were mapped to a source. @param {string} source */
-const isSource = (source) => generatedFiles.has(source)
+const isSource = (source) => generatedFiles.get(source) !== undefined
 
 /** @param {string} source */
 function isUrl (source) {
@@ -241,10 +240,8 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
   if (kind === 'core' || fileName === undefined) return undefined
   if (lineNumber === undefined || columnNumber === undefined) return undefined
   const isMappedByNode = nodeMaps()
-  if (!isMappedByNode) {
-    const mapped = mappedLines.get(line)
-    if (mapped !== undefined) return mapped
-  }
+  const remembered = isMappedByNode ? undefined : mappedLines.get(line)
+  if (remembered !== undefined) return remembered
   try {
     const isMappable = isMappedByNode || !isWithoutMap(fileName)
     const position = isMappable ? lookUp(fileName, lineNumber, columnNumber) : undefined
@@ -255,7 +252,10 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
     const old = `${fileName}:${lineNumber}:${columnNumber}`
     const start = line.lastIndexOf(old)
     const mapped = `${line.slice(0, start)}${source}:${sourceLine}:${column}${line.slice(start + old.length)}`
-    if (position !== undefined) remember(line, mapped, source, fileName)
+    if (position !== undefined) {
+      generatedFiles.set(source, fileName)
+      if (!isMappedByNode) mappedLines.set(line, mapped)
+    }
     return mapped
   } catch {
     return undefined // no room, or a file that cannot be read
@@ -265,15 +265,6 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
 /** Whether a file was looked up, and has no map: most have none. @param {string} file */
 function isWithoutMap (file) {
   return supports.get(file) === undefined && supports.has(file)
-}
-
-/** @param {string} line @param {string} mapped @param {string} source @param {string} file */
-function remember (line, mapped, source, file) {
-  if (generatedFiles.size >= MAX_FILES) generatedFiles = new Map()
-  generatedFiles.set(source, file)
-  if (nodeMaps()) return
-  if (mappedLines.size >= MAX_LINES) mappedLines = new Map()
-  mappedLines.set(line, mapped)
 }
 
 /**

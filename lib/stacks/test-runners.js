@@ -3,7 +3,8 @@
 // Which frames are a test runner's, and where it calls the functions of tests, so that a chain tells of one
 // test and not of its runner; which are those of a program that starts others: the one table of runners.
 
-const { afterLast, insideModules, isSlash, withoutAlias } = require('./text-scan')
+const { isProgram } = require('./frames')
+const { afterLast, namesInModules, pathNames, withoutAlias } = require('./text-scan')
 
 /**
  * @typedef {import('./frames').Frame} Frame
@@ -19,42 +20,31 @@ const { afterLast, insideModules, isSlash, withoutAlias } = require('./text-scan
  *   only, which goes from test to test, or which a test has called
  */
 
-/** @param {string} name @param {string[]} entries */
-const runner = (name, ...entries) => ({ name, entries: new Set(entries) })
+/** By the name or the scope of a package. @type {Map<string, Runner>} */
+const runners = new Map()
 
-const ava = runner('ava', 'callFn', 'load')
-const jest = runner('jest', 'callAsyncCircusFn', 'queueRunner', '_execModule', 'linkAndEvaluateModule')
-const mocha = runner('mocha', 'callFn', 'callFnAsync', 'requireModule', 'requireOrImport')
-const tap = runner('tap', 'main')
-const vitest = runner('vitest', 'runWithTimeout', 'runWithCancel', 'limiterFn', 'runTest', 'callSuiteHook')
-const nodeTest = runner('node:test', 'run', 'new Suite')
+/**
+ * @param {string} name
+ * @param {string} packages names or scopes, with spaces between
+ * @param {string[]} entries
+ */
+function addRunner (name, packages, ...entries) {
+  const runner = { name, entries: new Set(entries) }
+  for (const id of packages.split(' ')) runners.set(id, runner)
+  return runner
+}
+
+const ava = addRunner('ava', 'ava', 'callFn', 'load')
+addRunner('mocha', 'mocha', 'callFn', 'callFnAsync', 'requireModule', 'requireOrImport')
+addRunner('jest', 'jest @jest jest-circus jest-cli jest-environment-jsdom jest-environment-node ' +
+  'jest-jasmine2 jest-mock jest-runner jest-runtime jest-util jest-worker',
+'callAsyncCircusFn', 'queueRunner', '_execModule', 'linkAndEvaluateModule')
+addRunner('tap', 'tap @tapjs', 'main')
+addRunner('vitest', 'vitest @vitest vite-node birpc tinypool',
+  'runWithTimeout', 'runWithCancel', 'limiterFn', 'runTest', 'callSuiteHook')
+const nodeTest = addRunner('node:test', 'node:test', 'run', 'new Suite')
 const NODE_TEST_RESOURCE = 'new Test' // of async_hooks: a chain leads to where the test was declared
 const AVA_DECLARATIONS = 'create-chain.js' // the first test that is declared sets the tick of the start
-
-/** By the name or the scope of a package. @type {Map<string, Runner>} */
-const runners = new Map([
-  ['ava', ava],
-  ['mocha', mocha],
-  ['jest', jest],
-  ['@jest', jest],
-  ['jest-circus', jest],
-  ['jest-cli', jest],
-  ['jest-environment-jsdom', jest],
-  ['jest-environment-node', jest],
-  ['jest-jasmine2', jest],
-  ['jest-mock', jest],
-  ['jest-runner', jest],
-  ['jest-runtime', jest],
-  ['jest-util', jest],
-  ['jest-worker', jest],
-  ['tap', tap],
-  ['@tapjs', tap],
-  ['vitest', vitest],
-  ['@vitest', vitest],
-  ['vite-node', vitest],
-  ['birpc', vitest],
-  ['tinypool', vitest]
-])
 
 /** What starts programs, by the name of its package. */
 const launchers = new Set(['npm', 'pnpm', 'yarn', 'corepack', 'nodemon', 'pm2'])
@@ -70,11 +60,7 @@ const NODE_TEST = 'node:internal/test_runner/'
 function runnerOf ({ fileName, kind }) {
   if (fileName === undefined || kind === 'user') return undefined
   if (kind === 'core') return fileName.startsWith(NODE_TEST) ? nodeTest : undefined
-  const start = insideModules(fileName, true)
-  if (start === -1) return undefined
-  let end = start
-  while (end < fileName.length && !isSlash(fileName[end])) end++
-  return runners.get(fileName.slice(start, end))
+  return runners.get(namesInModules(fileName)?.[0] ?? '')
 }
 
 /**
@@ -107,7 +93,7 @@ function findRunner (frames, isPresent = false) {
     const frame = frames[i]
     const present = runnerOf(frame)
     if (present === undefined) {
-      if (frame.kind !== 'user' && frame.kind !== 'module') continue
+      if (!isProgram(frame)) continue
       if (declaring !== undefined) return { role: 'entry', name: declaring.name, end: frames.length }
       hasProgram = true
       end = -1
@@ -127,7 +113,7 @@ function findRunner (frames, isPresent = false) {
 
 /** @param {string | undefined} fileName @returns {string | undefined} the launcher whose file it is */
 function launcherOf (fileName = '') {
-  const names = fileName.replaceAll('\\', '/').split('/')
+  const names = pathNames(fileName)
   for (let i = 0; i + 1 < names.length; i++) {
     const isOfCorepack = names[i] === 'corepack' || names[i - 1] === 'corepack'
     if ((isOfCorepack || names[i] === 'node_modules') && launchers.has(names[i + 1])) return names[i + 1]

@@ -52,27 +52,18 @@ function withoutAlias (name) {
   return start === -1 ? name : name.slice(0, start)
 }
 
-/**
- * Finds the directory node_modules in a path.
- * @param {string} file
- * @param {boolean} [last] the innermost one
- * @returns {number} where what is in it starts, or -1
- */
-function insideModules (file, last = false) {
-  const name = 'node_modules'
-  let start = last ? file.lastIndexOf(name) : file.indexOf(name)
-  while (start !== -1) {
-    const end = start + name.length
-    if (start > 0 && isSlash(file[start - 1]) && isSlash(file[end])) return end + 1
-    if (last && start === 0) return -1
-    start = last ? file.lastIndexOf(name, start - 1) : file.indexOf(name, end)
-  }
-  return -1
-}
+/** Returns the names in a path with either kind of slash. @param {string} file */
+const pathNames = (file) => file.replaceAll('\\', '/').split('/')
 
-/** @param {string | undefined} character */
-function isSlash (character) {
-  return character === '/' || character === '\\'
+/**
+ * Returns the names in a path below the innermost directory node_modules.
+ * @param {string} file
+ * @returns {string[] | undefined} undefined where it is below none
+ */
+function namesInModules (file) {
+  const names = pathNames(file)
+  const index = names.lastIndexOf('node_modules', names.length - 2)
+  return index > 0 ? names.slice(index + 1) : undefined
 }
 
 /**
@@ -144,13 +135,13 @@ module.exports = {
   isWordCode,
   isNameCode,
   isDigitCode,
-  isSlash,
   withoutPrefix,
   afterLast,
   baseName,
   aliasStart,
   withoutAlias,
-  insideModules,
+  pathNames,
+  namesInModules,
   frameLines,
   joinFrames,
   splitFrames,

@@ -98,8 +98,10 @@ const commands = {
 // Written by who has it alone; the others may read.
 const owners = [
   { what: /\bcreateHook\(/, files: ['core/installer.js', 'leak-watch.js'] },
-  { what: /\bprepareStackTrace = |(?:define|delete)Property\(\w+, 'prepareStackTrace'/, files: ['stacks/formatter-slot.js'] },
-  { what: /\bstackTraceLimit = |(?:define|delete)Property\(\w+, 'stackTraceLimit'/, files: ['stacks/trace-limit.js'] },
+  {
+    what: /\b(?:prepareStackTrace|stackTraceLimit) = |\w = '(?:prepareStackTrace|stackTraceLimit)'|(?:define|delete)Property\(\w+, '(?:prepareStackTrace|stackTraceLimit)'/,
+    files: ['stacks/error-slots.js']
+  },
   { what: /\bdlopen\(/, files: ['stacks/binding.js'] },
   { what: /require\('node:diagnostics_channel'\)/, files: ['requests/channels.js', 'sinks/otlp-thread.js'] }
 ]

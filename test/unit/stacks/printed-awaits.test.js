@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { PrintedAwaits } = require('../../../lib/stacks/printed-awaits')
+const { PrintedAwaits } = require('../../../lib/stacks/chain')
 const { framesOf } = require('../../helpers/contexts')
 
 const load = framesOf('load (/app/a.js:5:2)')
@@ -20,7 +20,7 @@ test('functions of one name in other files are others', (t) => {
 
 test('an owner before the name makes no other function', (t) => {
   const awaits = new PrintedAwaits(framesOf('query (/app/c.js:1:2)', 'async load (/app/a.js:1:2)'))
-  t.deepEqual(awaits.remaining([{ ...load[0], functionName: 'Pool.load' }], 1), [])
+  t.deepEqual(awaits.remaining(framesOf('Pool.load (/app/a.js:5:2)'), 1), [])
 })
 
 test('without such functions an await stays', (t) => {
@@ -43,7 +43,6 @@ test('an await begins at the first function that is not printed, and loses none 
 
 test('a function is told further up only at the same line', (t) => {
   const awaits = new PrintedAwaits(framesOf('async load (/app/a.js:5:9)', 'async main (/app/b.js:7:9)'))
-  const isTold = awaits.teller([...load, ...main])
-  t.deepEqual([...load, ...main].map(isTold), [true, false])
-  t.is(awaits.teller(main), undefined)
+  t.deepEqual(awaits.toldOf([...load, ...main]), [true, false])
+  t.is(awaits.toldOf(main), undefined)
 })

@@ -42,17 +42,17 @@ test('withoutAlias removes the alias at the end only', (t) => {
   t.is(scan.aliasStart('a [as b] c'), -1)
 })
 
-test('insideModules returns where the name of the package starts', (t) => {
+test('namesInModules returns the names from the innermost package on', (t) => {
   const nested = '/app/node_modules/pg/node_modules/pool/index.js'
-  t.is(scan.insideModules(nested), nested.indexOf('pg/'))
-  t.is(scan.insideModules(nested, true), nested.indexOf('pool/'))
+  t.deepEqual(scan.namesInModules(nested), ['pool', 'index.js'])
   const windows = 'C:\\app\\node_modules\\pg\\index.js'
-  t.is(scan.insideModules(windows), windows.indexOf('pg\\'))
+  t.deepEqual(scan.namesInModules(windows), ['pg', 'index.js'])
+  t.deepEqual(scan.namesInModules('/app/node_modules/pg/node_modules'), ['pg', 'node_modules'])
+  t.deepEqual(scan.namesInModules('/app/node_modules/'), [''])
 })
 
-for (const file of ['/app/my_node_modules/a.js', '/app/node_modules.js', '/app/node_modules', 'node_modules/pg/a.js', '/app/a.js']) {
-  test(`insideModules finds nothing in ${file}`, (t) => {
-    t.is(scan.insideModules(file), -1)
-    t.is(scan.insideModules(file, true), -1)
+for (const file of ['/app/my_node_modules/a.js', '/app/node_modules.js', '/app/node_modules', 'node_modules/pg/a.js', '/app/a.js', 'node_modules', '']) {
+  test(`namesInModules finds nothing in ${file}`, (t) => {
+    t.is(scan.namesInModules(file), undefined)
   })
 }
