@@ -217,20 +217,12 @@ function mayPrintOnTerminal () {
  * @param {() => boolean} go
  */
 function asHandled (go) {
-  const target = /** @type {any} */ (process)
-  const emit = Object.getOwnPropertyDescriptor(target, 'emit')
   const leave = enterSilentDomain()
-  Object.defineProperty(target, 'emit', {
-    value: (/** @type {string} */ name) => name === 'uncaughtException',
-    writable: true,
-    enumerable: false,
-    configurable: true
-  })
+  const unwrapEmit = wrap(process, 'emit', () => (/** @type {string} */ name) => name === 'uncaughtException')
   try {
     return go()
   } finally {
-    if (emit === undefined) delete target.emit
-    else Object.defineProperty(target, 'emit', emit)
+    unwrapEmit?.()
     leave()
   }
 }

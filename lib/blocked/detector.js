@@ -32,8 +32,7 @@ const { paint } = require('../format/paint')
 const { afterChange } = require('../listeners')
 const { settings } = require('../settings')
 const { loadBinding } = require('../stacks/binding')
-const formatter = require('../stacks/formatter')
-const { captureInto } = require('../stacks/error-slots')
+const { captureText } = require('../stacks/formatter')
 const { messageOf, printLine, share: shareWarnings, warn, warnOnce } = require('../warnings')
 
 const wallClock = Date.now // programs replace it in their tests
@@ -184,9 +183,7 @@ function sample () {
   const { ownFrames } = watch
   guard.run(() => {
     const time = now()
-    const holder = /** @type {any} */ ({ __proto__: null })
-    captureInto(holder, sample, SAMPLE_FRAMES)
-    const stack = formatter.withPlainFormat(holder)
+    const stack = captureText(sample, SAMPLE_FRAMES)
     const late = latenessAt(time)
     const text = linesOf(stack, ownFrames)
     if (text === '') return // nothing below: the callback has ended

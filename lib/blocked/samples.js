@@ -45,11 +45,11 @@ class Samples {
 
 /**
  * Returns the frames of a stack, a line each.
- * @param {unknown} stack
+ * @param {string} stack
  * @param {number} skipped innermost frames to leave out
  */
 function linesOf (stack, skipped) {
-  const lines = typeof stack === 'string' ? frameLines(stack, true) : ''
+  const lines = frameLines(stack, true)
   return skipped === 0 ? lines : lines.split('\n').slice(skipped).join('\n')
 }
 

@@ -208,17 +208,8 @@ function isRewritten (file) {
   return ['.js', path.extname(file)].some((name) => loaders[name] !== undefined && !isOfNode(loaders[name]))
 }
 
-/** @param {string | undefined} text @param {number} number from 1 */
-function lineOf (text, number) {
-  if (text === undefined) return undefined
-  let start = 0
-  for (let i = 1; i < number; i++) {
-    start = text.indexOf('\n', start) + 1
-    if (start === 0) return undefined
-  }
-  const end = text.indexOf('\n', start)
-  return text.slice(start, end === -1 ? undefined : end).replace(/\r$/, '')
-}
+/** @param {string | undefined} text @param {number} number from 1 @returns {string | undefined} */
+const lineOf = (text, number) => text?.split('\n', number)[number - 1]?.replace(/\r$/, '')
 
 /**
  * @param {string} line

@@ -18,9 +18,8 @@
 const { inspect, types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
 const guard = require('../core/guard')
-const formatter = require('../stacks/formatter')
+const { captureText } = require('../stacks/formatter')
 const { AT, HOP, hasHops } = require('../stacks/text-scan')
-const { captureInto } = require('../stacks/error-slots')
 const { createCodeLines, linkFrame, paintHop, paintLines } = require('./paint')
 const { fatalStyle } = require('./terminal')
 
@@ -219,9 +218,7 @@ function replaceStack (error, isInspecting, paintText) {
  * @param {number} [callers] the innermost ones
  */
 function isReadByInspect (above, callers = CALLERS) {
-  const holder = /** @type {any} */ ({ __proto__: null })
-  captureInto(holder, above, callers)
-  return String(formatter.withPlainFormat(holder)).includes('(node:internal/util/inspect:')
+  return captureText(above, callers).includes('(node:internal/util/inspect:')
 }
 
 /**

@@ -7,9 +7,8 @@
 const { now, stepClock } = require('../core/clock')
 const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../core/records')
 const { settings } = require('../settings')
-const { withCallSites } = require('./formatter')
+const { captureSites } = require('./formatter')
 const { internStack } = require('./numbered-stacks')
-const { captureInto } = require('./error-slots')
 const { RecentMap } = require('./frames')
 const { frameLines } = require('./text-scan')
 
@@ -34,9 +33,8 @@ let misses = 0
 function step (parent, kind, outermost) {
   captured++
   stepClock[0] = now()
-  const holder = /** @type {any} */ ({ __proto__: null })
-  captureInto(holder, outermost, settings.options.frames + CORE_FRAMES)
-  return intern(parent, stackOf(withCallSites(holder)), kind)
+  const sites = captureSites(outermost, settings.options.frames + CORE_FRAMES)
+  return intern(parent, stackOf(sites), kind)
 }
 
 /** @param {NodeJS.CallSite[] | string | undefined} sites @returns {number} */

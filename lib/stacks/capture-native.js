@@ -9,9 +9,8 @@
 const { now, stepClock } = require('../core/clock')
 const { settings } = require('../settings')
 const { loadBinding } = require('./binding')
-const { withPlainFormat } = require('./formatter')
+const { captureText } = require('./formatter')
 const { internStack } = require('./numbered-stacks')
-const { captureInto } = require('./error-slots')
 const { frameLines } = require('./text-scan')
 
 const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's
@@ -181,10 +180,7 @@ function step (parent, kind, outermost) {
 function learn (result, parent, kind, outermost) {
   misses++
   const time = stepClock[0]
-  const holder = /** @type {any} */ ({ __proto__: null })
-  captureInto(holder, outermost, maxFrames)
-  const text = withPlainFormat(holder)
-  const named = typeof text === 'string' ? frameLines(text, hasAwaiting) : ''
+  const named = frameLines(captureText(outermost, maxFrames), hasAwaiting)
   const lines = withoutNames(named, addon.unnamed())
   const number = internStack(lines)
   if (result !== UNKEYED) {

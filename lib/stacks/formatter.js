@@ -13,8 +13,8 @@ const guard = require('../core/guard')
 const { settings } = require('../settings')
 const { noteStartUpError, readSites } = require('./call-sites')
 const {
-  giveBack, isSettable, lendFormatter, limit, nodeFormatter, readSlot, readWith, realmOf, restoreFormatter,
-  setFormatter
+  captureInto, giveBack, isSettable, lendFormatter, limit, nodeFormatter, readSlot, readWith, realmOf,
+  restoreFormatter, setFormatter
 } = require('./error-slots')
 const { forget, noteInstalled, observeFormatter } = require('./program-mapper')
 const { ensureHeadroomToLoad, hasHeadroom } = require('./stack-headroom')
@@ -166,7 +166,7 @@ function formatAsBefore (formatter, self, error, sites, hasRoom) {
     isInProgram = true
     try {
       const text = apply(formatter, self, [error, sites.slice()]) // a formatter may remove some
-      if (hasRoom && typeof text === 'string') noteFormatted(formatter, sites, text)
+      if (hasRoom && typeof text === 'string') observeFormatter(formatter, sites, text)
       return text
     } finally {
       isInProgram = wasInProgram
@@ -175,7 +175,7 @@ function formatAsBefore (formatter, self, error, sites, hasRoom) {
   forget()
   const lines = /** @type {unknown[]} */ (hasRoom ? mapSites(sites) : sites)
   if (nodeFormatter === undefined) {
-    return [headOf(error), ...lines.map((line) => `    at ${line}`)].join('\n')
+    return [headOf(error), ...lines.map((line) => `${AT}${line}`)].join('\n')
   }
   // Node's own prints what it is given, call sites or strings.
   return apply(nodeFormatter, self, [error, lines])
@@ -216,17 +216,12 @@ function withoutOwnSites (sites) {
     const isTrampoline = frames[last].fileName === 'node:internal/async_hooks' &&
       sites[last].getFunctionName() === 'callbackTrampoline'
     const kept = isTrampoline ? sites.slice(0, -1) : sites
-    if (settings.options.internals || !frames.some(isOwn)) return kept
-    const ofProgram = kept.filter((_, i) => !isOwn(frames[i]))
+    if (settings.options.internals || !frames.some(({ kind }) => kind === 'own')) return kept
+    const ofProgram = kept.filter((_, i) => frames[i].kind !== 'own')
     return ofProgram.length === 0 ? kept : ofProgram
   } catch {
     return sites // a program may have replaced any built-in
   }
-}
-
-/** @param {import('./frames').Frame} frame */
-function isOwn (frame) {
-  return frame.kind === 'own'
 }
 
 /** @type {typeof import('./source-maps') | undefined} */
@@ -263,18 +258,6 @@ function isErrorLike (error) {
   }
 }
 
-/**
- * Notes whether a formatter maps frames.
- * @param {Formatter} formatter
- * @param {NodeJS.CallSite[]} sites
- * @param {string} text that it made of them
- */
-function noteFormatted (formatter, sites, text) {
-  try {
-    observeFormatter(formatter, sites, text)
-  } catch {} // no room on the stack
-}
-
 /** @param {any} error */
 function headOf (error) {
   try {
@@ -290,11 +273,15 @@ function isInstalled () {
 }
 
 /**
- * Reads a `stack` of longstack's own. The wrapper knows it; another formatter is replaced for the moment.
- * @param {{ stack: any }} holder
+ * Captures the present stack, and reads it: the wrapper knows that it is longstack's, another formatter is
+ * replaced for the moment.
+ * @param {Function} outermost frames from this function on are left out
+ * @param {number} frames
  * @param {Formatter} formatter
  */
-function readHolder (holder, formatter) {
+function capturePresent (outermost, frames, formatter) {
+  const holder = /** @type {any} */ ({ __proto__: null })
+  captureInto(holder, outermost, frames)
   if (isAppending) return holder.stack
   return isInstalled() ? readOwn(holder, formatter) : readWith(holder, formatter)
 }
@@ -350,21 +337,24 @@ function usesNodeFormatter () {
 const isInForce = () => isInstalled() || inForce().isWrapped
 
 /**
- * Reads a `stack` of longstack's own in V8's plain format, whatever formatter is in force.
- * @param {{ stack: any }} holder
- * @returns {string}
+ * Returns the present stack in V8's plain format, whatever formatter is in force.
+ * @param {Function} outermost frames from this function on are left out
+ * @param {number} frames
+ * @returns {string} empty where it has no text
  */
-function withPlainFormat (holder) {
-  return readHolder(holder, plainFormat)
+function captureText (outermost, frames) {
+  const text = capturePresent(outermost, frames, plainFormat)
+  return typeof text === 'string' ? text : ''
 }
 
 /**
- * Reads a `stack` of longstack's own as call sites; as text where a formatter runs already.
- * @param {{ stack: any }} holder
+ * Returns the present stack as call sites; as text where a formatter runs already.
+ * @param {Function} outermost frames from this function on are left out
+ * @param {number} frames
  * @returns {NodeJS.CallSite[] | string | undefined}
  */
-function withCallSites (holder) {
-  const value = readHolder(holder, sitesFormat)
+function captureSites (outermost, frames) {
+  const value = capturePresent(outermost, frames, sitesFormat)
   return Array.isArray(value) || typeof value === 'string' ? value : undefined
 }
 
@@ -397,7 +387,7 @@ function readStack (error) {
     const ownSites = withoutOwnSites(sites.slice())
     const text = apply(formatter, this, [candidate, sites])
     if (isUnwrapped && formatter !== nodeFormatter && typeof text === 'string') {
-      noteFormatted(formatter, ownSites, text)
+      observeFormatter(formatter, ownSites, text)
     }
     if (candidate !== error || typeof text !== 'string') return text
     unkept = { text, sites: ownSites }
@@ -417,13 +407,15 @@ function readStack (error) {
 
 /** @type {Formatter} */
 function plainFormat (_, sites) {
-  return sites.map((site) => `    at ${site}`).join('\n')
+  return sites.map((site) => `${AT}${site}`).join('\n')
 }
 
 /** @type {Formatter} */
 const sitesFormat = (_, sites) => sites
 
 module.exports = {
+  captureSites,
+  captureText,
   disable,
   enable,
   inForce,
@@ -434,7 +426,5 @@ module.exports = {
   readStack,
   setReporter,
   usesNodeFormatter,
-  withCallSites,
-  withPlainFormat,
   wrapFormatter
 }

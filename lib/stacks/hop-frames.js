@@ -6,8 +6,7 @@
 const { realpathSync } = require('node:fs')
 const { types } = require('node:util')
 const { settings } = require('../settings')
-const { captureInto } = require('./error-slots')
-const { withPlainFormat } = require('./formatter')
+const { captureText } = require('./formatter')
 const { frameIn, lineOf, readFrames } = require('./frames')
 const { versionOfMaps } = require('./program-mapper')
 const { mapFrame, nodeMaps } = require('./source-maps')
@@ -187,10 +186,7 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
 
 /** @param {Function} above frames start below this function */
 function presentFrames (above) {
-  const holder = /** @type {any} */ ({ __proto__: null })
-  captureInto(holder, above, settings.options.frames + MORE_FRAMES)
-  const stack = withPlainFormat(holder)
-  return typeof stack === 'string' ? readFrames(stack) : []
+  return readFrames(captureText(above, settings.options.frames + MORE_FRAMES))
 }
 
 /** Returns the present stack without Node's frames, as lines. @param {Function} above */

@@ -5,7 +5,7 @@
 const { apiName, bareName } = require('./api-names')
 const { isCore, isProgram } = require('./frames')
 const { ensureHeadroom } = require('./stack-headroom')
-const { afterLast, isWordCode, withoutPrefix } = require('./text-scan')
+const { afterLast, withoutPrefix } = require('./text-scan')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -287,9 +287,7 @@ function nameByLater (hop, later, frames) {
  * @param {string} api
  */
 function defers (api) {
-  let start = api.length
-  while (start > 0 && isWordCode(api.charCodeAt(start - 1))) start--
-  const method = api.slice(start)
+  const method = afterLast(api, '.')
   if (method.startsWith('set')) return method.length > 'set'.length
   return method === 'queueMicrotask' || method === 'nextTick'
 }

@@ -21,6 +21,7 @@ let lastParent
 
 /**
  * @typedef {import('../core/context').Context} Context
+ * @typedef {{ context: Context, repeats: number }} Kept
  */
 
 /**
@@ -30,25 +31,21 @@ let lastParent
  * @returns {number} contexts that were cut off, folded repetitions not counted
  */
 function fold (newest, keep) {
-  const line = readLine(newest).reverse()
-  /** @type {Context[]} */
-  const kept = []
   // Branches share what is dropped here: only what stays may be counted up, or they would count it again.
-  /** @type {number[]} */
-  const counts = []
-  for (const context of line) {
-    kept.push(context)
-    counts.push(context.repeats)
-    foldLast(kept, counts)
-    joinNextRepetition(kept, counts)
+  /** @type {Kept[]} */
+  const kept = []
+  for (const context of readLine(newest).reverse()) {
+    kept.push({ context, repeats: context.repeats })
+    foldLast(kept)
+    joinNextRepetition(kept)
   }
   const cut = Math.max(0, kept.length - keep)
   kept.splice(0, cut)
-  counts.splice(0, cut)
   for (let i = 0; i < kept.length; i++) {
-    kept[i].parent = kept[i - 1]
-    kept[i].repeats = counts[i]
-    kept[i].folded = true
+    const { context, repeats } = kept[i]
+    context.parent = kept[i - 1]?.context
+    context.repeats = repeats
+    context.folded = true
   }
   return cut
 }
@@ -84,27 +81,25 @@ function readLine (newest) {
 
 /**
  * Drops the last period where it repeats the one before, and adds their counts.
- * @param {Context[]} kept
- * @param {number[]} counts
+ * @param {Kept[]} kept
  */
-function foldLast (kept, counts) {
+function foldLast (kept) {
   for (let period = 1; period <= MAX_PERIOD && period * 2 <= kept.length; period++) {
     if (!isRepeated(kept, period)) continue
-    kept.splice(kept.length - 2 * period, period)
-    const older = counts.splice(counts.length - 2 * period, period)
-    for (let i = 0; i < period; i++) counts[counts.length - period + i] += older[i]
+    const older = kept.splice(kept.length - 2 * period, period)
+    for (let i = 0; i < period; i++) kept[kept.length - period + i].repeats += older[i].repeats
     return
   }
 }
 
 /**
  * Returns whether the last `period` contexts are the same steps as those before them.
- * @param {Context[]} line
+ * @param {Kept[]} kept
  * @param {number} period
  */
-function isRepeated (line, period) {
-  for (let i = line.length - period; i < line.length; i++) {
-    if (!isSameStep(line[i], line[i - period])) return false
+function isRepeated (kept, period) {
+  for (let i = kept.length - period; i < kept.length; i++) {
+    if (!isSameStep(kept[i].context, kept[i - period].context)) return false
   }
   return true
 }
@@ -112,16 +107,15 @@ function isRepeated (line, period) {
 /**
  * Joins the newest step to the folded loop before it, if it begins one more repetition: then the loop ends
  * with this step.
- * @param {Context[]} kept
- * @param {number[]} counts
+ * @param {Kept[]} kept
  */
-function joinNextRepetition (kept, counts) {
-  const last = kept.length - 1
-  for (let i = last - 1; i >= Math.max(0, last - MAX_PERIOD) && counts[i] > 1; i--) {
-    if (!isSameStep(kept[last], kept[i])) continue
-    counts[last] += counts[i]
+function joinNextRepetition (kept) {
+  const last = kept[kept.length - 1]
+  const end = Math.max(0, kept.length - 1 - MAX_PERIOD)
+  for (let i = kept.length - 2; i >= end && kept[i].repeats > 1; i--) {
+    if (!isSameStep(last.context, kept[i].context)) continue
+    last.repeats += kept[i].repeats
     kept.splice(i, 1)
-    counts.splice(i, 1)
     return
   }
 }

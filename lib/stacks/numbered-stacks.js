@@ -3,7 +3,7 @@
 // Stacks by number. Equal stacks are one, and no number is used twice, also after a reset.
 
 const { settings } = require('../settings')
-const { RecentMap, Stack } = require('./frames')
+const { RecentMap, Stack, isCore } = require('./frames')
 
 const FIRST_NUMBER = 2 // the native engine has a meaning for those below
 const MAX_TEXTS = 1 << 18 // characters of V8's own texts that are remembered: most recur soon, or not at all
@@ -89,11 +89,8 @@ function hashOf (frames) {
 
 /** @param {Frame[]} frames @param {Frame[]} others */
 function areEqual (frames, others) {
-  if (frames.length !== others.length) return false
-  for (let i = 0; i < frames.length; i++) {
-    if (frames[i] !== others[i] && frames[i].text !== others[i].text) return false
-  }
-  return true
+  return frames.length === others.length &&
+    frames.every((frame, i) => frame === others[i] || frame.text === others[i].text)
 }
 
 function reset () {
@@ -111,9 +108,8 @@ function reset () {
  * @param {Frame[]} frames
  */
 function withoutBase (frames) {
-  let end = frames.length
-  while (end > 0 && frames[end - 1].kind === 'core') end--
-  return end === 0 ? frames : frames.slice(0, end)
+  const last = frames.findLastIndex((frame) => !isCore(frame))
+  return last === -1 ? frames : frames.slice(0, last + 1)
 }
 
 module.exports = { bytes, get, internStack, reset, size, whenFull }

@@ -38,11 +38,13 @@ let version = 0
  * @param {string} text
  */
 function observeFormatter (formatter, sites, text) {
-  if (!mappers.has(formatter)) {
-    if (!isMapped(readSites(sites).frames, text)) return forget()
-    mappers.add(formatter)
-  }
-  usePositionsOf(formatter)
+  try {
+    if (!mappers.has(formatter)) {
+      if (!isMapped(readSites(sites).frames, text)) return forget()
+      mappers.add(formatter)
+    }
+    usePositionsOf(formatter)
+  } catch {} // no room on the stack
 }
 
 /** @param {Function} formatter */
