@@ -119,7 +119,8 @@ function readLater () {
     later = read.id === bundle?.id ? read : null
   } catch (error) {
     const { code } = /** @type {NodeJS.ErrnoException} */ (error)
-    if (code !== 'EMFILE' && code !== 'ENFILE') later = null
+    const isPassing = code === 'EMFILE' || code === 'ENFILE' || error instanceof RangeError // a full stack
+    if (!isPassing) later = null
   }
   return later ?? undefined
 }
