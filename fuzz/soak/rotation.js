@@ -4,6 +4,7 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { Definitions } = require('../../report/read/definitions')
 
 const CHUNK = 1 << 20
 
@@ -14,6 +15,7 @@ const CHUNK = 1 << 20
 function createRotation (directory, file) {
   /** Spans by route; jobs, broken lines, bytes and files. @type {Record<string, number>} */
   const counts = { upgrades: 0, jobs: 0, broken: 0, bytes: 0, files: 0 }
+  const definitions = new Definitions()
   let rotations = 0
   /** Renamed, possibly still written to: counted with the rotation after. @type {string[]} */
   const renamed = []
@@ -50,7 +52,8 @@ function createRotation (directory, file) {
   /** @param {string} line */
   function countLine (line) {
     try {
-      countSpan(JSON.parse(line))
+      const record = JSON.parse(line)
+      if (!definitions.add(record)) countSpan(definitions.resolve(record))
     } catch {
       counts.broken++
     }
