@@ -126,7 +126,7 @@ function recordOf (span, figures, resource) {
   const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared, runs } = span
   const { trace, beside, sums, delayed, delayedMax, path, delayers, delays, duration } = figures
   const startTimeUnixNano = unixNano(origin, span.start)
-  const endTimeUnixNano = unixNano(origin, span.end)
+  const endTimeUnixNano = unixNano(origin, span.start, us(span.end - span.start)) // as in a file
   const attributes = withAttributes(span.attributes, defined({
     ...shared,
     'longstack.run_ms': toMs(figures.run),

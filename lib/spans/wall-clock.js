@@ -42,10 +42,13 @@ function secondsAt (origin, time) {
  * Returns the same as nanoseconds in decimal.
  * @param {number} origin
  * @param {number} time
+ * @param {number} [us] microseconds after that
  * @returns {string}
  */
-function unixNano (origin, time) {
-  const [seconds, ns] = secondsAt(origin, time)
+function unixNano (origin, time, us = 0) {
+  const [second, part] = secondsAt(origin, time)
+  const seconds = second + Math.floor((part + us * 1000) / 1e9)
+  const ns = (part + us * 1000) % 1e9
   // Without zeros in front, on a machine that has no clock and has just started.
   return seconds > 0 ? `${seconds}${String(ns).padStart(9, '0')}` : String(ns)
 }

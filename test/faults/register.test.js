@@ -46,6 +46,17 @@ function copy (t) {
 }
 
 /**
+ * A copy that has no generated files, in which a source that is gone would be.
+ * @param {import('ava').ExecutionContext} t
+ */
+function copyOfSources (t) {
+  const directory = copy(t)
+  const start = path.join(directory, 'lib', 'start')
+  for (const name of fs.readdirSync(start)) if (name.startsWith('bundle')) fs.rmSync(path.join(start, name))
+  return directory
+}
+
+/**
  * @param {string} cwd
  * @param {string[]} args
  * @param {{ node?: string, more?: NodeJS.ProcessEnv }} [options]
@@ -104,7 +115,7 @@ test('whichever file of longstack is broken, in whatever way: at most one line, 
 })
 
 test('a feature that cannot be loaded at the start is one line, and the program runs', (t) => {
-  const directory = copy(t)
+  const directory = copyOfSources(t)
   for (const name of ['sinks', 'spans', 'blocked']) fs.rmSync(path.join(directory, 'lib', name), { recursive: true })
   for (const more of [{ LONGSTACK_SPANS: 'spans.jsonl' }, { LONGSTACK_BLOCKED: '50' }]) {
     const { status, stdout, stderr } = run(directory, ['-r', './lib/register.js', 'program.js'], { more })
@@ -114,8 +125,17 @@ test('a feature that cannot be loaded at the start is one line, and the program 
   }
 })
 
-test('a worker of such a program prints nothing, and runs', (t) => {
+test('what is gone since is loaded from the generated files', (t) => {
   const directory = copy(t)
+  for (const name of ['core', 'spans', 'sinks']) fs.rmSync(path.join(directory, 'lib', name), { recursive: true })
+  const more = { LONGSTACK_SPANS: 'spans.jsonl' }
+  const { status, stdout, stderr } = run(directory, ['-r', './lib/register.js', 'program.js'], { more })
+  t.deepEqual([status, stderr], [4, ''])
+  t.regex(stdout, /^it runs false /, 'with longstack')
+})
+
+test('a worker of such a program prints nothing, and runs', (t) => {
+  const directory = copyOfSources(t)
   fs.rmSync(path.join(directory, 'lib', 'tracer.js'))
   const { status, stdout, stderr } = run(directory, ['-r', './lib/register.js', '-e', `
     const { Worker } = require('worker_threads')
@@ -125,7 +145,7 @@ test('a worker of such a program prints nothing, and runs', (t) => {
 })
 
 test('import of it is as lenient as require', (t) => {
-  const directory = copy(t)
+  const directory = copyOfSources(t)
   fs.rmSync(path.join(directory, 'lib', 'tracer.js'))
   const bare = run(directory, ['program.js'])
   const result = run(directory, ['--import', './lib/register.js', 'program.js'])

@@ -192,11 +192,6 @@ const copy = (span) => ({
  */
 const keyless = (record) => JSON.parse(JSON.stringify(record).replace(/"as (?:[^"\\]|\\.)*"/g, '"as"'))
 
-/** A line has the duration in microseconds: the end in the same steps. @param {any} record */
-function endOf ({ startTimeUnixNano: start, endTimeUnixNano: end }) {
-  return String(BigInt(start) + (BigInt(end) - BigInt(start) + 500n) / 1000n * 1000n)
-}
-
 test('20,000 odd spans, with and without weight, by one file', (t) => {
   const random = seeded(Number(process.env.SEED ?? 7))
   const definitions = new Definitions()
@@ -221,12 +216,10 @@ test('20,000 odd spans, with and without weight, by one file', (t) => {
   t.is(records.length, expected.length)
   t.true(records.length > 15_000)
   for (let i = 0; i < records.length; i++) {
-    const late = Number(BigInt(records[i].endTimeUnixNano) - BigInt(endOf(expected[i])))
     const { startTimeUnixNano: start, endTimeUnixNano: end } = expected[i]
-    const resolution = 1000 + (Number(end) - Number(start)) / 1e12
-    expected[i].endTimeUnixNano = records[i].endTimeUnixNano
+    const isForCenturies = Number(end) - Number(start) > 2 ** 53
+    if (isForCenturies) expected[i].endTimeUnixNano = records[i].endTimeUnixNano
     const [actual, wanted] = [keyless(records[i]), keyless(expected[i])]
-    if (Math.abs(late) > resolution) return t.fail(`span ${i} ends ${late} ns later`)
     if (!isDeepStrictEqual(actual, wanted)) return t.deepEqual(actual, wanted, `span ${i}`)
   }
 })
@@ -253,7 +246,7 @@ test('the record may be asked for before the line, and the line again', (t) => {
   const writing = new SpanWriting(spanOf(random, ['a', 1, { b: 2 }]), surroundingsOf(random))
   const record = writing.record()
   t.is(writing.record(), record)
-  const expected = { ...JSON.parse(JSON.stringify(record)), endTimeUnixNano: endOf(record) }
+  const expected = JSON.parse(JSON.stringify(record))
   const definitions = new Definitions()
   const first = writing.line(definitions, 1, () => {})
   const second = writing.line(definitions, 1, () => {})
