@@ -209,6 +209,9 @@ class BriefResources {
 
   get isEmpty () { return this.#count === 0 }
 
+  /** Whether a resource may be among them: ids grow. @param {number} asyncId @returns {boolean} */
+  mayHave (asyncId) { return this.#count > 0 && asyncId >= this.#ids[0] }
+
   /**
    * Adds a resource that was just made. The hot path.
    * @param {number} asyncId

@@ -235,7 +235,7 @@ function isFormatterReplaced () {
 
 /** Keeps what a record says that is overwritten. @param {number} flags of it @param {number} offset */
 function makeWay (flags, offset) {
-  if ((flags & BRIEF) !== 0) registry.admitBrief()
+  if ((flags & BRIEF) !== 0) registry.admitBrief(ids[offset >> IDS])
   else records.keep(resources, offset)
 }
 

@@ -79,9 +79,12 @@ function closed (asyncId) {
   entries.delete(asyncId)
 }
 
-/** Records of what was just made are overwritten: what is still open gets its entry now. */
-function admitBrief () {
-  if (!brief.isEmpty) brief.settle(Infinity)
+/**
+ * The record of a resource is overwritten: if it was just made, what is still open gets its entry now.
+ * @param {number} asyncId
+ */
+function admitBrief (asyncId) {
+  if (brief.mayHave(asyncId)) brief.settle(Infinity)
 }
 
 /** The event loop enters JavaScript. @param {number} time ms of the clock */

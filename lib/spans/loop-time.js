@@ -19,8 +19,8 @@ const { typeOfStep } = require('../core/context')
 const { callerRun, callerSpan } = require('../core/current')
 const { connectionTypes, isHandleType } = require('../core/kinds')
 const {
-  AWAITED, CALLED, CHAIN, DETAIL, FLAGS, MASK, promises, readWord, resources, RUN, SETTLED, SETTLED_RUN,
-  SETTLED_SPAN, SHIFT, SPECIAL, TRIGGER
+  AWAITED, CALLED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
+  TRIGGER, promises, readWord, resources
 } = require('../core/records')
 
 /**

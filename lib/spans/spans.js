@@ -40,15 +40,10 @@ const UNKNOWN_END = { end: 'unknown' }
  */
 
 /**
- * @typedef {object} Remote where a trace comes from
- * @property {string} traceId
- * @property {string} spanId
- * @property {boolean} sampled
- *
  * @typedef {object} SpanStart
  * @property {string} name
  * @property {import('./span').SpanKind} kind
- * @property {Remote} [remote]
+ * @property {import('./traceparent').SpanContext} [remote] where the trace comes from
  * @property {import('../core/context').Context} [context] the place that makes it; default the running one
  * @property {number} [since] ms, where it began before
  */

@@ -7,7 +7,7 @@ const { now } = require('../core/clock')
 const records = require('../core/records')
 const { contextOfId } = require('../core/context')
 const {
-  ATTENTION, current, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, timed, TIMED
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, TIMED, current, timed
 } = require('../core/current')
 const registry = require('../core/registry')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
