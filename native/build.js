@@ -25,13 +25,13 @@ function installedHeaders () {
 /** @param {string} out */
 function build (out) {
   const include = installedHeaders()
-  if (include !== undefined) return compile({ include, out })
+  if (include !== undefined) return compile({ platform: target(), include, out })
   if (quiet) throw new Error("Node's headers are not installed")
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   try {
     const home = path.join(directory, 'node')
     fetchNode(`node-${process.platform}-${process.arch}@${process.versions.node}`, home)
-    compile({ include: path.join(home, 'include', 'node'), out })
+    compile({ platform: target(), include: path.join(home, 'include', 'node'), out })
   } finally {
     fs.rmSync(directory, { recursive: true, force: true })
   }

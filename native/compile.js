@@ -6,6 +6,7 @@
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
+const { compilerFor } = require('./targets')
 
 const sources = fs.readdirSync(__dirname).filter((name) => /\.(cc|h)$/.test(name))
   .map((name) => path.join(__dirname, name))
@@ -21,6 +22,7 @@ const FLAGS = [
 // for glibc 2.35. now: a missing symbol fails the load, not a later call. nodelete: other addons hold
 // pointers into this one, which the end of a worker would unload.
 const LINK = ['-shared', '-Wl,--as-needed,-z,now,-z,nodelete,-z,noexecstack']
+const LINK_DARWIN = ['-shared', '-undefined', 'dynamic_lookup'] // what Node has is found when it is loaded
 
 const FIRST_CXX20_ABI = 127 // the headers of ABI 115 are C++17, later ones refuse it
 
@@ -41,18 +43,21 @@ function abiOf (include) {
 /**
  * Compiles the addon.
  * @param {object} options
- * @param {string} options.include directory of Node's headers
+ * @param {string} options.platform a name of targets.js
+ * @param {string} options.include directory of Node's headers, which are the same on all platforms
  * @param {string} options.out the binary; replaced in one step, also while processes have it loaded
  * @throws {Error} with the compiler's messages
  */
-function compile ({ include, out }) {
+function compile ({ platform, include, out }) {
   const start = new Date()
   const unfinished = `${out}.${process.pid}`
   const standard = (abiOf(include) ?? Infinity) < FIRST_CXX20_ABI ? '-std=c++17' : '-std=c++20'
   const files = sources.filter((name) => name.endsWith('.cc'))
+  const link = platform.startsWith('darwin') ? LINK_DARWIN : LINK
+  const [command, ...args] = [...compilerFor(platform), standard, ...FLAGS]
   fs.mkdirSync(path.dirname(out), { recursive: true })
   try {
-    runCompiler([standard, ...FLAGS, '-isystem', include, '-o', unfinished, ...files, ...LINK])
+    runCompiler(command, [...args, '-isystem', include, '-o', unfinished, ...files, ...link])
     fs.utimesSync(unfinished, start, start) // older than a source that changed meanwhile
     fs.renameSync(unfinished, out)
   } finally {
@@ -60,10 +65,9 @@ function compile ({ include, out }) {
   }
 }
 
-/** @param {string[]} args */
-function runCompiler (args) {
-  const [command, ...ownArgs] = (process.env.CXX || 'g++').split(/\s+/)
-  const { status, stderr, error } = spawnSync(command, [...ownArgs, ...args], { encoding: 'utf8' })
+/** @param {string} command @param {string[]} args */
+function runCompiler (command, args) {
+  const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' })
   if (error !== undefined) throw new Error(`there is no C++ compiler (${command})`)
   if (status !== 0) throw new Error(`${command} failed:\n${stderr}`)
   if (stderr !== '') process.stderr.write(stderr)

@@ -1,0 +1,52 @@
+'use strict'
+
+// The platforms that have the native engine, and what compiles for them: the C++ compiler of a system for that
+// system, Zig's for the others, which brings their C and C++ libraries along.
+
+const { spawnSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const { target } = require('../lib/stacks/binding')
+
+// Zig's names of the platforms, with the oldest system that Node itself runs on.
+/** @type {Record<string, string>} */
+const targets = {
+  'linux-x64': 'x86_64-linux-gnu.2.28',
+  'linux-arm64': 'aarch64-linux-gnu.2.28',
+  'linuxmusl-x64': 'x86_64-linux-musl',
+  'linuxmusl-arm64': 'aarch64-linux-musl',
+  'darwin-arm64': 'aarch64-macos.11.0',
+  'darwin-x64': 'x86_64-macos.11.0'
+}
+
+const ZIG = 'ziglang==0.17.1' // made and signed for by Zig's own project: https://pypi.org/project/ziglang
+const zigHome = path.join(__dirname, '..', '.cache', 'zig')
+
+/**
+ * Returns the command of the compiler that makes binaries for a platform.
+ * @param {string} name of the platform
+ * @returns {string[]} with its first arguments
+ */
+function compilerFor (name) {
+  if (name === target()) return (process.env.CXX || 'g++').split(/\s+/)
+  return [zig(), 'c++', '-target', targets[name]]
+}
+
+/** @returns {string} Zig's binary, fetched from PyPI once */
+function zig () {
+  const file = path.join(zigHome, 'ziglang', 'zig')
+  if (fs.existsSync(file)) return file
+  const temporary = `${zigHome}.${process.pid}`
+  const args = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--only-binary=:all:', '--target', temporary, ZIG]
+  const { status, stderr, error } = spawnSync('python3', args, { encoding: 'utf8' })
+  try {
+    if (status !== 0) throw new Error(`there is no ${ZIG}: ${error?.message ?? stderr.trim()}`)
+    fs.mkdirSync(path.dirname(zigHome), { recursive: true })
+    fs.renameSync(temporary, zigHome)
+  } finally {
+    fs.rmSync(temporary, { recursive: true, force: true })
+  }
+  return file
+}
+
+module.exports = { targets, compilerFor }
