@@ -27,7 +27,7 @@ function prebuild (major) {
   if (abi === undefined) throw new Error(`${include} has no headers`)
   const out = binaryFile(TARGET, abi)
   const isKept = isFresh(out)
-  if (!isKept) compile({ include, out })
+  if (!isKept) compile({ platform: TARGET, include, out })
   const { needs, tooNew } = libraries(out)
   if (tooNew.length > 0) throw new Error(`the binary asks for ${tooNew.join('; ')}`)
   load(path.join(home, 'bin', 'node'), out)

@@ -1,7 +1,7 @@
 'use strict'
 
-// The platforms that have the native engine, and what compiles for them: the C++ compiler of a system for that
-// system, Zig's for the others, which brings their C and C++ libraries along.
+// The platforms that have the native engine, and what compiles for them: the C++ compiler of a system for
+// that system, Zig's for the others, which brings their C and C++ libraries along.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -37,7 +37,8 @@ function zig () {
   const file = path.join(zigHome, 'ziglang', 'zig')
   if (fs.existsSync(file)) return file
   const temporary = `${zigHome}.${process.pid}`
-  const args = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--only-binary=:all:', '--target', temporary, ZIG]
+  const pip = ['-m', 'pip', 'install', '--quiet', '--no-deps', '--only-binary=:all:']
+  const args = [...pip, '--target', temporary, ZIG]
   const { status, stderr, error } = spawnSync('python3', args, { encoding: 'utf8' })
   try {
     if (status !== 0) throw new Error(`there is no ${ZIG}: ${error?.message ?? stderr.trim()}`)
