@@ -6,10 +6,10 @@
 const { AsyncResource } = require('node:async_hooks')
 const fs = require('node:fs')
 const path = require('node:path')
-const { version } = require('../package.json')
+const { attempt } = require('./files')
 const { createInspectable, formatRows } = require('./format/inspect')
 const { readLazy } = require('./objects')
-const { binaryFile, target } = require('./stacks/binding')
+const { binaryName, findFile, ownManifest, target } = require('./platform')
 const { isUnsafeVersion } = require('./warnings')
 
 /**
@@ -93,7 +93,7 @@ const rules = {
   },
   TRACING_OFF: {
     holds: ({ enabled }) => !enabled,
-    sentence: () => 'Tracing is off: trace.enable(), or node -r longstack/register.'
+    sentence: () => `Tracing is off: trace.enable(), or node -r ${ownManifest().name}/register.`
   },
   UNSAFE_NODE: {
     holds: ({ safe }) => !safe,
@@ -181,10 +181,9 @@ function problemsOf (facts, formatter) {
  * @returns {Diagnosis}
  */
 function examine ({ stats, filter, copies, formatter }) {
-  const file = binaryFile(target(), process.versions.modules)
   /** @type {Facts} */
   const facts = {
-    longstack: version,
+    longstack: ownManifest().version,
     copies: copies.map(nameOfCopy),
     node: process.versions.node,
     safe: !isUnsafeVersion(process.versions.node),
@@ -195,7 +194,7 @@ function examine ({ stats, filter, copies, formatter }) {
     clock: stats.clock,
     clockWhy: stats.clockWhy,
     clockCode: stats.clockCode,
-    binary: fs.existsSync(file) ? file : undefined,
+    binary: attempt(() => findFile(binaryName(process.versions.modules))),
     filter,
     errors: stats.errors,
     // Node marks a promise that async_hooks saw (lib/internal/async_hooks.js); V8's own hooks leave no mark.

@@ -4,6 +4,7 @@
 // expected, what was received, and the nearest right word. docs/errors.md is made of it (npm run docs).
 
 const { types } = require('node:util')
+const { ownManifest } = require('./platform')
 const { escapeJson } = require('./text')
 const { messageOf } = require('./warnings')
 
@@ -132,7 +133,7 @@ const catalogue = {
   },
   NOT_ENABLED: {
     sentence: (name) => `${name} needs tracing, which is off: call trace.enable() first, or preload ` +
-      'longstack/register.',
+      `${ownManifest().name}/register.`,
     example: ['trace.profile'],
     remedy: 'Call `trace.enable()`, or start the program with `node -r longstack/register`.'
   },

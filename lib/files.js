@@ -23,7 +23,7 @@
 // - What the user names (cli/): report --html and --trace, profile --html, --pprof and --collapsed. Created
 //   with mode 0600, overwritten, never removed.
 // - At installation, in the package itself (native/, lib/start/build.js): native/prebuilds/, types/, .cache/,
-//   lib/start/bundle*. Made again, and replaced, by the same scripts.
+//   lib/start/bundle. Made again, and replaced, by the same scripts.
 
 const { closeSync, constants, fstatSync, lstatSync, openSync, statSync } = require('node:fs')
 

@@ -17,6 +17,8 @@ const engine = {
   SELF_TEST_FAILED: (detail) => `self-test failed${detail === undefined ? '' : `: ${detail}`}`,
   UNSUPPORTED_BUILD: (detail) => `this Node was built with ${detail}`,
   NO_BINARY: (detail) => `no binary for ${detail}`,
+  NOT_INSTALLED: (detail) => `the package with the binary is not installed: npm install ${detail}`,
+  OTHER_VERSION: (detail) => `the package with the binary is of another version: ${detail}`,
   DAMAGED_BINARY: () => 'the binary is damaged',
   ADDONS_FORBIDDEN: (detail) => `${detail} forbids addons`,
   READ_FORBIDDEN: () => '--permission forbids reading the binary',

@@ -1,8 +1,9 @@
 'use strict'
 
 // Modules come from generated files, where there are any (start/build.js makes them): to find, read and
-// compile some ninety files takes three times as long. One has what a start needs, the other all else, and is
-// read once that is asked for.
+// compile some ninety files takes three times as long. One has what a start needs, and belongs to the
+// package; the other has all else, is read once that is asked for, and is with what V8 has compiled of both
+// among the files for a platform (platform.js): without that code its text saves no time.
 //
 // Modules go into Node's cache of modules under the names of their sources, so that everybody who requires
 // one later gets the same. They go there when they and all that they require are whole, at once: V8 may
@@ -19,6 +20,7 @@ const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
 const vm = require('node:vm')
+const { findFile } = require('./platform')
 
 const { parse } = JSON // programs replace it
 
@@ -53,8 +55,9 @@ const INSTALLING_MS = 2000
 const NOT_LOADED = ['EMFILE', 'ENFILE', 'EACCES', 'ENOENT', 'MODULE_NOT_FOUND', 'ERR_INVALID_PACKAGE_CONFIG']
 const PARAMETERS = ['exports', 'require', 'module', '__filename', '__dirname']
 
-const bundleFile = `${__dirname}${path.sep}start${path.sep}bundle`
-const laterFile = `${bundleFile}-later`
+const BUNDLE = 'bundle'
+const LATER = 'bundle-later'
+const directory = `${__dirname}${path.sep}start${path.sep}`
 const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (Module)._cache)
 
 /**
@@ -92,7 +95,7 @@ let later
 /** @returns {Started | undefined} undefined where the generated file is no use */
 function loadBundle () {
   try {
-    bundle = readBundle(bundleFile)
+    bundle = readBundle(BUNDLE, `${directory}${BUNDLE}`)
     return { ...loadStarted(), bundles: () => [bundle, readLater()] }
   } catch {
     bundle = undefined
@@ -101,22 +104,29 @@ function loadBundle () {
   }
 }
 
-/** @param {string} file @returns {Bundle} */
-function readBundle (file) {
+/** @param {string} name @param {string} file @returns {Bundle} */
+function readBundle (name, file) {
   const text = fs.readFileSync(file, 'latin1')
   const { id, sources } = /** @type {Header} */ (parse(text.slice(2, text.indexOf('\n'))))
+  // Frames in it are longstack's own wherever it lies
+  const options = { filename: `${directory}${name}`, cachedData: readCode(name, id) }
+  const script = new vm.Script(text, options)
+  return { id, sources, latest: bundle?.latest ?? latestOf(file), script, parts: script.runInThisContext() }
+}
+
+/** @param {string} file @returns {number} ms: when a source that belongs to it has changed at the latest */
+function latestOf (file) {
   const inCheckout = fs.existsSync(`${__dirname}${path.sep}..${path.sep}tsconfig.json`)
-  const latest = fs.statSync(file).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)
-  const script = new vm.Script(text, { filename: file, cachedData: readCode(file, id) })
-  return { id, sources, latest, script, parts: script.runInThisContext() }
+  return fs.statSync(file).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)
 }
 
 /** @returns {Bundle | undefined} undefined where it cannot be used */
 function readLater () {
   if (later !== undefined) return later ?? undefined
   try {
-    const read = readBundle(laterFile)
-    later = read.id === bundle?.id ? read : null
+    const file = findFile(LATER)
+    const read = file === undefined ? undefined : readBundle(LATER, file)
+    later = read !== undefined && read.id === bundle?.id ? read : null
   } catch (error) {
     const { code } = /** @type {NodeJS.ErrnoException} */ (error)
     const isPassing = code === 'EMFILE' || code === 'ENFILE' || error instanceof RangeError // a full stack
@@ -175,23 +185,25 @@ function fileOf (name) {
 }
 
 /**
- * Where code that the running V8 compiled is kept. Another V8, or the same with other flags, refuses it.
- * @param {string} file
+ * Names the code that the running V8 compiled of a generated file. Another V8, or the same with other flags,
+ * refuses it.
+ * @param {string} name of that file
  */
-function codeFile (file) {
-  return `${file}.${process.versions.v8}-${process.platform}-${process.arch}`
+function codeName (name) {
+  return `${name}.${process.versions.v8}`
 }
 
 /**
  * Reads code that was compiled of a file. V8 itself compares nothing but the text's length.
- * @param {string} file
+ * @param {string} name of the file
  * @param {string} id of the text
  * @returns {Buffer | undefined}
  */
-function readCode (file, id) {
+function readCode (name, id) {
   try {
-    const data = fs.readFileSync(codeFile(file))
-    return data.toString('latin1', data.length - ID_BYTES) === id ? data.subarray(0, -ID_BYTES) : undefined
+    const file = findFile(codeName(name))
+    const data = file === undefined ? undefined : fs.readFileSync(file)
+    return data?.toString('latin1', data.length - ID_BYTES) === id ? data.subarray(0, -ID_BYTES) : undefined
   } catch {
     return undefined
   }
@@ -281,4 +293,4 @@ const started = loadFromMainRealm() ?? (isUsable() ? loadBundle() ?? loadSources
 }
 
 // Not a literal: import() of index.js would take its keys for names (cjs-module-lexer).
-module.exports = Object.assign(started, { bundleFile, laterFile, codeFile })
+module.exports = Object.assign(started, { codeName })

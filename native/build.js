@@ -7,7 +7,8 @@
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { binaryFile, target, unsupportedBuildOption } = require('../lib/stacks/binding')
+const { binaryName, ownDirectory, target } = require('../lib/platform')
+const { unsupportedBuildOption } = require('../lib/stacks/binding')
 const { compile, isFresh, abiOf, libraries } = require('./compile')
 const { fetchNode } = require('./nodes')
 
@@ -38,7 +39,7 @@ function build (out) {
 }
 
 function main () {
-  const out = binaryFile(target(), process.versions.modules)
+  const out = path.join(ownDirectory(), binaryName(process.versions.modules))
   if (process.platform !== 'linux') throw new Error(`there is no native engine for ${process.platform} yet`)
   const option = unsupportedBuildOption()
   if (option !== undefined) throw new Error(`this Node was built with ${option}`)

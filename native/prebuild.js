@@ -7,7 +7,7 @@
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
-const { binaryFile, target } = require('../lib/stacks/binding')
+const { binaryName, ownDirectory, target } = require('../lib/platform')
 const { compile, isFresh, abiOf, libraries } = require('./compile')
 const { fetchNode } = require('./nodes')
 
@@ -25,7 +25,7 @@ function prebuild (major) {
   const include = path.join(home, 'include', 'node')
   const abi = abiOf(include)
   if (abi === undefined) throw new Error(`${include} has no headers`)
-  const out = binaryFile(TARGET, abi)
+  const out = path.join(ownDirectory(TARGET), binaryName(abi))
   const isKept = isFresh(out)
   if (!isKept) compile({ platform: TARGET, include, out })
   const { needs, tooNew } = libraries(out)

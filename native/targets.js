@@ -6,7 +6,7 @@
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
-const { target } = require('../lib/stacks/binding')
+const { target } = require('../lib/platform')
 
 // Zig's names of the platforms, with the oldest system that Node itself runs on.
 /** @type {Record<string, string>} */

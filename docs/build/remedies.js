@@ -25,6 +25,15 @@ const engine = {
     detail: 'darwin-arm64, ABI 137',
     remedy: `${JS_ENGINE} On Linux with a compiler: \`npm run build\`.`
   },
+  NOT_INSTALLED: {
+    detail: 'longstack-linux-x64@0.1.0',
+    remedy: `${JS_ENGINE} Install without \`--omit=optional\`, with a lock file that was made for all ` +
+      'platforms.'
+  },
+  OTHER_VERSION: {
+    detail: 'longstack-linux-x64@0.0.9, expected 0.1.0',
+    remedy: `${JS_ENGINE} Install both again: each version has its own.`
+  },
   DAMAGED_BINARY: { remedy: 'Install longstack again.' },
   ADDONS_FORBIDDEN: {
     detail: '--no-addons',

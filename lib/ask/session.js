@@ -19,6 +19,7 @@ const { BlockingTexts } = require('../format/blocking')
 const { groupKey, printed } = require('../format/handles')
 const { handleOf, providers } = require('../node-objects')
 const { environmentOptions, parseOptions } = require('../options')
+const { ownManifest } = require('../platform')
 const { settings } = require('../settings')
 const { closeUnopened } = require('../standard-error')
 const { compile } = require('../subsystems')
@@ -217,7 +218,7 @@ function facts () {
     threadId,
     isMainThread,
     node: process.version,
-    longstack: require('../../package.json').version,
+    longstack: ownManifest().version,
     title: process.title,
     script: process.argv[1],
     uptimeMs: performance.now(),

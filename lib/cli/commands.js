@@ -2,6 +2,9 @@
 
 // The table of commands and their flags: parsing, help, "Did you mean" and what is loaded come from it.
 
+const { ownManifest } = require('../platform')
+
+const REGISTER = `${ownManifest().name}/register`
 const MIB = 2 ** 20
 const SHELLS = ['sh', 'bash', 'zsh', 'fish', 'powershell', 'pwsh', 'cmd']
 const ROUTE_COLUMNS = ['name', 'rate', 'p50', 'p99', 'max', 'errors', 'lost']
@@ -84,7 +87,7 @@ const commands = {
     summary: 'run a program with long stack traces',
     load: () => require('./run').run,
     operands: { missing: 'Missing script argument.', ends: 'program' },
-    help: `Runs a program with long stack traces, like node -r longstack/register.
+    help: `Runs a program with long stack traces, like node -r ${REGISTER}.
 
   longstack run [flags] app.js [args of the program]
 
@@ -176,7 +179,7 @@ is awaited and never settled. Its workers, and the Node processes that it has st
 
 A process is asked by its inspector, which is open for a moment and prints a line on its standard error; with
 LONGSTACK_SOCKET without either. What it knows of who opened what begins with longstack: node -r
-longstack/register, or longstack attach PID.`,
+${REGISTER}, or longstack attach PID.`,
     flags: () => flagsIn(`
       only NAMES  only what these subsystems have open, for example TCP,PIPE
       older-than SECONDS  only awaits that are older; default 0

@@ -10,11 +10,13 @@
 
 const Module = require('node:module')
 const { NO_LIGHT_MODE, defaultOptions, parseOptions, rules } = require('../options')
+const { ownManifest } = require('../platform')
 const { DEFAULTS, SHELLS } = require('./commands')
 const { quote, suggestion, UsageError } = require('./flags')
 const { asJson, print, printError } = require('./terminal')
 
-const REGISTER = /^longstack[\\/]register$|[\\/]longstack[\\/]lib[\\/]register\.js$/
+const REGISTER = /(?:^|[\\/])longstack[\\/](?:register|lib[\\/]register\.js)$/
+const OWN_REGISTER = `${ownManifest().name}/register`
 /** A part in quotes, and a word with such parts. */
 const QUOTED = /"((?:\\.|[^"\\])*)"/gs
 const WORD = new RegExp(`(?:[^ "]|${QUOTED.source})+`, 'gs')
@@ -124,7 +126,7 @@ function withRegister (text, file) {
     if (flag === undefined) continue
     const isInline = flag.endsWith('=')
     const name = isInline ? words[i].value.slice(flag.length) : words[i + 1]?.value
-    if (name === undefined || (name !== file && !REGISTER.test(name))) continue
+    if (name === undefined || (name !== file && name !== OWN_REGISTER && !REGISTER.test(name))) continue
     others += text.slice(start, words[i].start)
     start = words[isInline ? i : ++i].end
   }

@@ -6,6 +6,7 @@
 // are filled, descriptions keep their column.
 
 const { prose, wrap } = require('../../report/render/wrap')
+const { ownManifest } = require('../platform')
 const { commands } = require('./commands')
 const { helpFlag, parse, quote, suggestion, UsageError } = require('./flags')
 const { handleStreamErrors, print, printError, width: terminalWidth } = require('./terminal')
@@ -25,7 +26,7 @@ async function main ([name, ...args]) {
   if (['--help', '-h', 'help'].includes(name)) {
     return args.length > 0 ? await printHelpOf(commandOf(args[0])) : await printOverview()
   }
-  if (['--version', '-v'].includes(name)) return await print(`${require('../../package.json').version}\n`)
+  if (['--version', '-v'].includes(name)) return await print(`${ownManifest().version}\n`)
   const command = commandOf(name)
   const { values, operands } = parseFor(command, args)
   if (values.help) return await printHelpOf(command)

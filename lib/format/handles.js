@@ -3,6 +3,7 @@
 // Reports of handles as text, one or many, equal ones grouped. Data in, string out.
 
 const { groupBy } = require('../group-by')
+const { ownManifest } = require('../platform')
 const { formatDuration, clean } = require('../text')
 const { createTag } = require('../core/tag')
 const { formatHops, placeOf } = require('./hops')
@@ -241,7 +242,7 @@ function openerLines ({ type, origin, side, state, opened, enabled, filtered }) 
   if (opened.length > 0) return [`  ${verb} by`, formatHops(opened)]
   if (origin === 'early' && !enabled) {
     return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; ` +
-      'node -r longstack/register enables it']
+      `node -r ${ownManifest().name}/register enables it`]
   }
   if (origin === 'early') {
     return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]

@@ -12,12 +12,16 @@ const { contextTag } = require('../core/context')
 const guard = require('../core/guard')
 const { VARIABLE } = require('./threads')
 const { isObject, own } = require('../objects')
+const { ownManifest } = require('../platform')
 const { wrap } = require('../wrap')
 
 const { apply } = Reflect
 const MAX_CHARACTERS = 65_536 // of arguments and environment: the system limits both together, ARG_MAX
 const ENV_PAIRS = 3 // index among the arguments of the handle's spawn, from Node 24 on
-const PRELOADS = ['longstack/register', 'longstack/lib/register', 'longstack\\lib\\register']
+const PRELOADS = [
+  `${ownManifest().name}/register`, 'longstack/register', 'longstack/lib/register',
+  'longstack\\lib\\register'
+]
 const PRELOAD_FLAGS = ['-r', '--require', '--import']
 const MAX_NAME = 60 // characters
 const WITH_VALUE = new Set([

@@ -7,6 +7,7 @@ const guard = require('../core/guard')
 const { on } = require('../core/on')
 const { handleOf } = require('../node-objects')
 const { own } = require('../objects')
+const { ownManifest } = require('../platform')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 const warnings = require('../warnings')
 const channels = require('../requests/channels')
@@ -45,7 +46,8 @@ function joinParentThread () {
 
 /** @param {unknown} preload */
 function isRegister (preload) {
-  return typeof preload === 'string' && /(longstack|lib)[\\/]register(\.js)?$/.test(preload)
+  if (typeof preload !== 'string') return false
+  return /(longstack|lib)[\\/]register(\.js)?$/.test(preload) || preload === `${ownManifest().name}/register`
 }
 
 on('stopped', () => {

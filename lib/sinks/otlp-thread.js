@@ -9,7 +9,7 @@
 
 const channels = require('node:diagnostics_channel')
 const { parentPort, workerData } = require('node:worker_threads')
-const { version } = require('../../package.json')
+const { ownManifest } = require('../platform')
 
 const BATCH = 512 // records a request
 const LARGE = 4 << 20 // characters a request, unless one record alone has more
@@ -29,7 +29,7 @@ const kinds = { INTERNAL: 0, SERVER: 1, CLIENT: 2 }
 /** @type {Record<string, number>} */
 const statuses = { UNSET: 0, OK: 1, ERROR: 2 }
 
-const scope = { name: 'longstack', version }
+const scope = { name: 'longstack', version: ownManifest().version }
 const SAMPLED = 1
 
 /**

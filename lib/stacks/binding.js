@@ -3,9 +3,8 @@
 // Loads the addon for this Node, or returns why that is not possible. Never throws, prints nothing, starts
 // nothing. No other file loads it.
 
-const fs = require('node:fs')
-const path = require('node:path')
 const { stateOf } = require('../files')
+const { binaryName, findFile, ownManifest, platformPackage, readStart, target } = require('../platform')
 
 /**
  * @typedef {import('./capture-native').Binding} Binding
@@ -13,9 +12,6 @@ const { stateOf } = require('../files')
  * @typedef {{ binding: Binding, failure?: undefined } | { binding?: undefined, failure: Failure }} LoadResult
  */
 
-const directory = path.join(__dirname, '..', '..', 'native', 'prebuilds')
-
-const PAGE = 4096
 const RTLD_NOW = 2 // os.constants.dlopen.RTLD_NOW on Linux, macOS and the BSDs; Windows ignores it
 
 // Each of them changes how V8 stores the values that the addon reads.
@@ -44,8 +40,8 @@ function load () {
     const option = unsupportedBuildOption()
     if (option !== undefined) return failure('UNSUPPORTED_BUILD', option)
     const abi = process.versions.modules
-    const file = binaryFile(target(), abi)
-    if (!fs.existsSync(file)) return failure('NO_BINARY', `${target()}, ABI ${abi}`)
+    const file = findFile(binaryName(abi))
+    if (file === undefined) return missing(abi)
     if (process.platform === 'linux' && !isComplete(file)) return failure('DAMAGED_BINARY')
     // Not require(): other packages patch it. RTLD_NOW: a missing symbol fails the load, not a later call.
     const module = { exports: {} }
@@ -59,6 +55,15 @@ function load () {
 /** @param {Failure['code']} code @param {string} [detail] */
 function failure (code, detail) {
   return { failure: { code, detail } }
+}
+
+/** @param {string} abi for which no binary was found @returns {LoadResult} */
+function missing (abi) {
+  const { name, version, directory } = platformPackage() ?? {}
+  if (name === undefined || directory !== undefined) return failure('NO_BINARY', `${target()}, ABI ${abi}`)
+  const { version: expected } = ownManifest()
+  if (version === undefined) return failure('NOT_INSTALLED', `${name}@${expected}`)
+  return failure('OTHER_VERSION', `${name}@${version}, expected ${expected}`)
 }
 
 /** @param {any} error of reading the binary or of dlopen */
@@ -81,34 +86,6 @@ function unsupportedBuildOption () {
 }
 
 /**
- * Names this platform with its C library: a binary for glibc might load on musl, and crash.
- * @returns {string} for example linux-x64, linuxmusl-x64
- */
-function target () {
-  return `${process.platform}${process.platform === 'linux' && usesMusl() ? 'musl' : ''}-${process.arch}`
-}
-
-/** @type {boolean | undefined} */
-let hasMusl
-
-/**
- * @returns {boolean} from the executable's first page, which names its loader; process.report takes 2 to 20
- *   ms
- */
-function usesMusl () {
-  try {
-    hasMusl ??= readStart('/proc/self/exe', PAGE).includes('/ld-musl-')
-  } catch { // no /proc, or --permission
-    const report = /** @type {any} */ (process.report)
-    const { excludeNetwork } = report
-    report.excludeNetwork = true // else the report may wait for DNS
-    hasMusl = report.getReport().header.glibcVersionRuntime === undefined
-    report.excludeNetwork = excludeNetwork
-  }
-  return /** @type {boolean} */ (hasMusl)
-}
-
-/**
  * Checks that a binary is as long as its header promises: dlopen of one that was cut off ends the process.
  * @param {string} file of 64-bit ELF, whose section table comes last
  */
@@ -120,24 +97,4 @@ function isComplete (file) {
   return header.readBigUInt64LE(sectionTable) + BigInt(length) <= stateOf(file).size
 }
 
-/** @param {string} file @param {number} bytes */
-function readStart (file, bytes) {
-  const descriptor = fs.openSync(file, 'r')
-  try {
-    const buffer = Buffer.alloc(bytes)
-    return buffer.subarray(0, fs.readSync(descriptor, buffer, 0, bytes, 0))
-  } finally {
-    fs.closeSync(descriptor)
-  }
-}
-
-/**
- * Returns where the binary for a Node belongs.
- * @param {string} target
- * @param {string | number} abi process.versions.modules of that Node
- */
-function binaryFile (target, abi) {
-  return path.join(directory, target, `longstack.abi${abi}.node`)
-}
-
-module.exports = { loadBinding, binaryFile, target, unsupportedBuildOption }
+module.exports = { loadBinding, unsupportedBuildOption }

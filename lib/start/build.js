@@ -1,7 +1,7 @@
 'use strict'
 
 // Makes the files that ../start.js loads in place of sources, whose text they hold without comments: one of
-// what a start needs, one of what the process may need later, both with code that V8 has compiled. --quiet,
+// what a start needs, one of what the process may need later, and code that V8 has compiled of them. --quiet,
 // for `prepare`: says at most one line and never fails; without the files everything works, and starts
 // slower. --pack, before packing: code for each Node at hand; what cannot be made is said, and is an error in
 // CI only.
@@ -11,6 +11,7 @@ const { createHash } = require('node:crypto')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { ownDirectory } = require('../platform')
 
 /** @typedef {import('typescript')} TypeScript */
 
@@ -23,8 +24,11 @@ const BUNDLED_PACKAGES = ['source-map-support', 'source-map', 'buffer-from']
 const PACKAGES = 'node_modules/' // begins the names of their files, as if lib/ had them
 
 const lib = path.join(__dirname, '..')
-const bundleFile = path.join(__dirname, 'bundle')
-const laterFile = path.join(__dirname, 'bundle-later')
+const MAX_DIGITS = 6 // of the size of a source
+
+const BUNDLE = 'bundle'
+const LATER = 'bundle-later'
+const bundleFile = path.join(__dirname, BUNDLE)
 const nodes = path.join(lib, '..', '.cache', 'node')
 
 /**
@@ -160,9 +164,16 @@ function makeContents () {
   return texts.map((text, i) => {
     const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // of packages no file is needed
     const sources = Object.fromEntries(own.map(([name, { size }]) => [name, size]))
-    return `//${JSON.stringify({ id, sources })}\n${text}`
+    return `//${padded(JSON.stringify({ id, sources }))}\n${text}`
   })
 }
+
+/**
+ * Gives the header a length that does not depend on its numbers: V8 refuses code of a text of another length,
+ * and sources are packed without comments.
+ * @param {string} header
+ */
+const padded = (header) => header.replace(/":(\d+)/g, (_, size) => `":${size.padStart(MAX_DIGITS)}`)
 
 /** @param {[name: string, part: Part]} part */
 function memberOf ([name, { files, body }]) {
@@ -187,34 +198,50 @@ function compileWith (node) {
 
 function writeCode () {
   if (Number(process.versions.node.split('.')[0]) < FIRST_MAJOR) return
-  const { bundles, codeFile } = require('../start')
+  const { bundles, codeName } = require('../start')
   require('../register')
   process.once('beforeExit', () => {
     const [first, later] = bundles?.() ?? []
-    if (first === undefined || later === undefined) throw new Error('they are not used')
-    const writeOf = (/** @type {string} */ file, /** @type {typeof first} */ { script, id }) => {
-      write(codeFile(file), Buffer.concat([script.createCachedData(), Buffer.from(id, 'latin1')]))
+    if (first === undefined) throw new Error('they are not used')
+    fs.mkdirSync(ownDirectory(), { recursive: true })
+    const writeOf = (/** @type {string} */ name, /** @type {typeof first} */ { script, id }) => {
+      const code = Buffer.concat([script.createCachedData(), Buffer.from(id, 'latin1')])
+      write(path.join(ownDirectory(), codeName(name)), code)
     }
-    writeOf(bundleFile, first)
+    writeOf(BUNDLE, first)
     require('../../index').enable({ spans: os.devNull })
-    writeOf(laterFile, later)
+    if (later !== undefined) writeOf(LATER, later)
   })
 }
 
-/** Code of another text is no use. */
-function removeCode () {
-  for (const name of fs.readdirSync(__dirname)) {
-    if (/^bundle(-later)?\./.test(name)) fs.rmSync(path.join(__dirname, name))
+/** @returns {string[]} of this platform, and of those that there are binaries for */
+function platformDirectories () {
+  const parent = path.dirname(ownDirectory())
+  fs.mkdirSync(ownDirectory(), { recursive: true })
+  return fs.readdirSync(parent).map((name) => path.join(parent, name))
+}
+
+/** Code of another text is no use. @param {string} directory */
+function removeCode (directory) {
+  for (const name of fs.readdirSync(directory)) {
+    if (/^bundle(-later)?\./.test(name)) fs.rmSync(path.join(directory, name))
   }
 }
 
 function makeBundles () {
-  const files = [bundleFile, laterFile]
-  const contents = makeContents()
-  const present = files.map((file) => fs.existsSync(file) ? fs.readFileSync(file, 'latin1') : '')
-  if (present.some((text, i) => text !== contents[i])) removeCode()
+  const [bundle, later] = makeContents()
+  const directories = platformDirectories()
+  const laterFiles = directories.map((directory) => path.join(directory, LATER))
+  const contents = new Map(laterFiles.map((file) => [file, later])).set(bundleFile, bundle)
+  const hasChanged = [...contents].some(([file, text]) => readText(file) !== text)
+  if (hasChanged) directories.forEach(removeCode)
   // Also where they are the same: they are younger than their sources now
-  files.forEach((file, i) => write(file, Buffer.from(contents[i], 'latin1')))
+  contents.forEach((text, file) => write(file, Buffer.from(text, 'latin1')))
+}
+
+/** @param {string} file @returns {string} empty where it is not there */
+function readText (file) {
+  return fs.existsSync(file) ? fs.readFileSync(file, 'latin1') : ''
 }
 
 function main () {

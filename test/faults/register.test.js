@@ -7,6 +7,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
+const { target } = require('../../lib/platform')
 const { oldNodes } = require('../helpers/old-nodes')
 const { root, register, runsAll } = require('../helpers/run')
 
@@ -51,8 +52,7 @@ function copy (t) {
  */
 function copyOfSources (t) {
   const directory = copy(t)
-  const start = path.join(directory, 'lib', 'start')
-  for (const name of fs.readdirSync(start)) if (name.startsWith('bundle')) fs.rmSync(path.join(start, name))
+  fs.rmSync(path.join(directory, 'lib', 'start', 'bundle'), { force: true })
   return directory
 }
 
@@ -88,8 +88,10 @@ test('whichever file of longstack is broken, in whatever way: at most one line, 
     file.startsWith(path.join(directory, 'lib')) && path.basename(file) !== 'register.js')
   t.true(ownFiles.length > 20, listed.stdout)
   const bare = run(directory, ['program.js'])
-  const bundles = fs.readdirSync(path.join(directory, 'lib', 'start'))
-    .filter((name) => name.startsWith('bundle')).map((name) => path.join(directory, 'lib', 'start', name))
+  const bundles = [path.join('lib', 'start'), path.join('native', 'prebuilds', target())]
+    .map((name) => path.join(directory, name))
+    .flatMap((parent) => fs.readdirSync(parent).map((name) => path.join(parent, name)))
+    .filter((name) => path.basename(name).startsWith('bundle'))
   const names = Object.keys(damages)
   let off = 0
   for (const [i, file] of [...ownFiles, ...bundles].entries()) {

@@ -7,6 +7,7 @@ const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { target } = require('../../lib/platform')
 const { program, root } = require('../helpers/run')
 
 const MAX_FILES = 101
@@ -79,6 +80,14 @@ const STATE = `
     }))
   }, 1)`
 
+/** @param {string} folder of longstack */
+function generatedFiles (folder) {
+  return [path.join(folder, 'lib', 'start'), path.join(folder, 'native', 'prebuilds', target())]
+    .filter((directory) => fs.existsSync(directory))
+    .flatMap((directory) => fs.readdirSync(directory).map((name) => path.join(directory, name)))
+    .filter((name) => path.basename(name).startsWith('bundle'))
+}
+
 /**
  * A copy of longstack with its generated file, as a tarball has it.
  * @param {import('ava').ExecutionContext} t
@@ -91,8 +100,7 @@ function copy (t) {
     const options = { recursive: true, preserveTimestamps: true }
     if (fs.existsSync(from)) fs.cpSync(from, path.join(folder, name), options)
   }
-  const made = path.join(folder, 'lib', 'start')
-  for (const name of fs.readdirSync(made)) if (name.startsWith('bundle')) fs.rmSync(path.join(made, name))
+  for (const name of generatedFiles(folder)) fs.rmSync(name)
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(folder, 'node_modules'))
   const entries = Object.entries(process.env).filter(([name]) => !/^(LONGSTACK|NODE_)/.test(name))
   const env = /** @type {NodeJS.ProcessEnv} */ (Object.fromEntries(entries))
@@ -155,8 +163,7 @@ test('a folder that was moved is as good', (t) => {
 test('a generated file that is stale, damaged or gone is no use and no harm', (t) => {
   const { folder, state } = copy(t)
   const file = path.join(folder, 'lib', 'start', 'bundle')
-  const names = fs.readdirSync(path.dirname(file)).filter((name) => name.startsWith('bundle.'))
-  const code = names.map((name) => path.join(path.dirname(file), name))
+  const code = generatedFiles(folder).filter((name) => path.basename(name).startsWith('bundle.'))
   t.is(code.length, hasCode ? 1 : 0)
   for (const name of code) {
     const whole = fs.readFileSync(name)

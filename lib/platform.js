@@ -1,0 +1,166 @@
+'use strict'
+
+// What this package is called, and where the files are that were made for one platform: the addon for each
+// ABI, code that V8 has compiled of the generated files in start/, and the text of what is loaded late. A
+// checkout has them in native/prebuilds/TARGET/. Of a published version each of these directories is a
+// package of its own, NAME-TARGET, among the optional dependencies: installing brings the one for the
+// platform. Loaded at each start, before the generated files: it requires no other, and reads no more than it
+// has to.
+
+const fs = require('node:fs')
+const path = require('node:path')
+
+const { parse } = JSON // programs replace it
+
+const PAGE = 4096
+const MANIFEST = 'package.json'
+
+const root = path.dirname(__dirname)
+
+/**
+ * @typedef {object} Manifest
+ * @property {string} name
+ * @property {string} version
+ * @property {Record<string, string>} [optionalDependencies] of a published version
+ *
+ * @typedef {object} PlatformPackage that a published version has for this platform
+ * @property {string} name
+ * @property {string} [version] undefined: it is not installed, or must not be read
+ * @property {string} [directory] undefined: none of the version that this package is of
+ */
+
+/** @type {Manifest | undefined} */
+let manifest
+
+/** @returns {Manifest} of this package, for messages */
+function ownManifest () {
+  try {
+    return readOwn()
+  } catch {
+    return { name: 'longstack', version: 'unknown' }
+  }
+}
+
+/** @returns {Manifest} @throws {Error} where it cannot be read */
+function readOwn () {
+  manifest ??= readManifest(root)
+  return manifest
+}
+
+/** @param {string} directory @returns {Manifest} @throws {Error} where it cannot be read */
+function readManifest (directory) {
+  return parse(fs.readFileSync(path.join(directory, MANIFEST), 'utf8'))
+}
+
+/** @type {string | undefined} */
+let name
+
+/**
+ * Names this platform with its C library: a binary for glibc might load on musl, and crash.
+ * @returns {string} for example linux-x64, linuxmusl-x64
+ */
+function target () {
+  name ??= `${process.platform}${process.platform === 'linux' && usesMusl() ? 'musl' : ''}-${process.arch}`
+  return name
+}
+
+/**
+ * @returns {boolean} from the executable's first page, which names its loader; process.report takes 2 to 20
+ *   ms
+ */
+function usesMusl () {
+  try {
+    return readStart('/proc/self/exe', PAGE).includes('/ld-musl-')
+  } catch { // no /proc, or --permission
+    const report = /** @type {any} */ (process.report)
+    const { excludeNetwork } = report
+    report.excludeNetwork = true // else the report may wait for DNS
+    const isMusl = report.getReport().header.glibcVersionRuntime === undefined
+    report.excludeNetwork = excludeNetwork
+    return isMusl
+  }
+}
+
+/** @param {string} file @param {number} bytes */
+function readStart (file, bytes) {
+  const descriptor = fs.openSync(file, 'r')
+  try {
+    const buffer = Buffer.alloc(bytes)
+    return buffer.subarray(0, fs.readSync(descriptor, buffer, 0, bytes, 0))
+  } finally {
+    fs.closeSync(descriptor)
+  }
+}
+
+/**
+ * Returns where this package itself has what is made for a platform: the directory that scripts write to.
+ * @param {string} [platform]
+ */
+function ownDirectory (platform = target()) {
+  return path.join(root, 'native', 'prebuilds', platform)
+}
+
+/** @param {string | number} abi process.versions.modules of a Node */
+const binaryName = (abi) => `longstack.abi${abi}.node`
+
+/**
+ * Finds a file that was made for this platform.
+ * @param {string} file its name
+ * @returns {string | undefined} undefined: there is none
+ * @throws {Error} where a directory must not be read
+ */
+function findFile (file) {
+  const own = path.join(ownDirectory(), file)
+  if (fs.existsSync(own)) return own
+  const { directory } = platformPackage() ?? {}
+  const other = directory === undefined ? undefined : path.join(directory, file)
+  return other !== undefined && fs.existsSync(other) ? other : undefined
+}
+
+/** @type {PlatformPackage | null | undefined} null: there is none */
+let found
+
+/** @returns {PlatformPackage | undefined} undefined: a checkout, or a platform that has none */
+function platformPackage () {
+  found ??= findPackage() ?? null
+  return found ?? undefined
+}
+
+/** @returns {PlatformPackage | undefined} */
+function findPackage () {
+  const { name: ownName, version: ownVersion, optionalDependencies = {} } = readOwn()
+  const other = `${ownName}-${target()}`
+  if (optionalDependencies[other] === undefined) return undefined
+  const directory = process.versions.pnp === undefined ? findInModules(other) : resolveByYarn(other)
+  if (directory === undefined) return { name: other }
+  const { version } = readManifest(directory)
+  return { name: other, version, directory: version === ownVersion ? directory : undefined }
+}
+
+/**
+ * Finds a package as Node does, from the directory of this one, whose links are followed last:
+ * --preserve-symlinks leaves them in its name, and pnpm has its dependencies where they lead.
+ * @param {string} id
+ */
+function findInModules (id) {
+  return findUpwards(root, id) ?? findUpwards(fs.realpathSync.native(root), id)
+}
+
+/** @param {string} start @param {string} id @returns {string | undefined} */
+function findUpwards (start, id) {
+  const candidate = path.join(start, 'node_modules', id)
+  if (fs.existsSync(path.join(candidate, MANIFEST))) return candidate
+  const parent = path.dirname(start)
+  return parent === start ? undefined : findUpwards(parent, id)
+}
+
+/** @param {string} id @returns {string | undefined} */
+function resolveByYarn (id) {
+  try {
+    return path.dirname(require.resolve(`${id}/${MANIFEST}`))
+  } catch {
+    return undefined
+  }
+}
+
+module.exports = { binaryName, findFile, ownDirectory, ownManifest, platformPackage, readStart, target }
