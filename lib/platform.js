@@ -13,6 +13,10 @@ const path = require('node:path')
 const { parse } = JSON // programs replace it
 
 const PAGE = 4096
+// Offsets in the header of a 64-bit ELF file of its table of programs, and in an entry of that: elf(5)
+const ELF_PROGRAMS = { table: 32, bytes: 54, count: 56 }
+const ELF_PROGRAM = { type: 0, offset: 8, bytes: 32 }
+const PT_INTERP = 3 // the type of the entry that names the loader
 const MANIFEST = 'package.json'
 
 const root = path.dirname(__dirname)
@@ -64,14 +68,11 @@ function target () {
   return name
 }
 
-/**
- * @returns {boolean} from the executable's first page, which names its loader; process.report takes 2 to 20
- *   ms
- */
+/** @returns {boolean} by the loader that the executable names; process.report takes 2 to 20 ms */
 function usesMusl () {
   try {
-    return readStart('/proc/self/exe', PAGE).includes('/ld-musl-')
-  } catch { // no /proc, or --permission
+    return loaderOf('/proc/self/exe').includes('/ld-musl-')
+  } catch { // no /proc, --permission, or the loader was called by its own name
     const report = /** @type {any} */ (process.report)
     const { excludeNetwork } = report
     report.excludeNetwork = true // else the report may wait for DNS
@@ -81,12 +82,30 @@ function usesMusl () {
   }
 }
 
-/** @param {string} file @param {number} bytes */
-function readStart (file, bytes) {
+/**
+ * Returns the path of the loader that a program names: on the first page, or where patchelf has moved it.
+ * @param {string} file of 64-bit ELF
+ * @throws where it names none
+ */
+function loaderOf (file) {
+  const start = readAt(file, 0, PAGE)
+  const table = Number(start.readBigUInt64LE(ELF_PROGRAMS.table))
+  const bytes = start.readUInt16LE(ELF_PROGRAMS.bytes)
+  for (let i = 0; i < start.readUInt16LE(ELF_PROGRAMS.count); i++) {
+    const entry = start.subarray(table + i * bytes)
+    if (entry.readUInt32LE(ELF_PROGRAM.type) !== PT_INTERP) continue
+    const offset = Number(entry.readBigUInt64LE(ELF_PROGRAM.offset))
+    return readAt(file, offset, entry.readUInt32LE(ELF_PROGRAM.bytes)).toString('latin1')
+  }
+  throw new Error(`${file} names no loader`)
+}
+
+/** @param {string} file @param {number} offset @param {number} bytes */
+function readAt (file, offset, bytes) {
   const descriptor = fs.openSync(file, 'r')
   try {
     const buffer = Buffer.alloc(bytes)
-    return buffer.subarray(0, fs.readSync(descriptor, buffer, 0, bytes, 0))
+    return buffer.subarray(0, fs.readSync(descriptor, buffer, 0, bytes, offset))
   } finally {
     fs.closeSync(descriptor)
   }
@@ -163,4 +182,4 @@ function resolveByYarn (id) {
   }
 }
 
-module.exports = { binaryName, findFile, ownDirectory, ownManifest, platformPackage, readStart, target }
+module.exports = { binaryName, findFile, ownDirectory, ownManifest, platformPackage, readAt, target }

@@ -4,7 +4,7 @@
 // nothing. No other file loads it.
 
 const { stateOf } = require('../files')
-const { binaryName, findFile, ownManifest, platformPackage, readStart, target } = require('../platform')
+const { binaryName, findFile, ownManifest, platformPackage, readAt, target } = require('../platform')
 
 /**
  * @typedef {import('./capture-native').Binding} Binding
@@ -91,7 +91,7 @@ function unsupportedBuildOption () {
  */
 function isComplete (file) {
   const { bytes, magic, sectionTable, sectionBytes, sections } = ELF_HEADER
-  const header = readStart(file, bytes)
+  const header = readAt(file, 0, bytes)
   if (header.length < bytes || header.readUInt32BE(0) !== magic) return false
   const length = header.readUInt16LE(sectionBytes) * header.readUInt16LE(sections)
   return header.readBigUInt64LE(sectionTable) + BigInt(length) <= stateOf(file).size
