@@ -116,8 +116,8 @@ const table = {
     purpose: 'print the open handles, and who opened them, on this signal',
     initial: undefined,
     placeholder: 'NAME',
-    ...string('the name of a signal that can be caught and that Node does not use, for example "SIGUSR2"',
-      isFreeSignal)
+    ...string('the name of a signal that can be caught and that Node does not use, for example ' +
+      `"${process.platform === 'win32' ? 'SIGBREAK' : 'SIGUSR2'}"`, isFreeSignal)
   },
   spans: {
     purpose: 'write a span for each request and connection to this destination',

@@ -6,6 +6,7 @@
 
 const { once } = require('node:events')
 const http = require('node:http')
+const { constants } = require('node:os')
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { clean } = require('../text')
@@ -25,7 +26,6 @@ const MAX_LIST = 1 << 20 // characters of it
 const MAX_BYTES = 1 << 29 // of an answer
 
 const DEFAULT_PORT = 9229
-const SIGUSR1_BIT = 1n << BigInt(require('node:os').constants.signals.SIGUSR1 - 1)
 
 /** Calls of the kernel with a file descriptor first, x64: see arch/x86/entry/syscalls/syscall_64.tbl. */
 const descriptorCalls = new Map([[0, 'reads from'], [1, 'writes to'], [73, 'waits for a lock of'],
@@ -332,7 +332,8 @@ async function checkSignal (pid) {
     throw new RefusedError(`Process ${pid} is stopped, as by SIGSTOP: kill -CONT ${pid} has it go on.`)
   }
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(read(`/proc/${pid}/status`))
-  if (caught !== null && (BigInt(`0x${caught[1]}`) & SIGUSR1_BIT) === 0n) {
+  const bit = 1n << BigInt(constants.signals.SIGUSR1 - 1)
+  if (caught !== null && (BigInt(`0x${caught[1]}`) & bit) === 0n) {
     throw new RefusedError(`Process ${pid} does not open its inspector on SIGUSR1: ${uncaughtReason(pid)}. ` +
       'LONGSTACK_SOCKET does without.')
   }

@@ -50,6 +50,7 @@ class LiveServer {
   }
 
   #listen () {
+    if (process.platform === 'win32') return this.#failed('Windows has no sockets that are files')
     try {
       this.#open()
       process.on('exit', this.#remove)

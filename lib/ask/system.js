@@ -38,16 +38,20 @@ class RefusedError extends Error {}
 /** The same: it has closed its connection, as one does that ends. */
 class GoneError extends RefusedError {}
 
+/** Checks that processes of this system can be asked. @throws {RefusedError} */
+function checkSystem () {
+  if (process.platform !== 'win32') return
+  throw new RefusedError('A running process can be asked on Linux and macOS only; on Windows run the ' +
+    'program with longstack profile app.js.')
+}
+
 /**
  * Checks that a process may be asked.
  * @param {number} pid
  * @throws {RefusedError}
  */
 function checkProcess (pid) {
-  if (process.platform === 'win32') {
-    throw new RefusedError('A running process can be asked on Linux and macOS only; on Windows run the ' +
-      'program with longstack profile app.js.')
-  }
+  checkSystem()
   if (pid === process.pid) throw new RefusedError(`Process ${pid} is this command itself.`)
   const code = signalError(pid)
   if (code === 'ESRCH') throw new RefusedError(`There is no process ${pid}.`)
@@ -235,6 +239,7 @@ function listeningAddresses (pid) {
  * @throws {UsageError | RefusedError}
  */
 function findTarget (word) {
+  checkSystem()
   if (/^\d+$/.test(word)) return { pids: [Number(word)], others: [] }
   const end = endOf(word)
   if (end !== undefined) return { ...processesAt(end), end }

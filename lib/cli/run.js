@@ -13,11 +13,12 @@ const { asJson, print } = require('./terminal')
 
 /** Signals that a program can catch. @type {NodeJS.Signals[]} */
 const forwarded = [
-  'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGALRM', 'SIGABRT', 'SIGWINCH'
+  'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGALRM', 'SIGABRT', 'SIGWINCH',
+  'SIGBREAK' // of Windows
 ]
 
-/** Signals that a terminal sends to all its processes, so also to the child. */
-const sentByTerminal = ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGWINCH', 'SIGCONT']
+/** Signals that a terminal sends to all its processes, so also to the child. Windows has no others. */
+const sentByTerminal = ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGWINCH', 'SIGCONT', 'SIGBREAK']
 
 /** @type {import('./commands').Main} operands: script and its arguments */
 async function run (values, operands) {
@@ -70,7 +71,8 @@ function runChild (args, env, ended = async () => {}) {
   const stdio = isForked ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit'
   const child = spawn(process.execPath, args, { env, argv0: process.argv0, stdio })
   if (isForked) connect(child)
-  const inTerminal = [0, 1, 2].some((fd) => isatty(fd))
+  // A console of Windows sends them whatever the standard streams are; kill() there ends the child at once
+  const inTerminal = process.platform === 'win32' || [0, 1, 2].some((fd) => isatty(fd))
   for (const name of forwarded) {
     process.on(name, () => { if (!inTerminal || !sentByTerminal.includes(name)) child.kill(name) })
   }

@@ -161,7 +161,8 @@ function runsLongstack ({ args, envPairs }) {
 
 /** @param {string} text */
 function namesRegister (text) {
-  return PRELOADS.some((name) => text.includes(name)) || text.includes(registerFile)
+  const texts = [text, text.replaceAll('\\\\', '\\')] // NODE_OPTIONS has them twice within quotes
+  return [...PRELOADS, registerFile].some((name) => texts.some((one) => one.includes(name)))
 }
 
 /**

@@ -45,12 +45,16 @@ function record ({ file, seconds = MAX_SECONDS, samples }) {
   guard.run(() => {
     trace.profile({ seconds, samples }).then((profile) => guard.run(() => {
       write(profile)
-      for (const signal of signals) process.off(signal, end)
+      forgetSignals()
       process.off('exit', finish)
     })).catch((error) => printLine(`longstack: ${error.message}`))
     process.on('exit', finish)
     for (const signal of signals) process.on(signal, end)
   })
+
+  function forgetSignals () {
+    for (const signal of signals) process.off(signal, end)
+  }
 
   /**
    * Ends the process by a signal, as it would have ended; a program that handles the signal goes on.
@@ -59,8 +63,9 @@ function record ({ file, seconds = MAX_SECONDS, samples }) {
   function end (signal) {
     if (process.listenerCount(signal) > 1) return
     finish()
-    process.off(signal, end)
-    process.kill(process.pid, signal)
+    forgetSignals()
+    // kill() of Windows knows few names, and ends a process by each of them
+    process.kill(process.pid, process.platform === 'win32' ? 'SIGTERM' : signal)
   }
 }
 
