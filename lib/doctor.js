@@ -10,6 +10,7 @@ const { attempt } = require('./files')
 const { createInspectable, formatRows } = require('./format/inspect')
 const { readLazy } = require('./objects')
 const { binaryName, findFile, ownManifest, target } = require('./platform')
+const { isTested } = require('./stacks/tested')
 const { isUnsafeVersion } = require('./warnings')
 
 /**
@@ -40,6 +41,8 @@ const scopes = {
  * @property {string} clockWhy
  * @property {import('./reasons').ClockCode} clockCode
  * @property {string | undefined} binary file of the native engine for this Node, if there is one
+ * @property {string | undefined} trial file with the result of its trial, where it was never tested; deleted,
+ *   the next process tries again
  * @property {string[]} filter
  * @property {boolean} promiseHooks promises make events, for longstack or for another hook
  * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
@@ -102,7 +105,8 @@ const rules = {
   },
   ENGINE_JS: {
     holds: ({ enabled, engine, engineCode }) => enabled && engine === 'js' && engineCode !== 'ASKED',
-    sentence: ({ engineWhy }) => `The native engine is not in force: ${engineWhy}.`
+    sentence: ({ engineWhy, trial }) => `The native engine is not in force: ${engineWhy}.` +
+      (trial === undefined ? '' : ` Delete ${trial} to try again.`)
   },
   CLOCK_OFF: {
     holds: ({ enabled, engine, clock }) => enabled && engine === 'native' && clock === 'off',
@@ -181,6 +185,7 @@ function problemsOf (facts, formatter) {
  * @returns {Diagnosis}
  */
 function examine ({ stats, filter, copies, formatter }) {
+  const file = attempt(() => findFile(binaryName(process.versions.modules)))
   /** @type {Facts} */
   const facts = {
     longstack: ownManifest().version,
@@ -194,7 +199,8 @@ function examine ({ stats, filter, copies, formatter }) {
     clock: stats.clock,
     clockWhy: stats.clockWhy,
     clockCode: stats.clockCode,
-    binary: attempt(() => findFile(binaryName(process.versions.modules))),
+    binary: file,
+    trial: trialOf(file),
     filter,
     errors: stats.errors,
     // Node marks a promise that async_hooks saw (lib/internal/async_hooks.js); V8's own hooks leave no mark.
@@ -216,6 +222,12 @@ function examine ({ stats, filter, copies, formatter }) {
   return inspectableDiagnosis({ ...facts, notes, problems, text: textOf(facts, notes) })
 }
 
+/** @param {string | undefined} file the addon @returns {string | undefined} with the result of its trial */
+function trialOf (file) {
+  if (file === undefined || isTested(target())) return undefined
+  return attempt(() => require('./stacks/trial').resultFile(target(), file))
+}
+
 /** @param {Facts} facts */
 function errorsInWords ({ errors, enabled }) {
   if (errors === 'print') return 'with hops where they are printed'
@@ -231,6 +243,7 @@ function textOf (facts, notes) {
     engine: `${facts.engine} (${facts.engineWhy})`,
     clock: `${facts.clock} (${facts.clockWhy})`,
     binary: facts.binary ?? 'none',
+    ...(facts.trial === undefined ? {} : { trial: facts.trial }),
     'promise events': facts.promiseHooks ? 'on' : 'off',
     'other hooks': otherHooksOf(facts.otherHooks),
     errors: errorsInWords(facts),

@@ -12,6 +12,9 @@
 //
 // - Files of spans, which the user names (sinks/output-file.js): created with mode 0600, appended to, never
 //   removed.
+// - Results of trials of the addon, where it was never tested (stacks/trial.js): longstack/ in the user's
+//   cache, or longstack-UID/ in the directory for temporary files, of mode 0700; a file for each trial.
+//   Written under another name and renamed, never removed.
 // - LONGSTACK_SOCKET (ask/server.js): NAME.longstack/ of mode 0700, in it a socket
 //   PID.THREAD for each thread, and a note PID.THREAD.busy. A process that ends removes its sockets, and one
 //   that starts those on which nobody listens; with each goes its note, and the directory once it is empty.

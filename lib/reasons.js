@@ -22,7 +22,11 @@ const engine = {
   DAMAGED_BINARY: () => 'the binary is damaged',
   ADDONS_FORBIDDEN: (detail) => `${detail} forbids addons`,
   READ_FORBIDDEN: () => '--permission forbids reading the binary',
-  LOAD_FAILED: (detail) => `failed to load the native addon: ${detail}`
+  LOAD_FAILED: (detail) => `failed to load the native addon: ${detail}`,
+  TRIAL_CRASHED: (detail) => `its trial in a process of its own ended with ${detail}`,
+  TRIAL_HUNG: (detail) => `its trial in a process of its own did not end within ${detail}`,
+  TRIAL_FAILED: (detail) => `its trial in a process of its own failed: ${detail}`,
+  TRIAL_IMPOSSIBLE: (detail) => `it was never tested on this platform and V8, and cannot be tried: ${detail}`
 }
 
 /** @satisfies {Record<string, Sentence>} */

@@ -12,6 +12,8 @@
 const NOTHING = 'Nothing to do.'
 const REPORT = 'Please report it with the version of Node and the platform.'
 const JS_ENGINE = 'The JavaScript engine is in force.'
+const TRIAL = 'That holds until Node or longstack is another, or the file named by `trace.doctor()` is gone.'
+const RETRIED = 'It is tried again after ten minutes, or once the file named by `trace.doctor()` is gone.'
 
 /** @type {Record<import('../../lib/reasons').EngineCode, ReasonText>} */
 const engine = {
@@ -43,6 +45,13 @@ const engine = {
   LOAD_FAILED: {
     detail: 'libstdc++.so.6: cannot open shared object file',
     remedy: 'Build it here: `npm run build`.'
+  },
+  TRIAL_CRASHED: { detail: 'SIGSEGV', remedy: `${JS_ENGINE} ${TRIAL} ${REPORT}` },
+  TRIAL_HUNG: { detail: '1.5 s', remedy: `${JS_ENGINE} A busy machine can be the cause. ${RETRIED}` },
+  TRIAL_FAILED: { detail: 'self-test failed', remedy: `${JS_ENGINE} ${RETRIED} ${REPORT}` },
+  TRIAL_IMPOSSIBLE: {
+    detail: '--permission forbids child processes',
+    remedy: `${JS_ENGINE} Start Node once without the permission model, or allow \`--allow-child-process\`.`
   }
 }
 

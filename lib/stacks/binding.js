@@ -1,10 +1,11 @@
 'use strict'
 
-// Loads the addon for this Node, or returns why that is not possible. Never throws, prints nothing, starts
-// nothing. No other file loads it.
+// Loads the addon for this Node, or returns why that is not possible. Never throws and prints nothing. Starts
+// a process only where the addon was never tested, once (trial.js). No other file loads it.
 
 const { stateOf } = require('../files')
 const { binaryName, findFile, ownManifest, platformPackage, readAt, target } = require('../platform')
+const { isTested } = require('./tested')
 
 /**
  * @typedef {import('./capture-native').Binding} Binding
@@ -27,15 +28,16 @@ let result
 
 /**
  * Loads the addon, once in each thread.
+ * @param {boolean} [isTrial] this process is there to try it
  * @returns {LoadResult}
  */
-function loadBinding () {
-  result ??= load()
+function loadBinding (isTrial = false) {
+  result ??= load(isTrial)
   return result
 }
 
-/** @returns {LoadResult} */
-function load () {
+/** @param {boolean} isTrial @returns {LoadResult} */
+function load (isTrial) {
   try {
     const option = unsupportedBuildOption()
     if (option !== undefined) return failure('UNSUPPORTED_BUILD', option)
@@ -43,6 +45,10 @@ function load () {
     const file = findFile(binaryName(abi))
     if (file === undefined) return missing(abi)
     if (process.platform === 'linux' && !isComplete(file)) return failure('DAMAGED_BINARY')
+    if (!isTrial && !isTested(target())) {
+      const reason = require('./trial').tryAddon(target(), file)
+      if (reason.code !== 'SELF_TEST_PASSED') return { failure: reason }
+    }
     // Not require(): other packages patch it. RTLD_NOW: a missing symbol fails the load, not a later call.
     const module = { exports: {} }
     process.dlopen(module, file, RTLD_NOW)

@@ -15,7 +15,7 @@ const maxLines = {
   report: 7000,
   core: 3600,
   spans: 3200,
-  stacks: 2500,
+  stacks: 2710,
   '.': 2120,
   handles: 1700,
   requests: 1600,

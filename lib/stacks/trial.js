@@ -1,0 +1,219 @@
+'use strict'
+
+// The trial of the addon: on a platform or V8 where it was never tested, a process of its own loads and uses
+// it first (trial-run.js), so that whatever happens there does not happen to the program. Loaded only there.
+//
+// What was found is kept in the user's cache, a file for each of what can change it. A crash holds until one
+// of that is another. What a busy machine may have caused is tried again after ten minutes.
+
+const { execPath, permission } = /** @type {any} */ (process)
+const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { attempt, insidePrivate, stateOf } = require('../files')
+const { isMainThread } = require('../passing/threads')
+const { ownManifest } = require('../platform')
+
+const SAMPLE = 16 // one build differs from another in many places
+const MAX_MS = 1500 // that a start may take longer, once
+const RETRY_MS = 10 * 60 * 1000
+const KEY = 'longstack.trial' // of the environment data that workers get
+const PROGRAM = path.join(__dirname, 'trial-run.js')
+const MARK = '_LONGSTACK_TRIAL' // a variable that the process of a trial has
+
+// A program that is its own executable (SEA, Electron) would be started by it a second time.
+const NODE = /^node(js)?[-.\d]*$/
+
+// Of the program they would change what is tried, or be changed by it: preloads, coverage, reports.
+const NOT_INHERITED = /^(?:NODE_|_?LONGSTACK)/
+
+/** Options of V8 by which its code or stack is another. */
+const V8_OPTIONS = new RegExp('^--(?:no-?)?(?:(?:always-)?(?:sparkplug|opt|turbofan)|maglev|turbolev|' +
+  'jitless|lite-mode|interpreted-frames-native-stack|minor-ms|single-generation|stack-size|stress-.*)(?:=|$)')
+
+const CODES = ['SELF_TEST_PASSED', 'TRIAL_CRASHED', 'TRIAL_HUNG', 'TRIAL_FAILED', 'TRIAL_IMPOSSIBLE']
+const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGABRT', 'SIGTRAP', 'SIGFPE', 'SIGSYS']
+const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] // meant for the program, and its group
+
+/**
+ * @typedef {import('../reasons').EngineReason} Reason SELF_TEST_PASSED: the addon may be loaded
+ * @typedef {{ key: string, at: number, reason: Reason }} Result key: of what was tried; at: ms of Unix time
+ */
+
+/**
+ * Returns what a trial finds, or found.
+ * @param {string} target
+ * @param {string} file the addon
+ * @returns {Reason}
+ */
+function tryAddon (target, file) {
+  const key = keyOf(target, file)
+  const known = readResult(key) ?? inheritedResult(key)
+  if (known !== undefined) return known.reason
+  const reason = obstacle() ?? run()
+  if (reason.code === 'TRIAL_IMPOSSIBLE') return reason
+  const other = isLasting(reason) ? undefined : readResult(key) // another process was faster
+  if (other === undefined) keep({ key, at: Date.now(), reason })
+  return other?.reason ?? reason
+}
+
+/**
+ * Returns the file that has the result of a trial.
+ * @param {string} target
+ * @param {string} file the addon
+ * @returns {string | undefined} undefined: there is none
+ */
+function resultFile (target, file) {
+  const key = keyOf(target, file)
+  const directory = cacheDirectories().find((directory) => readFrom(directory, key) !== undefined)
+  return directory === undefined ? undefined : path.join(directory, nameOf(key))
+}
+
+/** @returns {Reason | undefined} why nothing can be tried */
+function obstacle () {
+  if (process.env[MARK] !== undefined) return impossible('this is a trial')
+  if (permission?.has('child') === false) return impossible('--permission forbids child processes')
+  return NODE.test(path.basename(execPath)) ? undefined : impossible(`${execPath} is not called node`)
+}
+
+/** @param {string} detail @returns {Reason} */
+const impossible = (detail) => ({ code: 'TRIAL_IMPOSSIBLE', detail })
+
+/** @returns {Reason} */
+function run () {
+  const { spawnSync } = require('node:child_process')
+  const { error, signal, status, stdout } = spawnSync(execPath, [...v8Options(), PROGRAM], {
+    cwd: path.parse(execPath).root, // that of the program may be gone
+    env: environment(),
+    encoding: 'utf8',
+    stdio: ['ignore', 'pipe', 'ignore'],
+    timeout: MAX_MS,
+    killSignal: 'SIGKILL'
+  })
+  const { code, message } = /** @type {NodeJS.ErrnoException} */ (error ?? {})
+  if (code === 'ETIMEDOUT') return { code: 'TRIAL_HUNG', detail: `${MAX_MS / 1000} s` }
+  if (code !== undefined) return impossible(String(message))
+  if (signal !== null && INTERRUPTS.includes(signal)) return impossible(`${signal} came`)
+  if (signal !== null) return { code: 'TRIAL_CRASHED', detail: signal }
+  const failed = /** @type {Reason} */ ({ code: 'TRIAL_FAILED', detail: `exit code ${status}` })
+  return status === 0 ? parse(stdout)?.reason ?? failed : failed
+}
+
+/** @returns {NodeJS.ProcessEnv} */
+function environment () {
+  const own = Object.entries(process.env).filter(([name]) => !NOT_INHERITED.test(name))
+  // Node hands this one on, unless it is set to something (copyProcessEnvToEnv in lib/child_process.js)
+  return { ...Object.fromEntries(own), NODE_V8_COVERAGE: undefined, [MARK]: '1' }
+}
+
+/** @returns {string[]} those of this process that the addon may notice */
+function v8Options () {
+  const words = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv]
+  return words.filter((word) => V8_OPTIONS.test(word.replaceAll('_', '-')))
+}
+
+/**
+ * Names all that can change the result of a trial.
+ * @param {string} target
+ * @param {string} file the addon
+ */
+function keyOf (target, file) {
+  const options = v8Options().join(' ')
+  const addon = hashOf(readFileSync(file), SAMPLE)
+  const { version: own } = ownManifest()
+  return [target, process.version, process.versions.v8, os.release(), own, addon, options].join(' ')
+}
+
+/**
+ * Returns a hash (FNV-1a, by words). Node's own are in modules that take longer to load than a start may.
+ * @param {Buffer} bytes
+ * @param {number} sample every which word is looked at
+ */
+function hashOf ({ buffer, byteOffset, length }, sample) {
+  const words = new Uint32Array(buffer, byteOffset, length >> 2)
+  let hash = length
+  for (let i = 0; i < words.length; i += sample) hash = Math.imul(hash ^ words[i], 0x01000193)
+  return (hash >>> 0).toString(16)
+}
+
+/** @param {string} key */
+const nameOf = (key) => `trial-${process.version}-${hashOf(Buffer.from(key, 'utf16le'), 1)}.json`
+
+/**
+ * Returns directories of longstack's own, the better one first. One need not exist.
+ * @returns {string[]}
+ */
+function cacheDirectories () {
+  const { XDG_CACHE_HOME = '' } = process.env
+  const caches = path.isAbsolute(XDG_CACHE_HOME) ? XDG_CACHE_HOME : attempt(homeCaches)
+  const temporary = path.join(os.tmpdir(), `longstack-${process.geteuid?.()}`)
+  return caches === undefined ? [temporary] : [path.join(caches, 'longstack'), temporary]
+}
+
+/** @returns {string | undefined} undefined in the home of another user, as below sudo */
+function homeCaches () {
+  const home = os.homedir()
+  if (stateOf(home).uid !== BigInt(process.geteuid?.() ?? -1)) return undefined
+  return path.join(home, ...(process.platform === 'darwin' ? ['Library', 'Caches'] : ['.cache']))
+}
+
+/** @param {string} key @returns {Result | undefined} */
+function readResult (key) {
+  for (const directory of cacheDirectories()) {
+    const result = readFrom(directory, key)
+    if (result !== undefined) return result
+  }
+}
+
+/** @param {string} directory @param {string} key @returns {Result | undefined} that still counts */
+function readFrom (directory, key) {
+  const result = attempt(() => insidePrivate(directory, (inside) => {
+    return parse(readFileSync(path.join(inside, nameOf(key)), 'utf8'))
+  }))
+  return result?.key === key && (isLasting(result.reason) || isRecent(result.at)) ? result : undefined
+}
+
+/** @param {Reason} reason which a busy machine does not cause */
+function isLasting ({ code, detail = '' }) {
+  return code === 'SELF_TEST_PASSED' || (code === 'TRIAL_CRASHED' && CRASHES.includes(detail))
+}
+
+/** @param {number} at ms of Unix time */
+const isRecent = (at) => Math.abs(Date.now() - at) < RETRY_MS
+
+/**
+ * @param {string} text what trial-run.js has printed, or a file of ours
+ * @returns {Result | undefined} undefined: it is nonsense
+ */
+function parse (text) {
+  const result = attempt(() => JSON.parse(text))
+  const { code, detail } = result?.reason ?? {}
+  return CODES.includes(code) && (detail === undefined || typeof detail === 'string') ? result : undefined
+}
+
+/** @param {Result} result for later processes; where none can be kept, for the workers of this one */
+function keep (result) {
+  const isKept = cacheDirectories().some((directory) => attempt(() => write(directory, result)) === true)
+  if (!isKept) require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (result))
+}
+
+/** @param {string} directory @param {Result} result @returns {true} @throws {Error} */
+function write (directory, result) {
+  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  return insidePrivate(directory, (inside) => {
+    const name = path.join(inside, nameOf(result.key))
+    const unfinished = `${name}.${process.pid}`
+    writeFileSync(unfinished, `${JSON.stringify(result)}\n`, { mode: 0o600 })
+    renameSync(unfinished, name)
+    return true
+  })
+}
+
+/** @param {string} key @returns {Result | undefined} what the thread that made this worker has found */
+function inheritedResult (key) {
+  if (isMainThread()) return undefined
+  const result = /** @type {any} */ (require('node:worker_threads').getEnvironmentData(KEY))
+  return result?.key === key ? result : undefined
+}
+
+module.exports = { tryAddon, resultFile }
