@@ -184,7 +184,9 @@ void KeepContext(const FunctionCallbackInfo<Value>& info) {
 #else
   Local<Value> before = isolate->GetContinuationPreservedEmbedderData();
 #endif
-  (void)info[0].As<v8::Function>()->Call(isolate->GetCurrentContext(), v8::Undefined(isolate), 0, nullptr);
+  const bool failed = info[0].As<v8::Function>()->Call(isolate->GetCurrentContext(), v8::Undefined(isolate),
+    0, nullptr).IsEmpty();
+  (void)failed;                           // where it threw, that goes on to JavaScript
 #if V8_MAJOR_VERSION >= 14
   isolate->SetContinuationPreservedEmbedderDataV2(before);
 #else

@@ -9,7 +9,8 @@ const os = require('node:os')
 const path = require('node:path')
 const { binaryName, ownDirectory, target } = require('../lib/platform')
 const { unsupportedBuildOption } = require('../lib/stacks/binding')
-const { compile, isFresh, abiOf, libraries } = require('./compile')
+const { checkBinary } = require('./binary')
+const { compile, isFresh, abiOf } = require('./compile')
 const { fetchNode } = require('./nodes')
 
 const quiet = process.argv.includes('--quiet')
@@ -24,7 +25,7 @@ function installedHeaders () {
 }
 
 /** @param {string} out */
-function build (out) {
+async function build (out) {
   const include = installedHeaders()
   if (include !== undefined) return compile({ platform: target(), include, out })
   if (quiet) throw new Error("Node's headers are not installed")
@@ -32,27 +33,25 @@ function build (out) {
   try {
     const home = path.join(directory, 'node')
     fetchNode(`node-${process.platform}-${process.arch}@${process.versions.node}`, home)
-    compile({ platform: target(), include: path.join(home, 'include', 'node'), out })
+    await compile({ platform: target(), include: path.join(home, 'include', 'node'), out })
   } finally {
     fs.rmSync(directory, { recursive: true, force: true })
   }
 }
 
-function main () {
+async function main () {
   const out = path.join(ownDirectory(), binaryName(process.versions.modules))
   if (process.platform !== 'linux') throw new Error(`there is no native engine for ${process.platform} yet`)
   const option = unsupportedBuildOption()
   if (option !== undefined) throw new Error(`this Node was built with ${option}`)
   if (quiet && isFresh(out)) return
-  build(out)
-  if (!quiet) console.log(`${path.relative('', out)}: needs ${libraries(out).needs}`)
+  await build(out)
+  if (!quiet) console.log(`${path.relative('', out)}: needs ${checkBinary(out, target()).needs}`)
 }
 
-try {
-  main()
-} catch (error) {
+main().catch((error) => {
   const { message } = /** @type {Error} */ (error)
   const reason = quiet ? message.split('\n', 1)[0].replace(/:$/, '') : message
   console.error(`longstack: the native engine was not built: ${reason}`)
   if (!quiet) process.exitCode = 1
-}
+})

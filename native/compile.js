@@ -1,10 +1,11 @@
 'use strict'
 
-// Compiles the addon: one call of a C++ compiler. No node-gyp: it wants Python and a Node newer than the
-// oldest one supported here, and a binding.gyp in a package tempts npm to compile on install (npm/cli#9837).
+// Compiles the addon. No node-gyp: it wants Python and a Node newer than the oldest one supported here, and a
+// binding.gyp in a package tempts npm to compile on install (npm/cli#9837).
 
-const { spawnSync } = require('node:child_process')
+const { spawn } = require('node:child_process')
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
 const { compilerFor } = require('./targets')
 
@@ -15,20 +16,19 @@ const FLAGS = [
   '-O2', '-fno-omit-frame-pointer', // frames are walked through the addon's own
   '-fPIC', '-fno-exceptions', '-fno-rtti', '-fvisibility=hidden',
   '-Wall', '-Wextra', '-Wno-unused-parameter',
-  '-include', path.join(__dirname, 'glibc.h')
+  '-Wno-cast-function-type' // NODE_MODULE_INIT of node.h
 ]
+
+// What takes longest to read is read once, and precompiled.
+const HEADERS = [path.join(__dirname, 'glibc.h'), 'uv.h', 'v8.h', 'node.h']
 
 // libstdc++ and libgcc are those that Node brings: linked statically, those of the building machine would ask
 // for glibc 2.35. now: a missing symbol fails the load, not a later call. nodelete: other addons hold
 // pointers into this one, which the end of a worker would unload.
 const LINK = ['-shared', '-Wl,--as-needed,-z,now,-z,nodelete,-z,noexecstack']
-const LINK_DARWIN = ['-shared', '-undefined', 'dynamic_lookup'] // what Node has is found when it is loaded
+const LINK_DARWIN = ['-shared', '-undefined', 'dynamic_lookup'] // Node's symbols are found at the load
 
 const FIRST_CXX20_ABI = 127 // the headers of ABI 115 are C++17, later ones refuse it
-
-// Newest versions that Node's own x64 binaries ask for: whoever runs Node can load a binary that asks for no
-// newer.
-const NODE_NEEDS = { GLIBC: '2.28', GLIBCXX: '3.4.21', CXXABI: '1.3.11' }
 
 /** @param {string} include directory of Node's headers @returns {number | undefined} their ABI */
 function abiOf (include) {
@@ -48,35 +48,65 @@ function abiOf (include) {
  * @param {string} options.out the binary; replaced in one step, also while processes have it loaded
  * @throws {Error} with the compiler's messages
  */
-function compile ({ platform, include, out }) {
+async function compile ({ platform, include, out }) {
   const start = new Date()
-  const unfinished = `${out}.${process.pid}`
+  const directory = `${out}.${process.pid}`
+  const { command, link, env } = compilerFor(platform)
+  const options = { env: { ...env, ZIG_LOCAL_CACHE_DIR: directory } } // what Zig keeps of each call
   const standard = (abiOf(include) ?? Infinity) < FIRST_CXX20_ABI ? '-std=c++17' : '-std=c++20'
-  const files = sources.filter((name) => name.endsWith('.cc'))
-  const link = platform.startsWith('darwin') ? LINK_DARWIN : LINK
-  const [command, ...args] = [...compilerFor(platform), standard, ...FLAGS]
-  fs.mkdirSync(path.dirname(out), { recursive: true })
+  const compiler = [...command, standard, ...FLAGS, '-isystem', include]
+  const headers = path.join(directory, 'headers.h')
+  const unfinished = path.join(directory, 'longstack.node')
+  fs.mkdirSync(directory, { recursive: true })
   try {
-    runCompiler(command, [...args, '-isystem', include, '-o', unfinished, ...files, ...link])
+    fs.writeFileSync(headers, HEADERS.map((name) => `#include "${name}"\n`).join(''))
+    await runCompiler([...compiler, '-x', 'c++-header', headers, '-o', `${headers}.gch`], options)
+    const files = sources.filter((name) => name.endsWith('.cc'))
+    const objects = files.map((file) => path.join(directory, `${path.basename(file)}.o`))
+    const results = await Promise.allSettled(files.map((file, i) => {
+      return runCompiler([...compiler, '-include', headers, '-c', file, '-o', objects[i]], options)
+    }))
+    for (const result of results) if (result.status === 'rejected') throw result.reason
+    const linkFlags = [...(platform.startsWith('darwin') ? LINK_DARWIN : LINK), ...link]
+    await runCompiler([...command, '-O2', '-o', unfinished, ...objects, ...linkFlags], options)
     fs.utimesSync(unfinished, start, start) // older than a source that changed meanwhile
     fs.renameSync(unfinished, out)
   } finally {
-    fs.rmSync(unfinished, { force: true })
+    fs.rmSync(directory, { recursive: true, force: true })
   }
 }
 
-/** @param {string} command @param {string[]} args */
-function runCompiler (command, args) {
-  const { status, stderr, error } = spawnSync(command, args, { encoding: 'utf8' })
-  if (error !== undefined) throw new Error(`there is no C++ compiler (${command})`)
-  if (status !== 0) throw new Error(`${command} failed:\n${stderr}`)
-  if (stderr !== '') process.stderr.write(stderr)
+let running = 0
+/** starts the next compiler, for each that waits @type {Array<() => void>} */
+const waiting = []
+
+/**
+ * Runs a compiler, as soon as one of the CPUs has none.
+ * @param {string[]} command
+ * @param {{ env: NodeJS.ProcessEnv }} options
+ */
+async function runCompiler ([command, ...args], { env }) {
+  if (running < os.availableParallelism()) running++
+  else await new Promise((resolve) => { waiting.push(() => resolve(undefined)) })
+  try {
+    const child = spawn(command, args, { env, stdio: ['ignore', 'ignore', 'pipe'] })
+    let stderr = ''
+    child.stderr.setEncoding('utf8').on('data', (text) => { stderr += text })
+    const status = await new Promise((resolve) => { child.on('error', resolve).on('close', resolve) })
+    if (status instanceof Error) throw new Error(`there is no C++ compiler (${command})`)
+    if (status !== 0) throw new Error(`${command} failed:\n${stderr}`)
+    if (stderr !== '') process.stderr.write(stderr)
+  } finally {
+    const next = waiting.shift()
+    if (next === undefined) running--
+    else next()
+  }
 }
 
 /** @param {string} out @returns {boolean} the binary is newer than all sources */
 function isFresh (out) {
   const time = modifiedAt(out)
-  return [...sources, __filename].every((name) => modifiedAt(name) < time)
+  return [...sources, __filename, require.resolve('./targets')].every((name) => modifiedAt(name) < time)
 }
 
 /** @param {string} name @returns {number} ms; 0 if there is no such file */
@@ -84,29 +114,4 @@ function modifiedAt (name) {
   return fs.statSync(name, { throwIfNoEntry: false })?.mtimeMs ?? 0
 }
 
-/**
- * Reads the newest versions of shared libraries that a binary asks for.
- * @param {string} binary
- * @returns {{ needs: string, tooNew: string[] }} all of them, as text; those that Node itself does not ask
- *   for
- */
-function libraries (binary) {
-  const text = fs.readFileSync(binary, 'latin1')
-  const needs = []
-  const tooNew = []
-  for (const [name, nodeVersion] of Object.entries(NODE_NEEDS)) {
-    const matches = [...text.matchAll(new RegExp(`\\0${name}_([0-9.]+)(?=\\0)`, 'g'))]
-    const newest = matches.map((match) => match[1]).sort(compareVersions).at(-1)
-    if (newest === undefined) continue
-    needs.push(`${name} ${newest}`)
-    if (compareVersions(newest, nodeVersion) > 0) tooNew.push(`${name} ${newest}, Node for ${nodeVersion}`)
-  }
-  return { needs: needs.join(', '), tooNew }
-}
-
-/** @param {string} a @param {string} b */
-function compareVersions (a, b) {
-  return a.localeCompare(b, 'en', { numeric: true })
-}
-
-module.exports = { compile, isFresh, abiOf, libraries }
+module.exports = { compile, isFresh, abiOf }

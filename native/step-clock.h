@@ -21,19 +21,35 @@ class StepClock {
     origin_ = Now() - *time_;
   }
 
-  // The kernel's clock costs as much as the walk. Where the CPU's counter has advanced by less than kMaxAge
-  // since it was read, some 10 µs, the time is kept. The hot path.
+  // The kernel's clock costs as much as the walk. Where the CPU's counter has advanced by less than max_age_
+  // since it was read, the time is kept. The hot path.
   inline void Tick() {
-#if defined(__x86_64__)
-    const uint64_t cycles = __builtin_ia32_rdtsc();
-    if (cycles - read_at_ < kMaxAge) return;
-    read_at_ = cycles;
-#endif
+    const uint64_t count = Counter();
+    if (count - read_at_ < max_age_) return;
+    read_at_ = count;
     if (time_ != nullptr) *time_ = Now() - origin_;
   }
 
  private:
-  static constexpr uint64_t kMaxAge = 1 << 15;    // cycles
+#if defined(__x86_64__)
+  static uint64_t Counter() { return __builtin_ia32_rdtsc(); }
+  static uint64_t MaxAge() { return 1 << 15; }    // cycles, some 10 µs
+#elif defined(__aarch64__)
+  // Of a fixed frequency, from 24 MHz to 1 GHz; systems let programs read both.
+  static uint64_t Counter() {
+    uint64_t count;
+    __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
+    return count;
+  }
+  static uint64_t MaxAge() {
+    uint64_t frequency;                           // Hz
+    __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(frequency));
+    return frequency / 100000;                    // of 10 µs
+  }
+#else
+  static uint64_t Counter() { return 0; }
+  static uint64_t MaxAge() { return 0; }          // the kernel's clock is read each time
+#endif
 
   // Returns ms; performance.now() has the same source (uv__hrtime in libuv, src/unix/linux.c).
   static double Now() {
@@ -42,7 +58,8 @@ class StepClock {
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
   }
 
-  uint64_t read_at_ = 0;
+  const uint64_t max_age_ = MaxAge();
+  uint64_t read_at_ = 0;                          // of the counter
   double* time_ = nullptr;
   double origin_ = 0;
   v8::Global<v8::Float64Array> array_;

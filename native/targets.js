@@ -22,14 +22,22 @@ const targets = {
 const ZIG = 'ziglang==0.17.1' // made and signed for by Zig's own project: https://pypi.org/project/ziglang
 const zigHome = path.join(__dirname, '..', '.cache', 'zig')
 
+// Zig's libraries are not linked: each Node brings a C++ library, of which the addon asks for `operator new`
+// and the like only. Names of what is not exported are half of a binary.
+const ZIG_LINK = ['-s', '-nostdlib++', '-rtlib=none']
+
 /**
- * Returns the command of the compiler that makes binaries for a platform.
+ * Returns the compiler that makes binaries for a platform.
  * @param {string} name of the platform
- * @returns {string[]} with its first arguments
+ * @returns {{ command: string[], link: string[], env: NodeJS.ProcessEnv }} with its first arguments, and more
+ *   of them for linking
  */
 function compilerFor (name) {
-  if (name === target()) return (process.env.CXX || 'g++').split(/\s+/)
-  return [zig(), 'c++', '-target', targets[name]]
+  const { env } = process
+  if (name === target()) return { command: (env.CXX || 'g++').split(/\s+/), link: [], env }
+  const libraries = `${zigHome}-libraries` // which it makes once, to link with
+  const command = [zig(), 'c++', '-target', targets[name]]
+  return { command, link: ZIG_LINK, env: { ...env, ZIG_GLOBAL_CACHE_DIR: libraries } }
 }
 
 /** @returns {string} Zig's binary, fetched from PyPI once */

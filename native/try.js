@@ -21,15 +21,15 @@ const VERSIONS = "const { node, v8 } = process.versions; console.log('Node', nod
  * Compiles the addon, where there is none. One for an ABI that is not packed is removed in the end.
  * @param {string} include directory of headers
  */
-function build (include) {
+async function build (include) {
   const out = path.join(ownDirectory(), binaryName(Number(abiOf(include))))
   if (fs.existsSync(out) && isFresh(out)) return
   if (!fs.existsSync(out)) process.once('exit', () => fs.rmSync(out, { force: true }))
-  compile({ platform: target(), include, out })
+  await compile({ platform: target(), include, out })
 }
 
 /** @param {string} version @param {string[]} files */
-function main (version, files) {
+async function main (version, files) {
   const home = path.join(root, '.cache', 'try', version)
   fs.mkdirSync(path.dirname(home), { recursive: true })
   fetchNode(`node-${process.platform}-${process.arch}@${version}`, home)
@@ -41,7 +41,7 @@ function main (version, files) {
   const run = (args, stdio = 'inherit') => spawnSync(node, args, { cwd: root, env, stdio, encoding: 'utf8' })
 
   run(['-e', VERSIONS])
-  build(path.join(home, 'include', 'node'))
+  await build(path.join(home, 'include', 'node'))
   let isGood = false
   for (let attempt = 0; attempt < ATTEMPTS && !isGood; attempt++) {
     fs.rmSync(env.XDG_CACHE_HOME, { recursive: true, force: true })

@@ -374,7 +374,7 @@ class Watch {
   }
 
   static void Interrupted(Isolate* isolate, void* data) {
-    requests.load(std::memory_order_acquire);
+    (void)requests.load(std::memory_order_acquire);
     Interrupt* interrupt = static_cast<Interrupt*>(data);
     Watch* watch = interrupt->watch;
     delete interrupt;
