@@ -26,7 +26,10 @@ const HEADERS = [path.join(__dirname, 'glibc.h'), 'uv.h', 'v8.h', 'node.h']
 // for glibc 2.35. now: a missing symbol fails the load, not a later call. nodelete: other addons hold
 // pointers into this one, which the end of a worker would unload.
 const LINK = ['-shared', '-Wl,--as-needed,-z,now,-z,nodelete,-z,noexecstack']
-const LINK_DARWIN = ['-shared', '-undefined', 'dynamic_lookup'] // Node's symbols are found at the load
+const LINK_DARWIN = [
+  '-shared', '-undefined', 'dynamic_lookup', // what Node has is found when it is loaded
+  '-install_name', 'longstack.node' // else the name of the unfinished file
+]
 
 const FIRST_CXX20_ABI = 127 // the headers of ABI 115 are C++17, later ones refuse it
 

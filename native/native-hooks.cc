@@ -13,7 +13,8 @@
 // 2. A handle is given once per process.
 // 3. No callback points into unmapped memory: its library stays loaded until the environment ends, when
 //    nothing can be called any more. Removal does not unload it, since its code may be running. Node unloads
-//    a worker's addons after the environment's cleanup hooks. This library is linked to stay (compile.js).
+//    a worker's addons after the environment's cleanup hooks. This library is linked to stay (compile.js), or
+//    keeps itself (StayLoaded).
 // 4. The list of callbacks may change while it is iterated: iteration goes by index up to the length at its
 //    start, and a removed entry leaves a gap, which is closed after the iteration.
 
@@ -382,9 +383,19 @@ void Emit(const FunctionCallbackInfo<Value>& info) {
   HooksOf(info)->Emit(kStage);
 }
 
+// Apple's linker knows no `nodelete`: here the library takes a reference to itself, which it never gives up.
+void StayLoaded() {
+#ifdef __APPLE__
+  Dl_info info;
+  if (dladdr(reinterpret_cast<const void*>(&StayLoaded), &info) == 0) return;
+  (void)dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
+#endif
+}
+
 }  // namespace
 
 void AddHookFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+  StayLoaded();
   Hooks* hooks = new Hooks();
   const auto end = [](void* data) { delete static_cast<Hooks*>(data); };
   node::AddEnvironmentCleanupHook(Isolate::GetCurrent(), end, hooks);

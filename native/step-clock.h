@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+#include <uv.h>
 #include <v8.h>
 
 namespace longstack {
@@ -51,11 +52,16 @@ class StepClock {
   static uint64_t MaxAge() { return 0; }          // the kernel's clock is read each time
 #endif
 
-  // Returns ms; performance.now() has the same source (uv__hrtime in libuv, src/unix/linux.c).
+  // Returns ms of libuv's clock, as performance.now() does: on Linux without its call, that is the same
+  // (uv__hrtime in libuv, src/unix/linux.c).
   static double Now() {
+#ifdef __linux__
     timespec time;
     clock_gettime(CLOCK_MONOTONIC, &time);
     return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+#else
+    return static_cast<double>(uv_hrtime()) * 1e-6;
+#endif
   }
 
   const uint64_t max_age_ = MaxAge();

@@ -27,6 +27,9 @@
 #include <signal.h>
 #include <time.h>
 #include <unistd.h>
+#ifdef __APPLE__
+#include <mach/mach.h>
+#endif
 
 #include <atomic>
 #include <cmath>
@@ -92,6 +95,43 @@ void Write(T* field, T value) {
   __atomic_store(field, &value, __ATOMIC_SEQ_CST);
 }
 
+// The time that a thread has been on a CPU, for other threads to read while it lives.
+class CpuTime {
+ public:
+  // Of this thread. Returns whether the system tells it.
+  bool Start() {
+#ifdef __APPLE__
+    thread_ = pthread_mach_thread_np(pthread_self());   // the name of a port, not a reference to it
+    return thread_ != MACH_PORT_NULL;
+#else
+    return pthread_getcpuclockid(pthread_self(), &clock_) == 0;
+#endif
+  }
+
+  double Ms() const {
+#ifdef __APPLE__
+    thread_basic_info_data_t info;
+    mach_msg_type_number_t count = THREAD_BASIC_INFO_COUNT;
+    thread_info_t words = reinterpret_cast<thread_info_t>(&info);
+    if (thread_info(thread_, THREAD_BASIC_INFO, words, &count) != KERN_SUCCESS) return 0;
+    const int seconds = info.user_time.seconds + info.system_time.seconds;
+    const int microseconds = info.user_time.microseconds + info.system_time.microseconds;
+    return static_cast<double>(seconds) * 1e3 + static_cast<double>(microseconds) * 1e-3;
+#else
+    timespec time;
+    if (clock_gettime(clock_, &time) != 0) return 0;
+    return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
+#endif
+  }
+
+ private:
+#ifdef __APPLE__
+  mach_port_t thread_ = MACH_PORT_NULL;
+#else
+  clockid_t clock_;
+#endif
+};
+
 // The time that this thread has waited in a run queue, from Linux's /proc/thread-self/schedstat
 // (Documentation/scheduler/sched-stats.rst: the second number, in ns); elsewhere 0.
 class RunQueueTime {
@@ -100,7 +140,9 @@ class RunQueueTime {
 #if defined(__linux__)
     const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
     if (file < 0) return;
-    file_ = fcntl(file, F_DUPFD_CLOEXEC, kMinDescriptor);  // low numbers are the program's
+    constexpr int kMinDescriptor = 60;  // low numbers are the program's; from 64 on the kernel grows its
+                                        // table, which takes 15 ms
+    file_ = fcntl(file, F_DUPFD_CLOEXEC, kMinDescriptor);
     close(file);
 #endif
   }
@@ -123,7 +165,6 @@ class RunQueueTime {
   }
 
  private:
-  static constexpr int kMinDescriptor = 60;   // from 64 on the kernel grows its table, which takes 15 ms
   int file_ = -1;
 };
 
@@ -165,7 +206,7 @@ class Watch {
     origin_ = origin;
     memory_.Reset(isolate_, memory);
     shared_ = static_cast<Shared*>(memory->Data());
-    if (pthread_getcpuclockid(pthread_self(), &cpu_clock_) != 0) return false;
+    if (!cpu_time_.Start()) return false;
     has_mutex_ = uv_mutex_init(&mutex_) == 0;
     has_condition_ = has_mutex_ && uv_cond_init(&wake_) == 0;
     has_handle_ = has_condition_ && uv_async_init(loop_, &async_, CallbackEnded) == 0;
@@ -176,7 +217,7 @@ class Watch {
     sample_.Reset(isolate_, sample);
     callback_ended_.Reset(isolate_, callback_ended);
     last_check_ = NowMs() - origin_;
-    last_cpu_time_ = CpuTime();
+    last_cpu_time_ = RunnableTime();
     // Signals go to the program's threads.
     sigset_t all, before;
     sigfillset(&all);
@@ -240,7 +281,7 @@ class Watch {
     if (is_busy_ && samples_ > 0) {   // the armed callback is the present one: add time since the last check
       account = account_;
       const double now = NowMs() - origin_;
-      Add(&account, now - last_check_, now - last_check_, CpuTime() - last_cpu_time_);
+      Add(&account, now - last_check_, now - last_check_, RunnableTime() - last_cpu_time_);
     }
     *lost = account.Lost();
     *still = account.still;
@@ -254,12 +295,7 @@ class Watch {
   }
 
   // Returns ms that the loop's thread has been on a CPU or in a run queue.
-  double CpuTime() const {
-    timespec time;
-    if (clock_gettime(cpu_clock_, &time) != 0) return 0;
-    const double on_cpu = static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) * 1e-6;
-    return on_cpu + run_queue_.Ms();
-  }
+  double RunnableTime() const { return cpu_time_.Ms() + run_queue_.Ms(); }
 
   // The time of a callback, in ms.
   struct Account {
@@ -287,7 +323,7 @@ class Watch {
       const double wait = Check();
       meant_sleep_ = wait;
       last_check_ = NowMs() - origin_;
-      last_cpu_time_ = CpuTime();
+      last_cpu_time_ = RunnableTime();
       uv_cond_timedwait(&wake_, &mutex_, static_cast<uint64_t>(wait * 1e6));
     }
     uv_mutex_unlock(&mutex_);
@@ -318,7 +354,7 @@ class Watch {
     has_checked_ = true;
     progress_ = progress;
     const double passed = now - last_check_;
-    const double cpu_time = CpuTime() - last_cpu_time_;
+    const double cpu_time = RunnableTime() - last_cpu_time_;
     if (uv_metrics_idle_time(loop_) != progress.idle_time) return Idle(is_quiet, usual);
     Write(&shared_->asleep, 0u);
     if (!is_same || !is_busy_) {
@@ -418,7 +454,7 @@ class Watch {
   v8::Global<v8::Context> context_;
   v8::Global<v8::Function> sample_;
   v8::Global<v8::Function> callback_ended_;
-  clockid_t cpu_clock_;
+  CpuTime cpu_time_;                    // of the loop's thread
   RunQueueTime run_queue_;              // of the constructing thread: the loop's
   uv_async_t async_;
   uv_thread_t thread_;
