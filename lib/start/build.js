@@ -164,16 +164,40 @@ function makeContents () {
   return texts.map((text, i) => {
     const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // of packages no file is needed
     const sources = Object.fromEntries(own.map(([name, { size }]) => [name, size]))
-    return `//${padded(JSON.stringify({ id, sources }))}\n${text}`
+    return `${headerOf(id, sources)}${text}`
   })
 }
 
 /**
- * Gives the header a length that does not depend on its numbers: V8 refuses code of a text of another length,
- * and sources are packed without comments.
- * @param {string} header
+ * Returns the first line. Its length does not depend on the sizes: V8 refuses code of a text of another
+ * length, and sources are packed without comments.
+ * @param {string} id
+ * @param {Record<string, number>} sources
  */
-const padded = (header) => header.replace(/":(\d+)/g, (_, size) => `":${size.padStart(MAX_DIGITS)}`)
+function headerOf (id, sources) {
+  const header = JSON.stringify({ id, sources })
+  return `//${header.replace(/":(\d+)/g, (_, size) => `":${size.padStart(MAX_DIGITS)}`)}\n`
+}
+
+/** @param {string} content of a generated file */
+function splitHeader (content) {
+  const end = content.indexOf('\n')
+  return { header: JSON.parse(content.slice(2, end)), text: content.slice(end + 1) }
+}
+
+/** @param {string} content of a generated file @returns {string} id of those that were made together */
+const idOf = (content) => splitHeader(content).header.id
+
+/**
+ * Returns a generated file for the same sources in other sizes.
+ * @param {string} content
+ * @param {(name: string) => number} sizeOf
+ */
+function withSizes (content, sizeOf) {
+  const { header: { id, sources }, text } = splitHeader(content)
+  const sizes = Object.keys(sources).map((name) => [name, sizeOf(name)])
+  return `${headerOf(id, Object.fromEntries(sizes))}${text}`
+}
 
 /** @param {[name: string, part: Part]} part */
 function memberOf ([name, { files, body }]) {
@@ -254,12 +278,20 @@ function main () {
   for (const node of new Set([process.execPath, ...present])) compileWith(node)
 }
 
-try {
-  main()
-} catch (error) {
-  const message = /** @type {Error} */ (error).message
+/** @param {Error} error */
+function report ({ message }) {
   const quiet = process.argv.includes('--quiet')
   console.error(`longstack: starts from its sources: ${quiet ? message.split('\n', 1)[0] : message}`)
   const lenient = quiet || (process.argv.includes('--pack') && !process.env.CI)
   if (!lenient) process.exitCode = 1
 }
+
+if (require.main === module) {
+  try {
+    main()
+  } catch (error) {
+    report(/** @type {Error} */ (error))
+  }
+}
+
+module.exports = { BUNDLE, LATER, idOf, withSizes }

@@ -6,12 +6,13 @@
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
+const { target } = require('../../lib/platform')
 const { root } = require('./run')
 
 const OFFLINE = /\b(ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ECONNRESET|ENETUNREACH|EHOSTUNREACH|ETIMEDOUT|ERR_SOCKET_TIMEOUT|ENOTCACHED)\b/
 const INHERITED = /^(LONGSTACK|NODE_|AVA_|npm_(config_local_prefix|package_|lifecycle_|command)|FORCE_COLOR|NO_COLOR)/
 const KEPT = [[20, '115'], [22, '127'], [24, '137'], [26, '147']]
-const LEFT_OUT = new Set(['.git', '.cache', 'node_modules', 'bench'])
+const LEFT_OUT = new Set(['.git', '.cache', 'node_modules', 'bench', 'release'])
 const nodes = path.join(root, '.cache', 'node')
 
 /** What is left out on somebody's own machine has to be there. */
@@ -50,14 +51,10 @@ function versions () {
 }
 
 /**
- * Packs and installs.
- * @param {string} folder a new one
- * @returns {Promise<{ app: string, home: string, tarball: string, offline?: string }>} the empty folder,
- *   longstack in it
+ * Copies the checkout, without its history, for scripts that write into it.
+ * @param {string} copy a new directory
  */
-async function install (folder) {
-  const copy = path.join(folder, 'copy')
-  const app = path.join(folder, 'app')
+function copyCheckout (copy) {
   fs.cpSync(root, copy, {
     recursive: true,
     preserveTimestamps: true,
@@ -66,20 +63,35 @@ async function install (folder) {
   fs.symlinkSync(path.join(root, 'node_modules'), path.join(copy, 'node_modules'))
   fs.mkdirSync(path.join(copy, '.cache'))
   if (fs.existsSync(nodes)) fs.symlinkSync(nodes, path.join(copy, '.cache', 'node'))
-  await npm(['pack', `--pack-destination=${folder}`], copy)
-  const tarball = path.join(folder, /** @type {string} */ (fs.readdirSync(folder).find((name) => name.endsWith('.tgz'))))
+}
+
+/**
+ * Packs as for a release, and installs the main package and that of this platform.
+ * @param {string} folder a new one
+ * @returns {Promise<{ app: string, home: string, tarball: string, offline?: string }>} the empty folder,
+ *   longstack in it
+ */
+async function install (folder) {
+  const copy = path.join(folder, 'copy')
+  const app = path.join(folder, 'app')
+  copyCheckout(copy)
+  const packed = await run(process.execPath, [path.join(copy, 'publish', 'index.js'), '--dry-run', `--out=${folder}`], { cwd: copy })
+  if (packed.code !== 0) throw new Error(packed.stderr)
+  const { version } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'))
+  const tarball = path.join(folder, `longstack-${version}.tgz`)
+  const tarballs = [tarball, path.join(folder, `longstack-${target()}-${version}.tgz`)].filter((file) => fs.existsSync(file))
 
   fs.mkdirSync(app)
   fs.writeFileSync(path.join(app, 'package.json'), '{ "private": true }')
   const home = path.join(app, 'node_modules', 'longstack')
-  const args = ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries=1', `--prefix=${app}`, tarball]
+  const args = ['install', '--ignore-scripts', '--prefer-offline', '--no-audit', '--no-fund', '--fetch-retries=1', `--prefix=${app}`, ...tarballs]
   try {
     await npm(args, app)
     return { app, home, tarball }
   } catch (error) {
     const offline = OFFLINE.exec(/** @type {Error} */ (error).message)?.[0]
     if (offline === undefined || strict) throw error
-    await unpack(tarball, home)
+    for (const file of tarballs) await unpack(file, file === tarball ? home : `${home}-${target()}`)
     return { app, home, tarball, offline }
   }
 }
@@ -98,4 +110,4 @@ async function npm (args, cwd) {
   if (code !== 0) throw new Error(`npm ${args[0]} failed:\n${stderr}`)
 }
 
-module.exports = { OFFLINE, install, versions, run, strict }
+module.exports = { OFFLINE, copyCheckout, install, versions, run, strict }

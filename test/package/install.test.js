@@ -7,6 +7,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { install, versions, run, strict } = require('../helpers/installed')
+const { ownManifest, target } = require('../../lib/platform')
 const { checkBinary } = require('../../native/binary')
 const { runsAll } = require('../helpers/run')
 
@@ -33,7 +34,7 @@ const PATCHED = `
 `
 
 const { there, missing } = versions()
-const platform = `${process.platform}-${process.arch}`
+const platform = target()
 const carried = ['115', '127', '137', '147']
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-install-'))
@@ -73,7 +74,7 @@ function copy (t, abi) {
   t.teardown(() => fs.rmSync(app, { recursive: true, force: true }))
   fs.cpSync(installed.app, app, { recursive: true, preserveTimestamps: true })
   const home = path.join(app, 'node_modules', 'longstack')
-  const binary = path.join(home, 'native', 'prebuilds', platform, `longstack.abi${abi}.node`)
+  const binary = path.join(`${home}-${platform}`, `longstack.abi${abi}.node`)
   fs.mkdirSync(path.dirname(binary), { recursive: true }) // where there was no compiler there is none
   return { app, home, binary }
 }
@@ -85,7 +86,7 @@ function tells (stack) {
 
 /** The binary that was installed. @param {string} abi */
 function carriedFor (abi) {
-  return path.join(installed.home, 'native', 'prebuilds', platform, `longstack.abi${abi}.node`)
+  return path.join(`${installed.home}-${platform}`, `longstack.abi${abi}.node`)
 }
 
 /** Has there to be one? @param {string} abi */
@@ -93,15 +94,18 @@ function has (abi) {
   return strict || fs.existsSync(carriedFor(abi))
 }
 
-test('the tarball holds the program, binaries, and what building one needs', (t) => {
-  t.true(fs.statSync(installed.tarball).size < 2_060_000)
-  const all = fs.readdirSync(installed.home, { recursive: true, encoding: 'utf8' })
-  const files = all.filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(installed.home, name)).isFile())
+test('the tarball holds the program and what building a binary needs, that of the platform the binaries', (t) => {
+  t.true(fs.statSync(installed.tarball).size < 700_000)
+  const filesIn = (/** @type {string} */ directory) => fs.readdirSync(directory, { recursive: true, encoding: 'utf8' })
+    .filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(directory, name)).isFile())
+  const files = filesIn(installed.home)
   const needed = ['index.js', 'lib/register.js', 'report/render/page/client.json', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
     'native/longstack.h', 'native/build.js', 'README.md', 'LICENSE']
   t.deepEqual(needed.filter((name) => !files.includes(name)), [])
-  t.deepEqual(files.filter((name) => /^(test|bench|\.ci|\.cache|types\/(test|native))\b|\.gyp|\.test\.|tsconfig|\.tgz$|\.node\.\d+$/.test(name)), [])
-  const binaries = files.filter((name) => name.includes(platform) && name.endsWith('.node')).map((name) => path.basename(name)).sort()
+  t.deepEqual(files.filter((name) => /^(test|bench|\.ci|\.cache|types\/(test|native))\b|\.gyp|\.test\.|tsconfig|\.tgz$|\.node$|bundle-later|bundle\./.test(name)), [])
+  const others = fs.existsSync(`${installed.home}-${platform}`) ? filesIn(`${installed.home}-${platform}`) : []
+  const binaries = others.filter((name) => name.endsWith('.node')).sort()
+  t.deepEqual(others.filter((name) => !/^(longstack\.abi\d+\.node|bundle-later|bundle(-later)?\.\d[^/]*|package\.json|README\.md|LICENSE)$/.test(name)), [])
   if (strict) t.deepEqual([missing, binaries], [[], carried.map((abi) => `longstack.abi${abi}.node`)])
   for (const abi of carried.filter((one) => fs.existsSync(carriedFor(one)))) {
     const { needs, faults } = checkBinary(carriedFor(abi), platform)
@@ -156,14 +160,23 @@ for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {
       fs.writeFileSync(binary, bytes)
       await works(/^the binary is damaged$/)
     }
-    fs.rmSync(path.join(path.dirname(binary), '..'), { recursive: true })
+    fs.rmSync(binary)
     await works(new RegExp(`^no binary for ${platform}, ABI ${abi}$`))
+    const manifest = path.join(path.dirname(binary), 'package.json')
+    if (!fs.existsSync(manifest)) return t.log('not tried: there is no package for this platform')
+    const text = fs.readFileSync(manifest, 'utf8')
+    const { version } = ownManifest()
+    fs.writeFileSync(manifest, text.replace(`"version": "${version}"`, '"version": "0.0.9"'))
+    await works(new RegExp(`^the package with the binary is of another version: longstack-${platform}@0.0.9, expected ${version}$`))
+    fs.rmSync(path.dirname(binary), { recursive: true })
+    await works(new RegExp(`^the package with the binary is not installed: npm install longstack-${platform}@${version}$`))
   })
 }
 
 test('a binary can be built where a compiler is; where none is, that is said', async (t) => {
-  const { app, home, binary } = copy(t, process.versions.modules)
-  fs.rmSync(binary, { force: true })
+  const { app, home, binary: carried } = copy(t, process.versions.modules)
+  fs.rmSync(carried, { force: true })
+  const binary = path.join(home, 'native', 'prebuilds', platform, path.basename(carried))
   const build = (/** @type {string[]} */ args, /** @type {Record<string, string>} */ env = {}) =>
     run(process.execPath, [path.join(home, 'native', 'build.js'), ...args], { cwd: home, env })
 
@@ -180,6 +193,7 @@ test('a binary can be built where a compiler is; where none is, that is said', a
     const built = await build([])
     t.deepEqual([built.code, built.stderr], [0, ''])
   } else if (has(process.versions.modules)) {
+    fs.mkdirSync(path.dirname(binary), { recursive: true })
     fs.copyFileSync(carriedFor(process.versions.modules), binary)
   } else {
     return t.log('not tried: there is no binary to keep')

@@ -1,0 +1,152 @@
+'use strict'
+
+// npm run release -- --name @scope/longstack [--version X] [--out DIRECTORY] [--dry-run] [--no-provenance]
+//
+// Packs the main package and one for each platform under that name, and publishes them; --dry-run packs alone
+// and says what is wrong. The name is the owner's: what the package says of itself follows it.
+
+const { spawnSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const { parseArgs } = require('node:util')
+const { gzipSync } = require('node:zlib')
+const { npm } = require('./npm')
+const { findFaults, writePackages } = require('./packages')
+const { name: ownName, version: ownVersion } = require('../package.json')
+
+const root = path.join(__dirname, '..')
+const NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/ // validate-npm-package-name
+const VERSION = /^\d+\.\d+\.\d+(-[\w.-]+)?$/
+const MAIN_LIMIT = 700_000 // bytes of the tarball
+const BINARY_LIMIT = 250_000 // bytes of all binaries of a platform, compressed
+
+/**
+ * @typedef {object} Tarball
+ * @property {string} name of the package
+ * @property {string} file
+ * @property {number} size of the tarball in bytes
+ * @property {number} unpacked bytes
+ * @property {number} files
+ * @property {number} binaries bytes of its binaries, compressed
+ */
+
+function main () {
+  const { name, version, out, isDry, hasProvenance } = readArguments()
+  buildAll()
+  const faults = [...(isDry ? [] : publishingFaults(name, version)), ...findFaults()]
+  if (!isDry) refuse(faults)
+  const tarballs = pack(path.resolve(out), name, version)
+  tarballs.forEach((tarball) => console.log(describe(tarball)))
+  refuse(sizeFaults(tarballs, name))
+  if (isDry) return faults.forEach((fault) => console.error(`longstack: ${fault}`))
+  for (const { file } of tarballs) {
+    const provenance = hasProvenance ? ['--provenance'] : []
+    npm(['publish', '--access=public', ...provenance, file], root)
+    console.log(`published ${path.basename(file)}`)
+  }
+}
+
+/** @throws {Error} */
+function readArguments () {
+  const { values } = parseArgs({
+    options: {
+      name: { type: 'string', default: ownName },
+      version: { type: 'string', default: ownVersion },
+      out: { type: 'string', default: path.join(root, 'release') },
+      'dry-run': { type: 'boolean', default: process.env.npm_config_dry_run === 'true' },
+      'no-provenance': { type: 'boolean', default: false }
+    }
+  })
+  const { name, version, out } = values
+  const isDry = values['dry-run']
+  if (!NAME.test(name)) throw new Error(`--name: ${JSON.stringify(name)} is no name of a package.`)
+  if (!VERSION.test(version)) {
+    throw new Error(`--version: ${JSON.stringify(version)} is no version, such as 1.2.3.`)
+  }
+  if (!isDry && name === ownName) {
+    throw new Error(`${ownName} on npm belongs to others: --name @scope/longstack, or --dry-run.`)
+  }
+  return { name, version, out, isDry, hasProvenance: !values['no-provenance'] }
+}
+
+/** Makes what is packed besides sources and binaries, which npm run prebuild makes on each platform. */
+function buildAll () {
+  for (const command of [
+    ['lib/start/build.js', '--pack'], ['report/render/page/build.js'],
+    [require.resolve('typescript/bin/tsc'), '-p', 'tsconfig.types.json']
+  ]) {
+    const { status } = spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] })
+    if (status !== 0) throw new Error(`node ${command.join(' ')} failed.`)
+  }
+}
+
+/** @param {string} name @param {string} version @returns {string[]} why it must not be published */
+function publishingFaults (name, version) {
+  const options = /** @type {const} */ ({ cwd: root, encoding: 'utf8' })
+  const { status, stdout, stderr } = spawnSync('git', ['status', '--porcelain'], options)
+  if (status !== 0) return [`The state of the tree is not known: ${stderr.trim()}`]
+  const faults = stdout === '' ? [] : ['The tree has changes that are not committed.']
+  if (isPublished(name, version)) faults.push(`${name}@${version} is published already.`)
+  return faults
+}
+
+/** @param {string} name @param {string} version @throws {Error} where the registry does not answer */
+function isPublished (name, version) {
+  try {
+    return npm(['view', `${name}@${version}`, 'version'], root).trim() !== ''
+  } catch (error) {
+    if (/\bE404\b/.test(/** @type {Error} */ (error).message)) return false
+    throw error
+  }
+}
+
+/** @param {string[]} faults @throws {Error} if there are any */
+function refuse (faults) {
+  if (faults.length > 0) throw new Error(`not published:\n${faults.map((fault) => `- ${fault}`).join('\n')}`)
+}
+
+/** @param {string} out @param {string} name @param {string} version @returns {Tarball[]} the main one last */
+function pack (out, name, version) {
+  fs.rmSync(path.join(out, 'packages'), { recursive: true, force: true })
+  const packages = writePackages(path.join(out, 'packages'), { name, version })
+  return packages.map(({ name, directory }) => {
+    const [packed] = JSON.parse(npm(['pack', directory, '--json', `--pack-destination=${out}`], root))
+    const { filename, size, unpackedSize, entryCount } = packed
+    return {
+      name,
+      file: path.join(out, filename),
+      size,
+      unpacked: unpackedSize,
+      files: entryCount,
+      binaries: binaryBytes(directory)
+    }
+  })
+}
+
+/** @param {string} directory of a package @returns {number} bytes of its binaries, compressed */
+function binaryBytes (directory) {
+  const files = fs.readdirSync(directory).filter((file) => file.endsWith('.node'))
+  const sizes = files.map((file) => gzipSync(fs.readFileSync(path.join(directory, file))).length)
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+/** @param {Tarball} tarball @returns {string} a line */
+function describe ({ name, size, unpacked, files, binaries }) {
+  const kB = (/** @type {number} */ bytes) => `${Math.round(bytes / 1000)} kB`
+  const native = binaries === 0 ? '' : `, ${kB(binaries)} of them binaries`
+  return `${name}: ${kB(size)}${native}; unpacked ${kB(unpacked)} in ${files} files`
+}
+
+/** @param {Tarball[]} tarballs @param {string} mainName @returns {string[]} */
+function sizeFaults (tarballs, mainName) {
+  const isTooLarge = (/** @type {Tarball} */ { name, size, binaries }) =>
+    name === mainName ? size > MAIN_LIMIT : binaries > BINARY_LIMIT
+  return tarballs.filter(isTooLarge).map((tarball) => `Too large: ${describe(tarball)}.`)
+}
+
+try {
+  main()
+} catch (error) {
+  console.error(`longstack: ${/** @type {Error} */ (error).message}`)
+  process.exitCode = 1
+}

@@ -1,0 +1,66 @@
+'use strict'
+
+// What is said under another name: where a text names the package for Node or npm, it is another one than
+// `longstack`. The product, its command, LONGSTACK_ variables and formats of files keep their name. And code
+// without its comments, which half of lib/ consists of.
+
+const acorn = require('acorn')
+
+const NAME = 'longstack'
+
+/**
+ * Puts a name in place of `longstack` where Node or npm resolve it: in an entry of `exports`, as what is
+ * required or imported, as a directory in node_modules, in a command of npm, and in the name of a platform's
+ * package.
+ * @param {string} text
+ * @param {string} name
+ * @param {string[]} entries keys of `exports`
+ */
+function rename (text, name, entries) {
+  const paths = entries.filter((entry) => entry !== '.').map((entry) => escapeRegExp(entry.slice(1)))
+  const rules = [
+    `(?<![\\w@/.-])${NAME}(?=(?:${paths.join('|')})(?![\\w/-]))`,
+    `(?<=\\b(?:require\\(|require\\.resolve\\(|import\\(|import |from )['"])${NAME}(?=['"])`,
+    `(?<=\\bnode_modules[\\\\/])${NAME}(?![\\w.])`,
+    `(?<=\\b(?:npx|npm (?:install|i|add|view)|(?:pnpm|yarn) add)(?: --?[\\w-]+)* )${NAME}(?![\\w/.-])`,
+    `(?<![\\w@/.-])${NAME}(?=-(?:linux|linuxmusl|darwin)-(?:x64|arm64)\\b)`
+  ]
+  return text.replace(new RegExp(rules.join('|'), 'g'), name)
+}
+
+/** @param {string} text */
+const escapeRegExp = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
+
+/**
+ * Leaves out of a document what holds for a checkout alone, and takes in what holds for what is published:
+ * <!-- checkout -->…<!-- /checkout -->, and <!-- published: … -->.
+ * @param {string} text
+ */
+function asPublished (text) {
+  return text
+    .replace(/<!-- checkout -->.*?<!-- \/checkout -->\n?/gs, '')
+    .replace(/<!-- published:\s(.*?)\s-->/gs, '$1')
+}
+
+/**
+ * Removes the comments of JavaScript, and the lines that have nothing else.
+ * @param {string} text
+ * @param {boolean} isModule
+ */
+function withoutComments (text, isModule) {
+  /** @type {acorn.Comment[]} */
+  const comments = []
+  const sourceType = isModule ? 'module' : 'script'
+  acorn.parse(text, { ecmaVersion: 'latest', sourceType, allowHashBang: true, onComment: comments })
+  let code = ''
+  let end = 0
+  for (const comment of comments.filter(({ start }) => !text.startsWith('#!', start))) {
+    code += text.slice(end, comment.start)
+    const isSpaced = /\s$/.test(code)
+    if (!isSpaced && /\S/.test(text[comment.end] ?? '')) code += ' ' // between two words
+    end = isSpaced && text[comment.end] === ' ' ? comment.end + 1 : comment.end
+  }
+  return `${code}${text.slice(end)}`.replace(/[ \t]+$/gm, '').replace(/\n{3,}/g, '\n\n')
+}
+
+module.exports = { NAME, asPublished, rename, withoutComments }
