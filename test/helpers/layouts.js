@@ -8,11 +8,13 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { pathToFileURL } = require('node:url')
+const { ownManifest, target: platform } = require('../../lib/platform')
 const { root } = require('./run')
 
 const PROGRAM = path.join(root, 'test', 'fixtures', 'layouts')
 const INSTALLED = ['index.js', 'lib', 'report', 'native/prebuilds', 'package.json'] // what a start can load
 const REGISTER = path.join('longstack', 'lib', 'register.js')
+const PLATFORM = `longstack-${platform()}` // the package with what is made for it
 const OWN_PACKAGES = ['longstack', 'first', 'second', 'third']
 const NOBODY = 65534 // uid and gid
 const YARN_MS = 240_000
@@ -114,6 +116,7 @@ class Layouts {
     fs.symlinkSync(modules, path.join(longstack, 'node_modules'))
     execFileSync(process.execPath, [path.join(longstack, 'lib', 'start', 'build.js')], { stdio: 'pipe' })
     fs.rmSync(path.join(longstack, 'node_modules'))
+    this.#split(longstack)
     for (const name of this.#dependencies.keys()) {
       const nested = path.join(modules, name, 'node_modules')
       const filter = (/** @type {string} */ file) => file !== nested
@@ -122,6 +125,17 @@ class Layouts {
     write(this.#store, packageFiles)
     fs.cpSync(PROGRAM, path.join(this.#store, 'program'), { recursive: true })
     execFileSync('chmod', ['-R', 'a+rX', this.#store])
+  }
+
+  /** Makes two packages of one, as for a release. @param {string} longstack */
+  #split (longstack) {
+    const { version } = ownManifest()
+    fs.renameSync(path.join(longstack, 'native', 'prebuilds', platform()), path.join(this.#store, PLATFORM))
+    fs.rmSync(path.join(longstack, 'native'), { recursive: true })
+    write(this.#store, {
+      [`${PLATFORM}/package.json`]: JSON.stringify({ name: PLATFORM, version }),
+      'longstack/package.json': JSON.stringify({ ...ownManifest(), optionalDependencies: { [PLATFORM]: version } })
+    })
   }
 
   /** Makes an empty directory into which everybody may write. */
@@ -157,7 +171,7 @@ class Layouts {
    */
   putModules (modules, names) {
     const topLevel = [...this.#dependencies.keys()].filter((name) => !name.includes('node_modules'))
-    for (const name of [...topLevel, ...names]) this.put(name, path.join(modules, name))
+    for (const name of [...topLevel, PLATFORM, ...names]) this.put(name, path.join(modules, name))
   }
 
   /**
@@ -167,7 +181,8 @@ class Layouts {
    */
   putPnpm (modules, name) {
     const packages = new Map(this.#dependencies)
-    packages.set('longstack', { name: 'longstack', version: '0.1.0', needs: [...this.#dependencies.keys()] })
+    packages.set('longstack', { name: 'longstack', version: '0.1.0', needs: [...this.#dependencies.keys(), PLATFORM] })
+    packages.set(PLATFORM, { name: PLATFORM, version: '0.1.0', needs: [] })
     packages.set('first', { name: 'first', version: '1.0.0', needs: ['second'] })
     packages.set('second', { name: 'second', version: '2.0.0', needs: [] })
     packages.set('third', { name: 'third', version: '3.0.0', needs: [] })
@@ -205,7 +220,7 @@ class Layouts {
       name: 'project',
       private: true,
       dependencies: places(['longstack', 'first', 'third']),
-      resolutions: places([...this.#dependencies.keys(), 'second']),
+      resolutions: places([...this.#dependencies.keys(), 'second', PLATFORM]),
       dependenciesMeta: isZipped ? { longstack: { unplugged: false } } : undefined
     }
     write(project, { 'package.json': JSON.stringify(manifest), 'yarn.lock': '', '.yarnrc.yml': YARN_SETTINGS })

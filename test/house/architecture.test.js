@@ -16,7 +16,7 @@ const maxLines = {
   core: 3600,
   spans: 3200,
   stacks: 2710,
-  '.': 2120,
+  '.': 2150,
   handles: 1700,
   requests: 1600,
   ask: 1290,
