@@ -1,12 +1,7 @@
 'use strict'
 
-// TESTS=all runs whole what otherwise runs as a sample (test/helpers/run.js). TESTS=version leaves out what
-// does not depend on the version of Node: .ci/run sets it for versions after the first.
-
 const path = require('node:path')
-
-const independent = ['test/house/**', 'test/package/types.test.js', 'test/report/page-browser.test.js']
-const leftOut = process.env.TESTS === 'version' ? independent : []
+const { testFiles } = require('./test/helpers/scope')
 
 /** The files that take longest, longest first: one that began last would run alone at the end. */
 const slowest = [
@@ -26,7 +21,7 @@ function rank (file) {
 }
 
 module.exports = {
-  files: ['test/**/*.test.js', ...leftOut.map((pattern) => `!${pattern}`)],
+  files: testFiles(),
   sortTestFiles: (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
   timeout: '5m',
   workerThreads: false

@@ -7,17 +7,10 @@ const { spawn } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { runsAll, runsAllLayouts } = require('./scope')
 
 const root = path.resolve(__dirname, '..', '..')
 const register = path.join(root, 'lib', 'register.js')
-
-/**
- * Whether what takes long runs whole, not as a sample: TESTS=all, as .ci/run sets it for one version of Node.
- */
-const runsAll = process.env.TESTS === 'all'
-
-/** Whether all layouts are tested: .ci/run does so on Node 24, too. */
-const runsAllLayouts = runsAll || (process.env.TESTS === 'version' && process.versions.node.startsWith('24.'))
 
 // At a time: ava starts all tests of a file at once, and the timeout of a child runs from its start.
 const MAX_CHILDREN = 8

@@ -2,7 +2,8 @@
 
 // A program does the same with and without longstack wherever both are installed, however longstack comes
 // in, and whatever the standard streams are. Of all combinations so many are run that each pair of values
-// meets in one, on Node 20 and 24 in CI; elsewhere that each value is in one (test/helpers/cover.js).
+// meets in one, on two versions in CI (test/helpers/scope.js); elsewhere that each value is in one
+// (test/helpers/cover.js).
 // LAYOUTS=3 has each triple meet, which takes a quarter of an hour.
 
 const { spawnSync } = require('node:child_process')

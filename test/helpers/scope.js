@@ -1,0 +1,72 @@
+'use strict'
+
+// Which tests run where, and how much of them: the one rule. TESTS names the place; .ci/run sets it, and the
+// workflows of GitHub.
+//
+//   unset     everything; of what takes long, a sample
+//   all       everything, whole: on the oldest version of Node
+//   version   a sample, on each of the others: what rests on Node itself, which is hooks, promises, streams,
+//             errors, spans, the addon. The newest also has what rests on files, terminals, other programs,
+//             amounts and longstack's own arithmetic; what rests on no version ran on the oldest.
+//   platform  what rests on the system and its processor and needs nothing but Node, on each platform
+//   windows   what can run on Windows, with the JavaScript engine
+
+const NEWEST = 26
+const LAYOUTS = [20, 24] // have all of them
+
+const scope = process.env.TESTS
+const major = Number(process.versions.node.split('.', 1)[0])
+
+/** Whether what takes long runs whole, not as a sample. */
+const runsAll = scope === 'all'
+
+/** Whether all layouts are tested. */
+const runsAllLayouts = runsAll || (scope === 'version' && LAYOUTS.includes(major))
+
+/** The same on every version of Node. */
+const onOldest = ['house/**', 'package/types', 'report/page-browser']
+
+/** On versions between them it is what it is on the oldest and the newest. */
+const onOldestAndNewest = [
+  'chains/asyncids', // arithmetic on ids and times
+  'chains/uptime',
+  'cli/**',
+  'examples/**',
+  'faults/{collector,files,process}',
+  'fuzz/**',
+  'handles/terminal',
+  'layouts/paths',
+  'live/{refused,socket-files,top-figures,top-screen}',
+  'package/{docs,input,install,transparent-suites,windows}', // the oldest installs for each version
+  'profile/{profile-command,profile-formats}',
+  'report/**',
+  'runners/{chains,jest-vitest,lines}', // the gate, and how realms end, are tested on each
+  'sinks/{otlp,otlp-jaeger,sinks-outputs,sinks-pipes,sinks-preload}',
+  'spans/{spans-line,spans-load,waits-drivers}',
+  'unit/**' // parts without I/O
+]
+
+const onPlatforms = [
+  'attribution/{attribution,attribution-flows,collections,random-programs}',
+  'chains/{chains-*,workers}',
+  'hooks/**',
+  'native/{native-contents,native-fire,native-matches-js}',
+  'spans/{critical-path,spans}',
+  'stacks/odd-errors',
+  'termination/{settled,termination}',
+  'unit/**'
+]
+const onWindows = ['package/windows', 'unit/**']
+
+/** Returns patterns for Ava's configuration. @returns {string[]} */
+function testFiles () {
+  if (scope === 'platform') return onPlatforms.map(patternOf)
+  if (scope === 'windows') return onWindows.map(patternOf)
+  const elsewhere = major === NEWEST ? onOldest : [...onOldest, ...onOldestAndNewest]
+  return [patternOf('**'), ...(scope === 'version' ? elsewhere : []).map((name) => `!${patternOf(name)}`)]
+}
+
+/** @param {string} name below test/ */
+const patternOf = (name) => `test/${name}${name.endsWith('**') ? '/*' : ''}.test.js`
+
+module.exports = { onOldest, onOldestAndNewest, onPlatforms, onWindows, runsAll, runsAllLayouts, testFiles }

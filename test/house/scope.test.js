@@ -1,0 +1,32 @@
+'use strict'
+
+// What is left out on some version of Node, or chosen for a platform, is there (test/helpers/scope.js): a
+// file that was renamed would run everywhere, or nowhere, and nothing would say so.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { onOldest, onOldestAndNewest, onPlatforms, onWindows } = require('../helpers/scope')
+const { root } = require('../helpers/run')
+
+const names = fs.readdirSync(path.join(root, 'test'), { recursive: true, encoding: 'utf8' })
+  .filter((name) => name.endsWith('.test.js'))
+  .map((name) => name.slice(0, -'.test.js'.length).replaceAll(path.sep, '/'))
+
+/** Lists what a pattern stands for: `{a,b}` is two. @param {string} pattern @returns {string[]} */
+function alternatives (pattern) {
+  const [, start, list, end] = /^(.*)\{(.*)\}(.*)$/.exec(pattern) ?? []
+  return list === undefined ? [pattern] : list.split(',').map((name) => `${start}${name}${end}`)
+}
+
+/** @param {string} pattern without braces */
+function regularExpression (pattern) {
+  return new RegExp(`^${pattern.replaceAll('.', '\\.').replace(/\*+/g, (stars) => stars === '*' ? '[^/]*' : '.*')}$`)
+}
+
+for (const [list, patterns] of Object.entries({ onOldest, onOldestAndNewest, onPlatforms, onWindows })) {
+  test(`${list} names files that are there`, (t) => {
+    const expressions = patterns.flatMap(alternatives).map(regularExpression)
+    t.deepEqual(expressions.filter((expression) => !names.some((name) => expression.test(name))), [])
+  })
+}
