@@ -12,6 +12,7 @@ const { unsupportedBuildOption } = require('../lib/stacks/binding')
 const { checkBinary } = require('./binary')
 const { compile, isFresh, abiOf } = require('./compile')
 const { fetchNode } = require('./nodes')
+const { targets } = require('./targets')
 
 const quiet = process.argv.includes('--quiet')
 
@@ -41,7 +42,7 @@ async function build (out) {
 
 async function main () {
   const out = path.join(ownDirectory(), binaryName(process.versions.modules))
-  if (process.platform !== 'linux') throw new Error(`there is no native engine for ${process.platform} yet`)
+  if (!Object.hasOwn(targets, target())) throw new Error(`there is no native engine for ${target()}`)
   const option = unsupportedBuildOption()
   if (option !== undefined) throw new Error(`this Node was built with ${option}`)
   if (quiet && isFresh(out)) return

@@ -1,0 +1,75 @@
+'use strict'
+
+// The workflows of GitHub: that they are valid, and that their matrix names the platforms and the versions of
+// Node that the rest of the project does.
+
+const { spawnSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { engines } = require('../../package.json')
+const { targets } = require('../../native/targets')
+const { root } = require('../helpers/run')
+
+const ACTIONLINT = 'github.com/rhysd/actionlint/cmd/actionlint@v1.7.11'
+const LINT_MS = 280_000 // the first time it is fetched and compiled: 16 s of a free machine
+const WITHOUT_ENGINE = ['win32-x64'] // tested on Windows with the JavaScript engine
+
+const directory = path.join(root, '.github', 'workflows')
+const names = fs.readdirSync(directory)
+const textOf = (/** @type {string} */ name) => fs.readFileSync(path.join(root, name), 'utf8')
+const ci = textOf('.github/workflows/ci.yml')
+
+/** Returns the items of a list in the matrix. @param {string} key @returns {string[]} */
+function listOf (key) {
+  return new RegExp(`^ +${key}: \\[(.*)\\]$`, 'm').exec(ci)?.[1].split(', ') ?? []
+}
+
+/** The only list of such a name, whichever file of native/ has it. @returns {number[]} */
+function majors () {
+  const files = fs.readdirSync(path.join(root, 'native')).filter((name) => name.endsWith('.js'))
+  const lists = files.flatMap((name) => /^const MAJORS = (\[.*\])$/m.exec(textOf(`native/${name}`))?.[1] ?? [])
+  if (lists.length !== 1) throw new Error(`${lists.length} files of native/ have MAJORS`)
+  return JSON.parse(lists[0])
+}
+
+test('actionlint finds nothing', (t) => {
+  t.timeout(LINT_MS)
+  const { error } = spawnSync('go', ['version'])
+  if (error !== undefined) {
+    t.falsy(process.env.CI, 'Go is not installed')
+    return t.log('skipped: Go is not installed')
+  }
+  const files = names.map((name) => path.join(directory, name))
+  const { status, stdout, stderr } = spawnSync('go', ['run', ACTIONLINT, ...files], { cwd: root, encoding: 'utf8' })
+  if (status !== 0 && stdout === '' && !process.env.CI) return t.pass(`skipped: ${stderr.split('\n', 1)[0]}`)
+  t.is(stdout + (status === 0 ? '' : stderr), '')
+})
+
+test('the matrix has all platforms, each with a machine', (t) => {
+  const platforms = listOf('platform')
+  t.deepEqual([...platforms].sort(), [...Object.keys(targets), ...WITHOUT_ENGINE].sort())
+  const machines = [...ci.matchAll(/^ +- \{ platform: ([\w-]+), runner: [\w.-]+ \}$/gm)].map(([, platform]) => platform)
+  t.deepEqual(machines, platforms)
+})
+
+test('the matrix, the prebuilds, .ci/run and package.json name the same versions of Node', (t) => {
+  const versions = listOf('node').map(Number)
+  t.deepEqual(versions, majors())
+  const oldest = Number(/^ +container: node:(\d+)-/m.exec(ci)?.[1])
+  const others = /^for major in ([\d ]+); do$/m.exec(textOf('.ci/run'))?.[1].split(' ').map(Number) ?? []
+  t.deepEqual([oldest, ...others], versions)
+  const ranges = engines.node.split(' || ')
+  const named = ranges.filter((range) => range.startsWith('^')).map((range) => Number(/\d+/.exec(range)?.[0]))
+  const open = Number(/^>=(\d+)/.exec(ranges.at(-1) ?? '')?.[1])
+  t.deepEqual(versions.filter((version) => version < open), named)
+  t.true(versions.some((version) => version >= open))
+})
+
+test('actions are pinned by commit, with the version beside it', (t) => {
+  for (const name of names) {
+    const uses = textOf(`.github/workflows/${name}`).match(/\buses: .*/g) ?? []
+    t.true(uses.length > 0)
+    for (const line of uses) t.regex(line, /^uses: (?:\.\/|[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)/)
+  }
+})
