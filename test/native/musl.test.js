@@ -1,0 +1,89 @@
+'use strict'
+
+// On musl: some of these tests, run by a Node for musl. Its binary is compiled here, by Zig, and musl itself
+// is that of Debian 13 (.ci/run): the wheels of Node ask for 1.2.4 or later.
+
+const { spawnSync } = require('node:child_process')
+const path = require('node:path')
+const test = require('ava')
+const { compile, isFresh } = require('../../native/compile')
+const { binaryName, ownDirectory } = require('../../lib/platform')
+const { run, strict } = require('../helpers/installed')
+const { register, root } = require('../helpers/run')
+const { wheelNode } = require('../helpers/wheel-nodes')
+
+const PLATFORM = 'linuxmusl-x64'
+const MAJOR = 24
+const ABI = 137
+const LOADERS = { 'linuxmusl-x64': '/lib/ld-musl-x86_64.so.1', 'linux-x64': '/lib64/ld-linux-x86-64.so.2' }
+
+/** What depends on the C library: stacks and their bounds, threads, clocks, thread-locals, connections. */
+const FILES = [
+  'chains/chains-timers', 'chains/chains-promises', 'chains/chains-files', 'chains/chains-sockets',
+  'chains/workers', 'attribution/attribution', 'native/native-matches-js', 'spans/spans', 'blocked/blocked-interrupts'
+]
+
+const TOLD = `
+  const { Worker } = require('node:worker_threads')
+  const tell = "const { engine, engineCode, clock, clockCode } = require('longstack').stats();" +
+    'console.log(engine, engineCode, clock, clockCode)'
+  eval(tell)
+  new Worker(tell, { eval: true })
+`
+
+/**
+ * Returns the Node to test with, and has its addon compiled.
+ * @returns {Promise<{ node: string, why?: undefined } | { node?: undefined, why: string }>}
+ */
+async function prepare () {
+  try {
+    if (`${process.platform}-${process.arch}` !== 'linux-x64') throw new Error('it is made for Linux x64')
+    const node = wheelNode(PLATFORM, MAJOR)
+    const { status, signal, error } = spawnSync(node, ['--version'])
+    if (status !== 0) throw new Error(`there is no musl that it runs with: ${signal ?? error?.message}`)
+    const out = path.join(ownDirectory(PLATFORM), binaryName(ABI))
+    const include = path.join(root, '.cache', 'node', String(MAJOR), 'include', 'node')
+    if (!isFresh(out)) await compile({ platform: PLATFORM, include, out })
+    return { node }
+  } catch (error) {
+    return { why: `no Node for musl: ${/** @type {Error} */ (error).message.split('\n', 1)[0]}` }
+  }
+}
+
+const prepared = prepare()
+
+/** @param {string} title @param {(t: import('ava').ExecutionContext, node: string) => Promise<void>} body */
+function onMusl (title, body) {
+  test.serial(title, async (t) => {
+    const { node, why } = await prepared
+    if (node !== undefined) return body(t, node)
+    if (strict) return t.fail(why)
+    t.log(`skipped: ${why}`)
+    t.pass()
+  })
+}
+
+onMusl('engine and clock pass their tests of themselves, in workers too', async (t, node) => {
+  const { stdout, stderr } = await run(node, ['-r', register, '-e', TOLD], { cwd: root })
+  t.is(stderr, '')
+  t.deepEqual(stdout.trim().split('\n'), Array(2).fill('native SELF_TEST_PASSED on SELF_TEST_PASSED'))
+})
+
+onMusl('the C library is recognized, also where its loader is called by name', async (t, node) => {
+  for (const [platform, file] of Object.entries({ [PLATFORM]: node, 'linux-x64': process.execPath })) {
+    for (const loader of [[], [LOADERS[platform]]]) {
+      const [command, ...args] = [...loader, file, '-p', 'require("./lib/platform").target()']
+      const { stdout } = await run(command, args, { cwd: root })
+      t.is(stdout.trim(), platform, loader[0])
+    }
+  }
+})
+
+onMusl('tests pass that pass on glibc', async (t, node) => {
+  const ava = path.join(root, 'node_modules', 'ava', 'entrypoints', 'cli.mjs')
+  t.timeout(300_000)
+  const files = FILES.map((name) => path.join('test', `${name}.test.js`))
+  const { code, stdout, stderr } = await run(node, [ava, ...files], { cwd: root })
+  t.is(code, 0, `${stdout}\n${stderr}`)
+  t.regex(stdout, /\d{2,} tests passed/)
+})
