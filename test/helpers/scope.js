@@ -24,7 +24,7 @@ const runsAll = scope === 'all'
 const runsAllLayouts = runsAll || (scope === 'version' && LAYOUTS.includes(major))
 
 /** The same on every version of Node. */
-const onOldest = ['house/**', 'native/{mach-o,musl}', 'package/types', 'report/page-browser']
+const onOldest = ['house/**', 'native/{binary,mach-o,musl}', 'package/types', 'report/page-browser']
 
 /** On versions between them it is what it is on the oldest and the newest. */
 const onOldestAndNewest = [

@@ -19,7 +19,7 @@ const maxLines = {
   '.': 2150,
   handles: 1700,
   requests: 1600,
-  ask: 1290,
+  ask: 1300,
   top: 1340,
   cli: 1250,
   sinks: 1100,

@@ -7,7 +7,7 @@ const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
-const { engines } = require('../../package.json')
+const { engines, scripts } = require('../../package.json')
 const { targets } = require('../../native/targets')
 const { root } = require('../helpers/run')
 
@@ -72,4 +72,11 @@ test('actions are pinned by commit, with the version beside it', (t) => {
     t.true(uses.length > 0)
     for (const line of uses) t.regex(line, /^uses: (?:\.\/|[\w-]+\/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$)/)
   }
+})
+
+test('the scripts that the workflows run are there', (t) => {
+  const texts = names.map((name) => textOf(`.github/workflows/${name}`)).join('\n')
+  const called = [...texts.matchAll(/\bnpm run (?:--silent )?(\w+)/g)].map(([, name]) => name)
+  t.deepEqual([...new Set(called)].sort(), ['build', 'release'])
+  t.deepEqual(called.filter((name) => !(name in scripts)), [])
 })

@@ -88,8 +88,10 @@ test('what spans, blocking callbacks and handles tell does not need Linux', asyn
   const { stdout, stderr, code } = await onWindows(`
     const trace = require(${JSON.stringify(root)})
     const work = () => { for (const end = Date.now() + 150; Date.now() < end;); }
+    let isTold = false
     trace.on('blocked', ({ ms }) => {
-      console.log(ms >= 60)
+      if (!isTold) console.log(ms >= 60)
+      isTold = true
       clearInterval(timer)
       trace.disable()
     })
