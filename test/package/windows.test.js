@@ -89,16 +89,15 @@ test('what spans, blocking callbacks and handles tell does not need Linux', asyn
     const trace = require(${JSON.stringify(root)})
     const work = () => { for (const end = Date.now() + 150; Date.now() < end;); }
     let isTold = false
-    trace.on('blocked', ({ ms }) => {
+    trace.on('blocked', ({ ms }) => { // inside of what blocks, too
       if (!isTold) console.log(ms >= 60)
       isTold = true
       clearInterval(timer)
-      trace.disable()
     })
     trace.enable({ spans: ${JSON.stringify(file)}, blocked: 60 })
-    trace.span('work', work)
     const timer = setInterval(work, 1000) // what watches may begin late
-    console.log(trace.why(timer).what)`)
+    console.log(trace.why(timer).what)
+    trace.span('work', work)`)
   t.is(stderr, '')
   t.is(code, 0)
   t.is(stdout, 'timer, every 1000 ms, calls work()\ntrue\n')
