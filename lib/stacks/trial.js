@@ -118,10 +118,11 @@ function v8Options () {
  * @param {string} file the addon
  */
 function keyOf (target, file) {
-  const options = v8Options().join(' ')
+  const { version: node, versions: { v8 }, platform } = process
   const addon = hashOf(readFileSync(file), SAMPLE)
-  const { version: own } = ownManifest()
-  return [target, process.version, process.versions.v8, os.release(), own, addon, options].join(' ')
+  // A release of macOS decides what it loads; a result in an image of Linux holds below every kernel
+  const system = platform === 'linux' ? '' : os.release()
+  return [target, system, node, v8, ownManifest().version, addon, ...v8Options()].join(' ')
 }
 
 /**
