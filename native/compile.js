@@ -15,6 +15,7 @@ const sources = fs.readdirSync(__dirname).filter((name) => /\.(cc|h)$/.test(name
 const FLAGS = [
   '-O2', '-fno-omit-frame-pointer', // frames are walked through the addon's own
   '-fPIC', '-fno-exceptions', '-fno-rtti', '-fvisibility=hidden',
+  '-fno-sized-deallocation', // Node for macOS asks its C++ library for no such `operator delete`
   '-Wall', '-Wextra', '-Wno-unused-parameter',
   '-Wno-cast-function-type' // NODE_MODULE_INIT of node.h
 ]
