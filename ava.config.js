@@ -6,7 +6,8 @@ const { testFiles } = require('./test/helpers/scope')
 /** The files that take longest, longest first: one that began last would run alone at the end. */
 const slowest = [
   'package/transparent-suites', 'report/verdict', 'blocked/blocked', 'blocked/blocked-away', 'examples/bench',
-  'examples/articles-servers', 'examples/articles', 'layouts/matrix', 'package/types', 'package/install',
+  'examples/articles-servers', 'examples/articles', 'layouts/matrix', 'package/types', 'package/registry',
+  'package/install',
   'attribution/random-programs', 'spans/spans-load', 'native/native-fire', 'sinks/sinks-turns',
   'report/page-browser', 'sinks/otlp', 'sinks/otlp-jaeger', 'package/invisible', 'spans/spans-web',
   'chains/memory', 'chains/overflow', 'spans/spans-time', 'attribution/attribution', 'spans/critical-path',

@@ -1,6 +1,6 @@
 'use strict'
 
-// npm run release -- --name @scope/longstack [--version X] [--out DIRECTORY] [--dry-run] [--no-provenance]
+// npm run release -- --name @scope[/longstack] [--version X] [--out DIRECTORY] [--dry-run] [--no-provenance]
 //
 // Packs the main package and one for each platform under that name, and publishes them; --dry-run packs alone
 // and says what is wrong. The name is the owner's: what the package says of itself follows it.
@@ -16,6 +16,7 @@ const { name: ownName, version: ownVersion } = require('../package.json')
 
 const root = path.join(__dirname, '..')
 const NAME = /^(@[a-z0-9~-][a-z0-9._~-]*\/)?[a-z0-9~-][a-z0-9._~-]*$/ // validate-npm-package-name
+const SCOPE = /^@[^/]+$/ // alone
 const VERSION = /^\d+\.\d+\.\d+(-[\w.-]+)?$/
 const MAIN_LIMIT = 700_000 // bytes of the tarball
 const BINARY_LIMIT = 250_000 // bytes of all binaries of a platform, compressed
@@ -32,17 +33,26 @@ const BINARY_LIMIT = 250_000 // bytes of all binaries of a platform, compressed
 
 function main () {
   const { name, version, out, isDry, hasProvenance } = readArguments()
-  buildAll()
   const faults = [...(isDry ? [] : publishingFaults(name, version)), ...findFaults()]
   if (!isDry) refuse(faults)
+  buildAll()
   const tarballs = pack(path.resolve(out), name, version)
   tarballs.forEach((tarball) => console.log(describe(tarball)))
   refuse(sizeFaults(tarballs, name))
   if (isDry) return faults.forEach((fault) => console.error(`longstack: ${fault}`))
-  for (const { file } of tarballs) {
-    const provenance = hasProvenance ? ['--provenance'] : []
-    npm(['publish', '--access=public', ...provenance, file], root)
+  const flags = ['--access=public', version.includes('-') ? '--tag=next' : '--tag=latest']
+  if (hasProvenance) flags.push('--provenance')
+  for (const tarball of tarballs) publish(tarball, version, flags)
+}
+
+/** @param {Tarball} tarball @param {string} version @param {string[]} flags */
+function publish ({ name, file }, version, flags) {
+  try {
+    npm(['publish', ...flags, file], root)
     console.log(`published ${path.basename(file)}`)
+  } catch (error) {
+    if (!isPublished(name, version)) throw error
+    console.log(`${path.basename(file)} was published by a release that did not end`)
   }
 }
 
@@ -57,7 +67,8 @@ function readArguments () {
       'no-provenance': { type: 'boolean', default: false }
     }
   })
-  const { name, version, out } = values
+  const { version, out } = values
+  const name = SCOPE.test(values.name) ? `${values.name}/${ownName}` : values.name
   const isDry = values['dry-run']
   if (!NAME.test(name)) throw new Error(`--name: ${JSON.stringify(name)} is no name of a package.`)
   if (!VERSION.test(version)) {
@@ -109,9 +120,10 @@ function refuse (faults) {
 function pack (out, name, version) {
   fs.rmSync(path.join(out, 'packages'), { recursive: true, force: true })
   const packages = writePackages(path.join(out, 'packages'), { name, version })
-  return packages.map(({ name, directory }) => {
-    const [packed] = JSON.parse(npm(['pack', directory, '--json', `--pack-destination=${out}`], root))
-    const { filename, size, unpackedSize, entryCount } = packed
+  const directories = packages.map(({ directory }) => directory)
+  const packed = JSON.parse(npm(['pack', ...directories, '--json', `--pack-destination=${out}`], root))
+  return packages.map(({ name, directory }, i) => {
+    const { filename, size, unpackedSize, entryCount } = packed[i]
     return {
       name,
       file: path.join(out, filename),

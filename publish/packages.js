@@ -8,14 +8,13 @@ const path = require('node:path')
 const { ownDirectory } = require('../lib/platform')
 const { isFresh } = require('../native/compile')
 const { targets } = require('../native/targets')
-const { BUNDLE, LATER, withSizes, idOf } = require('../lib/start/build')
+const { BUNDLE, LATER, idOf, isCodeOf, withSizes } = require('../lib/start/build')
 const { asPublished, rename, withoutComments } = require('./texts')
 const { npm } = require('./npm')
 
 const root = path.join(__dirname, '..')
 const ABIS = [115, 127, 137, 147] // of Node 20, 22, 24 and 26
 const LICENCE = 'LICENSE'
-const ID_BYTES = 16
 
 /** What the package.json of the checkout has for those who work in it. */
 const LEFT_OUT = ['private', 'files', 'scripts', 'devDependencies']
@@ -173,13 +172,6 @@ function writePlatform ({ name, directory }, target, version, later) {
     ...(system === 'linux' ? { libc: [libc ?? 'glibc'] } : {}),
     preferUnplugged: true
   })
-}
-
-/** @param {string} file @param {string} id of the text that the code was compiled of */
-function isCodeOf (file, id) {
-  if (!/^bundle(-later)?\../.test(path.basename(file))) return false
-  const code = fs.readFileSync(file)
-  return code.toString('latin1', code.length - ID_BYTES) === id
 }
 
 /** @param {string} directory @param {object} manifest */

@@ -245,11 +245,26 @@ function platformDirectories () {
   return fs.readdirSync(parent).map((name) => path.join(parent, name))
 }
 
-/** Code of another text is no use. @param {string} directory */
-function removeCode (directory) {
-  for (const name of fs.readdirSync(directory)) {
-    if (/^bundle(-later)?\./.test(name)) fs.rmSync(path.join(directory, name))
-  }
+/**
+ * Removes code that was compiled of other texts.
+ * @param {string} directory
+ * @param {string} id of the text
+ */
+function removeCode (directory, id) {
+  const files = fs.readdirSync(directory).map((name) => path.join(directory, name))
+  for (const file of files.filter(isCode)) if (!isCodeOf(file, id)) fs.rmSync(file)
+}
+
+/** @param {string} file */
+const isCode = (file) => /^bundle(-later)?\.\d+\.\d/.test(path.basename(file))
+
+/**
+ * Returns whether a file is code that was compiled of a text.
+ * @param {string} file
+ * @param {string} id of the text
+ */
+function isCodeOf (file, id) {
+  return isCode(file) && fs.readFileSync(file, 'latin1').endsWith(id)
 }
 
 function makeBundles () {
@@ -257,15 +272,9 @@ function makeBundles () {
   const directories = platformDirectories()
   const laterFiles = directories.map((directory) => path.join(directory, LATER))
   const contents = new Map(laterFiles.map((file) => [file, later])).set(bundleFile, bundle)
-  const hasChanged = [...contents].some(([file, text]) => readText(file) !== text)
-  if (hasChanged) directories.forEach(removeCode)
+  for (const directory of directories) removeCode(directory, idOf(bundle))
   // Also where they are the same: they are younger than their sources now
   contents.forEach((text, file) => write(file, Buffer.from(text, 'latin1')))
-}
-
-/** @param {string} file @returns {string} empty where it is not there */
-function readText (file) {
-  return fs.existsSync(file) ? fs.readFileSync(file, 'latin1') : ''
 }
 
 function main () {
@@ -294,4 +303,4 @@ if (require.main === module) {
   }
 }
 
-module.exports = { BUNDLE, LATER, idOf, withSizes }
+module.exports = { BUNDLE, LATER, idOf, isCodeOf, withSizes }

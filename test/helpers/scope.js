@@ -24,7 +24,9 @@ const runsAll = scope === 'all'
 const runsAllLayouts = runsAll || (scope === 'version' && LAYOUTS.includes(major))
 
 /** The same on every version of Node. */
-const onOldest = ['house/**', 'native/{binary,mach-o,musl}', 'package/types', 'report/page-browser']
+const onOldest = [
+  'house/**', 'native/{binary,mach-o,musl}', 'package/{registry,types}', 'report/page-browser'
+]
 
 /** On versions between them it is what it is on the oldest and the newest. */
 const onOldestAndNewest = [
@@ -35,7 +37,7 @@ const onOldestAndNewest = [
   'faults/{collector,files,process}',
   'fuzz/**',
   'handles/terminal',
-  'layouts/paths',
+  'layouts/{paths,platform}',
   'live/{refused,socket-files,top-figures,top-screen}',
   'package/{docs,input,install,transparent-suites,windows}', // the oldest installs for each version
   'profile/{profile-command,profile-formats}',
