@@ -2,6 +2,7 @@
 
 const path = require('node:path')
 const { testFiles } = require('./test/helpers/scope')
+const { timeFactor } = require('./test/helpers/time-factor')
 
 /** The files that take longest, longest first: one that began last would run alone at the end. */
 const slowest = [
@@ -24,6 +25,6 @@ function rank (file) {
 module.exports = {
   files: testFiles(),
   sortTestFiles: (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
-  timeout: '5m',
+  timeout: `${5 * timeFactor}m`,
   workerThreads: false
 }

@@ -36,6 +36,8 @@ const { captureText } = require('../stacks/formatter')
 const { messageOf, printLine, share: shareWarnings, warn, warnOnce } = require('../warnings')
 
 const wallClock = Date.now // programs replace it in their tests
+const { store } = Atomics
+const keepsOrder = process.arch === 'x64' // another thread sees stores in order: the start before its number
 const REPORT_INSIDE_MS = 500 // past the threshold, after which a callback is reported while it still runs
 const LATE_MS = 20 // from the request for a sample to the sample: JavaScript code is interrupted sooner
 const SAMPLE_FRAMES = 200
@@ -155,7 +157,8 @@ function begin (time, context) {
 function count (time, context) {
   const present = /** @type {Watch} */ (watch)
   times[START] = time
-  words[CALLBACKS]++
+  if (keepsOrder) words[CALLBACKS]++
+  else store(words, CALLBACKS, words[CALLBACKS] + 1)
   startContext = context
   if (present.callbackBegan !== undefined) present.callbackBegan()
   if (words[ASLEEP] !== 0) present.wake()

@@ -45,7 +45,7 @@ const now = () => systemTime() - offset
  */
 function check () {
   const time = checkedAt = now()
-  const current = words[CALLBACKS]
+  const current = Atomics.load(words, CALLBACKS) // before START
   const passed = time - times[CHECKED]
   const isLate = passed > times[SLEEP] + threshold * SLACK
   if (current !== callback) begin(current)

@@ -190,7 +190,7 @@ for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
       })`, { env })
     const { why, text } = JSON.parse(stdout)
     t.regex(text, /opened by\n.*net\.connect.*\n {4}at openConnection/)
-    t.regex(text, /last written \d+ ms ago at query \(program\.cjs:7\), by\n.*socket\.write .*\n {4}at query .*\n {4}at (Timeout\.)?second /)
+    t.regex(text, /last written [\d.]+ m?s ago at query \(program\.cjs:7\), by\n.*socket\.write .*\n {4}at query .*\n {4}at (Timeout\.)?second /)
     t.is(why.writtenBy.at, 'query (program.cjs:7)')
     t.true(why.writtenBy.agoMs >= 0 && why.writtenBy.agoMs < 10_000)
     t.true(why.writtenBy.chain[0].frames.some(({ functionName }) => functionName === 'second'), stdout)

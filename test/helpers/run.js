@@ -8,6 +8,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { runsAll, runsAllLayouts } = require('./scope')
+const { timeFactor } = require('./time-factor')
 
 const root = path.resolve(__dirname, '..', '..')
 const register = path.join(root, 'lib', 'register.js')
@@ -42,11 +43,13 @@ const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : 
  * @param {Record<string, string | undefined>} [options.env] added to a clean environment
  * @param {string} [options.cwd]
  * @param {string} [options.input]
- * @param {number} [options.timeout] ms
+ * @param {number} [options.timeout] ms, times TIME_FACTOR
  * @returns {Promise<Result>}
  */
 function node (args, { env = {}, cwd = root, input = '', timeout = CHILD_MS } = {}) {
-  const options = /** @type {const} */ ({ env: { ...inherited, ...engine, ...env }, cwd, timeout, killSignal: 'SIGKILL' })
+  const options = /** @type {const} */ ({
+    env: { ...inherited, ...engine, ...env }, cwd, timeout: timeout * timeFactor, killSignal: 'SIGKILL'
+  })
   return inTurn(() => exited(args, options, input))
 }
 
