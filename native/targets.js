@@ -16,7 +16,7 @@ const targets = {
   'linuxmusl-x64': 'x86_64-linux-musl',
   'linuxmusl-arm64': 'aarch64-linux-musl',
   'darwin-arm64': 'aarch64-macos.11.0',
-  'darwin-x64': 'x86_64-macos.11.0'
+  'darwin-x64': 'x86_64-macos.10.15'
 }
 
 const ZIG = 'ziglang==0.17.1' // made and signed for by Zig's own project: https://pypi.org/project/ziglang
