@@ -22,8 +22,8 @@ const NEEDS = 'Debian: qemu-user libc6-arm64-cross libstdc++6-arm64-cross libato
 const TIME_FACTOR = '10' // times what a process takes here
 
 const SAMPLE = [
-  'native/native-matches-js', 'chains/chains-timers', 'chains/workers', 'attribution/attribution',
-  'termination/settled', 'spans/present-request'
+  'native/native-matches-js', 'chains/chains-timers', 'chains/workers', 'attribution/attribution-flows',
+  'termination/settled', 'spans/spans'
 ].map((name) => `test/${name}.test.js`)
 
 /** Node asks here for its own path (uv_exepath in libuv, src/unix/linux.c); else it is argv[0]. */
