@@ -3,7 +3,7 @@
 const neostandard = require('neostandard')
 
 module.exports = [
-  ...neostandard({ ignores: ['node_modules', 'types', 'test/fixtures/maps', '.cache'] }),
+  ...neostandard({ ignores: ['node_modules', 'types', 'test/fixtures/maps', '.cache', 'release'] }),
   { rules: { '@stylistic/max-len': ['error', { code: 110 }] } },
   // Expected texts, and programs in templates, may be longer.
   {

@@ -8,7 +8,7 @@
 // has to.
 
 const fs = require('node:fs')
-const path = require('node:path')
+const { sep } = require('node:path') // path.join reads letter by letter, which is slow at a start
 
 const { parse } = JSON // programs replace it
 
@@ -19,7 +19,7 @@ const ELF_PROGRAM = { type: 0, offset: 8, bytes: 32 }
 const PT_INTERP = 3 // the type of the entry that names the loader
 const MANIFEST = 'package.json'
 
-const root = path.dirname(__dirname)
+const root = __dirname.slice(0, __dirname.lastIndexOf(sep))
 
 /**
  * @typedef {object} Manifest
@@ -53,7 +53,7 @@ function readOwn () {
 
 /** @param {string} directory @returns {Manifest} @throws {Error} where it cannot be read */
 function readManifest (directory) {
-  return parse(fs.readFileSync(path.join(directory, MANIFEST), 'utf8'))
+  return parse(fs.readFileSync(`${directory}${sep}${MANIFEST}`, 'utf8'))
 }
 
 /** @type {string | undefined} */
@@ -116,7 +116,7 @@ function readAt (file, offset, bytes) {
  * @param {string} [platform]
  */
 function ownDirectory (platform = target()) {
-  return path.join(root, 'native', 'prebuilds', platform)
+  return `${root}${sep}native${sep}prebuilds${sep}${platform}`
 }
 
 /** @param {string | number} abi process.versions.modules of a Node */
@@ -129,10 +129,10 @@ const binaryName = (abi) => `longstack.abi${abi}.node`
  * @throws {Error} where a directory must not be read
  */
 function findFile (file) {
-  const own = path.join(ownDirectory(), file)
+  const own = `${ownDirectory()}${sep}${file}`
   if (fs.existsSync(own)) return own
   const { directory } = platformPackage() ?? {}
-  const other = directory === undefined ? undefined : path.join(directory, file)
+  const other = directory === undefined ? undefined : `${directory}${sep}${file}`
   return other !== undefined && fs.existsSync(other) ? other : undefined
 }
 
@@ -167,16 +167,16 @@ function findInModules (id) {
 
 /** @param {string} start @param {string} id @returns {string | undefined} */
 function findUpwards (start, id) {
-  const candidate = path.join(start, 'node_modules', id)
-  if (fs.existsSync(path.join(candidate, MANIFEST))) return candidate
-  const parent = path.dirname(start)
-  return parent === start ? undefined : findUpwards(parent, id)
+  const candidate = `${start}${sep}node_modules${sep}${id}`
+  if (fs.existsSync(`${candidate}${sep}${MANIFEST}`)) return candidate
+  const end = start.lastIndexOf(sep)
+  return end === -1 ? undefined : findUpwards(start.slice(0, end), id)
 }
 
 /** @param {string} id @returns {string | undefined} */
 function resolveByYarn (id) {
   try {
-    return path.dirname(require.resolve(`${id}/${MANIFEST}`))
+    return require.resolve(`${id}/${MANIFEST}`).slice(0, -MANIFEST.length - 1)
   } catch {
     return undefined
   }
