@@ -6,8 +6,7 @@
 //   unset     everything; of what takes long, a sample
 //   all       everything, whole: on the oldest version of Node
 //   version   a sample, on each of the others: what rests on Node itself, which is hooks, promises, streams,
-//             errors, spans, the addon. The newest also has what rests on files, terminals, other programs,
-//             amounts and longstack's own arithmetic; what rests on no version ran on the oldest.
+//             errors, spans, the addon. The newest also has what rests on terminals and other programs.
 //   platform  what rests on the system and its processor and needs nothing but Node, on each platform
 //   windows   what can run on Windows, with the JavaScript engine
 
@@ -23,29 +22,30 @@ const runsAll = scope === 'all'
 /** Whether all layouts are tested. */
 const runsAllLayouts = runsAll || (scope === 'version' && LAYOUTS.includes(major))
 
-/** The same on every version of Node. */
+/** Rests on no version of Node, or on what is the same in each: files, amounts, arithmetic, the report. */
 const onOldest = [
-  'house/**', 'native/{binary,mach-o,musl}', 'package/{registry,types}', 'report/page-browser'
-]
-
-/** On versions between them it is what it is on the oldest and the newest. */
-const onOldestAndNewest = [
-  'chains/asyncids', // arithmetic on ids and times
-  'chains/uptime',
-  'cli/**',
+  'chains/{asyncids,uptime}',
   'examples/**',
   'faults/{collector,files,process}',
   'fuzz/**',
   'handles/terminal',
-  'layouts/{paths,platform}',
-  'live/{refused,socket-files,top-figures,top-screen}',
-  'package/{docs,input,install,transparent-suites,windows}', // the oldest installs for each version
-  'profile/{profile-command,profile-formats}',
+  'house/**',
+  'layouts/paths',
+  'native/{binary,mach-o,musl}',
+  'package/{docs,input,install,registry,transparent-suites,types,windows}', // the oldest installs for each version
   'report/**',
-  'runners/{chains,jest-vitest,lines}', // the gate, and how realms end, are tested on each
-  'sinks/{otlp,otlp-jaeger,sinks-outputs,sinks-pipes,sinks-preload}',
   'spans/{spans-line,spans-load,waits-drivers}',
   'unit/**' // parts without I/O
+]
+
+/** On versions between them it is what it is on the oldest and the newest: terminals, other processes. */
+const onOldestAndNewest = [
+  'cli/**',
+  'live/{refused,socket-files,top-figures,top-screen}',
+  'native/trial',
+  'profile/{profile-command,profile-formats}',
+  'runners/{chains,jest-vitest,lines}', // the gate, and how realms end, are tested on each
+  'sinks/{otlp,otlp-jaeger,sinks-outputs,sinks-pipes,sinks-preload}'
 ]
 
 const onPlatforms = [
