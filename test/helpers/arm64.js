@@ -88,7 +88,8 @@ function main () {
   const env = {
     ...process.env,
     PATH: `${path.dirname(node)}${path.delimiter}${process.env.PATH}`,
-    TIME_FACTOR: process.env.TIME_FACTOR ?? TIME_FACTOR
+    TIME_FACTOR: process.env.TIME_FACTOR ?? TIME_FACTOR,
+    EMULATED: QEMU
   }
   const concurrency = `--concurrency=${os.availableParallelism()}`
   const { status } = spawnSync(node, [ava, concurrency, ...files], { cwd: root, env, stdio: 'inherit' })

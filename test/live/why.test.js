@@ -7,6 +7,7 @@ const path = require('node:path')
 const test = require('ava')
 const { livePrograms, longstack } = require('../helpers/live')
 const { patient } = require('../helpers/starved')
+const { isEmulated, timeFactor } = require('../helpers/time-factor')
 
 const { start, directory } = livePrograms(test)
 const live = process.platform === 'win32' ? test.skip : patient(test)
@@ -269,7 +270,7 @@ live('refuses in one sentence, with exit code 1', async (t) => {
   /** @type {Array<[number, RegExp]>} */
   const refusals = [[ended.pid, /^longstack: There is no process \d+\.$/m]]
   const waiting = "console.log('ready', 1); setInterval(() => {}, 1000)"
-  if (isLinux && process.allowedNodeEnvironmentFlags.has('--disable-sigusr1')) {
+  if (isLinux && !isEmulated && process.allowedNodeEnvironmentFlags.has('--disable-sigusr1')) {
     const deaf = await start(waiting, { flags: ['--disable-sigusr1'] })
     refusals.push([deaf.pid, /^longstack: Process \d+ does not open its inspector on SIGUSR1: it was started with --disable-sigusr1/m])
   }
@@ -289,7 +290,7 @@ live('refuses in one sentence, with exit code 1', async (t) => {
 live('--watch asks again, until the process ends', async (t) => {
   const { pid, child } = await start("console.log('ready', 1); setInterval(() => {}, 1000)")
   const asking = longstack('why', '--watch=0.2', '--json', pid)
-  setTimeout(() => child.kill('SIGKILL'), 4000)
+  setTimeout(() => child.kill('SIGKILL'), 4000 * timeFactor)
   const { stdout, code } = await asking
   const answers = stdout.trim().split('\n').map((line) => JSON.parse(line))
   t.true(answers.length > 3, stdout)
