@@ -26,6 +26,11 @@ Local<v8::Function> FunctionAt(Word* slot) {
   return value->IsFunction() ? value.As<v8::Function>() : Local<v8::Function>();
 }
 
+Names::~Names() {
+  if (places_ != nullptr) for (uint32_t i = 0; i < kPlaces; i++) free(places_[i].seen);
+  free(places_);
+}
+
 void Names::FindNamed(const Walk& walk, FrameSet* named) {
   v8::HandleScope scope(isolate_);
   for (int i = 0; i < walk.frame_count; i++) {
@@ -52,7 +57,7 @@ void Names::FindNamed(const Walk& walk, FrameSet* named) {
 // belongs to its frame.
 bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* named) {
   Function walked[kMaxFrames], traced[kMaxFrames];
-  int walked_count = 0;
+  int walked_count = 0, scripted_count = 0;
   v8::HandleScope scope(isolate_);
   for (int i = 0; i < walk.frame_count; i++) {
     if (walk.frames[i].kind != Walk::Kind::kScript) continue;
@@ -66,6 +71,7 @@ bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* 
     Local<v8::String> name = frame->GetFunctionName();
     if (name.IsEmpty()) name = v8::String::Empty(isolate_);
     traced[i] = {frame->GetScriptId(), i, name, false};
+    if (traced[i].script != v8::UnboundScript::kNoScriptId) scripted_count++;
   }
   const auto is_renamed = [&](int index) {
     if (place_count_ == 0) return false;
@@ -81,7 +87,7 @@ bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* 
   for (int i = 0; i < traced_count; i++) {
     if (!traced[i].is_settled && is_renamed(i) && !settle(traced[i])) return true;
   }
-  return false;
+  return IsFull() && walked_count != scripted_count;
 }
 
 // Looks at all functions with this script and name. False: one of them may be inlined and have many names.
@@ -135,14 +141,10 @@ Names::Place* Names::FindPlace(Local<v8::StackFrame> frame, bool add) {
     places_ = static_cast<Place*>(calloc(kPlaces, sizeof *places_));
     if (places_ == nullptr) return nullptr;
   }
-  const auto first = static_cast<uint32_t>(hash >> 32) & (kPlaces - 1);
-  uint32_t i = first;
+  uint32_t i = static_cast<uint32_t>(hash >> 32) & (kPlaces - 1);
   for (; places_[i].hash != 0; i = (i + 1) & (kPlaces - 1)) if (places_[i].hash == hash) return &places_[i];
   if (!add) return nullptr;
-  if (place_count_ >= kPlaces / 2) {  // code without end, from eval: what is still in use comes back
-    ForgetPlaces();
-    i = first;
-  }
+  if (IsFull()) return nullptr;  // code without end, from eval
   places_[i].hash = hash;
   place_count_++;
   return &places_[i];
@@ -187,13 +189,6 @@ bool Names::HasMany(Local<v8::StackFrame> frame) {
   if (many_count_ == 0) return false;
   const Place* place = FindPlace(frame, false);
   return place != nullptr && place->names == Place::Names::kMany;
-}
-
-void Names::ForgetPlaces() {
-  if (places_ == nullptr) return;
-  for (uint32_t i = 0; i < kPlaces; i++) free(places_[i].seen);
-  memset(static_cast<void*>(places_), 0, kPlaces * sizeof *places_);
-  place_count_ = many_count_ = 0;
 }
 
 bool Names::Append(const FrameSet& named, Walk* walk) {

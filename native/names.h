@@ -12,6 +12,9 @@
 // A program may make any number of functions from one place. Once a place had many names, none is part of a
 // key or of the contents of a stack, nor printed of it (capture-native.js): what is told of such a function is
 // its place, not the name of another one.
+//
+// No place is forgotten: code that was optimized runs its functions inlined, without a frame that would tell
+// of them anew. When there is no room for more, a stack with inlined functions has no key.
 
 #ifndef LONGSTACK_NAMES_H_
 #define LONGSTACK_NAMES_H_
@@ -32,7 +35,7 @@ class Names {
   explicit Names(v8::Isolate* isolate) : isolate_(isolate) {}
   Names(const Names&) = delete;
   Names& operator=(const Names&) = delete;
-  ~Names() { ForgetPlaces(); free(places_); }
+  ~Names();
 
   // Adds the frames of the walk whose functions do not have the name of their code.
   void FindNamed(const Walk& walk, FrameSet* named);
@@ -85,7 +88,7 @@ class Names {
   Place* FindPlace(v8::Local<v8::StackFrame> frame, bool add);
   void AddName(Place* place, uint32_t name);
   void CountName(Place* place, uint32_t name);
-  void ForgetPlaces();
+  bool IsFull() const { return place_count_ == kPlaces / 2; }
 
   v8::Isolate* isolate_;
   Place* places_ = nullptr;
