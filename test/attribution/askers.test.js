@@ -11,6 +11,7 @@ const test = require('ava')
 const { hasRedis, postgresDirectory, startPostgres, startRedis } = require('../helpers/database-servers')
 const { strict } = require('../helpers/installed')
 const { program: runProgram, register, root } = require('../helpers/run')
+const { timeFactor } = require('../helpers/time-factor')
 
 const app = path.join(root, 'test', 'fixtures', 'askers', 'app.js')
 const pem = (/** @type {string} */ name) => fs.readFileSync(path.join(root, 'test', 'fixtures', 'chains', `${name}.pem`), 'utf8')
@@ -44,7 +45,7 @@ test.after.always(() => Promise.all(servers.map(({ stop }) => stop())))
 function run (env) {
   const { stdout, stderr } = spawnSync(process.execPath, ['-r', register, app], {
     encoding: 'utf8',
-    timeout: 120_000,
+    timeout: 120_000 * timeFactor,
     env: { ...inherited, ...ports, PAIR: JSON.stringify({ key: pem('key'), cert: pem('cert') }), ...env }
   })
   return stdout === '' ? /** @type {any} */ (stderr) : JSON.parse(stdout)
@@ -95,7 +96,7 @@ test('a stack names who opened the connection in one line', async (t) => {
   t.regex(first, /── GET \/orders /)
   t.notRegex(first, /on a connection/)
   t.regex(second, /── socket\.write .*\n +at query .*\n +at (Server\.)?handle .*\n +── GET \/bad /)
-  t.regex(second, /── on a connection opened by GET \/orders, \d+ ms earlier ──$/m)
+  t.regex(second, /── on a connection opened by GET \/orders, [\d.]+ m?s earlier ──$/m)
   t.is(second.split('GET /orders').length, 2, second)
 })
 
@@ -103,7 +104,7 @@ test('what a server sends of its own accord belongs to who opened the connection
   const { stdout } = await runProgram(`
     const net = require('node:net')
     const peer = net.createServer((socket) => {
-      socket.on('data', () => { socket.write('answer'); setTimeout(() => socket.write('push'), 50) })
+      socket.on('data', () => { socket.write('answer'); setTimeout(() => socket.write('push'), ${50 * timeFactor}) })
     }).listen(0, () => {
       let answered
       const connection = (function openPool () { return net.connect(peer.address().port) })()
