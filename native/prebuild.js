@@ -15,9 +15,8 @@ const { binaryName, ownDirectory, target } = require('../lib/platform')
 const { checkBinary } = require('./binary')
 const { compile, isFresh, abiOf } = require('./compile')
 const { fetchNode } = require('./nodes')
-const { targets } = require('./targets')
+const { abis, targets } = require('./targets')
 
-const MAJORS = [20, 22, 24, 26]
 const HOST = 'linux-x64' // whose headers are taken, and whose binaries are loaded
 const LOAD = 'process.dlopen({ exports: {} }, process.argv[1], os.constants.dlopen.RTLD_NOW)'
 const nodes = path.join(__dirname, '..', '.cache', 'node')
@@ -36,9 +35,9 @@ function wantedPlatforms () {
   throw new Error(`expected platforms of ${Object.keys(targets).join(', ')}, received ${unknown}`)
 }
 
-/** @param {string} platform @param {number} major @returns {Promise<string>} a line for people */
+/** @param {string} platform @param {string} major @returns {Promise<string>} a line for people */
 async function prebuild (platform, major) {
-  const home = path.join(nodes, String(major))
+  const home = path.join(nodes, major)
   fetchNode(`node-${HOST}@${major}`, home)
   const include = path.join(home, 'include', 'node')
   const abi = abiOf(include)
@@ -65,7 +64,7 @@ async function main () {
   /** @type {string[]} */
   const failures = []
   for (const platform of wantedPlatforms()) {
-    await Promise.all(MAJORS.map(async (major) => {
+    await Promise.all(Object.keys(abis).map(async (major) => {
       try {
         console.error(await prebuild(platform, major))
       } catch (error) {

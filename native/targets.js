@@ -58,4 +58,7 @@ function zig () {
   return file
 }
 
-module.exports = { targets, compilerFor }
+/** Versions of Node that have binaries, and their ABIs @type {Record<string, number>} */
+const abis = { 20: 115, 22: 127, 24: 137, 26: 147 }
+
+module.exports = { abis, compilerFor, targets }

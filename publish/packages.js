@@ -7,13 +7,12 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { ownDirectory } = require('../lib/platform')
 const { isFresh } = require('../native/compile')
-const { targets } = require('../native/targets')
+const { abis, targets } = require('../native/targets')
 const { BUNDLE, LATER, idOf, isCodeOf, withSizes } = require('../lib/start/build')
 const { asPublished, rename, withoutComments } = require('./texts')
 const { npm } = require('./npm')
 
 const root = path.join(__dirname, '..')
-const ABIS = [115, 127, 137, 147] // of Node 20, 22, 24 and 26
 const LICENCE = 'LICENSE'
 
 /** What the package.json of the checkout has for those who work in it. */
@@ -33,7 +32,7 @@ function presentPlatforms () {
 
 /** @param {string} target @returns {string[]} files, which need not be there */
 function binariesOf (target) {
-  return ABIS.map((abi) => path.join(ownDirectory(target), `longstack.abi${abi}.node`))
+  return Object.values(abis).map((abi) => path.join(ownDirectory(target), `longstack.abi${abi}.node`))
 }
 
 /** @returns {string[]} sentences on binaries that are not there, or older than their sources */

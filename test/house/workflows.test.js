@@ -8,7 +8,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { engines, scripts } = require('../../package.json')
-const { targets } = require('../../native/targets')
+const { abis, targets } = require('../../native/targets')
 const { root } = require('../helpers/run')
 
 const ACTIONLINT = 'github.com/rhysd/actionlint/cmd/actionlint@v1.7.11'
@@ -23,14 +23,6 @@ const ci = textOf('.github/workflows/ci.yml')
 /** Returns the items of a list in the matrix. @param {string} key @returns {string[]} */
 function listOf (key) {
   return new RegExp(`^ +${key}: \\[(.*)\\]$`, 'm').exec(ci)?.[1].split(', ') ?? []
-}
-
-/** The only list of such a name, whichever file of native/ has it. @returns {number[]} */
-function majors () {
-  const files = fs.readdirSync(path.join(root, 'native')).filter((name) => name.endsWith('.js'))
-  const lists = files.flatMap((name) => /^const MAJORS = (\[.*\])$/m.exec(textOf(`native/${name}`))?.[1] ?? [])
-  if (lists.length !== 1) throw new Error(`${lists.length} files of native/ have MAJORS`)
-  return JSON.parse(lists[0])
 }
 
 test('actionlint finds nothing', (t) => {
@@ -55,7 +47,7 @@ test('the matrix has all platforms, each with a machine', (t) => {
 
 test('the matrix, the prebuilds, .ci/run and package.json name the same versions of Node', (t) => {
   const versions = listOf('node').map(Number)
-  t.deepEqual(versions, majors())
+  t.deepEqual(versions, Object.keys(abis).map(Number))
   const oldest = Number(/^ +container: node:(\d+)-/m.exec(ci)?.[1])
   const others = /^for major in ([\d ]+); do$/m.exec(textOf('.ci/run'))?.[1].split(' ').map(Number) ?? []
   t.deepEqual([oldest, ...others], versions)
