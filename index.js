@@ -8,6 +8,7 @@
  * @typedef {import('./lib/api').Snapshot} Snapshot
  * @typedef {import('./lib/api').NewHandle} NewHandle
  * @typedef {import('./lib/api').Stats} Stats
+ * @typedef {import('./lib/api').Metrics} Metrics
  * @typedef {import('./lib/api').Diagnosis} Diagnosis
  * @typedef {import('./lib/api').ContextView} ContextView
  * @typedef {import('./lib/api').HookCallbacks} HookCallbacks

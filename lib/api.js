@@ -33,6 +33,7 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  * @typedef {import('./handles/snapshots').NewHandle} NewHandle
  * @typedef {import('./hooks/native-hooks').NativeHooks} NativeHooks
  * @typedef {import('./stats').Stats} Stats
+ * @typedef {import('./metrics/figures').Metrics} Metrics
  * @typedef {import('./doctor').Diagnosis} Diagnosis
  * @typedef {import('./format/context-view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
@@ -110,6 +111,10 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   LONGSTACK_ERR_INVALID_SNAPSHOT.
  * @property {() => Stats} stats
  *   Returns figures about longstack itself, which `console.log` prints as text.
+ * @property {() => Metrics} metrics
+ *   Returns figures of this thread for dashboards: how late the event loop is, requests in flight, how long
+ *   they took, open handles by opener, awaits by place, longstack's own cost. Counters, histograms and delays
+ *   are measured from the first call on. Where tracing is off there are none. See docs/metrics.md.
  * @property {() => Diagnosis} doctor
  *   Returns what is in force and why, and which problems this process has; `console.log` prints its `text`.
  * @property {(callbacks: HookCallbacks) => () => void} hook
@@ -229,6 +234,8 @@ const trace = {
   },
 
   stats: () => guard.run(() => require('./stats').readStats()),
+
+  metrics: () => answer(() => require('./metrics/figures').readMetrics()),
 
   doctor () {
     const facts = { stats: trace.stats(), filter: settings.options.filter, copies: [...tracer.copies] }

@@ -6,7 +6,7 @@ export default trace
 export const {
   enable, disable, current, chain, stack, why, handles, snapshot, diff, assertNoLeaks, stats, doctor, hook,
   nativeHooks, onError, on, span, reopen, intercept, bind, profile,
-  pending, request
+  metrics, pending, request
 } = trace
 
 /**
@@ -17,6 +17,7 @@ export const {
  * @typedef {import('./api.js').Snapshot} Snapshot
  * @typedef {import('./api.js').NewHandle} NewHandle
  * @typedef {import('./api.js').Stats} Stats
+ * @typedef {import('./api.js').Metrics} Metrics
  * @typedef {import('./api.js').Diagnosis} Diagnosis
  * @typedef {import('./api.js').ContextView} ContextView
  * @typedef {import('./api.js').HookCallbacks} HookCallbacks

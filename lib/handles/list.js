@@ -45,13 +45,16 @@ function list (isSelected) {
  */
 function * walk (isSelected) {
   const { owners, wrapped, shared } = yield * nodeHandles()
+  /** by number @type {Map<number, boolean>} */
+  const programChains = new Map()
   const isHidden = (/** @type {object} */ handle) => wrapped.has(handle) && isSelected('TLSWRAP')
   for (const [i, entry] of registry.list().entries()) {
     if (i % STRIDE === 0) yield undefined
     const handle = entry.resource.deref()
     if (handle === undefined) continue
     const { context } = entry
-    const holder = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
+    const isTimer = context.type === 'Timeout' // which nothing holds
+    const holder = owners.get(handle) ?? entry.owner?.deref() ?? (isTimer ? undefined : ownerOf(handle))
     owners.delete(handle)
     const isOfCluster = holder !== undefined && shared.delete(holder)
     const owner = isOfCluster ? undefined : holder
@@ -59,7 +62,10 @@ function * walk (isSelected) {
     if (!isSelected(type) || isHidden(handle)) continue
     const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
     const subject = { object, handle, type, context, entry, isShared: isOfCluster }
-    if (isOpen(subject) === true && isOfProgram(context) && !isOutput(subject)) yield subject
+    if (isOpen(subject) !== true || isOutput(subject)) continue
+    let isOfProgram = programChains.get(context.chain)
+    if (isOfProgram === undefined) programChains.set(context.chain, isOfProgram = isMadeByProgram(context))
+    if (isOfProgram) yield subject
   }
   for (const [handle, object] of owners) {
     if (contextTag.read(handle) === OWN_WORK) continue
@@ -90,8 +96,7 @@ function * nodeHandles () {
   for (const [i, object] of node._getActiveHandles().concat(node._getActiveRequests()).entries()) {
     if (i % STRIDE === 0) yield
     if (isProxy(object)) continue
-    const isHandle = isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
-    const handle = handleOf(object) ?? (isHandle ? object : undefined)
+    const handle = handleOf(object) ?? (isHandle(object) ? object : undefined)
     if (handle !== undefined) owners.set(handle, object) // an object that closes has no handle any more
     else if (isShared(object)) shared.add(object)
   }
@@ -107,11 +112,14 @@ function * nodeHandles () {
   return { owners, wrapped, shared }
 }
 
+/** Whether Node lists a handle itself. @param {object} object */
+const isHandle = (object) => isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
+
 /**
  * Whether the program made it, not Node for itself: timers behind sockets, ports behind workers.
  * @param {Context} context
  */
-function isOfProgram (context) {
+function isMadeByProgram (context) {
   if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
   const frames = (context.stack?.frames ?? [])
     .filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)

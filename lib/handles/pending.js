@@ -159,7 +159,7 @@ function reportOf ({ hops, ...data }) {
 /**
  * Runs a generator to its end at once.
  * @template T
- * @param {Generator<void, T, void>} pieces
+ * @param {Generator<unknown, T, void>} pieces
  * @returns {T}
  */
 function drain (pieces) {
@@ -295,4 +295,4 @@ function namesOf (requests) {
   return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
 }
 
-module.exports = { byRequest, pending, sample, slices }
+module.exports = { byRequest, drain, pending, sample, slices }

@@ -3,7 +3,7 @@
 // What `longstack top` asks a thread: figures of what was done since it asked last. Each command that looks
 // has a sampler of its own, which is stopped when the command goes, or does not ask any more.
 
-const { monitorEventLoopDelay, performance } = require('node:perf_hooks')
+const { performance } = require('node:perf_hooks')
 const timers = require('node:timers') // programs replace the global ones
 const { isMainThread, threadId } = require('node:worker_threads')
 const { runInSlices } = require('../ask/session')
@@ -15,12 +15,12 @@ const { failed } = require('../core/faults')
 const { changeState } = require('../listeners')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
+const { LoopDelay } = require('./loop-delay')
 const { ServedFigures } = require('./served')
 const { SiteFigures } = require('./sites')
 
 const SAMPLE_MS = 250
 const LEASE_MS = 30_000 // without a question, beyond three intervals
-const DELAY_RESOLUTION_MS = 20 // libuv's timer of Node's histogram: 50 wake-ups a second, in C++ alone
 const MAX_PLACES = 50 // of blocking callbacks
 const OTHER = '(other)'
 
@@ -70,20 +70,14 @@ const OTHER = '(other)'
 
 /** CPU, event loop and memory of this thread and its process. */
 class ThreadFigures {
-  #delay = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS })
+  #delay = new LoopDelay()
   #since = takeCounters()
-
-  constructor () {
-    this.#delay.enable()
-  }
 
   /** @returns {Figures} */
   read () {
     const since = this.#since
     const { loop, processCpu, threadCpu } = this.#since = takeCounters()
-    const delays = [this.#delay.percentile(50), this.#delay.percentile(99), this.#delay.max]
-    const [p50Ms, p99Ms, maxMs] = delays.map((ns) => Math.max(0, ns / 1e6 - DELAY_RESOLUTION_MS))
-    this.#delay.reset()
+    const { p50Ms, p99Ms, maxMs } = this.#delay.read()
     const { heapUsed, external, rss } = process.memoryUsage()
     return {
       loop: { share: performance.eventLoopUtilization(loop, since.loop).utilization, p50Ms, p99Ms, maxMs },
@@ -94,7 +88,7 @@ class ThreadFigures {
   }
 
   stop () {
-    this.#delay.disable()
+    this.#delay.stop()
   }
 }
 

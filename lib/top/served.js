@@ -71,6 +71,8 @@ class ServedFigures {
   #choice = new Choice()
   /** @type {Map<string, RouteCounts>} */
   #routes = new Map()
+  /** names of which a framework has reported the route @type {Set<string>} */
+  #reported = new Set()
 
   /** @type {Array<[string, (message: any) => void]>} */
   subscriptions = [
@@ -124,7 +126,10 @@ class ServedFigures {
 
   /** @param {Served} served @param {unknown} status */
   #finish (served, status) {
-    if (this.#forget(served)) this.add(nameOf(served), (now() - served.since) * 1000, status, served.weight)
+    if (!this.#forget(served)) return
+    const name = nameOf(served)
+    if (served.route !== undefined && this.#reported.size < MAX_ROUTES) this.#reported.add(name)
+    this.add(name, (now() - served.since) * 1000, status, served.weight)
   }
 
   /** @param {object} stream */
@@ -188,6 +193,17 @@ class ServedFigures {
     this.#served = new WeakMap()
     this.#open.clear()
     this.#inFlight = 0
+  }
+
+  get inFlight () { return this.#inFlight }
+
+  /**
+   * Lists the counts since they were read last: of whom never reads them, since the beginning.
+   * @returns {Array<{ name: string, isReported: boolean, counts: RouteCounts }>} isReported: by a framework
+   */
+  list () {
+    return [...this.#routes].map(([name, counts]) =>
+      ({ name, isReported: this.#reported.has(name), counts }))
   }
 
   /**

@@ -45,8 +45,18 @@ class SiteFigures {
   #samples = 0
   #nextSample = 0
   #nextCount = 0
+  #minHandlesMs
+  #rest
+  /** what waited when it was read last, on the average, at all sites */
+  waiting = 0
   /** what was open when it was counted last @type {OpenFigures} */
   open = { count: 0, groups: [] }
+
+  /** @param {{ minHandlesMs?: number, rest?: number }} [options] 0: counts whenever it is asked */
+  constructor ({ minHandlesMs = MIN_HANDLES_MS, rest = REST } = {}) {
+    this.#minHandlesMs = minHandlesMs
+    this.#rest = rest
+  }
 
   /** @param {number} chain */
   #nameOf (chain) {
@@ -63,7 +73,7 @@ class SiteFigures {
     const isFirst = this.#nextCount === 0 // it loads
     const { ms, value } = yield * measured(this.#openGroups())
     this.open = value
-    this.#nextCount = now() + Math.max(MIN_HANDLES_MS, isFirst ? 0 : ms * REST)
+    this.#nextCount = now() + Math.max(this.#minHandlesMs, isFirst ? 0 : ms * this.#rest)
   }
 
   /** @returns {Generator<undefined, OpenFigures>} */
@@ -104,7 +114,7 @@ class SiteFigures {
       this.#addWait(chain, true, ofRequests)
       this.#addWait(chain, false, requests.length - ofRequests)
     }
-    this.#nextSample = now() + (isFirst ? 0 : ms * REST)
+    this.#nextSample = now() + (isFirst ? 0 : ms * this.#rest)
     this.#samples++
   }
 
@@ -122,6 +132,7 @@ class SiteFigures {
    */
   readWaits () {
     const samples = this.#samples
+    this.waiting = [...this.#waits.values()].reduce((sum, { count }) => sum + count, 0) / samples
     const waits = largest([...this.#waits.values()], MAX_WAITS)
       .map((wait) => ({ ...wait, ...this.#nameOf(wait.chain), count: wait.count / samples }))
     this.#waits = new Map()

@@ -1,0 +1,286 @@
+'use strict'
+
+// Figures of this thread for dashboards: the answer of trace.metrics(), which openmetrics.js and otlp.js make
+// their forms of. They are those of `longstack top`, which counts and names them. What has to be measured
+// over time is measured from the first question on, and says since when: counters since then, delays of the
+// event loop since the same reader asked last, so that readers do not take them from each other.
+
+const { performance } = require('node:perf_hooks')
+const timers = require('node:timers') // programs replace the global ones
+const guard = require('../core/guard')
+const { on } = require('../core/on')
+const { drain } = require('../handles/pending')
+const { servedRequests } = require('../handles/requests-in-flight')
+const channels = require('../requests/channels')
+const { settings } = require('../settings')
+const { spanResource } = require('../spans/outputs')
+const { startOf } = require('../top/buckets')
+const { LoopDelay } = require('../top/loop-delay')
+const { ServedFigures } = require('../top/served')
+const { SiteFigures } = require('../top/sites')
+
+const SWEEP_MS = 250
+const LEASE_MS = 15 * 60_000 // without a question of a command; the program and an exporter have no lease
+const MAX_SITES = 50 // series of a metric; the rest is added up
+const OTHER = '(other)'
+/** seconds, those of OpenTelemetry's semantic conventions for http.server.request.duration */
+const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
+
+/**
+ * @typedef {'program' | 'command' | 'exporter'} Reader
+ *
+ * @typedef {object} Metrics
+ * @property {boolean} enabled tracing is on; where it is off there are no metrics
+ * @property {number} sinceUnixMs from when on counters and histograms count: this thread was asked first
+ * @property {number} unixMs of the answer
+ * @property {Record<string, unknown>} resource the service, process and thread, as spans name them
+ * @property {Record<string, Metric>} metrics by name, that of OpenTelemetry's semantic conventions where
+ *   there is one
+ *
+ * @typedef {object} Metric
+ * @property {'counter' | 'updowncounter' | 'gauge' | 'histogram'} type what it is for OpenTelemetry: the
+ *   first and the last count since `sinceUnixMs`, the others are of now
+ * @property {string} unit UCUM: `s`, `ms`, `1`, `{request}`
+ * @property {string} description
+ * @property {MetricPoint[]} points
+ *
+ * @typedef {object} MetricPoint
+ * @property {Record<string, string>} attributes
+ * @property {number} [value] undefined: of a histogram
+ * @property {MetricHistogram} [histogram]
+ *
+ * @typedef {object} MetricHistogram
+ * @property {number} count
+ * @property {number} sum
+ * @property {readonly number[]} bounds upper ones, inclusive
+ * @property {number[]} counts of each bucket, the last one of what is above all bounds
+ *
+ * @typedef {import('../top/served').RouteFigures} RouteFigures
+ * @typedef {ReturnType<ServedFigures['list']>[number]} Route
+ */
+
+class Figures {
+  sinceUnixMs = Date.now()
+  #loop = performance.eventLoopUtilization()
+  #served = new ServedFigures()
+  #sites = new SiteFigures({ minHandlesMs: 0, rest: 0 })
+  /** @type {Map<Reader, LoopDelay>} */
+  #delays = new Map()
+  /** the requests that were in flight at the beginning are counted */
+  #isComplete = false
+  #unsubscribe = channels.subscribe(this.#served.subscriptions)
+  #timer = timers.setInterval(() => guard.run(this.#sweep), SWEEP_MS).unref()
+  #leaseMs = LEASE_MS
+  #askedAt = performance.now()
+
+  #sweep = () => {
+    if (performance.now() - this.#askedAt > this.#leaseMs) return stop()
+    this.#served.sweep()
+  }
+
+  /**
+   * Returns the metrics. Yields between pieces of work.
+   * @param {Reader} reader
+   * @returns {Generator<undefined, Record<string, Metric>>}
+   */
+  * read (reader) {
+    this.#askedAt = performance.now()
+    if (reader !== 'command') this.#leaseMs = Infinity
+    if (!this.#isComplete) yield * this.#adopt()
+    yield * this.#sites.countHandles()
+    const handles = handlePoints(this.#sites.open)
+    yield * this.#sites.sample()
+    const waits = waitPoints(this.#sites)
+    const routes = this.#served.list()
+    return {
+      ...this.#readLoop(reader),
+      'http.server.request.duration': {
+        type: 'histogram',
+        unit: 's',
+        description: 'Duration of HTTP server requests, from the head of the request to the last byte of ' +
+          'the response.',
+        points: routes.map(durationPoint)
+      },
+      'http.server.active_requests': {
+        type: 'updowncounter',
+        unit: '{request}',
+        description: 'Number of active HTTP server requests.',
+        points: [{ attributes: {}, value: this.#served.inFlight }]
+      },
+      'longstack.http.server.failures': {
+        type: 'counter',
+        unit: '{request}',
+        description: 'HTTP server requests that were answered with a status of 500 or above (5xx), or ' +
+          'whose connection was closed before the end of the response (closed).',
+        points: routes.flatMap(failurePoints)
+      },
+      'longstack.handles': {
+        type: 'updowncounter',
+        unit: '{handle}',
+        description: 'Open handles by the place where they were opened.',
+        points: handles
+      },
+      ...(waits && {
+        'longstack.waits': {
+          type: 'updowncounter',
+          unit: '{wait}',
+          description: 'Awaits that are not settled, by the place where they hang.',
+          points: waits
+        }
+      })
+    }
+  }
+
+  /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */
+  * #adopt () {
+    for (const served of servedRequests()) {
+      if (served === undefined) yield undefined
+      else if (served.time !== undefined) this.#served.adopt({ ...served, time: served.time })
+    }
+    this.#isComplete = true
+  }
+
+  /** @param {Reader} reader @returns {Record<string, Metric>} */
+  #readLoop (reader) {
+    const { active, idle } = performance.eventLoopUtilization(this.#loop)
+    const points = Object.entries({ active, idle }).map(([state, ms]) =>
+      ({ attributes: { 'nodejs.eventloop.state': state }, value: ms / 1000 }))
+    return {
+      ...this.#readDelay(reader),
+      'nodejs.eventloop.time': {
+        type: 'counter',
+        unit: 's',
+        description: 'Cumulative duration of time the event loop has been in each state.',
+        points
+      }
+    }
+  }
+
+  /** @param {Reader} reader @returns {Record<string, Metric>} none where nothing was measured yet */
+  #readDelay (reader) {
+    const delay = this.#delays.get(reader)
+    if (delay === undefined) this.#delays.set(reader, new LoopDelay())
+    const { count, ...delays } = delay?.read() ?? { count: 0 }
+    if (count === 0) return {}
+    return Object.fromEntries(Object.entries(delays).map(([name, ms]) => [
+      `nodejs.eventloop.delay.${name.slice(0, -'Ms'.length)}`,
+      {
+        type: 'gauge',
+        unit: 's',
+        description: `Event loop ${delayNames[name]} delay, since it was read last.`,
+        points: [{ attributes: {}, value: ms / 1000 }]
+      }
+    ]))
+  }
+
+  stop () {
+    timers.clearInterval(this.#timer)
+    this.#unsubscribe()
+    for (const delay of this.#delays.values()) delay.stop()
+  }
+}
+
+/** @type {Record<string, string>} */
+const delayNames = {
+  meanMs: 'mean', maxMs: 'maximum', p50Ms: '50 percentile', p90Ms: '90 percentile', p99Ms: '99 percentile'
+}
+
+/** @param {import('../top/sites').OpenFigures} open @returns {MetricPoint[]} */
+function handlePoints ({ count, groups }) {
+  const named = groups.map(({ site, noun, count }) =>
+    ({ attributes: { opener: site || '(unknown)', type: noun }, value: count }))
+  return largest(named, count, { opener: OTHER, type: OTHER })
+}
+
+/** @param {SiteFigures} sites @returns {MetricPoint[] | undefined} undefined: not known */
+function waitPoints (sites) {
+  const named = sites.readWaits()?.map(({ site, count }) =>
+    ({ attributes: { site: site || '(unknown)' }, value: count }))
+  return named && largest(named, sites.waiting, { site: OTHER })
+}
+
+/**
+ * Returns the largest points, equal ones added up, and one for the rest.
+ * @param {Array<{ attributes: Record<string, string>, value: number }>} points
+ * @param {number} total of all, those that are not listed as well
+ * @param {Record<string, string>} other attributes of the rest
+ * @returns {MetricPoint[]}
+ */
+function largest (points, total, other) {
+  /** @type {Map<string, typeof points[number]>} */
+  const distinct = new Map()
+  for (const point of points) {
+    const key = JSON.stringify(point.attributes)
+    const present = distinct.get(key)
+    if (present === undefined) distinct.set(key, point)
+    else present.value += point.value
+  }
+  const listed = [...distinct.values()].sort((a, b) => b.value - a.value).slice(0, MAX_SITES)
+  const rest = total - listed.reduce((sum, { value }) => sum + value, 0)
+  return rest > 0 ? [...listed, { attributes: other, value: rest }] : listed
+}
+
+/** @param {Route} route @returns {Record<string, string>} */
+function attributesOf ({ name, isReported }) {
+  const end = name.indexOf(' ')
+  if (end === -1) return { 'http.request.method': '_OTHER', 'http.route': OTHER }
+  // A path, in which `*` stands for what changes, is no route for the conventions
+  const key = isReported ? 'http.route' : 'url.template'
+  return { 'http.request.method': name.slice(0, end), [key]: name.slice(end + 1) }
+}
+
+/** @param {Route} route @returns {MetricPoint} */
+function durationPoint (route) {
+  const { count, sumUs, buckets } = route.counts
+  const counts = new Array(BOUNDS.length + 1).fill(0)
+  for (const [bucket, added] of buckets) {
+    const seconds = (startOf(bucket) + startOf(bucket + 1)) / 2e6
+    const index = BOUNDS.findIndex((bound) => seconds <= bound)
+    counts[index === -1 ? BOUNDS.length : index] += added
+  }
+  return { attributes: attributesOf(route), histogram: { count, sum: sumUs / 1e6, bounds: BOUNDS, counts } }
+}
+
+/** @param {Route} route @returns {MetricPoint[]} */
+function failurePoints (route) {
+  const attributes = attributesOf(route)
+  const { errors, lost } = route.counts
+  return [
+    { attributes: { ...attributes, 'error.type': '5xx' }, value: errors },
+    { attributes: { ...attributes, 'error.type': 'closed' }, value: lost }
+  ]
+}
+
+/** of this thread, since it was asked first @type {Figures | undefined} */
+let figures
+
+/** Takes back what was set to measure. */
+function stop () {
+  figures?.stop()
+  figures = undefined
+}
+
+on('stopped', stop)
+
+/**
+ * Returns the metrics of this thread. Yields between pieces of work.
+ * @param {Reader} reader
+ * @returns {Generator<undefined, Metrics>}
+ */
+function * slices (reader) {
+  const present = settings.enabled ? figures ??= new Figures() : undefined
+  const metrics = present === undefined ? {} : yield * present.read(reader)
+  const unixMs = Date.now()
+  return {
+    enabled: settings.enabled,
+    sinceUnixMs: present?.sinceUnixMs ?? unixMs,
+    unixMs,
+    resource: { ...spanResource() },
+    metrics
+  }
+}
+
+/** Returns the metrics of this thread at once. @param {Reader} [reader] */
+const readMetrics = (reader = 'program') => drain(slices(reader))
+
+module.exports = { readMetrics, slices }

@@ -1,0 +1,137 @@
+'use strict'
+
+// Figures for dashboards, against what the program itself has made: requests in flight, handles, awaits, a
+// loop that was blocked; as an object, as OpenMetrics text in front of a parser that is not ours, by HTTP on
+// the socket, and in a collector.
+
+const test = require('ava')
+const { program } = require('../helpers/run')
+
+const PRELUDE = `
+  const http = require('node:http')
+  const net = require('node:net')
+  const { once } = require('node:events')
+  const { setTimeout: sleep } = require('node:timers/promises')
+  const { trace } = require(${JSON.stringify(require.resolve('../../lib/shared'))})
+  const express = require(${JSON.stringify(require.resolve('express'))})
+  const never = new Promise(() => {})
+  async function hang () { await never }
+  const app = express()
+  app.get('/users/:id', (request, response) => response.end('x'))
+  app.get('/fails', (request, response) => response.status(503).end())
+  app.get('/slow', (request, response) => setTimeout(() => response.end(), 300))
+  app.get('/hangs', () => {})
+  const get = (server, path) => http.get({ port: server.address().port, host: '127.0.0.1', path, agent: false })
+  async function getAll (server, path) {
+    const [response] = await once(get(server, path), 'response')
+    await once(response.resume(), 'close')
+  }
+  async function until (condition) { while (!condition()) await sleep(5) }
+  const isCounted = (route) => trace.metrics().metrics['http.server.request.duration'].points
+    .some(({ attributes }) => attributes['http.route'] === route)
+  const report = (value) => console.log(JSON.stringify(value))
+`
+
+/** @param {import('ava').ExecutionContext} t @param {string} source @param {object} [options] */
+async function run (t, source, options) {
+  const { stdout, stderr, code } = await program(`${PRELUDE};(async () => {${source}})()`, options)
+  t.is(code, 0, stderr)
+  return stdout.trim().split('\n').map((line) => JSON.parse(line))
+}
+
+/** Adds up points. @param {any} answer @param {string} name @param {Record<string, string>} [wanted] */
+function valueOf ({ metrics }, name, wanted = {}) {
+  const isWanted = ({ attributes }) =>
+    Object.entries(wanted).every(([key, text]) => attributes[key].startsWith(text))
+  return metrics[name].points.filter(isWanted).reduce((sum, { value }) => sum + value, 0)
+}
+
+test('the figures are those of what the program has made', async (t) => {
+  const [first, second] = await run(t, `
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    for (let i = 0; i < 5; i++) get(server, '/hangs').on('error', () => {})
+    for (let i = 0; i < 3; i++) hang()
+    await until(() => trace.handles(['TCP']).length >= 11)
+    await sleep(50)
+    report(trace.metrics())
+    const sockets = []
+    function openSeven () { for (let i = 0; i < 7; i++) sockets.push(net.connect(server.address().port)) }
+    openSeven()
+    for (let i = 0; i < 4; i++) await getAll(server, '/users/' + i)
+    await getAll(server, '/fails')
+    await getAll(server, '/slow')
+    await until(() => isCounted('/slow'))
+    await sleep(100)
+    trace.metrics() // from here on
+    await sleep(50)
+    const end = performance.now() + 200
+    while (performance.now() < end);
+    await sleep(50)
+    report(trace.metrics())
+    process.exit()
+  `)
+  t.is(first.enabled, true)
+  t.is(valueOf(first, 'http.server.active_requests'), 5)
+  t.deepEqual(first.metrics['http.server.request.duration'].points, [], 'measured from now on')
+  t.is(first.metrics['nodejs.eventloop.delay.max'], undefined, 'likewise')
+  t.is(valueOf(first, 'longstack.waits', { site: 'hang (' }), 3)
+  t.is(valueOf(second, 'http.server.active_requests'), 5)
+  t.is(valueOf(second, 'longstack.handles', { opener: 'openSeven (', type: 'TCP connection' }), 7)
+  t.is(valueOf(second, 'longstack.waits', { site: 'hang (' }), 3)
+  const durations = Object.fromEntries(second.metrics['http.server.request.duration'].points
+    .map(({ attributes, histogram }) => [attributes['http.route'], { attributes, histogram }]))
+  t.deepEqual(Object.keys(durations).sort(), ['/fails', '/slow', '/users/:id'])
+  t.deepEqual(durations['/users/:id'].attributes, { 'http.request.method': 'GET', 'http.route': '/users/:id' })
+  t.is(durations['/users/:id'].histogram.count, 4)
+  const { bounds, counts, sum, count } = durations['/slow'].histogram
+  t.is(count, 1)
+  t.true(sum >= 0.295, `${sum}`)
+  t.is(counts.length, bounds.length + 1)
+  t.is(counts.slice(0, bounds.indexOf(0.25) + 1).reduce((a, b) => a + b), 0)
+  t.is(counts.reduce((a, b) => a + b), 1)
+  t.is(valueOf(second, 'longstack.http.server.failures', { 'http.route': '/fails', 'error.type': '5xx' }), 1)
+  t.is(valueOf(second, 'longstack.http.server.failures'), 1)
+  // A timer that was to run while the loop was blocked was at most the resolution of 20 ms away
+  t.true(valueOf(second, 'nodejs.eventloop.delay.max') >= 0.17)
+  t.true(valueOf(second, 'nodejs.eventloop.time', { 'nodejs.eventloop.state': 'active' }) >= 0.2)
+  t.is(second.sinceUnixMs, first.sinceUnixMs)
+})
+
+test('of many openers and sites the most frequent are named, the others added up', async (t) => {
+  const [metrics] = await run(t, `
+    const make = (i) => new Function('net', 'never', 'i',
+      'return { f' + i + ' () { for (let n = 0; n < 2; n++) setTimeout(() => {}, 1e6); return (async function w' + i + ' () { await never })() } }')(net, never, i)
+    for (let i = 0; i < 80; i++) make(i)['f' + i]()
+    function often () { for (let n = 0; n < 300; n++) setTimeout(() => {}, 1e6) }
+    often()
+    report(trace.metrics().metrics)
+    process.exit()
+  `)
+  const handles = metrics['longstack.handles'].points
+  const waits = metrics['longstack.waits'].points
+  t.is(handles.length, 51)
+  t.is(waits.length, 51)
+  t.regex(handles[0].attributes.opener, /^often \(/)
+  t.is(handles[0].value, 300)
+  const total = (/** @type {any[]} */ points) => points.reduce((sum, { value }) => sum + value, 0)
+  t.is(total(handles), 460)
+  t.is(total(waits), 80)
+  t.deepEqual(handles.at(-1).attributes, { opener: '(other)', type: '(other)' })
+  t.deepEqual(waits.at(-1).attributes, { site: '(other)' })
+})
+
+test('whoever asks keeps nothing alive, and leaves nothing behind', async (t) => {
+  const [before, after] = await run(t, `
+    const channels = require('node:diagnostics_channel')
+    const traced = channels.channel('http.server.response.finish')
+    const before = traced.hasSubscribers
+    trace.metrics()
+    trace.disable()
+    report([before, traced.hasSubscribers, trace.metrics().enabled, Object.keys(trace.metrics().metrics)])
+    trace.enable()
+    report(Object.keys(trace.metrics().metrics).length > 3)
+  `)
+  t.deepEqual(before, [false, false, false, []])
+  t.true(after)
+})
