@@ -20,16 +20,18 @@ const { parse } = JSON // programs replace it
  * Returns what takes a text that is cut anywhere, and calls `onMessage` with each object in it.
  * @param {(message: any) => void} onMessage
  * @param {number} [maxLine] characters, after which a line is forgotten
+ * @param {(line: string) => void} [onOther] called with each line that is no object
  * @returns {(text: string) => void}
  */
-function createLineReader (onMessage, maxLine = Infinity) {
+function createLineReader (onMessage, maxLine = Infinity, onOther = () => {}) {
   let rest = ''
   return (text) => {
     const [first, ...others] = text.split('\n')
     rest += first // joined here alone: a profile comes in a thousand pieces
     for (const next of others) {
       const message = parseObject(rest)
-      if (message !== undefined) onMessage(message)
+      if (message === undefined) onOther(rest)
+      else onMessage(message)
       rest = next
     }
     if (rest.length > maxLine) rest = ''

@@ -140,7 +140,13 @@ function runInSlices (question, { send, done, failed, isReady = () => true, isOv
  */
 function serve (socket) {
   const session = new Session(socket)
-  const receive = createLineReader((question) => session.answer(question), MAX_QUESTION)
+  /** @type {((line: string) => void) | undefined} */
+  let readHttp
+  const readOther = (/** @type {string} */ line) => {
+    readHttp ??= require('./http').createHttpReader(socket, runInSlices)
+    readHttp(line)
+  }
+  const receive = createLineReader((question) => session.answer(question), MAX_QUESTION, readOther)
   socket.unref().setEncoding('utf8')
   socket.on('data', (text) => guard.run(() => receive(String(text))))
   socket.on('end', () => guard.run(() => { socket.end() }))
@@ -387,6 +393,8 @@ const questions = {
   startTop: (options, session) => top().startTop(options, session),
   /** Returns the figures since the last call. @param {{}} _ @param {Session} session */
   readTop: (_, session) => top().readTop(session),
+  /** Figures for dashboards. */
+  metrics: () => require('../metrics/figures').slices('socket'),
   /** Ends figures. @param {{}} _ @param {Session} session */
   stopTop: (_, session) => top().stopTop(session),
   /** Returns a chain as text. @param {{ chain: number }} argument */

@@ -282,6 +282,26 @@ from the head of a request to the last byte of its response.`,
     notes: 'Exit code: 0; 1 if the process cannot be asked or has ended, 2 for wrong usage.'
   },
 
+  metrics: {
+    usage: 'metrics PID',
+    summary: 'figures of a running process for dashboards, as OpenMetrics text',
+    load: () => require('./live').metrics,
+    operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
+    help: `Prints figures of a running process as OpenMetrics text: how late its event loop is, requests in
+flight and how long they took, open handles by who opened them, awaits by place, longstack's own cost; of its
+workers, and of the Node processes that it has started, as well.
+
+  longstack metrics [flags] PID|:PORT|ADDRESS:PORT|PATH of LONGSTACK_SOCKET
+
+What is measured over time is measured from the first question on, until 15 minutes pass without one. The
+first command looks for two seconds. A socket answers GET /metrics by HTTP as well: curl --unix-socket PATH
+http://localhost/metrics.`,
+    flags: () => flagsIn(`
+      ${NO_CHILDREN}
+      json  print an array of what trace.metrics() returns in each thread`),
+    notes: 'Exit code: 1 if a process or a thread cannot be asked or is blocked, 2 for wrong usage.'
+  },
+
   doctor: {
     usage: 'doctor',
     summary: 'print what is in force on this machine, and why',

@@ -2,12 +2,14 @@
 
 // Commands that ask a running process. longstack why: what it has open and why, which requests are in flight,
 // what is awaited and never settled. longstack diff: what it opens in some seconds and does not close.
-// longstack attach: tracing is on there for as long as this command runs.
+// longstack attach: tracing is on there for as long as this command runs. longstack metrics: figures for
+// dashboards.
 
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
-const { ask, askUnblocked } = require('../ask/processes')
+const { ask, askUnblocked, blockedSentences } = require('../ask/processes')
 const { RefusedError, endedSentence, findTarget, isHandleAt } = require('../ask/system')
+const { formatOpenMetrics } = require('../metrics/openmetrics')
 const { NO_LIGHT_MODE, defaultOptions, parseOptions } = require('../options')
 const { DEFAULTS } = require('./commands')
 const { UsageError, integer, number } = require('./flags')
@@ -28,6 +30,7 @@ const { asJson, colours, print, printError } = require('./terminal')
  */
 
 const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
+const MIN_MEASURED_MS = 2_000 // where nobody has asked before, nothing was measured
 const MAX_MS = 2 ** 31 - 1 // of a timer of Node's
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
@@ -159,6 +162,25 @@ async function attach (values, [word]) {
   })
 }
 
+/** @type {import('./commands').Main} */
+async function metrics ({ json, ...values }, [word]) {
+  return await whileAsking(ask, word, values, async (asked, threads) => {
+    const sentences = [...asked.refused.map(({ sentence }) => sentence), ...blockedSentences(asked)]
+    if (threads.length === 0) throw new RefusedError(sentences.join('\n'))
+    for (const sentence of sentences) printError(`longstack: ${sentence}`)
+    const untraced = threads.filter(({ facts }) => facts.tracing === 'off')
+    await Promise.all(untraced.map((thread) => thread.call('attach', {})))
+    const read = () => Promise.all(threads.map((thread) => thread.call('metrics')))
+    let answers = await read()
+    if (answers.some(({ sinceUnixMs, unixMs }) => unixMs - sinceUnixMs < MIN_MEASURED_MS)) {
+      await sleep(MIN_MEASURED_MS)
+      answers = await read()
+    }
+    await print(json ? asJson(answers) : formatOpenMetrics(answers))
+    return sentences.length > 0 ? 1 : undefined
+  })
+}
+
 /** @param {Record<string, any>} values @returns {object} options of trace.enable @throws {UsageError} */
 function optionsOf ({ spans, blocked, only }) {
   if (spans === '-') throw new UsageError('--spans - is the output of the process: name a file.')
@@ -222,4 +244,4 @@ async function printOpened ({ processes, refused }, json) {
   await print(json ? asJson(jsonAnswer(answer)) : formatOpened(answer, colours()))
 }
 
-module.exports = { attach, diff, why }
+module.exports = { attach, diff, metrics, why }

@@ -20,14 +20,14 @@ const { ServedFigures } = require('../top/served')
 const { SiteFigures } = require('../top/sites')
 
 const SWEEP_MS = 250
-const LEASE_MS = 15 * 60_000 // without a question of a command; the program and an exporter have no lease
+const LEASE_MS = 15 * 60_000 // without a question on a socket; the program and an exporter have no lease
 const MAX_SITES = 50 // series of a metric; the rest is added up
 const OTHER = '(other)'
 /** seconds, those of OpenTelemetry's semantic conventions for http.server.request.duration */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 /**
- * @typedef {'program' | 'command' | 'exporter'} Reader
+ * @typedef {'program' | 'socket' | 'exporter'} Reader
  *
  * @typedef {object} Metrics
  * @property {boolean} enabled tracing is on; where it is off there are no metrics
@@ -85,7 +85,7 @@ class Figures {
    */
   * read (reader) {
     this.#askedAt = performance.now()
-    if (reader !== 'command') this.#leaseMs = Infinity
+    if (reader !== 'socket') this.#leaseMs = Infinity
     if (!this.#isComplete) yield * this.#adopt()
     yield * this.#sites.countHandles()
     const handles = handlePoints(this.#sites.open)
@@ -182,7 +182,11 @@ class Figures {
 
 /** @type {Record<string, string>} */
 const delayNames = {
-  meanMs: 'mean', maxMs: 'maximum', p50Ms: '50 percentile', p90Ms: '90 percentile', p99Ms: '99 percentile'
+  meanMs: 'mean',
+  maxMs: 'maximum',
+  p50Ms: '50th percentile',
+  p90Ms: '90th percentile',
+  p99Ms: '99th percentile'
 }
 
 /** @param {import('../top/sites').OpenFigures} open @returns {MetricPoint[]} */

@@ -4,8 +4,16 @@
 // loop that was blocked; as an object, as OpenMetrics text in front of a parser that is not ours, by HTTP on
 // the socket, and in a collector.
 
+const http = require('node:http')
+const net = require('node:net')
+const path = require('node:path')
+const { once } = require('node:events')
 const test = require('ava')
+const { livePrograms, longstack } = require('../helpers/live')
+const prometheus = require('../helpers/prometheus')
 const { program } = require('../helpers/run')
+
+const { start, directory } = livePrograms(test)
 
 const PRELUDE = `
   const http = require('node:http')
@@ -134,4 +142,112 @@ test('whoever asks keeps nothing alive, and leaves nothing behind', async (t) =>
   `)
   t.deepEqual(before, [false, false, false, []])
   t.true(after)
+})
+
+const SERVICE = `${PRELUDE}
+  function openSeven () { for (let i = 0; i < 7; i++) setInterval(() => {}, 1e6) }
+  const odd = { ['odd "name"' + String.fromCharCode(92)]: () => { setInterval(() => {}, 1e6) } }
+  const [oddlyNamed] = Object.values(odd)
+  ;(async () => {
+    const { isMainThread, Worker } = require('node:worker_threads')
+    if (!isMainThread) return setInterval(() => {}, 1e6)
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    for (let i = 0; i < 5; i++) get(server, '/hangs').on('error', () => {})
+    for (let i = 0; i < 3; i++) hang()
+    openSeven()
+    oddlyNamed()
+    await once(new Worker(__filename), 'online')
+    await until(() => trace.handles(['TCP']).length >= 11)
+    process.stdin.on('data', async () => {
+      for (let i = 0; i < 4; i++) await getAll(server, '/users/' + i)
+      await until(() => isCounted('/users/:id'))
+      console.log('asked')
+    })
+    console.log('ready', server.address().port)
+  })()
+`
+
+/** @param {string} socketPath @param {string} [target] @param {string} [method] */
+async function request (socketPath, target = '/metrics', method = 'GET') {
+  const [response] = await once(http.request({ socketPath, path: target, method }).end(), 'response')
+  let text = ''
+  for await (const part of response.setEncoding('utf8')) text += part
+  return { status: response.statusCode, type: response.headers['content-type'], text }
+}
+
+/** @param {ReturnType<typeof prometheus.parse>} families @param {string} name @param {object} labels */
+function samplesWith (families, name, labels) {
+  return families.flatMap(({ samples }) => samples).filter((sample) => sample.name === name &&
+    Object.entries(labels).every(([key, text]) => sample.labels[key]?.startsWith(text)))
+}
+
+test('by HTTP on the socket, OpenMetrics text that Prometheus reads', async (t) => {
+  if (prometheus.missing(t)) return
+  const socket = path.join(directory, 'http.sock')
+  const { pid, say, told } = await start(SERVICE, { env: { LONGSTACK_SOCKET: socket } })
+  await request(socket)
+  say('go')
+  await told('asked')
+  const { status, type, text } = await request(socket)
+  t.is(status, 200)
+  t.is(type, 'application/openmetrics-text; version=1.0.0; charset=utf-8')
+  t.true(text.endsWith('# EOF\n'))
+  const families = prometheus.parse(text)
+  const labels = { process_pid: String(pid), longstack_thread: '0' }
+  const valueOf = (/** @type {string} */ name, wanted = {}) =>
+    samplesWith(families, name, { ...labels, ...wanted }).map(({ value }) => value)
+  t.deepEqual(valueOf('http_server_active_requests'), [5])
+  t.deepEqual(valueOf('longstack_handles', { opener: 'openSeven (', type: 'timer' }), [7])
+  t.deepEqual(valueOf('longstack_handles', { opener: 'odd "name"\\ (' }), [1])
+  t.deepEqual(valueOf('longstack_waits', { site: 'hang (' }), [3])
+  const route = { http_route: '/users/:id', http_request_method: 'GET' }
+  t.deepEqual(valueOf('http_server_request_duration_seconds_count', route), [4])
+  t.deepEqual(valueOf('http_server_request_duration_seconds_bucket', { ...route, le: '+Inf' }), [4])
+  t.deepEqual(valueOf('longstack_http_server_failures_total', { ...route, error_type: '5xx' }), [0])
+  t.like(families.find(({ name }) => name === 'http_server_request_duration_seconds'), { type: 'histogram', unit: 'seconds' })
+  t.like(families.find(({ name }) => name === 'nodejs_eventloop_delay_max_seconds'), { type: 'gauge', unit: 'seconds' })
+
+  t.is((await request(socket, '/other')).status, 404)
+  t.is((await request(socket, '/metrics', 'POST')).status, 405)
+  const answers = await Promise.all(Array.from({ length: 20 }, () => request(socket, '/metrics?x=1')))
+  t.true(answers.every((answer) => answer.status === 200 && answer.text.endsWith('# EOF\n')))
+  const slow = net.connect(socket) // a request that comes in pieces
+  for (const piece of 'GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n') {
+    slow.write(piece)
+    await new Promise(setImmediate)
+  }
+  let answer = ''
+  for await (const part of slow.setEncoding('utf8')) answer += part
+  t.regex(answer, /^HTTP\/1\.1 200 OK\r\n[^]*# EOF\n$/)
+})
+
+test('longstack metrics prints those of all threads', async (t) => {
+  if (prometheus.missing(t)) return
+  const socket = path.join(directory, 'command.sock')
+  const { pid } = await start(SERVICE, { env: { LONGSTACK_SOCKET: socket } })
+  const { stdout, stderr, code } = await longstack('metrics', socket)
+  t.is(code, 0, stderr)
+  const families = prometheus.parse(stdout)
+  const threads = samplesWith(families, 'nodejs_eventloop_delay_max_seconds', { process_pid: String(pid) })
+  t.deepEqual(threads.map(({ labels }) => labels.longstack_thread), ['0', '1'])
+  t.is(samplesWith(families, 'longstack_waits', { site: 'hang (', longstack_thread: '0' })[0].value, 3)
+  const json = JSON.parse((await longstack('metrics', '--json', socket)).stdout)
+  t.deepEqual(json.map(({ resource }) => resource['longstack.thread']), [undefined, 1])
+  t.is(valueOf(json[0], 'http.server.active_requests'), 5)
+})
+
+test('longstack metrics asks a process without longstack, and leaves it as it was', async (t) => {
+  const { pid, say, told } = await start(`
+    for (let i = 0; i < 7; i++) require('node:net').createServer().listen(0, '127.0.0.1')
+    process.stdin.on('data', () => console.log('channels', JSON.stringify(
+      require('node:diagnostics_channel').hasSubscribers('http.server.request.start'))))
+    console.log('ready')
+  `, { traced: false })
+  const { stdout, stderr, code } = await longstack('metrics', '--json', pid)
+  t.is(code, 0, stderr)
+  const [metrics] = JSON.parse(stdout)
+  t.is(valueOf(metrics, 'longstack.handles', { type: 'TCP server' }), 7)
+  say('now')
+  t.false(await told('channels'))
 })

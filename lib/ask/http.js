@@ -1,0 +1,44 @@
+'use strict'
+
+// GET /metrics on LONGSTACK_SOCKET, for collectors that read OpenMetrics over HTTP from a Unix socket. Of
+// HTTP/1 this is what they use: a request without a body, an answer, the end of the connection.
+
+const { slices } = require('../metrics/figures')
+const { CONTENT_TYPE, formatOpenMetrics } = require('../metrics/openmetrics')
+const { messageOf } = require('../warnings')
+
+const requestLine = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?$/
+const PLAIN = 'text/plain; charset=utf-8'
+
+/**
+ * Returns what reads the lines of a connection that are no questions.
+ * @param {import('node:net').Socket} socket
+ * @param {typeof import('./session').runInSlices} runInSlices
+ * @returns {(line: string) => void}
+ */
+function createHttpReader (socket, runInSlices) {
+  /** @type {RegExpExecArray | null} */
+  let request = null
+  return (line) => {
+    request ??= requestLine.exec(line)
+    if (request === null || line.trim() !== '') return // what follows the first line are headers
+    const [, method, target] = request
+    request = null
+    if (method !== 'GET') return respond('405 Method Not Allowed', 'Only GET is answered.\n')
+    if (!/^\/metrics\/?(\?|$)/.test(target)) return respond('404 Not Found', 'There is /metrics.\n')
+    runInSlices(slices('socket'), {
+      done: (metrics) => respond('200 OK', formatOpenMetrics([metrics]), CONTENT_TYPE),
+      failed: (error) => respond('500 Internal Server Error', `${messageOf(error)}\n`),
+      isOver: () => socket.destroyed
+    })
+  }
+
+  /** @param {string} status @param {string} body @param {string} [type] */
+  function respond (status, body, type = PLAIN) {
+    const length = Buffer.byteLength(body)
+    const head = `HTTP/1.1 ${status}\r\nContent-Type: ${type}\r\nContent-Length: ${length}\r\n`
+    socket.end(`${head}Connection: close\r\n\r\n${body}`)
+  }
+}
+
+module.exports = { createHttpReader }
