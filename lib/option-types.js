@@ -20,6 +20,8 @@
  *   default none
  * @property {import('./sinks/outputs').GivenOutputs | undefined} spans write a span for each request and
  *   connection to this destination; default none
+ * @property {string | undefined} metrics send the figures of trace.metrics() to this OTLP collector;
+ *   default none
  * @property {string | undefined} socket answer longstack why, top and the like on this Unix socket; default
  *   none
  * @property {boolean} propagate send a traceparent header with outgoing requests; default off

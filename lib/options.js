@@ -127,6 +127,13 @@ const table = {
       (value) => require('./sinks/outputs').parseOutputs(value).length > 0),
     type: "import('./sinks/outputs').GivenOutputs"
   },
+  metrics: {
+    purpose: 'send the figures of trace.metrics() to this OTLP collector',
+    initial: undefined,
+    placeholder: 'URL',
+    ...string('the http(s) address of an OTLP collector, with ";interval=SECONDS" or without, 1 to 86400',
+      (value) => require('./sinks/outputs').parseMetrics(value) !== undefined)
+  },
   socket: {
     purpose: 'answer longstack why, top and the like on this Unix socket',
     initial: undefined,

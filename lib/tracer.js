@@ -29,6 +29,8 @@ let captureOption
 let signal
 /** answers commands @type {InstanceType<typeof import('./ask/server').LiveServer> | undefined} */
 let server
+/** sends metrics @type {InstanceType<typeof import('./metrics/exporter').MetricsExporter> | undefined} */
+let exporter
 
 function install () {
   settings.enabled = true
@@ -62,7 +64,8 @@ function uninstall () {
     uncaught.unmonitor,
     leaveErrors,
     () => applySignal(undefined),
-    () => applySocket(undefined)
+    () => applySocket(undefined),
+    () => applyMetrics(undefined)
   ])
 }
 
@@ -84,6 +87,7 @@ function applyRest () {
   applyErrors()
   applySignal(settings.options.signal)
   applySocket(settings.options.socket)
+  applyMetrics(settings.options.metrics)
   applySpans()
   applyBlocked()
 }
@@ -162,6 +166,15 @@ function applySocket (file) {
   server = file === undefined
     ? undefined
     : guard.run(() => new (require('./ask/server').LiveServer)(file))
+}
+
+/** @param {string | undefined} option where metrics go; undefined: nowhere */
+function applyMetrics (option) {
+  if (exporter?.option === option) return
+  exporter?.close()
+  exporter = option === undefined
+    ? undefined
+    : guard.run(() => new (require('./metrics/exporter').MetricsExporter)(option))
 }
 
 /** Runs all works; throws what the first of those that fail has thrown. @param {Array<() => void>} works */

@@ -39,6 +39,7 @@ const details = {
     'off, they are nowhere. In both, `.stack` and `Error.prepareStackTrace` stay as Node has them. ' +
     '`trace.stack(error)` and `trace.chain(error)` work either way.',
   spans: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: [spans.md](spans.md).',
+  metrics: 'Each minute, or at another interval, and when the process ends: [metrics.md](metrics.md#otlp).',
   socket: 'A link into the directory `NAME.longstack`, which only its user may enter. There each thread ' +
     'of each process has a socket; a command that is given the name finds them all. See ' +
     '[live.md](live.md).',

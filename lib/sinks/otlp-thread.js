@@ -1,8 +1,9 @@
 'use strict'
 
 // The thread that sends: takes lines from its mailbox, some hundred at a time, and has OpenTelemetry's
-// exporter send them. The exporter retries by itself; what it gives up on is counted as lost, with the reason
-// in a message that the program's thread reads when it writes, flushes or counts (otlp.js).
+// exporter send them; a line is a span, or the metrics of a moment. The exporter retries by itself; what it
+// gives up on is counted as lost, with the reason in a message that the program's thread reads when it
+// writes, flushes or counts (otlp.js).
 //
 // A collector refuses a whole request for one value that it cannot read, so what OTLP cannot express becomes
 // text here: integers past 2^53, halves of surrogate pairs, lists of mixed types, objects.
@@ -19,7 +20,9 @@ const MAX_ANSWER = 8 << 20 // bytes; exporters that have a limit have 4 MiB
 const HOLD = 5000 // ms that an open span waits for its end
 const OPEN = '"longstack.end":"open"'
 /** ms that the exporter waits for an answer, or for the next part of one, and within which it retries */
-const TIMEOUT = Number(process.env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT ??
+const TIMEOUT = Number(process.env[workerData.signal === 'spans'
+  ? 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT'
+  : 'OTEL_EXPORTER_OTLP_METRICS_TIMEOUT'] ??
   process.env.OTEL_EXPORTER_OTLP_TIMEOUT) || 10_000
 const MAX_ANSWER_TIME = 2 * TIMEOUT // ms until a connection is closed whose answer has not ended
 const MAX_EXPORT_TIME = 3 * TIMEOUT // ms until spans are given up of which the exporter says nothing
@@ -28,6 +31,11 @@ const MAX_EXPORT_TIME = 3 * TIMEOUT // ms until spans are given up of which the 
 const kinds = { INTERNAL: 0, SERVER: 1, CLIENT: 2 }
 /** @type {Record<string, number>} */
 const statuses = { UNSET: 0, OK: 1, ERROR: 2 }
+
+// Of @opentelemetry/api (ValueType) and sdk-metrics (DataPointType, AggregationTemporality)
+const DOUBLE = 1
+const [HISTOGRAM, GAUGE, SUM] = [0, 2, 3]
+const CUMULATIVE = 1
 
 const scope = { name: 'longstack', version: ownManifest().version }
 const SAMPLED = 1
@@ -49,7 +57,20 @@ const conversions = {
 const resources = new Map()
 const MAX_RESOURCES = 16
 
-const { exporter: exporterFile, url, slots, news } = workerData
+/** @type {{ signal: import('./otlp').Signal, exporter: string, url: string, slots: any, news: any }} */
+const { signal, exporter: exporterFile, url, slots, news } = workerData
+const { className, batch, readable } = {
+  spans: {
+    className: 'OTLPTraceExporter',
+    batch: BATCH,
+    readable: (/** @type {any[]} */ records) => records.map(readableSpan)
+  },
+  metrics: {
+    className: 'OTLPMetricExporter',
+    batch: 1,
+    readable: (/** @type {any[]} */ [record]) => resourceMetrics(record)
+  }
+}[signal]
 /** @type {BigInt64Array} */
 const counts = workerData.counts
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
@@ -95,7 +116,7 @@ function settle (slot, lines) {
 function takeBatch () {
   let size = queue[0].length
   let end = 1
-  while (end < queue.length && end < BATCH && size + queue[end].length <= LARGE) size += queue[end++].length
+  while (end < queue.length && end < batch && size + queue[end].length <= LARGE) size += queue[end++].length
   const lines = queue.slice(0, end)
   queue = queue.slice(end)
   return lines
@@ -115,7 +136,7 @@ function send () {
  */
 function request (lines) {
   requests++
-  const spans = lines.map((line) => readableSpan(JSON.parse(line)))
+  const records = readable(lines.map((line) => JSON.parse(line)))
   let isSettled = false
   const end = (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
     if (isSettled) return
@@ -124,14 +145,14 @@ function request (lines) {
     requests--
     report(code === 0 ? {} : { fault: reasonOf(error), gone: statusOf(error) === undefined })
     settle(code === 0 ? 'WRITTEN' : 'LOST', lines)
-    if (closing || queue.length >= BATCH) send()
+    if (closing || queue.length >= batch) send()
     else if (queue.length > 0) timer ??= setTimeout(send, DELAY)
   }
   const deadline = setTimeout(() => {
     exporter = createExporter()
     end({ code: 1, error: new Error('no answer in time') })
   }, MAX_EXPORT_TIME)
-  exporter.export(spans, end)
+  exporter.export(records, end)
 }
 
 /** @param {any} error @returns {number | undefined} the HTTP status, undefined where there was no response */
@@ -158,7 +179,7 @@ function receive (message) {
 function add (line) {
   if (heldLines.size > 0 || line.includes(OPEN)) return addOpen(line, JSON.parse(line))
   queue.push(line)
-  if (queue.length >= BATCH) send()
+  if (queue.length >= batch) send()
   else timer ??= setTimeout(send, DELAY)
 }
 
@@ -266,6 +287,38 @@ function eventOf ({ name, timeUnixNano, attributes }) {
   return { name: otlpScalar(name), time: hrTime(timeUnixNano), attributes: attributesOf(attributes) }
 }
 
+/** @param {import('../metrics/figures').Metrics} metrics @returns {object} ResourceMetrics of sdk-metrics */
+function resourceMetrics ({ resource, sinceUnixMs, unixMs, metrics }) {
+  const times = { startTime: hrTimeOfMs(sinceUnixMs), endTime: hrTimeOfMs(unixMs) }
+  const list = Object.entries(metrics).filter(([, { points }]) => points.length > 0)
+  return {
+    resource: resourceOf(resource),
+    scopeMetrics: [{ scope, metrics: list.map(([name, metric]) => metricData(name, metric, times)) }]
+  }
+}
+
+/** @param {string} name @param {import('../metrics/figures').Metric} metric @param {object} times */
+function metricData (name, { type, unit, description, points }, times) {
+  return {
+    descriptor: { name, unit, description, valueType: DOUBLE },
+    aggregationTemporality: CUMULATIVE,
+    dataPointType: type === 'histogram' ? HISTOGRAM : type === 'gauge' ? GAUGE : SUM,
+    isMonotonic: type === 'counter',
+    dataPoints: points.map(({ attributes, value, histogram }) =>
+      ({ ...times, attributes: attributesOf(attributes), value: value ?? histogramOf(histogram) }))
+  }
+}
+
+/** @param {import('../metrics/figures').MetricHistogram} [histogram] */
+function histogramOf (histogram) {
+  if (histogram === undefined) return undefined
+  const { count, sum, bounds, counts } = histogram
+  return { count, sum, hasMinMax: false, buckets: { boundaries: bounds, counts } }
+}
+
+/** @param {number} ms @returns {[number, number]} */
+const hrTimeOfMs = (ms) => [Math.floor(ms / 1000), Math.round(ms % 1000 * 1e6)]
+
 /**
  * Returns seconds and nanoseconds, which no double holds at once.
  * @param {string} nanos
@@ -322,8 +375,7 @@ function resourceOf (attributes = {}) {
 }
 
 function createExporter () {
-  const { OTLPTraceExporter } = require(exporterFile)
-  return new OTLPTraceExporter({ url })
+  return new (require(exporterFile)[className])({ url })
 }
 
 try {

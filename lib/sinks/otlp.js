@@ -1,11 +1,11 @@
 'use strict'
 
-// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a thread of its own
-// (otlp-thread.js), which shares nothing with the program: no wrapped http, no fake clock and no loader of
-// the program's reaches it, its requests make no events here, and loading it, turning spans into OTLP and
-// compressing them delay no callback. The program's thread writes a line into the thread's mailbox and reads
-// shared counters; it has no timer and no socket, and waits for nothing but, for a short time at the very
-// end, the answer to what was still queued.
+// Spans and metrics into any OpenTelemetry collector, by OpenTelemetry's own exporters. It works in a
+// thread of its own (otlp-thread.js), which shares nothing with the program: no wrapped http, no fake
+// clock and no loader of the program's reaches it, its requests make no events here, and loading it,
+// turning spans into OTLP and compressing them delay no callback. The program's thread writes a line into
+// the thread's mailbox and reads shared counters; it has no timer and no socket, and waits for nothing
+// but, for a short time at the very end, the answer to what was still queued.
 
 const { existsSync } = require('node:fs')
 const path = require('node:path')
@@ -15,7 +15,27 @@ const guard = require('../core/guard')
 const { messageOf } = require('../warnings')
 const { lineOf } = require('../encoding/serialize')
 
-const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
+/**
+ * What a sink sends: by which exporter, where to, and its warnings.
+ * @type {Record<'spans' | 'metrics', { exporter: string, path: string, warnMissing: Complaint, warnUnsent:
+ *   Complaint }>}
+ */
+const signals = {
+  spans: {
+    exporter: '@opentelemetry/exporter-trace-otlp-http',
+    path: '/v1/traces',
+    warnMissing: (warn, sentence) => warn('SPANS_NO_EXPORTER', sentence),
+    warnUnsent: (warn, sentence) =>
+      warn('SPANS_UNSENT', `${sentence}, trace.stats().spans counts what is dropped.`)
+  },
+  metrics: {
+    exporter: '@opentelemetry/exporter-metrics-otlp-http',
+    path: '/v1/metrics',
+    warnMissing: (warn, sentence) => warn('METRICS_NO_EXPORTER', sentence),
+    warnUnsent: (warn, sentence) => warn('METRICS_UNSENT', `${sentence}.`)
+  }
+}
+
 const HEAP = 128 // MiB that the thread may take
 const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped
 const GRACE = 1000 // ms that an ending process waits for the collector
@@ -30,11 +50,16 @@ const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
 
 const now = performance.now.bind(performance)
 
-/** @typedef {{ fault?: string, gone: boolean, fatal: boolean }} News of the thread, see its `report` */
+/**
+ * @typedef {keyof typeof signals} Signal
+ * @typedef {(warn: (code: string, sentence: string) => void, sentence: string) => void} Complaint
+ * @typedef {{ fault?: string, gone: boolean, fatal: boolean }} News of the thread, see its `report`
+ */
 
 /** The thread's mailbox, and the counters that it shares. */
 class OtlpSender {
   #url
+  #signal
   #exporter
   #onExit
   #counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
@@ -51,9 +76,11 @@ class OtlpSender {
    * @param {string | undefined} exporter file of OpenTelemetry's exporter
    * @param {(reason: string | undefined) => void} onExit called when the thread has failed, and when it has
    *   ended
+   * @param {Signal} [signal]
    */
-  constructor (url, exporter, onExit) {
+  constructor (url, exporter, onExit, signal = 'spans') {
     this.#url = url
+    this.#signal = signal
     this.#exporter = exporter
     this.#onExit = onExit
     /** records that were handed to the thread */
@@ -77,8 +104,10 @@ class OtlpSender {
     const { port1, port2: news } = new MessageChannel()
     this.#port = port1
     const thread = new Worker(path.join(__dirname, 'otlp-thread.js'), {
-      name: 'longstack spans',
-      workerData: { exporter: this.#exporter, url: this.#url, counts: this.#counts, slots, news },
+      name: `longstack ${this.#signal}`,
+      workerData: {
+        signal: this.#signal, exporter: this.#exporter, url: this.#url, counts: this.#counts, slots, news
+      },
       transferList: [news],
       execArgv: [], // no preload of the program's, nor longstack
       env: environment(),
@@ -128,6 +157,7 @@ class OtlpSender {
 
 class OtlpSink {
   #address
+  #signal
   #warn
   #sender
   /** the last fault of the thread @type {string | undefined} */
@@ -143,17 +173,23 @@ class OtlpSink {
   #dropped = 0
   #onExit = () => this.flush()
 
-  /** @param {{ to: string }} output @param {(code: string, sentence: string) => void} warn */
-  constructor ({ to }, warn) {
+  /**
+   * @param {{ to: string }} output
+   * @param {(code: string, sentence: string) => void} warn
+   * @param {Signal} [signal]
+   */
+  constructor ({ to }, warn, signal = 'spans') {
+    const { exporter: name, path: defaultPath, warnMissing } = signals[signal]
     const url = new URL(to)
-    if (url.pathname === '/') url.pathname = '/v1/traces' // OTLP's
+    if (url.pathname === '/') url.pathname = defaultPath // OTLP's
     this.#address = url.origin + url.pathname // without secrets
     this.#warn = warn
-    const exporter = findExporter()
-    this.#sender = new OtlpSender(url.href, exporter, (reason) => this.#threadEnded(reason))
+    this.#signal = signal
+    const exporter = findPackage(name)
+    this.#sender = new OtlpSender(url.href, exporter, (reason) => this.#threadEnded(reason), signal)
     if (exporter !== undefined) return
-    this.#end(`${EXPORTER} is not installed`)
-    warn('SPANS_NO_EXPORTER', `spans cannot go to ${this.#address}: ${this.#fault}; npm install ${EXPORTER}`)
+    this.#end(`${name} is not installed`)
+    warnMissing(warn, `${signal} cannot go to ${this.#address}: ${this.#fault}; npm install ${name}`)
   }
 
   /** @param {string} reason */
@@ -189,19 +225,19 @@ class OtlpSink {
   #complain (reason = this.#fault ?? 'no answer in time') {
     if (this.#hasComplained) return
     this.#hasComplained = true
-    this.#warn('SPANS_UNSENT', `spans do not reach ${this.#address}: ${reason}. ` +
-      'The program goes on, trace.stats().spans counts what is dropped.')
+    signals[this.#signal].warnUnsent(this.#warn,
+      `${this.#signal} do not reach ${this.#address}: ${reason}. The program goes on`)
   }
 
-  /** @param {object} record */
+  /** @param {object | string} record */
   #post (record) {
-    const line = lineOf(record, () => {})
+    const line = typeof record === 'string' ? record : lineOf(record, () => {})
     if (this.#sender.pendingCharacters + line.length <= QUEUE) return this.#sender.post(line)
     this.#dropped++
     this.#complain(this.#fault ?? 'it accepts them too slowly')
   }
 
-  /** @param {object} record */
+  /** @param {object | string} record or its line */
   write (record) {
     if (this.#hasEnded) {
       this.#dropped++
@@ -278,13 +314,16 @@ function environment () {
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isPreload(name)))
 }
 
-/** Finds the exporter as longstack resolves it, or the program: longstack may be linked from elsewhere. */
-function findExporter () {
+/**
+ * Finds an exporter as longstack resolves it, or the program: longstack may be linked from elsewhere.
+ * @param {string} name
+ */
+function findPackage (name) {
   const main = process.argv[1]
   const paths = [__dirname]
   if (main !== undefined && existsSync(main)) paths.push(path.dirname(path.resolve(main)))
   try {
-    return require.resolve(EXPORTER, { paths })
+    return require.resolve(name, { paths })
   } catch {}
 }
 

@@ -9,6 +9,8 @@ const net = require('node:net')
 const path = require('node:path')
 const { once } = require('node:events')
 const test = require('ava')
+const { collector } = require('../helpers/collector')
+const { freePorts } = require('../helpers/jaeger')
 const { livePrograms, longstack } = require('../helpers/live')
 const prometheus = require('../helpers/prometheus')
 const { program } = require('../helpers/run')
@@ -250,4 +252,65 @@ test('longstack metrics asks a process without longstack, and leaves it as it wa
   t.is(valueOf(metrics, 'longstack.handles', { type: 'TCP server' }), 7)
   say('now')
   t.false(await told('channels'))
+})
+
+/** @param {Array<{ key: string, value: object }>} attributes as OTLP has them */
+const plain = (attributes) =>
+  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
+
+test('metrics arrive in a collector at intervals and at the end, of each thread', async (t) => {
+  const { url, requests } = await collector(t)
+  const [traced] = await run(t, `
+    const { isMainThread, threadId, Worker } = require('node:worker_threads')
+    if (!isMainThread) return setTimeout(() => {}, 10)
+    const server = app.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    const agent = http.globalAgent
+    for (let i = 0; i < 4; i++) await getAll(server, '/users/' + i)
+    await getAll(server, '/slow')
+    for (let i = 0; i < 3; i++) hang()
+    await once(new Worker(__filename), 'exit')
+    await sleep(1500)
+    report(trace.enabled)
+    server.close()
+  `, { env: { LONGSTACK_METRICS: `${url};interval=1` } })
+  t.true(traced)
+  t.true(requests.every(({ path }) => path === '/v1/metrics'))
+  const threads = requests.map(({ resources: [{ attributes }] }) => plain(attributes)['longstack.thread'])
+  t.true(threads.some((thread) => thread > 0), 'a worker that ends')
+  const main = requests.filter((_, i) => threads[i] === undefined)
+  t.true(main.length >= 2, 'at an interval, and at the end')
+  const named = Object.fromEntries(main.at(-1).metrics.map((metric) => [metric.name, metric]))
+  const { histogram, unit } = named['http.server.request.duration']
+  t.is(unit, 's')
+  t.is(histogram.aggregationTemporality, 2)
+  const points = Object.fromEntries(histogram.dataPoints.map((point) => [plain(point.attributes)['http.route'], point]))
+  t.is(points['/users/:id'].count, 4)
+  t.is(points['/slow'].count, 1)
+  t.true(points['/slow'].sum >= 0.295)
+  t.is(points['/slow'].bucketCounts.length, points['/slow'].explicitBounds.length + 1)
+  t.true(BigInt(points['/slow'].timeUnixNano) > BigInt(points['/slow'].startTimeUnixNano))
+  const waits = named['longstack.waits'].sum
+  t.false(waits.isMonotonic)
+  t.is(waits.dataPoints.find(({ attributes }) => plain(attributes).site.startsWith('hang (')).asDouble, 3)
+  t.true(named['longstack.http.server.failures'].sum.isMonotonic)
+  t.is(named['nodejs.eventloop.delay.max'].gauge.dataPoints.length, 1)
+})
+
+test('a collector that is not there costs a line, and no time', async (t) => {
+  const [port] = await freePorts(1)
+  const env = { LONGSTACK_METRICS: `http://127.0.0.1:${port};interval=1` }
+  const { stdout, stderr, code } = await program('setTimeout(() => console.log(1), 1700)', { env })
+  t.is(code, 0)
+  t.is(stdout, '1\n')
+  const pattern = /^longstack: metrics do not reach \S+\/v1\/metrics: .*(ECONNREFUSED|no answer in time).*\n$/
+  t.regex(stderr, pattern) // a busy machine may not start the thread in time
+})
+
+test('a mistake in the option is one line', async (t) => {
+  for (const wrong of ['collector:4318', 'http://x;interval=0', 'http://x;sample=1', 'ftp://x']) {
+    const { stderr, code } = await program('', { env: { LONGSTACK_METRICS: wrong } })
+    t.is(code, 0)
+    t.regex(stderr, /^longstack: LONGSTACK_METRICS: Option "metrics" must be the http\(s\) address .*\n$/)
+  }
 })
