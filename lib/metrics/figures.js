@@ -13,16 +13,20 @@ const { drain } = require('../handles/pending')
 const { servedRequests } = require('../handles/requests-in-flight')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
+const capture = require('../stacks/capture')
 const { spanResource } = require('../spans/outputs')
 const { startOf } = require('../top/buckets')
 const { LoopDelay } = require('../top/loop-delay')
 const { ServedFigures } = require('../top/served')
 const { SiteFigures } = require('../top/sites')
+const { OwnCost } = require('./own-cost')
 
 const SWEEP_MS = 250
 const LEASE_MS = 15 * 60_000 // without a question on a socket; the program and an exporter have no lease
 const MAX_SITES = 50 // series of a metric; the rest is added up
 const OTHER = '(other)'
+const COST = 'Estimate of the CPU that longstack costs this thread: what was recorded, by type, times what ' +
+  'one of each costs on a reference machine, by the speed of this one. Often too low, up to some times.'
 /** seconds, those of OpenTelemetry's semantic conventions for http.server.request.duration */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
@@ -63,6 +67,7 @@ class Figures {
   sinceUnixMs = Date.now()
   #loop = performance.eventLoopUtilization()
   #served = new ServedFigures()
+  #cost = new OwnCost()
   #sites = new SiteFigures({ minHandlesMs: 0, rest: 0 })
   /** @type {Map<Reader, LoopDelay>} */
   #delays = new Map()
@@ -76,6 +81,7 @@ class Figures {
   #sweep = () => {
     if (performance.now() - this.#askedAt > this.#leaseMs) return stop()
     this.#served.sweep()
+    this.#cost.add(this.#served.begun)
   }
 
   /**
@@ -127,7 +133,8 @@ class Figures {
           description: 'Awaits that are not settled, by the place where they hang.',
           points: waits
         }
-      })
+      }),
+      ...this.#readCost()
     }
   }
 
@@ -138,6 +145,13 @@ class Figures {
       else if (served.time !== undefined) this.#served.adopt({ ...served, time: served.time })
     }
     this.#isComplete = true
+  }
+
+  /** @returns {Record<string, Metric>} none with the JavaScript engine, of which no costs were measured */
+  #readCost () {
+    if (capture.name !== 'native') return {}
+    const points = [{ attributes: {}, value: this.#cost.add(this.#served.begun) }]
+    return { 'longstack.own_cost.estimate': { type: 'counter', unit: 'ms', description: COST, points } }
   }
 
   /** @param {Reader} reader @returns {Record<string, Metric>} */

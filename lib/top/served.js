@@ -35,7 +35,7 @@ const MIN_LOST_MS = 500 // a request is looked at when it is open for as long
 /** Which requests are taken: all, or at random one of `weight` on the average. */
 class Choice {
   weight = 1
-  #seen = 0
+  seen = 0
   #taken = 0 // the number of the next one that is taken
   #random = 1 // of a generator of its own: the program may have seeded that of V8
   #setAt = now()
@@ -43,10 +43,10 @@ class Choice {
 
   /** Whether the request that came is taken. */
   next () {
-    if (++this.#seen < this.#taken) return false
+    if (++this.seen < this.#taken) return false
     if (this.weight > 1) {
       this.#random = (Math.imul(this.#random, 1664525) + 1013904223) >>> 0
-      this.#taken = this.#seen + 1 + (this.#random >>> 8) % (2 * this.weight - 1)
+      this.#taken = this.seen + 1 + (this.#random >>> 8) % (2 * this.weight - 1)
     }
     return true
   }
@@ -54,10 +54,10 @@ class Choice {
   /** Takes as many as their rate allows. @param {number} time ms of the clock */
   adapt (time) {
     const seconds = (time - this.#setAt) / 1000
-    if (seconds > 0) this.weight = Math.max(1, Math.round((this.#seen - this.#setSeen) / seconds / MAX_RATE))
+    if (seconds > 0) this.weight = Math.max(1, Math.round((this.seen - this.#setSeen) / seconds / MAX_RATE))
     if (this.weight === 1) this.#taken = 0
     this.#setAt = time
-    this.#setSeen = this.#seen
+    this.#setSeen = this.seen
   }
 }
 
@@ -196,6 +196,9 @@ class ServedFigures {
   }
 
   get inFlight () { return this.#inFlight }
+
+  /** Requests over HTTP/1 so far. */
+  get begun () { return this.#choice.seen }
 
   /**
    * Lists the counts since they were read last: of whom never reads them, since the beginning.
