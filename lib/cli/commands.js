@@ -288,8 +288,8 @@ from the head of a request to the last byte of its response.`,
     load: () => require('./live').metrics,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Prints figures of a running process as OpenMetrics text: how late its event loop is, requests in
-flight and how long they took, open handles by who opened them, awaits by place, what longstack itself costs (an
-estimate); of its workers, and of the Node processes that it has started, as well.
+flight and how long they took, open handles by who opened them, awaits by place, an estimate of what longstack
+costs it; of its workers, and of the Node processes that it has started, as well.
 
   longstack metrics [flags] PID|:PORT|ADDRESS:PORT|PATH of LONGSTACK_SOCKET
 

@@ -41,7 +41,7 @@ const onOldest = [
 /** On versions between them it is what it is on the oldest and the newest: terminals, other processes. */
 const onOldestAndNewest = [
   'cli/**',
-  'live/{refused,socket-files,top-figures,top-screen}',
+  'live/{metrics,refused,socket-files,top-figures,top-screen}',
   'native/trial',
   'profile/{profile-command,profile-formats}',
   'runners/{chains,jest-vitest,lines}', // the gate, and how realms end, are tested on each
