@@ -31,6 +31,15 @@ const details = {
   internals: 'A text then has all that is known: no package is folded (`hide` has no effect), no test ' +
     'runner nor `npm`, it does not end at a request, and functions that V8 prints as `at async` are ' +
     'told again. [What a short text leaves out](hops.md#what-a-text-leaves-out).',
+  scope: 'For a service whose requests are many and few of interest. `header:x-trace` selects requests ' +
+    'that have this header, `header:x-trace=1` those that have it with this value, `one-in:100` every ' +
+    'hundredth; a function gets the `IncomingMessage` of each HTTP/1 request before the program does ' +
+    'and returns true to select it. `calls` selects none: only what [`trace.scope(fn)`](api.md) runs, ' +
+    'which adds to the others as well. What a selected request or call begins is inside, however late ' +
+    'it runs. Outside, errors have the stack of Node, `trace.why` knows no opener, `trace.pending` no ' +
+    'place, and profiles and the waits of spans name no site; `trace.request()`, handles, spans and ' +
+    'their times stay whole. A function that throws is reported once (`LONGSTACK_WARN_SCOPE`), its ' +
+    'requests stay outside. What it costs: [cost.md](cost.md).',
   hide: 'Neighbours become a line such as `... 9 frames in express, router`. A function gets a frame ' +
     'and returns true to fold it; `() => false` folds none. What is data (`trace.chain()`, `--json`, ' +
     'spans) has all frames, and so has a text with `internals`.',
@@ -97,6 +106,7 @@ function optionTypes () {
 
 /**
  * @typedef {import('./stacks/chain').HopFrame} Frame
+ * @typedef {import('node:http').IncomingMessage} IncomingMessage
  *
  * @typedef {object} Options
 ${properties.join('\n')}

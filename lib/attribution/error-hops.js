@@ -7,6 +7,7 @@ const guard = require('../core/guard')
 const { formatHops, placeOf } = require('../format/hops')
 const { className, own } = require('../objects')
 const { startQuery } = require('../core/clock')
+const { isOutside } = require('../core/scope')
 const { settings } = require('../settings')
 const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
 const { describe, hops: hopsOf } = require('../stacks/chain')
@@ -67,6 +68,7 @@ function attributedHops (error, sites) {
   const parts = attribute(error, sites)
   return parts.flatMap(({ context, origin, label }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
+    if (isLine && label === undefined && isOutside(context.chain)) return []
     if (isLine) return connectionHops(context, origin, label)
     const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin })
     return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops

@@ -14,7 +14,7 @@ const tags = require('./tag')
 
 const {
   CHAIN, CAUSE, SPAN, DETAIL, FLAGS, OUTER, REPEATS, PRIOR, PASSED, SETTLED, LOOPED, DISTANCE, ROOT_CHAIN,
-  OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS
+  OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, OUTSIDE_CHAIN
 } = records
 const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
 const CACHED = 256 // contexts in the cache, before those that are not held are dropped
@@ -187,6 +187,7 @@ function recordedParent (context) {
  */
 function isCause (parent, { chain, time }) {
   if (parent.time > time) return false
+  if (chain >= OUTSIDE_CHAIN) return parent.chain >= OUTSIDE_CHAIN
   const made = source.chainAt(chain)?.parent
   if (made === undefined || made === parent.chain) return true
   let ancestor = /** @type {number | undefined} */ (parent.chain)

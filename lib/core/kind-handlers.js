@@ -13,9 +13,10 @@ const capture = require('../stacks/capture')
 const { runGuarded } = require('./faults')
 const { emit, listeners } = require('./on')
 const orphans = require('./orphans')
+const scope = require('./scope')
 const { streamed } = require('./served-requests')
 
-const { CHAIN, CAUSE, DETAIL, TICKS, resources } = records
+const { CHAIN, CAUSE, DETAIL, FLAGS, PASSED, TICKS, resources } = records
 const { clock } = capture
 
 /** @type {(value: any) => boolean} */
@@ -105,7 +106,11 @@ function handleHttp2Stream (offset, args) {
   const session = records.findRecord(current[CURRENT_CAUSE])
   if (session === undefined) return
   const request = streamed(args[2], args[3], session, clock[0] * TICKS)
-  if (request !== 0) resources[offset + CAUSE] = request
+  if (request === 0) return
+  resources[offset + CAUSE] = request
+  if (!scope.isOn()) return
+  resources[offset + CHAIN] = records.readWord(request, CHAIN)
+  resources[offset + FLAGS] |= PASSED
 }
 
 /** Returns whether a timer had an id before its present one. @param {object} timer */

@@ -73,6 +73,8 @@ const ROOT_CHAIN = 1 // the start of the process
 const OWN_WORK_CHAIN = 2 // longstack's own work, and what comes of it
 const EARLY_CHAIN = 3 // made before longstack was enabled
 const FIRST_CHAIN = 4
+// With a scope (scope.js): from this number on, past those that engines give, one for each kind of resource.
+const OUTSIDE_CHAIN = 0xff0000
 
 // What an engine returns for a step: the number of a chain and, above, how many ancestors up it was found,
 // see stacks/capture.js.
@@ -139,6 +141,7 @@ module.exports = {
   OWN_WORK_CHAIN,
   EARLY_CHAIN,
   FIRST_CHAIN,
+  OUTSIDE_CHAIN,
   FOLD_SHIFT,
   CHAIN_BITS,
   TICKS,

@@ -14,16 +14,20 @@ const {
 const records = require('./records')
 const { triggerIdAt } = require('./record-ids')
 const requests = require('./request-names')
-const { contextTag } = require('./context')
+const { adopt, contextAt, contextTag } = require('./context')
 const { emit } = require('./on')
 const { source } = require('./source')
 const registry = require('./registry')
+const kindTable = require('./kind-table')
+const scope = require('./scope')
 const { currentStep, enteredId } = require('./current-step')
 const { ownerOf } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
-const { DETAIL, FLAGS, INCOMING, OUTER, PARSER, TICKS } = records
+const { CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, TICKS } = records
 const { clock } = capture
+
+const REQUEST_TYPE = 'HTTPINCOMINGMESSAGE'
 
 const streamHandle = hiddenProperty('kHandle')
 
@@ -31,11 +35,16 @@ const streamHandle = hiddenProperty('kHandle')
  * Makes the remainder of this callback part of a request that a server got, and so what the connection's
  * parser brings of it later.
  * @param {number} name number of its name, see core/request-names.js
+ * @param {object} message
  * @returns {boolean} the first one of its connection
  */
-function enterRequest (name) {
+function enterRequest (name, message) {
   const parser = records.findResource(enteredId())
   if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
+  if (scope.isOn()) {
+    const chain = scope.chainOfRequest(message, own(message, 'rawHeaders'), requestKind())
+    parser.words[parser.offset + CHAIN] = current[CURRENT_CHAIN] = chain
+  }
   const request = records.addRequest(parser, clock[0] * TICKS, name)
   const isFirst = parser.words[parser.offset + DETAIL] === 0
   parser.words[parser.offset + DETAIL] = request
@@ -46,13 +55,16 @@ function enterRequest (name) {
   return isFirst
 }
 
+/** Returns the number of the kind whose hop names a request. */
+const requestKind = () => (kindTable.kinds.get(REQUEST_TYPE) ?? kindTable.add(REQUEST_TYPE)).number
+
 /** A server got a request. @param {{ request: any, server: object }} message */
 function started ({ request, server }) {
   const isPlain = requests.hasNodePrototype(request)
   const method = isPlain ? request.method : own(request, 'method')
   const url = isPlain ? request.url : own(request, 'url')
   if (typeof method !== 'string' || typeof url !== 'string') return
-  if (enterRequest(requests.numberOf(method, url))) emit('served', server)
+  if (enterRequest(requests.numberOf(method, url), request)) emit('served', server)
 }
 
 /** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
@@ -101,7 +113,13 @@ function streamed (stream, headers, session, time) {
   const number = requests.numberOf(method, typeof path === 'string' ? path : '')
   const handle = streamHandle(stream)
   const context = isObject(handle) ? contextTag.read(handle) : undefined
-  const ref = records.addRequest(session, time, number)
+  const chain = scope.isOn() ? scope.chainOfRequest(undefined, headers, requestKind()) : 0
+  const ref = records.addRequest(session, chain === 0 ? time : clock[0] * TICKS, number)
+  if (chain !== 0) {
+    records.writeWord(ref, CHAIN, chain)
+    const step = contextAt(ref)
+    if (context !== undefined && step !== undefined) adopt(context, step)
+  }
   if (context?.type === 'HTTP2STREAM') {
     context.request = requests.textAt(number)
     context.ensureExtra().requestRef = ref

@@ -13,6 +13,7 @@
  * @typedef {object} Source
  * @property {(chain: number) => ChainParts | undefined} chainAt
  * @property {(parent: number, stack: number, kind: number) => number} intern
+ * @property {() => number} emptyStack number of a stack without frames
  * @property {(number: number) => Span | undefined} spanAt
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a
@@ -30,6 +31,7 @@
 const source = {
   chainAt: () => undefined,
   intern: () => 0,
+  emptyStack: () => 0,
   spanAt: () => undefined,
   identityAt: () => undefined,
   routeOf: () => undefined,

@@ -5,7 +5,8 @@
 
 const { isProxy } = require('node:util').types
 const { OWN_WORK, contextTag } = require('../core/context')
-const { handleOf, ownerOf } = require('../node-objects')
+const { isOutside } = require('../core/scope')
+const { handleOf, isReferenced, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
 const registry = require('../core/registry')
@@ -62,10 +63,9 @@ function * walk (isSelected) {
     if (!isSelected(type) || isHidden(handle)) continue
     const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
     const subject = { object, handle, type, context, entry, isShared: isOfCluster }
-    if (isOpen(subject) !== true || isOutput(subject)) continue
-    let isOfProgram = programChains.get(context.chain)
-    if (isOfProgram === undefined) programChains.set(context.chain, isOfProgram = isMadeByProgram(context))
-    if (isOfProgram) yield subject
+    if (isOpen(subject) === true && isOfProgram(context, handle, programChains) && !isOutput(subject)) {
+      yield subject
+    }
   }
   for (const [handle, object] of owners) {
     if (contextTag.read(handle) === OWN_WORK) continue
@@ -118,9 +118,19 @@ const isHandle = (object) => isResource(object) || typeOf(undefined, object) ===
 /**
  * Whether the program made it, not Node for itself: timers behind sockets, ports behind workers.
  * @param {Context} context
+ * @param {object} handle
+ * @param {Map<number, boolean>} known by chain
  */
-function isMadeByProgram (context) {
+function isOfProgram (context, handle, known) {
   if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
+  if (isOutside(context.chain)) return isReferenced(handle) !== false // Node's own are not, mostly
+  let isProgram = known.get(context.chain)
+  if (isProgram === undefined) known.set(context.chain, isProgram = isMadeByProgram(context))
+  return isProgram
+}
+
+/** The same of a timer or a port, by its stack. @param {Context} context */
+function isMadeByProgram (context) {
   const frames = (context.stack?.frames ?? [])
     .filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)
   const first = frames.findIndex((frame) => frame.kind !== 'core')

@@ -11,6 +11,7 @@ const { contextAt, contextOfChain } = require('../core/context')
 const { requestOf } = require('../core/request-of')
 const { copyChain } = require('../format/hops')
 const { inspectablePending, printedWaits } = require('../format/pending')
+const scope = require('../core/scope')
 const { settings } = require('../settings')
 const { siteOf } = require('../spans/path-sites')
 const { hops } = require('../stacks/chain')
@@ -24,10 +25,11 @@ const MAX_IDS = 5 // of a place
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  *
- * @typedef {'DISABLED' | 'FILTER'} PendingNoteCode why it is not known what is awaited
+ * @typedef {'DISABLED' | 'FILTER' | 'SCOPE'} PendingNoteCode why it is not known what is
+ *   awaited, or not of all
  *
  * @typedef {PendingWaits[] & { note?: string, noteCode?: PendingNoteCode }} Pending
- *   what is awaited, by place; note: why it is not known what is awaited
+ *   what is awaited, by place; note: why it is not known, or not of all
  *
  * @typedef {Omit<PendingWaits, 'chain'> & { hops: PrintedHop[] }} PendingData the same as data
  *
@@ -64,7 +66,7 @@ function * slices ({ olderThanMs = 0 } = {}) {
   yield * visitInnermost(time, (chain, ref, ageMs) => {
     if (ageMs >= olderThanMs) groups.add(chain, ref, ageMs)
   })
-  return { groups: yield * groups.list(time), noteCode: undefined }
+  return { groups: yield * groups.list(time), noteCode: scope.isOn() ? 'SCOPE' : undefined }
 }
 
 /**

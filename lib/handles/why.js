@@ -6,6 +6,7 @@
 
 const { queriedAt, startQuery } = require('../core/clock')
 const { contextAt, contextTag } = require('../core/context')
+const { isOutside } = require('../core/scope')
 const { mistake } = require('../errors')
 const {
   inspectableReport, inspectableReports, printed, report: textOf, summary: summaryOf
@@ -37,8 +38,9 @@ const { isConnection } = require('./subject')
  *   127.0.0.1:60350"
  * @property {string} type Node's provider name; "unknown" where no async resource is known
  * @property {number | undefined} asyncId
- * @property {'registered' | 'early' | 'unknown'} origin
- *   early: made before longstack was enabled; unknown: not in the filter, or no async resource
+ * @property {'registered' | 'early' | 'outside' | 'unknown'} origin
+ *   early: made before longstack was enabled; outside: of the scope; unknown: not in the filter, or no async
+ *   resource
  * @property {'client' | 'server' | undefined} side
  * @property {string | undefined} state
  *   connecting, open, half-open, listening or closed; pending for a timer; settled or pending for a promise
@@ -194,6 +196,7 @@ function lastActive ({ object, handle, type, entry }) {
 
 /** @param {Subject} subject @returns {Why['origin']} */
 function originOf ({ object, handle, context, type }) {
+  if (context !== undefined && isOutside(context.chain)) return 'outside'
   if (context !== undefined) return context.origin === 'early' ? 'early' : 'registered'
   const resource = handle ?? object
   if (resource === undefined || type === 'unknown') return 'unknown'

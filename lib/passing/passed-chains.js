@@ -8,6 +8,7 @@ const { contextOfChain } = require('../core/context')
 const { CURRENT_SPAN, current, setCurrent } = require('../core/current')
 const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, FIRST_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
+const { isOutside } = require('../core/scope')
 const { currentContext, currentStep } = require('../core/current-step')
 const { inheritedChain, passChain } = require('./threads')
 const { settings } = require('../settings')
@@ -73,7 +74,7 @@ function chainFor (above) {
     if (parent === OWN_WORK_CHAIN) return 0
     const number = capture.step(parent, kindOf(MESSAGE, false).number, above) & CHAIN_BITS
     const memory = table
-    return number < FIRST_CHAIN ? 0 : guard.run(() => placeOf(memory, number))
+    return number < FIRST_CHAIN || isOutside(number) ? 0 : guard.run(() => placeOf(memory, number))
   } catch {
     return 0 // the stack may be full
   }

@@ -9,7 +9,8 @@
 // bits how many steps up that is.
 
 const { ChainValues, delays } = require('../core/chain-values')
-const { FIRST_CHAIN } = require('../core/records')
+const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('../core/records')
+const scope = require('../core/scope')
 const { stepClock } = require('../core/clock')
 const { source } = require('../core/source')
 const { settings } = require('../settings')
@@ -61,6 +62,7 @@ function forgetNotes () {
   const { firstChain } = engineStats()
   programFrames.forget(firstChain)
   delays.forget(firstChain)
+  scope.renumber(firstChain)
 }
 
 const capture = {
@@ -98,13 +100,27 @@ const capture = {
     }
     engine = /** @type {Engine} */ (selected)
     engine.refresh()
-    capture.step = engine.step
+    capture.install(engine)
     capture.rejection = isNative ? native?.binding?.rejection : undefined
     capture.rejected = isNative ? native?.binding?.rejected : undefined
   },
 
+  /** Installs an engine's functions, or those that a scope has around them. @param {Engine} selected */
+  install (selected) {
+    const { scope: option } = settings.options
+    if (option !== undefined && !scope.isOn()) {
+      capture.reset(false)
+      scope.beginAt(engineStats().firstChain)
+    }
+    scope.setScope(option)
+    const { step, intern } = option === undefined ? selected : scope.around(selected)
+    capture.step = step
+    capture.intern = intern
+  },
+
   /** @param {number} chain @returns {ChainParts | undefined} */
   chainAt (chain) {
+    if (scope.isOutside(chain)) return { parent: ROOT_CHAIN, stack: undefined, kind: chain - OUTSIDE_CHAIN }
     const entry = engine?.chainAt(chain)
     return entry === undefined ? undefined : { parent: entry[0], stack: stacks.get(entry[1]), kind: entry[2] }
   },
@@ -113,10 +129,12 @@ const capture = {
    * @param {number} chain
    * @returns {number[] | undefined} its parent, and the numbers of its stack and kind
    */
-  partsOf: (chain) => engine?.chainAt(chain),
+  partsOf: (chain) => scope.isOutside(chain)
+    ? [ROOT_CHAIN, 0, chain - OUTSIDE_CHAIN]
+    : engine?.chainAt(chain),
 
   /** @type {Engine['intern']} */
-  intern: (parent, stack, kind) => /** @type {Engine} */ (engine).intern(parent, stack, kind),
+  intern: () => 0,
 
   /** Whether the newest step of a chain has a frame of the program. @param {number} chain */
   hasProgramFrame (chain) {
@@ -160,6 +178,10 @@ const capture = {
 }
 
 stacks.whenFull(capture.reset)
-Object.assign(source, { chainAt: capture.chainAt, intern: capture.intern })
+Object.assign(source, {
+  chainAt: capture.chainAt,
+  emptyStack: () => stacks.internStack(''),
+  intern: (/** @type {[number, number, number]} */ ...parts) => capture.intern(...parts)
+})
 
 module.exports = capture

@@ -5,6 +5,7 @@
 
 const { queriedAt } = require('../core/clock')
 const { root } = require('../core/context')
+const { isOutside } = require('../core/scope')
 const { carryChain } = require('../passing/threads')
 const { settings } = require('../settings')
 const { copyOf, print, viewOf } = require('./hop-frames')
@@ -75,7 +76,7 @@ carryChain(root)
  * @returns {PrintedHop[]}
  */
 function hops (newest, { above: framesAbove = [], told = framesAbove, origin } = {}) {
-  if (newest === undefined) return []
+  if (newest === undefined || isOutside(newest.chain)) return []
   foldLoops(newest)
   const { depth, internals } = settings.options
   const printedAwaits = new PrintedAwaits(told)

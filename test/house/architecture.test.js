@@ -16,7 +16,7 @@ const maxLines = {
   core: 3600,
   spans: 3200,
   stacks: 2710,
-  '.': 2165,
+  '.': 2170,
   handles: 1700,
   requests: 1600,
   ask: 1340,
