@@ -97,10 +97,11 @@ const table = {
     initial: undefined,
     placeholder: 'WHAT',
     type: 'string | ((request: IncomingMessage) => boolean)',
-    allowed: '"calls", "header:NAME", "header:NAME=VALUE", "one-in:N", or a function of a request',
-    written: '"calls", "header:NAME", "header:NAME=VALUE" or "one-in:N"',
+    allowed: '"calls", "header:NAME", "header:NAME=VALUE", "one-in:N", "file:PATTERN", or a function of a ' +
+      'request',
+    written: '"calls", "header:NAME", "header:NAME=VALUE", "one-in:N" or "file:PATTERN"',
     accepts: (value) => typeof value === 'function' ||
-      (typeof value === 'string' && /^(calls|header:[\w-]+(=.*)?|one-in:[1-9]\d{0,8})$/.test(value)),
+      (typeof value === 'string' && /^(calls|header:[\w-]+(=.*)?|one-in:[1-9]\d{0,8}|file:.+)$/.test(value)),
     fromText: (text) => text.trim()
   },
   hide: {

@@ -3,12 +3,16 @@
 // The scope: with the option of this name, only what it selects gets stacks. A step is inside of it or
 // outside, as the step that made it is. Outside, nothing is captured and no clock is read: the chain of a
 // step is a number that says no more than the kind of its resource. A request enters the scope where Node
-// reports it (served-requests.js), a function where trace.scope calls it (run-in-scope.js).
+// reports it (served-requests.js), a function where trace.scope calls it (run-in-scope.js). A file enters it
+// with each step that is made while a function of it is on the stack: that takes a look at the stack of all
+// steps, since neither V8 nor Node reports that a function is called.
 //
 // Without a scope nothing of this is called in a hook: `around` is installed when the option is set.
 
+const { resolve } = require('node:path')
 const { CHAIN_BITS, FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('./record-words')
 const { readClock, stepClock } = require('./clock')
+const { ChainValues } = require('./chain-values')
 const { source } = require('./source')
 const { isObject, own } = require('../objects')
 const { messageOf, warn } = require('../warnings')
@@ -29,6 +33,12 @@ let option
 /** whether a request is inside @type {Matcher} */
 let matches = () => false
 let requestCount = 0
+/** tells the files of the scope @type {RegExp | undefined} */
+let files
+/** whether a stack has one of them, by the chain that it has alone */
+const fileNotes = new ChainValues(Uint8Array)
+const NO = 1
+const YES = 2
 
 /** Returns whether there is a scope, and a chain is of a step outside. @param {number} chain */
 const isOutside = (chain) => chain >= OUTSIDE_CHAIN
@@ -45,9 +55,11 @@ function around ({ step, intern }) {
   return {
     step (parent, kind, outermost) {
       if (parent >= firstInside && parent < OUTSIDE_CHAIN) return step(parent, kind, outermost)
-      if (!isEntering) return OUTSIDE_CHAIN + kind
+      if (!isEntering && files === undefined) return OUTSIDE_CHAIN + kind
+      const chain = step(ROOT_CHAIN, kind, outermost)
+      if (!isEntering && !isOfFile(chain)) return OUTSIDE_CHAIN + kind
       isEntering = false
-      return step(ROOT_CHAIN, kind, outermost)
+      return chain
     },
 
     intern: (parent, stack, kind) => isInside(parent) || parent === ROOT_CHAIN
@@ -60,6 +72,28 @@ function around ({ step, intern }) {
 function setScope (next) {
   option = next
   matches = next === undefined ? () => false : matcherOf(next)
+  const isOfFiles = typeof next === 'string' && next.startsWith('file:')
+  files = isOfFiles ? patternOf(next.slice('file:'.length)) : undefined
+  fileNotes.forget(firstInside)
+}
+
+/** @param {string} glob of a file: `*` is a part of a name, `**` also of the path @returns {RegExp} */
+function patternOf (glob) {
+  const parts = resolve(glob).split(/(\*+)/).map((part, i) => {
+    return i % 2 === 0 ? part.replace(/[\\^$.|?+()[\]{}]/g, '\\$&') : part === '*' ? '[^/\\\\]*' : '.*'
+  })
+  return new RegExp(`^(?:file://)?${parts.join('')}$`)
+}
+
+/** Whether a function of a file of the scope is on a stack. @param {number} chain of that stack alone */
+function isOfFile (chain) {
+  let note = fileNotes.get(chain)
+  if (note === 0) {
+    const frames = source.chainAt(chain)?.stack?.frames ?? []
+    note = frames.some(({ fileName }) => fileName !== undefined && files?.test(fileName)) ? YES : NO
+    fileNotes.set(chain, note)
+  }
+  return note === YES
 }
 
 /** Chains below a number are not inside. @param {number} first */
@@ -70,6 +104,7 @@ function beginAt (first) {
 /** Chains are numbered anew. @param {number} first */
 function renumber (first) {
   if (first < firstInside) firstInside = first
+  fileNotes.forget(first)
 }
 
 /** @param {Scope} scope @returns {Matcher} */

@@ -2,6 +2,9 @@
 
 // The option `scope`: what it selects has the stacks that it has without the option, all else those of Node.
 
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
 const test = require('ava')
 const { node, register, root, separator } = require('../helpers/run')
 
@@ -126,7 +129,7 @@ for (const engine of engines) {
       const never = new Promise(() => {})
       ;(async () => { await never })()
       trace.scope(async function stuck () { await never })
-      await sleep(30)
+      while (texts.length < 3) await sleep(5)
       fail()
       return {
         texts,
@@ -161,6 +164,35 @@ test('without the option trace.scope just runs its function', async (t) => {
   t.notRegex(result, /trace\.scope ·/)
   t.regex(result, /setTimeout\(1\)/)
 })
+
+for (const engine of engines) {
+  test(`what a file begins is inside, ${engine}`, async (t) => {
+    const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-scope-'))
+    try {
+      fs.mkdirSync(path.join(folder, 'jobs', 'more'), { recursive: true })
+      const job = 'exports.run = async (fn) => { await null; setTimeout(fn, 1) }'
+      const esm = 'export const run = async (fn) => { await null; setTimeout(fn, 1) }'
+      const files = { 'jobs/a.js': job, 'jobs/more/b.js': job, 'jobs/c.mjs': esm, 'other.js': job }
+      for (const [name, text] of Object.entries(files)) fs.writeFileSync(path.join(folder, name), text)
+      const source = `
+        const runs = await Promise.all(${JSON.stringify(Object.keys(files))}.map((name) => import(name)))
+        return Promise.all(runs.map((module) => new Promise((resolve) => setTimeout(function begin () {
+          const { run } = module.default ?? module
+          run(() => setImmediate(() => resolve(new Error('x').stack)))
+        }, 1))))`.replace('import(name)', `import(${JSON.stringify(folder + path.sep)} + name)`)
+      const scopes = ['jobs/*', 'jobs/**', 'jobs/a.js'].map((glob) => `file:${path.join(folder, glob)}`)
+      const inside = []
+      for (const scope of scopes) {
+        const { result } = await run(source, { LONGSTACK_CAPTURE: engine, LONGSTACK_SCOPE: scope })
+        inside.push(result.map(hopsOf))
+        t.regex(result[0], /setImmediate.*(\n.*)*── setTimeout\(1\).*(\n.*)*a\.js:1.*(\n.*)*await.*(\n.*)*at begin /)
+      }
+      t.deepEqual(inside, [[3, 0, 3, 0], [3, 3, 3, 0], [3, 0, 0, 0]])
+    } finally {
+      fs.rmSync(folder, { recursive: true, force: true })
+    }
+  })
+}
 
 const asking = `
   const http = require('node:http')
