@@ -19,6 +19,8 @@
  * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that a text folds into a
  *   count; default node_modules
  * @property {boolean | 'print'} errors append hops to the stack of errors; default on
+ * @property {boolean} listeners tell of an error in the listener of an event where that was registered;
+ *   default off
  * @property {string | undefined} signal print the open handles, and who opened them, on this signal;
  *   default none
  * @property {import('./sinks/outputs').GivenOutputs | undefined} spans write a span for each request and

@@ -124,6 +124,11 @@ const table = {
     accepts: (value) => typeof value === 'boolean' || value === 'print',
     fromText: (text) => text.trim() === 'print' ? 'print' : boolean.fromText(text)
   },
+  listeners: {
+    purpose: 'tell of an error in the listener of an event where that was registered',
+    initial: false,
+    ...boolean
+  },
   signal: {
     purpose: 'print the open handles, and who opened them, on this signal',
     initial: undefined,

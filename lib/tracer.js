@@ -25,6 +25,8 @@ const { messageOf, printLine, warn } = require('./warnings')
 
 /** the option in force @type {Options['capture'] | undefined} */
 let captureOption
+/** from the option `listeners` on @type {typeof import('./attribution/listener-places') | undefined} */
+let listenerPlaces
 /** prints what is open when it comes @type {string | undefined} */
 let signal
 /** answers commands @type {InstanceType<typeof import('./ask/server').LiveServer> | undefined} */
@@ -63,6 +65,7 @@ function uninstall () {
     channels.disable,
     uncaught.unmonitor,
     leaveErrors,
+    () => applyListeners(false),
     () => applySignal(undefined),
     () => applySocket(undefined),
     () => applyMetrics(undefined)
@@ -85,6 +88,7 @@ function endOldProfile () {
 
 function applyRest () {
   applyErrors()
+  applyListeners(settings.options.listeners)
   applySignal(settings.options.signal)
   applySocket(settings.options.socket)
   applyMetrics(settings.options.metrics)
@@ -139,6 +143,12 @@ function warmUp () {
   if (!settings.options.errors) return
   require('./attribution/error-hops').preload()
   formatter.preload()
+}
+
+/** @param {boolean} isOn registrations of listeners are noted */
+function applyListeners (isOn) {
+  if (isOn) listenerPlaces ??= require('./attribution/listener-places')
+  listenerPlaces?.applyListeners(isOn)
 }
 
 /** @param {string | undefined} next at which what is open is printed; undefined: at none */

@@ -66,13 +66,14 @@ function hopsOfError (error, read) {
 function attributedHops (error, sites) {
   const { frames } = readSites(sites ?? [])
   const parts = attribute(error, sites)
-  return parts.flatMap(({ context, origin, label }, i) => {
+  const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
+  return listener.concat(parts.flatMap(({ context, origin, label }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
     if (isLine && label === undefined && isOutside(context.chain)) return []
     if (isLine) return connectionHops(context, origin, label)
     const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin })
     return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
-  })
+  }))
 }
 
 /**

@@ -232,4 +232,4 @@ function codeLinesOf (line, lineNumber, columnNumber, columns) {
   return [code, `${' '.repeat(head.length - 2)}\u2502 ${' '.repeat(before.length + (isCut ? 1 : 0))}^`]
 }
 
-module.exports = { createCodeLines, linkFrame, paint, paintHop, paintLines }
+module.exports = { createCodeLines, linkFrame, paint, paintHop, paintLines, readSource }

@@ -77,6 +77,9 @@ const capture = {
   /** @type {Engine['step']} */
   step: () => 0,
 
+  /** Captures outside of the scope as well. @type {Engine['step']} */
+  stepAnywhere: () => 0,
+
   /** The addon's, with the native engine @type {Binding['rejection'] | undefined} */
   rejection: undefined,
 
@@ -115,6 +118,7 @@ const capture = {
     scope.setScope(option)
     const { step, intern } = option === undefined ? selected : scope.around(selected)
     capture.step = step
+    capture.stepAnywhere = selected.step
     capture.intern = intern
   },
 

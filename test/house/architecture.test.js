@@ -27,7 +27,7 @@ const maxLines = {
   format: 950,
   profile: 830,
   blocked: 740,
-  attribution: 680,
+  attribution: 790,
   passing: 510,
   runners: 500,
   intercept: 440,

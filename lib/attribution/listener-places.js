@@ -1,0 +1,198 @@
+'use strict'
+
+// Where the listener of an event was registered (option `listeners`): told of errors that are made in it.
+//
+// A listener that is registered is called as it is, so nothing about the call changes. While the option is on
+// the methods that register are wrapped, and note the text of each listener that the program registers, the
+// event and the place. An error whose call site is called by `emit` then tells where the function begins
+// (getEnclosingLineNumber in V8's src/builtins/builtins-callsite.cc). Where one noted text, and no other,
+// stands there in the file, and nowhere else in it, that function is the listener.
+
+const { EventEmitter } = require('node:events')
+const { contextOfChain } = require('../core/context')
+const guard = require('../core/guard')
+const kindTable = require('../core/kind-table')
+const { CHAIN_BITS, ROOT_CHAIN } = require('../core/records')
+const { placeOf } = require('../format/hops')
+const { readSource } = require('../format/paint')
+const { own } = require('../objects')
+const { readSites } = require('../stacks/call-sites')
+const capture = require('../stacks/capture')
+const { describe } = require('../stacks/chain')
+const { wrap } = require('../wrap')
+
+const { apply } = Reflect
+const { toString } = Function.prototype
+const METHODS = ['addListener', 'on', 'prependListener']
+const KIND = 'LISTENER'
+const MAX_NOTED = 1000 // texts of listeners
+const MAX_NAME = 40 // characters of an event's
+const MAX_EVENTS = 3 // of a listener
+
+/**
+ * @typedef {import('../core/context').Context} Context
+ * @typedef {import('../stacks/frames').Frame} Frame
+ *
+ * @typedef {object} Registration of a listener
+ * @property {string} method
+ * @property {Set<string>} events
+ * @property {number} chain of the stack that registered it last
+ * @property {Context} context of the one that did first
+ * @property {boolean} isAmbiguous several places register it: which of them is not known in a call
+ */
+
+/** by the text of the listener @type {Map<string, Registration>} */
+let noted = new Map()
+let isOn = false
+/** of the wrappers that note: one that the program has wrapped in turn stays */
+let present = {}
+/** put the methods back @type {Array<() => boolean>} */
+let restores = []
+
+/** @param {boolean} next */
+function applyListeners (next) {
+  if (next === isOn) return
+  isOn = next
+  for (const restore of restores) restore()
+  noted = new Map()
+  present = {}
+  const { prototype } = EventEmitter
+  /** on and addListener are one function @type {Map<Function, Function>} */
+  const wrappers = new Map()
+  restores = !next
+    ? []
+    : METHODS.flatMap((name) => wrap(prototype, name, (method) => {
+      const wrapper = wrappers.get(method) ?? around(method, name === 'prependListener' ? name : 'on')
+      wrappers.set(method, wrapper)
+      return wrapper
+    }) ?? [])
+}
+
+/** @param {Function} method @param {string} name */
+function around (method, name) {
+  const session = present
+  return function wrapper (/** @type {any} */ event, /** @type {any} */ listener) {
+    const isNoted = isOn && session === present && !guard.inOwnWork && typeof listener === 'function'
+    if (isNoted) note(event, listener, name, wrapper)
+    // @ts-expect-error `this` is the emitter
+    return apply(method, this, arguments)
+  }
+}
+
+/**
+ * Notes a registration. Does not throw.
+ * @param {unknown} event
+ * @param {Function} listener the program's, or what Node makes of it in once()
+ * @param {string} method
+ * @param {Function} above stacks begin below this function
+ */
+function note (event, listener, method, above) {
+  try {
+    const { number } = kindTable.kinds.get(KIND) ?? kindTable.add(KIND)
+    const chain = capture.stepAnywhere(ROOT_CHAIN, number, above) & CHAIN_BITS
+    if (capture.hasProgramFrame(chain)) guard.run(() => add(event, listener, method, chain))
+  } catch {} // the stack may be full
+}
+
+/** @param {unknown} event @param {Function} listener @param {string} method @param {number} chain */
+function add (event, listener, method, chain) {
+  const original = own(listener, 'listener')
+  const isOnce = typeof original === 'function'
+  const text = apply(toString, isOnce ? original : listener, [])
+  if (text.includes('[native code]')) return
+  const name = isOnce ? method.replace(/on$/, 'once').replace('Listener', 'OnceListener') : method
+  const known = noted.get(text)
+  if (known === undefined) {
+    const context = noted.size < MAX_NOTED ? contextOfChain(chain) : undefined
+    if (context?.stack === undefined) return // reading it, the context keeps it
+    noted.set(text, { method: name, events: new Set([nameOf(event)]), chain, context, isAmbiguous: false })
+  } else if (!known.isAmbiguous) {
+    known.isAmbiguous = known.method !== name || !isSamePlace(known, chain)
+    known.chain = chain
+    if (known.events.size <= MAX_EVENTS) known.events.add(nameOf(event))
+  }
+}
+
+/**
+ * Whether a stack is that of a registration: chains may have been numbered anew.
+ * @param {Registration} registration
+ * @param {number} chain
+ */
+function isSamePlace ({ chain: last, context }, chain) {
+  if (last === chain) return true
+  const textOf = (/** @type {Context | undefined} */ made) => JSON.stringify(made?.stack?.frames)
+  return textOf(contextOfChain(chain)) === textOf(context)
+}
+
+/** @param {unknown} event */
+function nameOf (event) {
+  const name = String(event).slice(0, MAX_NAME)
+  return typeof event === 'symbol' ? name : `'${name}'`
+}
+
+/**
+ * Returns a line about the listener in which an error was made.
+ * @param {NodeJS.CallSite[]} sites of the error
+ * @returns {import('../stacks/chain').PrintedHop[]} none: it was made in no listener, or it is not known
+ *   where that was registered
+ */
+function listenerHops (sites) {
+  if (noted.size === 0) return []
+  const { frames } = readSites(sites)
+  let i = frames.findIndex(isEmit) - 1
+  while (i >= 0 && frames[i].fileName === 'node:events') i--
+  const registration = i < 0 ? undefined : registrationOf(/** @type {any} */ (sites[i]), frames[i])
+  if (registration === undefined || registration.isAmbiguous) return []
+  const hop = describe(registration.context)
+  const events = [...registration.events]
+  if (events.length > MAX_EVENTS) events.splice(MAX_EVENTS, events.length, '…')
+  const place = placeOf(hop.lines)
+  if (place === undefined) return []
+  const label = `emitter.${registration.method}(${events.join(' or ')}) at ${place}`
+  return [{ ...hop, label, ageMs: NaN, repeats: 1, origin: 'registered', lines: [], short: [] }]
+}
+
+/** @param {Frame} frame */
+const isEmit = ({ fileName, functionName }) => {
+  return fileName === 'node:events' && functionName !== undefined && /(?:^|\.)emit$/.test(functionName)
+}
+
+/**
+ * @param {NodeJS.CallSite} site
+ * @param {Frame} frame of it
+ * @returns {Registration | undefined} undefined: none is known to be of this function
+ */
+function registrationOf (site, { fileName, kind }) {
+  const { getEnclosingLineNumber, getEnclosingColumnNumber } = /** @type {any} */ (site)
+  if (fileName === undefined || kind === 'core' || getEnclosingLineNumber === undefined) return undefined
+  const source = readSource(fileName)
+  const line = apply(getEnclosingLineNumber, site, [])
+  if (source === undefined) return undefined
+  const offset = offsetOf(source, line, apply(getEnclosingColumnNumber, site, []))
+  if (offset === undefined) return undefined
+  const texts = [...noted.keys()].filter((text) => startsAt(source, text, offset))
+  const start = texts.length === 1 ? source.indexOf(texts[0]) : -1
+  return start === -1 || source.includes(texts[0], start + 1) ? undefined : noted.get(texts[0])
+}
+
+/**
+ * Returns whether a function with this text begins at an offset: with its parameters, says V8.
+ * @param {string} source
+ * @param {string} text
+ * @param {number} offset
+ */
+function startsAt (source, text, offset) {
+  return source.startsWith(text, offset) || source.startsWith(text, offset - text.indexOf('('))
+}
+
+/** @param {string} source @param {number} line from 1 @param {number} column from 1 */
+function offsetOf (source, line, column) {
+  let start = 0
+  for (let i = 1; i < line; i++) {
+    start = source.indexOf('\n', start) + 1
+    if (start === 0) return undefined
+  }
+  return start + column - 1
+}
+
+module.exports = { applyListeners, listenerHops }
