@@ -238,6 +238,50 @@ for (const [fault, message] of [['throw new Error("odd")', 'odd'], ['return Prom
   })
 }
 
+test('spans stay whole outside: times are known, and no sites', async (t) => {
+  const { result } = await run(`
+    const http = require('node:http')
+    const spans = []
+    trace.on('span', ({ kind, attributes }) => { if (kind === 'SERVER') spans.push(attributes) })
+    trace.enable({ scope: 'header:x-trace' })
+    const server = http.createServer(async (request, response) => {
+      await sleep(20)
+      trace.span('inner', () => sleep(20)).then(() => response.end(trace.request().name))
+    })
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
+    const ask = (headers) => new Promise((resolve) => {
+      http.get({ port: server.address().port, host: '127.0.0.1', agent: false, headers }, (response) => {
+        response.on('end', resolve).setEncoding('utf8').on('data', (text) => spans.push(text))
+      })
+    })
+    for (const headers of [{}, { 'x-trace': '1' }]) await ask(headers)
+    while (spans.length < 4) await sleep(5)
+    return spans`, {})
+  const [outside, inside] = result.filter((/** @type {unknown} */ span) => typeof span === 'object')
+  t.deepEqual(result.filter((/** @type {unknown} */ span) => typeof span === 'string'), ['GET /', 'GET /'])
+  for (const attributes of [outside, inside]) t.true(attributes['longstack.wait_ms'].TIMER > 0)
+  t.is(outside['longstack.waits'][0].at, undefined)
+  t.regex(inside['longstack.waits'][0].at, /sleep|anonymous/)
+})
+
+test('code that is terminated inside leaves the scope', async (t) => {
+  const { result } = await run(`
+    const vm = require('node:vm')
+    const fail = () => new Promise((resolve) => setTimeout(() => resolve(new Error('x').stack), 1))
+    const texts = []
+    for (let i = 0; i < 3; i++) {
+      try {
+        vm.runInNewContext('scope(() => { for (;;); })', { scope: trace.scope }, { timeout: 20 })
+      } catch (error) {
+        texts.push(error.code)
+      }
+      texts.push(await fail())
+    }
+    return [...texts, await trace.scope(fail)]`, { LONGSTACK_SCOPE: 'calls' })
+  t.deepEqual(result.map((/** @type {string} */ text) => text.startsWith('ERR_') || hopsOf(text)),
+    [true, 0, true, 0, true, 0, 2])
+})
+
 test('one in three requests, and a header with a value', async (t) => {
   const { result } = await run(`
     trace.enable({ scope: 'one-in:3' })
