@@ -40,10 +40,11 @@ const details = {
     '(`*` is a part of a name, `**` of a path too).\n\nOutside, errors have the stack of Node, ' +
     '`trace.why` knows no opener, `trace.pending` no place, and profiles and the waits of spans name no ' +
     'site; `trace.request()`, handles, spans and their times stay whole. An `await` outside takes about ' +
-    '200 ns in place of 270, on the server of [cost.md](cost.md) (`real`) 1.62 of bare in place of 1.76: ' +
-    'the stacks are saved, not the hooks. With `file:` nothing is saved, since the stack of each step ' +
-    'has to be looked at. A function that throws is reported once (`LONGSTACK_WARN_SCOPE`), its ' +
-    'requests stay outside.',
+    '200 ns in place of 260, CPU per request of [the server `real`](cost.md) is 1.49 of bare in place of ' +
+    '1.57: the stacks are saved, not the hooks. With `file:` nothing is saved, since the stack of each ' +
+    'step has to be looked at. A function that throws is reported once (`LONGSTACK_WARN_SCOPE`), its ' +
+    'requests stay outside. A header is what a client sends: whoever knows it has stacks made for all of ' +
+    'his requests, at most the cost of no scope.',
   hide: 'Neighbours become a line such as `... 9 frames in express, router`. A function gets a frame ' +
     'and returns true to fold it; `() => false` folds none. What is data (`trace.chain()`, `--json`, ' +
     'spans) has all frames, and so has a text with `internals`.',
