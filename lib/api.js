@@ -243,7 +243,8 @@ const trace = {
   metrics: () => answer(() => require('./metrics/figures').readMetrics()),
 
   doctor () {
-    const facts = { stats: trace.stats(), filter: settings.options.filter, copies: [...tracer.copies] }
+    const { filter, scope } = settings.options
+    const facts = { stats: trace.stats(), filter, scope, copies: [...tracer.copies] }
     return guard.run(() => require('./doctor').examine({ ...facts, formatter: formatter.inForce() }))
   },
 

@@ -277,7 +277,8 @@ test('code that is terminated inside leaves the scope', async (t) => {
       }
       texts.push(await fail())
     }
-    return [...texts, await trace.scope(fail)]`, { LONGSTACK_SCOPE: 'calls' })
+    return [...texts, await trace.scope(fail), trace.doctor().text]`, { LONGSTACK_SCOPE: 'calls' })
+  t.regex(result.pop(), /^tracing +on, filter \*, scope calls$/m)
   t.deepEqual(result.map((/** @type {string} */ text) => text.startsWith('ERR_') || hopsOf(text)),
     [true, 0, true, 0, true, 0, 2])
 })
