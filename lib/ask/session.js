@@ -383,6 +383,8 @@ const questions = {
   requests: () => require('../handles/requests-in-flight').requestsInFlight(),
   /** What is awaited and not settled. @param {{ olderThanMs?: number }} argument */
   pending: (argument) => require('../handles/pending').slices(argument),
+  /** Who waits for whom. */
+  waitGraph: () => require('../handles/wait-graph').waitGraph(),
   snapshot,
   diff,
   attach,

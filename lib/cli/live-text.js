@@ -6,6 +6,7 @@ const { nameOfThread } = require('../ask/threads')
 const { groupsOf } = require('../format/handles')
 const { formatHops } = require('../format/hops')
 const { formatPending, placeOf, sentences } = require('../format/pending')
+const { graphTexts } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
 const { clean, formatDuration } = require('../text')
 
@@ -24,6 +25,7 @@ const MAX_REQUESTS = 20 // groups of requests that are printed
  * @property {Printed[]} open
  * @property {RequestsInFlight} [requests] undefined: not asked
  * @property {{ groups: PendingData[], noteCode: string | undefined }} [pending] undefined: not asked
+ * @property {import('../handles/wait-graph').WaitGraph} [waitGraph] undefined: not asked
  *
  * @typedef {object} ProcessAnswer
  * @property {number} pid
@@ -65,6 +67,7 @@ function formatAnswer (answer, colours) {
     ...refused.map((refusal) => refusalText(refusal, colours)),
     ...others.map(({ pid, program }) =>
       `Process ${pid}${program ? ` (${clean(program)})` : ''} is at ${end} as well; it is not of Node.`),
+    ...graphBlocks(threads, colours),
     ...requestBlocks(threads, colours),
     ...pendingBlocks(threads, colours),
     ...(threads.length === 0 ? [] : [title, ...groupsOf(open)])
@@ -96,6 +99,12 @@ function openIn ({ processes }) {
 
 /** @param {Array<{ count: number }>} list */
 const countOf = (list) => list.reduce((sum, { count }) => sum + count, 0)
+
+/** @param {ThreadAnswer[]} threads @param {Colours} colours @returns {string[]} */
+function graphBlocks (threads, colours) {
+  const texts = threads.flatMap(({ waitGraph }) => waitGraph === undefined ? [] : graphTexts(waitGraph))
+  return texts.length === 0 ? [] : [colours.bold('Who waits for whom'), ...texts]
+}
 
 /** @param {ThreadAnswer[]} threads @param {Colours} colours @returns {string[]} */
 function requestBlocks (threads, colours) {
@@ -197,12 +206,13 @@ function jsonAnswer ({ processes, refused, others }) {
     processes: processes.map(({ pid, threads, busy, busyMs }) => ({
       pid,
       ...(busy !== undefined && { blocked: { forMs: busyMs, stack: busy } }),
-      threads: threads.map(({ facts, open, requests, pending }) =>
+      threads: threads.map(({ facts, open, requests, pending, waitGraph }) =>
         ({
           ...facts,
           open: open.map(publicHandle),
           requests: requests?.requests.map(publicChain),
-          pending: pending?.groups.map(publicChain)
+          pending: pending?.groups.map(publicChain),
+          waitsFor: waitGraph
         }))
     })),
     refused: refused.map(({ pid, sentence, stack }) => ({ pid, reason: sentence, stack })),

@@ -117,7 +117,8 @@ async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
   if (end !== undefined) return { facts, open: open.filter((handle) => isHandleAt(handle, end)) }
   if (filter !== undefined) return { facts, open } // what is asked for is handles
   const requests = await thread.call('requests')
-  return { facts, open, requests, pending: await thread.call('pending', { olderThanMs }) }
+  const pending = await thread.call('pending', { olderThanMs })
+  return { facts, open, requests, pending, waitGraph: await thread.call('waitGraph') }
 }
 
 /** @type {import('./commands').Main} */

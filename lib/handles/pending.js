@@ -17,7 +17,7 @@ const { siteOf } = require('../spans/path-sites')
 const { hops } = require('../stacks/chain')
 const { clean, placeText } = require('../text')
 const { wasWatchingSince } = require('../core/registry')
-const { INNERMOST, Waits } = require('./waits')
+const { INNERMOST, OVER, Waits } = require('./waits')
 
 const CHUNK = 1024 // waits that are grouped at once
 const MAX_IDS = 5 // of a place
@@ -76,6 +76,16 @@ function * slices ({ olderThanMs = 0 } = {}) {
  * @returns {Generator<void, void, void>}
  */
 function * visitInnermost (time, visit) {
+  yield * visitWaits(time, (chain, ref, ageMs, isInnermost) => { if (isInnermost) visit(chain, ref, ageMs) })
+}
+
+/**
+ * Visits all that waits, likewise.
+ * @param {number} time ms of the clock
+ * @param {(chain: number, ref: number, ageMs: number, isInnermost: boolean) => void} visit
+ * @returns {Generator<void, void, void>}
+ */
+function * visitWaits (time, visit) {
   const waits = new Waits()
   yield
   yield * waits.judge()
@@ -83,9 +93,10 @@ function * visitInnermost (time, visit) {
   for (let i = 0; i < waiting.length; i++) {
     if (i % CHUNK === CHUNK - 1) yield
     const ref = waiting.refs[i]
-    if (states[i] !== INNERMOST || (readWord(ref, FLAGS) & LIVE) === 0) continue
+    if (states[i] === OVER || (readWord(ref, FLAGS) & LIVE) === 0) continue
     const madeAt = timeOf(waiting.times[i], waiting.flags[i] >>> ERA)
-    if (wasWatchingSince(madeAt)) visit(waiting.chains[i], ref, Math.max(0, time - madeAt))
+    if (!wasWatchingSince(madeAt)) continue
+    visit(waiting.chains[i], ref, Math.max(0, time - madeAt), states[i] === INNERMOST)
   }
 }
 
@@ -297,4 +308,4 @@ function namesOf (requests) {
   return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
 }
 
-module.exports = { byRequest, drain, pending, sample, slices }
+module.exports = { byRequest, drain, pending, pendingNote, sample, slices, visitWaits }

@@ -59,6 +59,33 @@ const MAX_USES = 10 // of one request
 function * requestsInFlight () {
   const time = now()
   const lookup = new Map()
+  const { requests, uses } = yield * servedWithUses(lookup, time)
+  yield
+  const { waits, noteCode } = yield * byRequest(lookup, time)
+  const served = [...requests.values()].sort(byAge)
+  /** @type {RequestInFlight[]} */
+  const list = []
+  for (const { ref, label, answering, time: begun } of served.slice(0, MAX_REQUESTS)) {
+    yield
+    list.push({
+      request: label,
+      ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
+      answering,
+      waits: waits.get(ref) ?? [],
+      uses: uses.get(ref) ?? [],
+      hops: ref === 0 ? [] : hops(contextAt(ref))
+    })
+  }
+  return { count: served.length, requests: list, noteCode }
+}
+
+/**
+ * Returns what is to be answered, and what is used for it. Yields between pieces of work.
+ * @param {import('../core/request-of').Lookup} lookup
+ * @param {number} time ms of the clock
+ * @returns {Generator<void, { requests: Map<object, Served>, uses: Map<number, UseOfRequest[]> }, void>}
+ */
+function * servedWithUses (lookup, time) {
   /** @type {Map<number, UseOfRequest[]>} */
   const uses = new Map()
   /** by what answers: a response or a stream @type {Map<object, Served>} */
@@ -79,23 +106,7 @@ function * requestsInFlight () {
     const stream = entry.context.type === 'HTTP2STREAM' ? openStream(entry) : undefined
     if (stream !== undefined) requests.set(stream, streamed(stream, entry))
   }
-  yield
-  const { waits, noteCode } = yield * byRequest(lookup, time)
-  const served = [...requests.values()].sort(byAge)
-  /** @type {RequestInFlight[]} */
-  const list = []
-  for (const { ref, label, answering, time: begun } of served.slice(0, MAX_REQUESTS)) {
-    yield
-    list.push({
-      request: label,
-      ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
-      answering,
-      waits: waits.get(ref) ?? [],
-      uses: uses.get(ref) ?? [],
-      hops: ref === 0 ? [] : hops(contextAt(ref))
-    })
-  }
-  return { count: served.length, requests: list, noteCode }
+  return { requests, uses }
 }
 
 /**
@@ -220,4 +231,4 @@ function useOf (socket, entry) {
 /** @param {Served} request @param {Served} other */
 const byAge = (request, other) => (request.time ?? 0) - (other.time ?? 0)
 
-module.exports = { requestsInFlight, servedRequests }
+module.exports = { requestsInFlight, servedRequests, servedWithUses }

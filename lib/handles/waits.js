@@ -250,4 +250,4 @@ class Waits {
  */
 const isBefore = (ref, other) => (ref - other) << (ref & 1) < 0
 
-module.exports = { INNERMOST, Waits }
+module.exports = { INNERMOST, OVER, Waits }

@@ -1,0 +1,88 @@
+'use strict'
+
+// Who waits for whom, as text: a sentence for each cycle and each convoy. Data in, string out.
+
+const { clean, formatDuration, shortFrame } = require('../text')
+
+/**
+ * @typedef {import('../handles/wait-graph').Convoy} Convoy
+ * @typedef {import('../handles/wait-graph').Cycle} Cycle
+ * @typedef {import('../handles/wait-graph').Known} Known
+ * @typedef {import('../handles/wait-graph').Member} Member
+ * @typedef {import('../handles/wait-graph').WaitGraph} WaitGraph
+ */
+
+/** @param {string} frame */
+const place = (frame) => clean(shortFrame(frame))
+
+/** Returns who waits for each other, in one sentence. @param {Cycle} cycle @returns {string} */
+function cycleSentence ({ by, members, behind }) {
+  const age = formatDuration(Math.max(...members.map(({ oldestMs }) => oldestMs)))
+  const more = behind === 1 ? '; 1 more request waits behind' : `; ${behind} more requests wait behind`
+  const certainty = by === 'name' ? 'probably a deadlock' : 'deadlock'
+  return `${certainty}: ${membersText(members)}; for ${age}${behind === 0 ? '' : more}`
+}
+
+/** @param {Member[]} members */
+function membersText (members) {
+  const [first, second] = members
+  if (members.length === 1) {
+    return `${holdsAndWaits(first)}, for what only ${first.count === 1 ? 'it' : 'they'} can give back`
+  }
+  if (members.length > 2) return `${members.map(holdsAndWaits).join('; ')}: each for what another one holds`
+  const waits = `${second.count === 1 ? 'waits' : 'wait'} at ${waitPlace(second)}`
+  const others = `${named(second)} took${placeOf(second)}, which ${waits}, for what ${named(first)} took`
+  return `${holdsAndWaits(first)}, for what ${others}`
+}
+
+/** @param {Member} member */
+function holdsAndWaits (member) {
+  const [holds, took, waits] = member.count === 1
+    ? ['holds', 'it took', 'waits']
+    : ['hold', 'each took', 'wait']
+  return `${named(member)} ${holds} what ${took}${placeOf(member)} and ${waits} at ${waitPlace(member)}`
+}
+
+/** @param {{ count: number, request: string }} member */
+const named = ({ count, request }) => count === 1 ? clean(request) : `${count} \u00d7 ${clean(request)}`
+
+/** @param {{ took: string | undefined }} holder */
+const placeOf = ({ took }) => took === undefined ? '' : ` at ${place(took)}`
+
+/** @param {{ at: string, caller: string | undefined }} wait */
+function waitPlace ({ at: called, caller }) {
+  return caller === undefined ? place(called) : `${place(caller)}, in ${place(called)}`
+}
+
+/** Returns who waits for one request, in one sentence. @param {Convoy} convoy @returns {string} */
+function convoySentence ({ count, requests, at: called, oldestMs, for: holder }) {
+  const names = requests.map(named).join(', ')
+  const who = requests.length === 1 ? names : `${count} requests (${names})`
+  const [has, waits] = holder.count === 1 ? ['has it', 'waits'] : ['have it', 'wait']
+  const from = holder.took === undefined ? '' : ` from ${place(holder.took)}`
+  const uses = holder.uses === undefined ? '' : `, for ${clean(holder.uses)}`
+  const since = formatDuration(holder.ms)
+  const own = holder.at === undefined ? '' : ` and ${waits} at ${place(holder.at)} since ${since}${uses}`
+  const where = `at ${place(called)}, the oldest for ${formatDuration(oldestMs)}`
+  return `${who} wait ${where}, for ${named(holder)}, which ${has}${from}${own}`
+}
+
+/** Returns all that is to be said, and what it rests on. @param {WaitGraph} graph @returns {string[]} */
+function graphTexts ({ cycles, convoys }) {
+  return [
+    ...cycles.map((cycle) => `${cycleSentence(cycle)}\n  ${knownBy(cycle)}`),
+    ...convoys.map((convoy) => `${convoySentence(convoy)}\n  ${knownBy(convoy)}`)
+  ]
+}
+
+/** Returns what an answer rests on. @param {Known} known @returns {string} */
+function knownBy ({ by, seen }) {
+  if (by === 'promise') return 'known by the promises that they await'
+  if (by === 'settled') {
+    const waits = seen === 1 ? '1 such wait was' : `${seen} such waits were all`
+    return `known by before: ${waits} ended by requests that had been let in there`
+  }
+  return 'a guess: no request in flight but these was let in there before, and what was taken is not known'
+}
+
+module.exports = { convoySentence, cycleSentence, graphTexts, knownBy }
