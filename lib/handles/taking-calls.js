@@ -113,7 +113,8 @@ function callersOf (chain, outer, key) {
  */
 function passedCalls (chain, key, places) {
   const passed = []
-  for (let step = source.chainAt(chain)?.parent ?? 0, i = 0; step !== 0 && i < MAX_CLIMB; i++) {
+  let step = places.size > 0 ? source.chainAt(chain)?.parent ?? 0 : chain
+  for (let i = 0; step !== 0 && i < MAX_CLIMB; i++) {
     const parts = source.chainAt(step)
     if (kindAt(parts?.kind ?? 0)?.promise !== true) break
     const frames = framesAt(step)

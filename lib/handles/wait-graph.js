@@ -86,6 +86,8 @@ const MAX_CONVOYS = 20
 class Flow {
   /** @type {FlowWait[]} */
   waits = []
+  /** a server has to answer it */
+  isInFlight = false
   /** something that is not a lock is pending for it */
   isBusy = false
   /** @type {string | undefined} */
@@ -154,7 +156,7 @@ class Flows {
   /** Reads what else is pending. @returns {Generator<void, void, void>} */
   * readOthers () {
     const { requests, uses } = yield * servedWithUses(this.lookup, this.time)
-    for (const { ref } of requests.values()) if (ref !== 0) this.of(ref)
+    for (const { ref } of requests.values()) if (ref !== 0) this.of(ref).isInFlight = true
     for (const [ref, [{ what }]] of uses) {
       const flow = this.of(ref)
       flow.isBusy = true
@@ -178,7 +180,8 @@ class Flows {
   #noteOpen (context) {
     this.#noteBusy(context.ref)
     if (context.type !== 'Timeout') return
-    for (const { fileName } of context.stack?.frames ?? []) this.timedFiles.add(String(fileName))
+    const maker = context.stack?.frames.find(({ kind }) => kind === 'user' || kind === 'module')
+    this.timedFiles.add(String(maker?.fileName))
   }
 
   /** @param {number} ref of something that is pending */
@@ -211,8 +214,10 @@ class Flows {
     for (const [path, { name, caller, at }] of this.taken.places(flow.ref, key)) {
       if (name === 'takes') places.set(path, caller ?? at)
     }
-    for (const { chain } of flow.waits) {
-      for (const { path, caller } of passedCalls(chain, key, callers)) places.set(path, caller)
+    for (const { chain, call } of flow.waits) {
+      for (const { path, caller } of passedCalls(chain, key, callers)) {
+        if (path !== call?.path) places.set(path, caller)
+      }
     }
     // Of calls one inside another the inner one is where it waits
     flow.waits = flow.waits.filter(({ call, maker }) =>
@@ -467,14 +472,14 @@ function headsOf (flows, flow, wait) {
       seen.add(head)
       head = next
     }
-    return seen.has(head) || head.ref === 0 ? undefined : [head]
+    return seen.has(head) || !head.isInFlight ? undefined : [head]
   }
   if (wait.call === undefined || flows.known(wait.call) === undefined) return undefined
   const { key } = wait.call
   if (flow.holds(key).length > 0) return undefined
   const { holders, others } = flows.around(key)
   const isKnown = holders.length > 0 && !others.some(({ ref }) => ref === 0) &&
-    holders.every((holder) => holder.ref !== 0 && holder.name === holders[0].name && !holder.waitsIn(key))
+    holders.every((holder) => holder.isInFlight && holder.name === holders[0].name && !holder.waitsIn(key))
   return isKnown ? holders : undefined
 }
 

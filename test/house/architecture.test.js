@@ -24,7 +24,7 @@ const maxLines = {
   metrics: 480,
   cli: 1290,
   sinks: 1170,
-  format: 950,
+  format: 990,
   profile: 830,
   blocked: 740,
   attribution: 790,
