@@ -39,10 +39,10 @@ class Taken {
 
   /**
    * Reads the records of promises that functions gave. Yields between pieces of work.
-   * @param {Map<string, Set<string>>} callers by key of calls: frames from which they were called are added
+   * @param {Set<string>} keys of calls
    * @returns {Generator<void, void, void>}
    */
-  * read (callers) {
+  * read (keys) {
     /** who ended a wait, by key @type {Array<[string, number]>} */
     const enders = []
     for (const ring of [promises, resources]) {
@@ -51,8 +51,7 @@ class Taken {
         const offset = slot << SHIFT
         if ((ring[offset + FLAGS] & (SETTLED | AWAITED)) !== SETTLED) continue
         const call = this.#calls.of(ring[offset + CHAIN])
-        if (call?.name === undefined || !callers.has(call.key)) continue
-        if (call.name === 'takes') callers.get(call.key)?.add(call.path.split('\n')[0])
+        if (call?.name === undefined || !keys.has(call.key)) continue
         const request = requestOf(ring[offset + REF], this.#lookup)
         this.#note(request, call)
         const settler = ring[offset + DETAIL]

@@ -5,9 +5,11 @@
 
 const { kindAt } = require('../core/kinds')
 const { source } = require('../core/source')
+const capture = require('../stacks/capture')
 const { mapFrame } = require('../stacks/source-maps')
 
 const MAX_CLIMB = 32 // steps up a chain
+const CHUNK = 256 // chains that are looked at, at once
 
 /** Words in names of functions that take what others have to give back. */
 const TAKING = new Set([
@@ -32,6 +34,45 @@ const RUNNING = new Set([
  * @property {boolean} isPlain its promise is settled by whoever was given the functions to do so
  */
 
+/** Calls of functions that take, in all chains that there are; those that were read are not read again. */
+const seen = {
+  generation: -1,
+  /** number of the chain that is read next */
+  next: 0,
+  /** by key of the function: the innermost frames that called it @type {Map<string, Set<string>>} */
+  callers: new Map()
+}
+
+/**
+ * Returns from where functions that take are called, as far as it was seen. Yields between pieces of work.
+ * @returns {Generator<void, Map<string, Set<string>>, void>} frames by key of the function
+ */
+function * seenCallers () {
+  const { chains, firstChain } = capture.stats()
+  if (seen.generation !== capture.generation) {
+    Object.assign(seen, { generation: capture.generation, next: firstChain, callers: new Map() })
+  }
+  for (let chain = Math.max(seen.next, firstChain); chain < firstChain + chains; chain++) {
+    if (chain % CHUNK === 0) yield
+    const frames = framesAt(chain)
+    const last = calledIn(frames)
+    seen.next = chain + 1
+    if (last === -1 || nameOf(frames[last]) !== 'takes' || isAwaited(chain)) continue
+    const caller = frames.slice(last + 1).find(isOfProgram)
+    if (caller === undefined) continue
+    const key = keyOf(frames[last])
+    const callers = seen.callers.get(key) ?? new Set()
+    seen.callers.set(key, callers.add(caller.text))
+  }
+  return seen.callers
+}
+
+/** Whether a chain's newest step is none of a promise that a function makes. @param {number} chain */
+function isAwaited (chain) {
+  const kind = kindAt(source.chainAt(chain)?.kind ?? 0)
+  return kind === undefined || !kind.promise || kind.awaited
+}
+
 class Calls {
   /** by chain @type {Map<number, Call | undefined>} */
   #calls = new Map()
@@ -48,11 +89,8 @@ class Calls {
 /** @param {number} chain @returns {Call | undefined} */
 function readCall (chain) {
   const frames = framesAt(chain)
-  const first = frames.findIndex((frame) => !isBuiltin(frame))
-  if (first === -1 || !isOfProgram(frames[first])) return undefined
-  const last = lastOfLibrary(frames, first)
-  const { functionName } = frames[last]
-  if (functionName === undefined) return undefined
+  const last = calledIn(frames)
+  if (last === -1) return undefined
   const key = keyOf(frames[last])
   const callers = callersOf(chain, frames.slice(last + 1), key)
   return {
@@ -62,19 +100,23 @@ function readCall (chain) {
     caller: callers.length === 0 ? undefined : textOf(outerOf(callers, frames[last])),
     path: pathOf(callers),
     name: nameOf(frames[last]),
-    isPlain: first > 0
+    isPlain: isBuiltin(frames[0])
   }
 }
 
 /**
- * Returns the outermost of the frames of a library that were called, where a library was.
+ * Returns the function that was called: the innermost, where it is of a library the outermost of that.
  * @param {Frame[]} frames
- * @param {number} first index of the innermost
+ * @returns {number} its index, -1: it is Node's, or has no name
  */
-function lastOfLibrary (frames, first) {
-  if (frames[first].kind !== 'module') return first
+function calledIn (frames) {
+  const first = frames.findIndex((frame) => !isBuiltin(frame))
+  if (first === -1 || !isOfProgram(frames[first])) return -1
   const end = frames.findIndex(({ kind }, i) => i > first && kind === 'user')
-  return frames.findLastIndex(({ kind }, i) => kind === 'module' && (end === -1 || i < end))
+  const last = frames[first].kind === 'module'
+    ? frames.findLastIndex(({ kind }, i) => kind === 'module' && (end === -1 || i < end))
+    : first
+  return frames[last].functionName === undefined ? -1 : last
 }
 
 /**
@@ -157,4 +199,4 @@ function nameOf ({ functionName = '' }) {
   return words.some((word) => TAKING.has(word)) ? 'takes' : undefined
 }
 
-module.exports = { Calls, passedCalls }
+module.exports = { Calls, passedCalls, seenCallers }

@@ -17,6 +17,7 @@ const {
   ANSWERED, CHAIN, FLAGS, LIVE, ONE_SHOT, OWN_WORK_CHAIN, PASSED, REF, SHIFT, SIZE, TRIGGER,
   readWord, resources
 } = require('../core/records')
+const registry = require('../core/registry')
 const { requestOf } = require('../core/request-of')
 const { nameOf } = require('../core/served-requests')
 const { source } = require('../core/source')
@@ -26,7 +27,7 @@ const { walk } = require('./list')
 const { pendingNote, visitWaits } = require('./pending')
 const { servedWithUses } = require('./requests-in-flight')
 const { Taken } = require('./taken')
-const { Calls, passedCalls } = require('./taking-calls')
+const { Calls, passedCalls, seenCallers } = require('./taking-calls')
 
 const CHUNK = 2048 // records that are looked at, at once
 const MIN_MS = 1000 // waits that are shorter are no news
@@ -74,6 +75,8 @@ const MAX_CONVOYS = 20
  *
  * @typedef {{ edges: Edge[], cycles: Cycle[], convoys: Convoy[] }} WaitGraph
  *
+ * @typedef {{ holders: Flow[], others: Flow[] }} Around a function: who has what it gives, and who waits
+ *
  * @typedef {object} FlowWait
  * @property {number} chain
  * @property {number} ageMs
@@ -120,6 +123,8 @@ class Flows {
   calls = new Calls()
   time = now()
   taken = new Taken(this.calls, this.lookup)
+  /** by key of a call @type {Map<string, Around>} */
+  #around = new Map()
   /** files of the program that have a timer: it may give what is waited for @type {Set<string>} */
   timedFiles = new Set()
 
@@ -162,9 +167,10 @@ class Flows {
       flow.isBusy = true
       flow.uses = what
     }
-    for (const subject of walk(() => true)) {
-      if (subject?.context === undefined || !isPending(subject)) yield
-      else this.#noteOpen(subject.context)
+    for (const entry of registry.list()) if (isUnanswered(entry)) this.#noteBusy(entry.context.ref)
+    for (const subject of walk(isOther)) {
+      yield
+      if (subject?.context !== undefined) this.#noteOpen(subject.context)
     }
     for (let slot = 0; slot < SIZE; slot++) {
       if (slot % CHUNK === CHUNK - 1) yield
@@ -192,19 +198,17 @@ class Flows {
 
   /** Reads what the requests have taken. @returns {Generator<void, void, void>} */
   * readTaken () {
-    /** frames from which each function is called @type {Map<string, Set<string>>} */
-    const callers = new Map()
+    const keys = new Set()
     for (const { call, maker } of [...this.byRef.values()].flatMap(({ waits }) => waits)) {
-      if (call === undefined || maker !== undefined) continue
-      const frames = callers.get(call.key) ?? new Set()
-      if (call.name === 'takes') frames.add(call.path.split('\n')[0])
-      callers.set(call.key, frames)
+      if (call !== undefined && maker === undefined) keys.add(call.key)
     }
-    yield * this.taken.read(callers)
+    yield * this.taken.read(keys)
+    const callers = yield * seenCallers()
     for (const flow of this.byRef.values()) {
       yield
-      for (const [key, frames] of callers) this.#noteTaken(flow, key, frames)
+      for (const key of keys) this.#noteTaken(flow, key, callers.get(key) ?? new Set())
     }
+    for (const key of keys) this.#around.set(key, this.#listAround(key))
   }
 
   /** @param {Flow} flow @param {string} key @param {Set<string>} callers frames from which it is called */
@@ -226,19 +230,21 @@ class Flows {
     if (places.size > 0) flow.taken.set(key, places)
   }
 
-  /**
-   * Returns all who wait in a function or have what it gives.
-   * @param {string} key
-   * @returns {{ holders: Flow[], others: Flow[] }}
-   */
-  around (key) {
-    const holders = []
-    const others = []
+  /** @param {string} key @returns {Around} */
+  #listAround (key) {
+    /** @type {Around} */
+    const around = { holders: [], others: [] }
     for (const flow of this.byRef.values()) {
-      if (flow.holds(key).length > 0) holders.push(flow)
-      else if (flow.waitsIn(key) || (flow.ref === 0 && this.taken.places(0, key).size > 0)) others.push(flow)
+      const wasGiven = flow.ref === 0 && this.taken.places(0, key).size > 0
+      if (flow.holds(key).length > 0) around.holders.push(flow)
+      else if (flow.waitsIn(key) || wasGiven) around.others.push(flow)
     }
-    return { holders, others }
+    return around
+  }
+
+  /** Returns all who wait in a function or have what it gives. @param {string} key @returns {Around} */
+  around (key) {
+    return this.#around.get(key) ?? { holders: [], others: [] }
   }
 
   /** @param {Call} call @returns {Known | undefined} undefined: others end such waits, or may: no lock */
@@ -253,15 +259,17 @@ class Flows {
 const isForOthers = ({ call, maker }) => call !== undefined || maker !== undefined
 
 /**
- * Whether something that is open may end a wait: a timer, a connection on which nothing was asked and
- * answered yet. What is asked and not answered is a use of its request.
- * @param {import('./subject').Subject} subject
+ * Whether a client's connection may end a wait: nothing was asked on it and answered yet. What is asked and
+ * not answered is a use of its request.
+ * @param {import('../core/entry').Entry} entry
  */
-function isPending ({ type, entry }) {
-  if (type.endsWith('SERVERWRAP') || type === 'HTTP2STREAM') return false
-  if (!connectionTypes.has(type)) return true
-  const isAnswered = entry !== undefined && (readWord(entry.lastAsk, FLAGS) & ANSWERED) !== 0
-  return entry?.isClient === true && !isAnswered
+function isUnanswered ({ isClient, lastAsk }) {
+  return isClient && (readWord(lastAsk, FLAGS) & ANSWERED) === 0
+}
+
+/** Whether what is open of a type may end a wait, and is no connection. @param {string} type */
+function isOther (type) {
+  return !connectionTypes.has(type) && !type.endsWith('SERVERWRAP') && type !== 'HTTP2STREAM'
 }
 
 /**
@@ -278,9 +286,10 @@ function * waitGraph () {
   yield * flows.readOthers()
   yield * flows.readTaken()
   yield
-  const stuck = findStuck(flows)
+  const stuck = yield * findStuck(flows)
   graph.edges = edgesOf(flows)
-  graph.cycles = cyclesOf(flows, stuck)
+  yield
+  graph.cycles = yield * cyclesOf(flows, stuck)
   graph.convoys = convoysOf(flows, stuck)
   return graph
 }
@@ -300,21 +309,29 @@ function holdersOf (flows, { call, maker }) {
 /**
  * Returns the requests that only each other can let go on.
  * @param {Flows} flows
- * @returns {Set<Flow>}
+ * @returns {Generator<void, Set<Flow>, void>}
  */
-function findStuck (flows) {
+function * findStuck (flows) {
   const stuck = new Set([...flows.byRef.values()].filter(({ ref, waits, isBusy }) => ref !== 0 && !isBusy &&
     waits.length > 0 && waits.every((wait) => wait.ageMs >= MIN_MS && isForOthers(wait))))
-  /** @param {FlowWait} wait */
-  const isBehindStuck = (wait) => {
-    const holders = holdersOf(flows, wait)
-    if (holders.length === 0 || !holders.every((holder) => stuck.has(holder))) return false
-    return wait.maker !== undefined || wait.call === undefined ||
-      flows.around(wait.call.key).others.every((other) => stuck.has(other))
-  }
+  const areStuck = (/** @type {Flow[]} */ others) => others.every((other) => stuck.has(other))
   for (let size = -1; size !== stuck.size;) {
     size = stuck.size
+    /** functions all around which are stuck, by key @type {Map<string, boolean>} */
+    const keys = new Map()
+    /** @param {FlowWait} wait */
+    const isBehindStuck = ({ call, maker }) => {
+      if (maker !== undefined || call === undefined) return maker !== undefined && stuck.has(maker)
+      let isStuck = keys.get(call.key)
+      if (isStuck === undefined) {
+        const { holders, others } = flows.around(call.key)
+        isStuck = flows.known(call) !== undefined && holders.length > 0 && areStuck([...holders, ...others])
+        keys.set(call.key, isStuck)
+      }
+      return isStuck
+    }
     for (const flow of stuck) if (!flow.waits.every(isBehindStuck)) stuck.delete(flow)
+    yield
   }
   return stuck
 }
@@ -323,11 +340,15 @@ function findStuck (flows) {
  * Groups stuck requests that wait for each other.
  * @param {Flows} flows
  * @param {Set<Flow>} stuck
- * @returns {Cycle[]}
+ * @returns {Generator<void, Cycle[], void>}
  */
-function cyclesOf (flows, stuck) {
+function * cyclesOf (flows, stuck) {
   /** whom each waits for, however indirectly @type {Map<Flow, Set<Flow>>} */
-  const reached = new Map([...stuck].map((flow) => [flow, reachedFrom(flows, flow)]))
+  const reached = new Map()
+  for (const flow of stuck) {
+    yield
+    reached.set(flow, reachedFrom(flows, flow))
+  }
   const cycles = []
   const done = new Set()
   for (const flow of stuck) {
@@ -344,12 +365,18 @@ function cyclesOf (flows, stuck) {
 
 /** @param {Flows} flows @param {Flow} flow @returns {Set<Flow>} */
 function reachedFrom (flows, flow) {
+  /** @type {Set<Flow>} */
   const reached = new Set()
+  const keys = new Set()
   const queue = [flow]
   for (const next of queue) {
-    for (const holder of next.waits.flatMap((wait) => holdersOf(flows, wait))) {
-      if (!reached.has(holder)) queue.push(holder)
-      reached.add(holder)
+    for (const wait of next.waits) {
+      if (wait.maker === undefined && keys.has(wait.call?.key)) continue
+      if (wait.maker === undefined) keys.add(wait.call?.key)
+      for (const holder of holdersOf(flows, wait)) {
+        if (!reached.has(holder)) queue.push(holder)
+        reached.add(holder)
+      }
     }
   }
   return reached
@@ -414,11 +441,9 @@ function edgesOf (flows) {
   const edges = new Map()
   for (const flow of flows.byRef.values()) {
     for (const wait of flow.ref === 0 ? [] : flow.waits) {
-      const holders = holdersOf(flows, wait)
-      for (const holder of holders) {
-        if (holder.ref === 0 || (holder === flow && holders.length > 1)) continue
+      for (const name of namesFor(flow, holdersOf(flows, wait))) {
         const { by } = weakest(flows, [wait])
-        const facts = { waits: flow.name, for: holder.name, ...placeOf(wait), by }
+        const facts = { waits: flow.name, for: name, ...placeOf(wait), by }
         const key = JSON.stringify(facts)
         const edge = edges.get(key) ?? { ...facts, count: 0, oldestMs: 0, flows: new Set() }
         edges.set(key, edge)
@@ -428,6 +453,16 @@ function edgesOf (flows) {
     }
   }
   return [...edges.values()].map(({ flows, ...edge }) => edge).sort((a, b) => b.count - a.count)
+}
+
+/**
+ * Returns the names of those for whom a request waits; its own if there are no others.
+ * @param {Flow} flow
+ * @param {Flow[]} holders
+ */
+function namesFor (flow, holders) {
+  const others = holders.length === 1 ? holders : holders.filter((holder) => holder !== flow)
+  return new Set(others.filter(({ ref }) => ref !== 0).map(({ name }) => name))
 }
 
 /**
