@@ -58,13 +58,13 @@ function waitPlace ({ at: called, caller }) {
 function convoySentence ({ count, requests, at: called, oldestMs, for: holder }) {
   const names = requests.map(named).join(', ')
   const who = requests.length === 1 ? names : `${count} requests (${names})`
-  const [has, waits] = holder.count === 1 ? ['has it', 'waits'] : ['have it', 'wait']
-  const from = holder.took === undefined ? '' : ` from ${place(holder.took)}`
-  const uses = holder.uses === undefined ? '' : `, for ${clean(holder.uses)}`
-  const since = formatDuration(holder.ms)
-  const own = holder.at === undefined ? '' : ` and ${waits} at ${place(holder.at)} since ${since}${uses}`
+  const [holds, waits] = holder.count === 1 ? ['holds', 'waits'] : ['hold', 'wait']
+  const taken = holder.took === undefined ? 'it' : `what it took at ${place(holder.took)}`
+  const uses = holder.uses === undefined ? '' : ` for ${clean(holder.uses)}`
+  const own = holder.at === undefined ? '' : ` and ${waits}${uses} at ${place(holder.at)}`
   const where = `at ${place(called)}, the oldest for ${formatDuration(oldestMs)}`
-  return `${who} wait ${where}, for ${named(holder)}, which ${has}${from}${own}`
+  const held = `${holds} ${taken} for ${formatDuration(holder.heldMs)}`
+  return `${who} wait ${where}, for ${named(holder)}, which ${held}${own}`
 }
 
 /** Returns all that is to be said, and what it rests on. @param {WaitGraph} graph @returns {string[]} */
@@ -79,8 +79,8 @@ function graphTexts ({ cycles, convoys }) {
 function knownBy ({ by, seen }) {
   if (by === 'promise') return 'known by the promises that they await'
   if (by === 'settled') {
-    const waits = seen === 1 ? '1 such wait was' : `${seen} such waits were all`
-    return `known by before: ${waits} ended by requests that had been let in there`
+    const ended = seen === 1 ? '1 such wait was ended' : `${seen} such waits were ended`
+    return `known from the past: ${ended} by requests that had been let in there, and none by others`
   }
   return 'a guess: no request in flight but these was let in there before, and what was taken is not known'
 }

@@ -4,6 +4,8 @@
 // `add` of a queue. Read from chains.
 
 const { kindAt } = require('../core/kinds')
+const { timeOf } = require('../core/record-ids')
+const { CAUSE, CHAIN, ERA, FLAGS, TIME, findRecord } = require('../core/records')
 const { source } = require('../core/source')
 const capture = require('../stacks/capture')
 const { mapFrame } = require('../stacks/source-maps')
@@ -97,7 +99,7 @@ function readCall (chain) {
     key,
     file: String(frames[last].fileName),
     at: textOf(frames[last]),
-    caller: callers.length === 0 ? undefined : textOf(outerOf(callers, frames[last])),
+    caller: callers.length === 0 ? undefined : textOf(outerOf(callers, key)),
     path: pathOf(callers),
     name: nameOf(frames[last]),
     isPlain: isBuiltin(frames[0])
@@ -120,12 +122,12 @@ function calledIn (frames) {
 }
 
 /**
- * Returns the nearest caller outside of its file, else the nearest.
+ * Returns the nearest caller outside of a function's file, else the nearest.
  * @param {Frame[]} callers
- * @param {Frame} called
+ * @param {string} key of the function
  */
-function outerOf (callers, called) {
-  return callers.find(({ fileName }) => fileName !== called.fileName) ?? callers[0]
+function outerOf (callers, key) {
+  return callers.find(({ fileName }) => !key.endsWith(` ${fileName}`)) ?? callers[0]
 }
 
 /**
@@ -159,16 +161,48 @@ function passedCalls (chain, key, places) {
   for (let i = 0; step !== 0 && i < MAX_CLIMB; i++) {
     const parts = source.chainAt(step)
     if (kindAt(parts?.kind ?? 0)?.promise !== true) break
-    const frames = framesAt(step)
-    const index = frames.findLastIndex((frame) => !isBuiltin(frame) && keyOf(frame) === key)
-    const isPassed = places.size > 0 ? places.has(frames[0]?.text) : index > 0
-    const callers = isPassed ? frames.slice(places.size > 0 ? 0 : index + 1).filter(isOfProgram) : []
-    if (callers.length > 0) {
-      passed.push({ caller: textOf(outerOf(callers, frames[Math.max(0, index)])), path: pathOf(callers) })
-    }
+    const callers = passedIn(step, key, places)
+    if (callers.length > 0) passed.push({ caller: textOf(outerOf(callers, key)), path: pathOf(callers) })
     step = parts?.parent ?? 0
   }
   return passed
+}
+
+/**
+ * Returns who called a function in whose call, or behind which, the newest step of a chain goes on.
+ * @param {number} chain
+ * @param {string} key
+ * @param {Set<string>} places as of `passedCalls`
+ * @returns {Frame[]} none: it does not
+ */
+function passedIn (chain, key, places) {
+  const frames = framesAt(chain)
+  if (places.size > 0) return places.has(frames[0]?.text) ? frames.filter(isOfProgram) : []
+  const index = frames.findLastIndex((frame) => !isBuiltin(frame) && keyOf(frame) === key)
+  return index > 0 ? frames.slice(index + 1).filter(isOfProgram) : []
+}
+
+/**
+ * Returns since when a step's flow has what a function gave it.
+ * @param {number} ref of the step
+ * @param {string} key of the function
+ * @param {Set<string>} places as of `passedCalls`
+ * @returns {number | undefined} ms of the clock; undefined: it is not recorded any more
+ */
+function heldSince (ref, key, places) {
+  /** @type {number | undefined} */
+  let since
+  for (let step = ref, i = 0; i < MAX_CLIMB; i++) {
+    const record = findRecord(step)
+    if (record === undefined) return undefined
+    const { words, offset } = record
+    const isThere = passedIn(words[offset + CHAIN], key, places).length > 0
+    if (isThere && places.size > 0) return since
+    since = timeOf(words[offset + TIME], words[offset + FLAGS] >>> ERA)
+    if (isThere) return since
+    step = words[offset + CAUSE]
+  }
+  return undefined
 }
 
 /** @param {number} chain @returns {Frame[]} of its newest step */
@@ -199,4 +233,4 @@ function nameOf ({ functionName = '' }) {
   return words.some((word) => TAKING.has(word)) ? 'takes' : undefined
 }
 
-module.exports = { Calls, passedCalls, seenCallers }
+module.exports = { Calls, heldSince, passedCalls, seenCallers }

@@ -27,7 +27,7 @@ const { walk } = require('./list')
 const { pendingNote, visitWaits } = require('./pending')
 const { servedWithUses } = require('./requests-in-flight')
 const { Taken } = require('./taken')
-const { Calls, passedCalls, seenCallers } = require('./taking-calls')
+const { Calls, heldSince, passedCalls, seenCallers } = require('./taking-calls')
 
 const CHUNK = 2048 // records that are looked at, at once
 const MIN_MS = 1000 // waits that are shorter are no news
@@ -68,7 +68,7 @@ const MAX_CONVOYS = 20
  * @property {string | undefined} took
  * @property {string | undefined} at where it waits itself
  * @property {string | undefined} uses what it uses: `TCP 127.0.0.1:5432`
- * @property {number} ms since when it waits there
+ * @property {number} heldMs for how long it has had it, at least
  *
  * @typedef {Known & { requests: Array<{ request: string, count: number }>, count: number, at: string,
  *   caller: string | undefined, oldestMs: number, for: Holder }} Convoy
@@ -78,6 +78,7 @@ const MAX_CONVOYS = 20
  * @typedef {{ holders: Flow[], others: Flow[] }} Around a function: who has what it gives, and who waits
  *
  * @typedef {object} FlowWait
+ * @property {number} ref
  * @property {number} chain
  * @property {number} ageMs
  * @property {Call | undefined} call that it waits in
@@ -125,6 +126,8 @@ class Flows {
   taken = new Taken(this.calls, this.lookup)
   /** by key of a call @type {Map<string, Around>} */
   #around = new Map()
+  /** frames from which a function is called, by its key @type {Map<string, Set<string>>} */
+  #callers = new Map()
   /** files of the program that have a timer: it may give what is waited for @type {Set<string>} */
   timedFiles = new Set()
 
@@ -145,8 +148,8 @@ class Flows {
       if (!isInnermost && !isOfAnother) return
       const madeBy = this.calls.of(readWord(awaited, CHAIN))
       this.of(request).waits.push(isOfAnother
-        ? { chain, ageMs, call: this.calls.of(chain) ?? madeBy, maker: this.of(maker), madeBy }
-        : { chain, ageMs, call: madeBy?.name && madeBy, maker: undefined, madeBy: undefined })
+        ? { ref, chain, ageMs, call: this.calls.of(chain) ?? madeBy, maker: this.of(maker), madeBy }
+        : { ref, chain, ageMs, call: madeBy?.name && madeBy, maker: undefined, madeBy: undefined })
     })
   }
 
@@ -203,7 +206,7 @@ class Flows {
       if (call !== undefined && maker === undefined) keys.add(call.key)
     }
     yield * this.taken.read(keys)
-    const callers = yield * seenCallers()
+    const callers = this.#callers = yield * seenCallers()
     for (const flow of this.byRef.values()) {
       yield
       for (const key of keys) this.#noteTaken(flow, key, callers.get(key) ?? new Set())
@@ -245,6 +248,19 @@ class Flows {
   /** Returns all who wait in a function or have what it gives. @param {string} key @returns {Around} */
   around (key) {
     return this.#around.get(key) ?? { holders: [], others: [] }
+  }
+
+  /**
+   * Returns for how long a request has had what others wait for, at least.
+   * @param {Flow} flow
+   * @param {Call | undefined} call undefined: they await its promise
+   */
+  heldMs ({ waits }, call) {
+    const held = waits.map(({ ref, ageMs }) => {
+      const since = call && heldSince(ref, call.key, this.#callers.get(call.key) ?? new Set())
+      return since === undefined ? ageMs : this.time - since
+    })
+    return Math.max(0, ...held)
   }
 
   /** @param {Call} call @returns {Known | undefined} undefined: others end such waits, or may: no lock */
@@ -485,10 +501,9 @@ function convoysOf (flows, stuck) {
       else group.waiting.push([flow, wait])
     }
   }
-  return [...groups.values()]
-    .filter(({ waiting }) => waiting.length >= MIN_CONVOY && isQueue(waiting) &&
-      waiting.some(([, { ageMs }]) => ageMs >= MIN_MS))
+  return [...groups.values()].filter(({ waiting }) => waiting.length >= MIN_CONVOY && isQueue(waiting))
     .map(({ holders, waiting }) => convoyOf(flows, holders, waiting))
+    .filter((convoy) => Math.min(convoy.oldestMs, convoy.for.heldMs) >= MIN_MS)
     .sort((a, b) => b.count - a.count).slice(0, MAX_CONVOYS)
 }
 
@@ -539,6 +554,7 @@ function convoyOf (flows, holders, waiting) {
   const [head] = holders
   const [own] = head.waits
   const oldest = waiting.reduce((a, b) => a[1].ageMs >= b[1].ageMs ? a : b)[1]
+  const held = oldest.maker === undefined ? oldest.call : undefined
   return {
     ...weakest(flows, waiting.map(([, wait]) => wait)),
     ...placeOf(oldest),
@@ -551,7 +567,7 @@ function convoyOf (flows, holders, waiting) {
       took: tookOf(head, waiting.map(([flow]) => flow)),
       at: own && placeOf(own).at,
       uses: head.uses,
-      ms: own?.ageMs ?? 0
+      heldMs: Math.min(...holders.map((holder) => flows.heldMs(holder, held)))
     }
   }
 }

@@ -8,6 +8,7 @@ const {
   blockLine, columns, digits, grouped, noColours, percent, time, word
 } = require('../../report/render/text-parts')
 const { columnsOf } = require('../../report/render/wrap')
+const { convoySentence, cycleSentence } = require('../format/wait-graph')
 const { shortFrame } = require('../text')
 const { quantiles } = require('./buckets')
 
@@ -276,6 +277,11 @@ function loadLine ({ threads }) {
   ].join('  ')
 }
 
+/** Returns who waits for whom, a sentence each. @param {Frame} frame @returns {string[]} */
+function waitsForLines ({ waitsFor: { cycles, convoys } }) {
+  return [...cycles.map(cycleSentence), ...convoys.map(convoySentence)]
+}
+
 /**
  * Draws the rate and the p99 along time.
  * @param {import('./model').Interval[]} steps oldest first
@@ -299,7 +305,8 @@ function curveLine (steps, width, route) {
  * @returns {string}
  */
 function plainText (frame, { width, name, choice }) {
-  const lines = [titleLine(frame, Infinity, name, ''), requestLine(frame), loadLine(frame)]
+  const head = [titleLine(frame, Infinity, name, ''), requestLine(frame), loadLine(frame)]
+  const lines = [...head, ...waitsForLines(frame)]
   for (const pane of panes) {
     const { sort, filter } = pane.rows === 'routes' ? choice : { sort: pane.sort, filter: '' }
     const rows = rowsOf(pane, frame, { sort, filter })
@@ -313,5 +320,16 @@ function plainText (frame, { width, name, choice }) {
 }
 
 module.exports = {
-  curveLine, cut, idOf, loadLine, panes, plainText, reasonOf, requestLine, rowsOf, tableLines, titleLine
+  curveLine,
+  cut,
+  idOf,
+  loadLine,
+  panes,
+  plainText,
+  reasonOf,
+  requestLine,
+  rowsOf,
+  tableLines,
+  titleLine,
+  waitsForLines
 }

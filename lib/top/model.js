@@ -87,6 +87,7 @@ const OTHER = '(other)'
  * @property {BlockerRow[]} blockers
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined: they are not
  * @property {ThreadRow[]} threads
+ * @property {import('./sampler').WaitsFor} waitsFor who waits for whom
  */
 
 class Interval {
@@ -274,7 +275,11 @@ class Model {
       handleCount: answers.reduce((count, { facts, figures }) => count + (figures ?? facts).handles.count, 0),
       blockers: [...this.#blockers.values()],
       blockedMs: blockedMs.length === 0 ? undefined : Math.min(...blockedMs),
-      threads: answers.map(threadRow)
+      threads: answers.map(threadRow),
+      waitsFor: {
+        cycles: answers.flatMap(({ figures }) => figures?.waitsFor.cycles ?? []),
+        convoys: answers.flatMap(({ figures }) => figures?.waitsFor.convoys ?? [])
+      }
     }
   }
 }

@@ -11,6 +11,7 @@ const { applyBlocked, observers } = require('../blocked/wanted')
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
 const { servedRequests: servedInFlight } = require('../handles/requests-in-flight')
+const { waitGraph } = require('../handles/wait-graph')
 const { failed } = require('../core/faults')
 const { changeState } = require('../listeners')
 const channels = require('../requests/channels')
@@ -21,6 +22,7 @@ const { SiteFigures } = require('./sites')
 
 const SAMPLE_MS = 250
 const LEASE_MS = 30_000 // without a question, beyond three intervals
+const GRAPH_MS = 5000 // from one look at who waits for whom to the next
 const MAX_PLACES = 50 // of blocking callbacks
 const OTHER = '(other)'
 
@@ -47,7 +49,9 @@ const OTHER = '(other)'
  * @property {BlockerFigures[]} blockers
  * @property {import('./sites').WaitFigures[] | undefined} waits undefined: not known
  * @property {import('./sites').OpenFigures} handles
+ * @property {WaitsFor} waitsFor who waits for whom, as of a few seconds ago at most
  *
+ * @typedef {Pick<import('../handles/wait-graph').WaitGraph, 'cycles' | 'convoys'>} WaitsFor
  * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
  * @typedef {{ user: number, system: number }} CpuUsage µs
  *
@@ -171,6 +175,9 @@ class Sampler {
   #wasEnabled = settings.enabled
   #isSampling = false
   isStopped = false
+  #graphAt = -Infinity
+  /** @type {WaitsFor} */
+  #waitsFor = { cycles: [], convoys: [] }
   #thread = new ThreadFigures()
   #served = new ServedFigures()
   #sites = new SiteFigures()
@@ -223,9 +230,14 @@ class Sampler {
     }
   }
 
-  /** @returns {Generator<undefined, TopFigures>} */
+  /** @returns {Generator<void, TopFigures>} */
   * read () {
     yield * this.#sites.countHandles()
+    if (now() - this.#graphAt >= GRAPH_MS) {
+      this.#graphAt = now()
+      const { cycles, convoys } = yield * waitGraph()
+      this.#waitsFor = { cycles, convoys }
+    }
     const time = now()
     const ms = time - this.#readAt
     this.#readAt = time
@@ -236,7 +248,8 @@ class Sampler {
       thread: this.#thread.read(),
       blockers: this.#blockers.read(),
       waits: this.#sites.readWaits(),
-      handles: this.#sites.open
+      handles: this.#sites.open,
+      waitsFor: this.#waitsFor
     }
   }
 
@@ -267,7 +280,7 @@ function startTop (options, session) {
 /**
  * Returns the figures since the last call, and starts again.
  * @param {Session} session
- * @returns {Generator<undefined, TopFigures> | undefined} undefined: it was not started, or has stopped
+ * @returns {Generator<void, TopFigures> | undefined} undefined: it was not started, or has stopped
  */
 function readTop (session) {
   /** @type {Sampler | undefined} */

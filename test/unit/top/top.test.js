@@ -29,7 +29,15 @@ function answer ({ pid = 1, threadId = 0, maxMs = 1, silentMs = 0, groups = [], 
     heap: { used: 5e7, external: 0 }
   }
   const figures = {
-    ms: 1000, enabled: true, routes: [], inFlight: 0, oldest: undefined, thread, blockers: [], handles
+    ms: 1000,
+    enabled: true,
+    routes: [],
+    inFlight: 0,
+    oldest: undefined,
+    thread,
+    blockers: [],
+    handles,
+    waitsFor: { cycles: [], convoys: [] }
   }
   const facts = { pid, threadId, name: '/app/server.js', node: 'v24.0.0', blockedMs: undefined, handles }
   return { key: `${pid} ${threadId}`, facts, figures: silentMs > 0 ? undefined : { ...figures, ...others }, silentMs }
@@ -230,4 +238,22 @@ test('wide characters take two columns', (t) => {
   const rows = lines.filter((line) => line.includes('1.00 '))
   t.true(rows.length >= 2)
   t.is(new Set(rows.slice(-2).map(columnsOf)).size, 1, rows.join('\n'))
+})
+
+test('who waits for whom: a line on the screen, all of them without one', (t) => {
+  const at = 'acquire (/app/lock.js:5:1)'
+  const member = { request: 'GET /a', count: 2, took: 'a (/app/a.js:1:1)', at, caller: 'a (/app/a.js:2:1)', oldestMs: 4200 }
+  const cycle = { by: 'promise', seen: 0, members: [member], behind: 1 }
+  const holder = { request: 'GET /slow', count: 1, took: undefined, at: 'slow (/app/slow.js:3:1)', uses: 'TCP 127.0.0.1:5432', heldMs: 4200 }
+  const convoy = { by: 'name', seen: 0, requests: [{ request: 'GET /x', count: 23 }], count: 23, at, caller: undefined, oldestMs: 4100, for: holder }
+  const model = new Model()
+  model.add([answer({ waitsFor: { cycles: [cycle], convoys: [convoy] } })], 0)
+  const sentences = [
+    'deadlock: 2 × GET /a hold what each took at a (a.js:1) and wait at a (a.js:2), in acquire (lock.js:5), for what only they can give back; for 4.2 s; 1 more request waits behind',
+    '23 × GET /x wait at acquire (lock.js:5), the oldest for 4.1 s, for GET /slow, which holds it for 4.2 s and waits for TCP 127.0.0.1:5432 at slow (slow.js:3)'
+  ]
+  const text = plainText(model.frame(2000), { width: 100, name: 'app.js', choice: { sort: 1, filter: '' } })
+  t.deepEqual(text.split('\n').slice(3, 5), sentences)
+  const screen = new Screen(model, { name: 'app.js' }).lines({ columns: 80, rows: 24 })
+  t.is(screen[3], `${sentences[0].slice(0, 79)}…`)
 })
