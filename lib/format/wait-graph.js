@@ -7,7 +7,7 @@ const { clean, formatDuration, shortFrame } = require('../text')
 /**
  * @typedef {import('../handles/wait-graph').Convoy} Convoy
  * @typedef {import('../handles/wait-graph').Cycle} Cycle
- * @typedef {import('../handles/wait-graph').Known} Known
+ * @typedef {import('../handles/flows').Known} Known
  * @typedef {import('../handles/wait-graph').Member} Member
  * @typedef {import('../handles/wait-graph').WaitGraph} WaitGraph
  */
@@ -70,19 +70,22 @@ function convoySentence ({ count, requests, at: called, oldestMs, for: holder })
 /** Returns all that is to be said, and what it rests on. @param {WaitGraph} graph @returns {string[]} */
 function graphTexts ({ cycles, convoys }) {
   return [
-    ...cycles.map((cycle) => `${cycleSentence(cycle)}\n  ${knownBy(cycle)}`),
+    ...cycles.map((cycle) => `${cycleSentence(cycle)}\n  ${knownBy(cycle, OR_LOST)}`),
     ...convoys.map((convoy) => `${convoySentence(convoy)}\n  ${knownBy(convoy)}`)
   ]
 }
 
-/** Returns what an answer rests on. @param {Known} known @returns {string} */
-function knownBy ({ by, seen }) {
+/** The other thing that a guess of a cycle may be. */
+const OR_LOST = '; else what they wait for was never given back'
+
+/** Returns what an answer rests on. @param {Known} known @param {string} [otherwise] @returns {string} */
+function knownBy ({ by, seen }, otherwise = '') {
   if (by === 'promise') return 'known by the promises that they await'
   if (by === 'settled') {
     const ended = seen === 1 ? '1 such wait was ended' : `${seen} such waits were ended`
     return `known from the past: ${ended} by requests that had been let in there, and none by others`
   }
-  return 'a guess: no request in flight but these was let in there before, and what was taken is not known'
+  return `a guess: no other request in flight was let in there before${otherwise}`
 }
 
 module.exports = { convoySentence, cycleSentence, graphTexts, knownBy }

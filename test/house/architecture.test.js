@@ -17,7 +17,7 @@ const maxLines = {
   spans: 3200,
   stacks: 2710,
   '.': 2170,
-  handles: 2060,
+  handles: 2080,
   requests: 1600,
   ask: 1340,
   top: 1375,
