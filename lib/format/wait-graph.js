@@ -4,6 +4,8 @@
 
 const { clean, formatDuration, shortFrame } = require('../text')
 
+const MAX_NAMES = 4 // of requests in a sentence
+
 /**
  * @typedef {import('../handles/wait-graph').Convoy} Convoy
  * @typedef {import('../handles/wait-graph').Cycle} Cycle
@@ -29,7 +31,11 @@ function membersText (members) {
   if (members.length === 1) {
     return `${holdsAndWaits(first)}, for what only ${first.count === 1 ? 'it' : 'they'} can give back`
   }
-  if (members.length > 2) return `${members.map(holdsAndWaits).join('; ')}: each for what another one holds`
+  if (members.length > 2) {
+    const others = members.length > MAX_NAMES ? [`${members.length - MAX_NAMES} others likewise`] : []
+    const list = [...members.slice(0, MAX_NAMES).map(holdsAndWaits), ...others].join('; ')
+    return `${list}: each for what another one holds`
+  }
   const waits = `${second.count === 1 ? 'waits' : 'wait'} at ${waitPlace(second)}`
   const others = `${named(second)} took${placeOf(second)}, which ${waits}, for what ${named(first)} took`
   return `${holdsAndWaits(first)}, for what ${others}`
@@ -56,7 +62,8 @@ function waitPlace ({ at: called, caller }) {
 
 /** Returns who waits for one request, in one sentence. @param {Convoy} convoy @returns {string} */
 function convoySentence ({ count, requests, at: called, oldestMs, for: holder }) {
-  const names = requests.map(named).join(', ')
+  const more = requests.length > MAX_NAMES ? ['\u2026'] : []
+  const names = [...requests.slice(0, MAX_NAMES).map(named), ...more].join(', ')
   const who = requests.length === 1 ? names : `${count} requests (${names})`
   const [holds, waits] = holder.count === 1 ? ['holds', 'waits'] : ['hold', 'wait']
   const taken = holder.took === undefined ? 'it' : `what it took at ${place(holder.took)}`
