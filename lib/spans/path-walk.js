@@ -296,7 +296,7 @@ function addQuestion (wait, log, run, cause) {
   } else if (sent === Infinity) {
     wait.unsent = wait.ms
   } else if (sent > log.idleAt(cause)) {
-    wait.unsent = Math.min(wait.ms, sent - log.idleAt(cause))
+    wait.unsent = wait.ms * Math.min(1, (sent - log.idleAt(cause)) / (log.idleAt(run) - log.idleAt(cause)))
     wait.sent = 1
   }
 }

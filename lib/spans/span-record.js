@@ -58,7 +58,7 @@ class SpanWriting {
   record () {
     if (this.#record === undefined) {
       const figures = figuresOf(this.span, this.#surroundings)
-      this.#record = recordOf(this.span, figures, this.#surroundings.resource)
+      this.#record = recordOf(this.span, figures, this.#surroundings)
     }
     return this.#record
   }
@@ -72,6 +72,7 @@ class SpanWriting {
    */
   line (definitions, weight, onReplaced) {
     const { span } = this
+    const { loop } = this.#surroundings
     const figures = figuresOf(span, this.#surroundings)
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
@@ -104,7 +105,7 @@ class SpanWriting {
         : listed(path.waits, path.waitCount, duration, waitLine, definitions),
       ran: path.ranCount < 0 ? null : ranLines(path, duration, definitions),
       delays,
-      runs: runs === undefined ? undefined : runLines(runs, span, definitions),
+      runs: runs === undefined ? undefined : runNumbers(span, runs, path, loop.zero, definitions),
       events: events === undefined ? undefined : eventsOf(span)
     }, onReplaced)
     return definitions.takeNew() + line
@@ -119,11 +120,11 @@ class SpanWriting {
 /**
  * @param {Span} span
  * @param {Figures} figures
- * @param {Record<string, unknown>} resource
+ * @param {Surroundings} surroundings
  * @returns {SpanRecord}
  */
-function recordOf (span, figures, resource) {
-  const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared, runs } = span
+function recordOf (span, figures, { resource, loop: { zero } }) {
+  const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared, longestRuns } = span
   const { trace, beside, sums, delayed, delayedMax, path, delayers, delays, duration } = figures
   const startTimeUnixNano = unixNano(origin, span.start)
   const endTimeUnixNano = unixNano(origin, span.start, us(span.end - span.start)) // as in a file
@@ -137,9 +138,10 @@ function recordOf (span, figures, resource) {
     'longstack.delayed_max_ms': delayedMax > delayed ? toMs(delayedMax) : undefined,
     'longstack.delayed_by': delayers === undefined ? [] : delayers.map(delayerOf),
     'longstack.delays': delays?.map((delay) => delay.map(toMs)),
-    'longstack.runs': runs.length === 0
+    'longstack.runs': longestRuns === undefined
       ? undefined
-      : runs.map(([start, ms, type]) => [toMicros(start - span.start), toMicros(ms), type]),
+      : runLines(span, longestRuns, path, zero, String)
+        ?.map(([start, micros, ...others]) => [toMs(start), toMs(micros), ...others]),
     'code.stacktrace': trace,
     'longstack.waits': listed(path.waits, path.waitCount, duration, waitOf),
     'longstack.ran': path.ranCount < 0 ? undefined : listed(path.ran, path.ranCount, duration, runOf)
@@ -204,20 +206,64 @@ function delayerLines (delayers, definitions) {
 }
 
 /**
- * @param {import('./recent-runs').LongestRuns} runs
- * @param {Span} span
- * @param {Definitions} definitions
- * @returns {number | number[][] | undefined} the number of the type, where the span was one callback
+ * @template T
+ * @typedef {[start: number, us: number, type: T, wait?: number]} RunLine
  */
-function runLines ({ count, starts, lengths, types }, { start: zero, end }, definitions) {
-  if (count === 1 && starts[0] === zero && us(lengths[0]) === us(end - zero)) {
-    return definitions.numberOfName(types[0])
-  }
+
+/**
+ * Returns the runs of a span with the numbers of their types.
+ * @param {Span} span
+ * @param {import('./recent-runs').LongestRuns} runs
+ * @param {import('./wait-sites').Path} path
+ * @param {number} zero when the counters of LoopTime began
+ * @param {Definitions} definitions
+ * @returns {number | RunLine<number>[] | undefined} the number of the type, where the span was one callback
+ */
+function runNumbers (span, runs, path, zero, definitions) {
+  const { count, starts: [start], lengths: [length], types: [type] } = runs
+  const isOne = count === 1 && start === span.start && us(length) === us(span.end - start)
+  if (isOne) return definitions.numberOfName(type)
+  return runLines(span, runs, path, zero, (name) => definitions.numberOfName(name))
+}
+
+/**
+ * Returns the runs of a span, in microseconds from its start, with the listed wait that each ended.
+ * @template T
+ * @param {Span} span
+ * @param {import('./recent-runs').LongestRuns} runs
+ * @param {import('./wait-sites').Path} path
+ * @param {number} zero when the counters of LoopTime began
+ * @param {(type: string) => T} formOf
+ * @returns {RunLine<T>[] | undefined}
+ */
+function runLines ({ start, end }, { count, starts, lengths, types }, path, zero, formOf) {
+  /** @type {RunLine<T>[] | undefined} */
   let lines
+  let next = path.stepCount - 1
   for (let i = 0; i < count; i++) {
-    lines = appended(lines, [us(starts[i] - zero), us(lengths[i]), definitions.numberOfName(types[i])])
+    /** @type {RunLine<T>} */
+    const line = [us(starts[i] - start), us(lengths[i]), formOf(types[i])]
+    let longest = -1 // of those between this run and the one before
+    for (; next >= 0 && path.steps[next].until < starts[i] - zero + lengths[i]; next--) {
+      if (longest === -1 || path.steps[next].ms > path.steps[longest].ms) longest = next
+    }
+    const wait = longest === -1 ? 0 : numberOfWait(path, path.merged[longest], end - start)
+    if (wait > 0) line.push(wait)
+    lines = appended(lines, line)
   }
   return lines
+}
+
+/**
+ * Returns which of the listed waits one is.
+ * @param {import('./wait-sites').Path} path
+ * @param {SiteWait} wait
+ * @param {number} duration ms
+ * @returns {number} from 1; 0: none
+ */
+function numberOfWait ({ waits }, wait, duration) {
+  const index = waits.indexOf(wait)
+  return index < MAX_SITES && wait.ms + wait.delayed >= duration * MIN_SHARE ? index + 1 : 0
 }
 
 /** Returns a wait as listeners get it. @param {SiteWait} wait */

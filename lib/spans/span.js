@@ -211,17 +211,6 @@ class Span {
   }
 
   /**
-   * Its longest runs: start in ms of the clock, length in ms, type.
-   * @returns {Array<[number, number, string]>}
-   */
-  get runs () {
-    const { longestRuns } = this
-    if (longestRuns === undefined) return []
-    const { count, starts, lengths, types } = longestRuns
-    return Array.from({ length: count }, (_, i) => [starts[i], lengths[i], types[i]])
-  }
-
-  /**
    * Ends it: its figures stand.
    * @param {number} time ms
    * @param {import('./loop-time').LoopTime} loop

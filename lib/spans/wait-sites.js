@@ -57,6 +57,11 @@ class Path {
     /** when it was delayed, newest first @type {Late[]} */
     this.late = []
     this.lateCount = 0
+    /** each wait, newest first, and what it was merged into @type {Late[]} */
+    this.steps = []
+    /** @type {SiteWait[]} */
+    this.merged = []
+    this.stepCount = 0
   }
 }
 
@@ -96,8 +101,10 @@ function pathOf (span) {
   const isOutermost = span.outermost === span
   path.waitCount = path.ranCount = path.lateCount = 0
   path.beside = isOutermost ? beside : 0
+  path.steps = waits
+  path.stepCount = waitCount
   for (let i = 0; i < waitCount; i++) {
-    addWait(waits[i], span)
+    path.merged[i] = addWait(waits[i], span)
     if (waits[i].delayedMax > 0) path.late[path.lateCount++] = waits[i]
   }
   sort(path.waits, path.waitCount)
@@ -110,7 +117,12 @@ function pathOf (span) {
   return path
 }
 
-/** Adds a wait to that which is equal. @param {Late} wait @param {import('./span').Span} span */
+/**
+ * Adds a wait to that which is equal.
+ * @param {Late} wait
+ * @param {import('./span').Span} span
+ * @returns {SiteWait} the sum
+ */
 function addWait (wait, span) {
   const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
   const { subsystem, isConnection } = sourceOf(wait)
@@ -129,6 +141,7 @@ function addWait (wait, span) {
   equal.unsent += wait.unsent
   equal.beside += wait.beside
   if (isConnection) addConnection(equal, wait.callback)
+  return equal
 }
 
 /**

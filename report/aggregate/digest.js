@@ -203,4 +203,4 @@ function splitOf (attributes) {
   return { run, waited, delayed, wait }
 }
 
-module.exports = { delayersOf, digest, splitOf }
+module.exports = { delayersOf, digest, spellsOf, splitOf }

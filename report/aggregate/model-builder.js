@@ -8,6 +8,7 @@ const { delayersOf, digest } = require('./digest')
 const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
 const { insert, isLarge } = require('./numbers')
+const { Recordings } = require('./recording')
 const { Renames } = require('./route-names')
 const { MAX_ROUTES, Routes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
@@ -36,6 +37,7 @@ class ModelBuilder {
   #failures = new Failures(this.#axis)
   /** of records of open intervals */
   intervals = new IntervalFacts()
+  #recordings = new Recordings()
   #endedIds = new IdTable()
   #open = new OpenSpans()
   /** the slowest @type {Digest[]} */
@@ -103,7 +105,7 @@ class ModelBuilder {
       traces: {}
     }
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
-    model.verdict = verdictOf(model, this.#routes.facts(), this.intervals)
+    model.verdict = verdictOf(model, this.#routes.facts(), this.intervals, this.#recordings)
     return model
   }
 
@@ -129,6 +131,7 @@ class ModelBuilder {
   /** @param {Span} span */
   #addCallback (span) {
     this.#blockers.addCallback(span)
+    this.#recordings.addCallback(span)
     this.#blocked.add(this.#axis.bucketOf(span.startMs), Number(span.attributes['longstack.blocked_ms']))
   }
 
@@ -136,7 +139,9 @@ class ModelBuilder {
   #addDelays (span) {
     const { spanId, name, attributes, weight } = span
     this.#blockers.setName(spanId, name)
-    if (isOutermost(span)) this.#blockers.addDelays(delayersOf(attributes), weight)
+    if (!isOutermost(span)) return
+    this.#blockers.addDelays(delayersOf(attributes), weight)
+    this.#recordings.add(span, labelOf(span))
   }
 
   /** @param {number} openCount @param {boolean} isExact the tree of the slowest */

@@ -90,7 +90,8 @@ class Definitions {
     if (runs !== undefined) {
       const lines = typeof runs === 'number' ? [[0, duration, runs]] : list(runs) // a number: one callback
       attributes['longstack.runs'] = lines.filter(Array.isArray)
-        .map(([start, length, type]) => [toMs(start), toMs(length), names.get(type) ?? 'unknown'])
+        .map(([start, length, type, ...wait]) =>
+          [toMs(start), toMs(length), names.get(type) ?? 'unknown', ...wait])
     }
     if (start !== undefined) {
       span.startTimeUnixNano = nanosOf(start, 0)

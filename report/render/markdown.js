@@ -81,8 +81,10 @@ function limitList ({ limits = [] }) {
 
 /** @param {Model} model */
 function verdictList ({ verdict }) {
-  return verdict.slice(0, MAX_FINDINGS).map(({ sentence, advice }, i) =>
-    `${i + 1}. ${escaped(sentence, MAX_SENTENCE)} _${escaped(advice, MAX_SENTENCE)}_`).join('\n')
+  return verdict.slice(0, MAX_FINDINGS).map(({ sentence, advice, whatIf }, i) => {
+    const text = [sentence, whatIf?.sentence].join(' ').trim()
+    return `${i + 1}. ${escaped(text, MAX_SENTENCE)} _${escaped(advice, MAX_SENTENCE)}_`
+  }).join('\n')
 }
 
 /** @param {Route[]} routes @param {number} top */

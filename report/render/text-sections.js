@@ -49,12 +49,13 @@ function verdict ({ verdict, routes }, context) {
   if (verdict.length === 0) {
     return routes.some(({ split }) => split !== undefined) ? [`${title}  no fault is certain`] : []
   }
-  return section(title, verdict, max(MAX.findings), ({ sentence, advice, at: frame }, i) => {
+  return section(title, verdict, max(MAX.findings), ({ sentence, advice, whatIf, at: frame }, i) => {
     const isPlaceMissing = frame !== undefined && !sentence.includes(frame) &&
       !prose(sentence).includes(nameOf(frame))
     const place = isPlaceMissing ? atText(nameOf(frame), colours.cyan) : ''
     return [
       ...paragraph(`${sentenceOf(sentence)}${place}`, `${`${i + 1}.`.padStart(4)} `),
+      ...(whatIf === undefined ? [] : paragraph(sentenceOf(whatIf.sentence), ' '.repeat(5))),
       ...(advice === '' ? [] : paragraph(sentenceOf(advice), ' '.repeat(5)).map((line) => colours.dim(line)))
     ]
   })

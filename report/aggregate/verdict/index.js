@@ -9,6 +9,8 @@ const { pool } = require('./pool')
 const { sequence } = require('./sequence')
 const { OUTSIDE } = require('../blockers')
 const { sum } = require('../lists')
+const { Replay } = require('../replay')
+const { whatIf } = require('../what-if')
 const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MIN_SHARE_OF_ALL = 0.01 // of the time of all requests
@@ -26,8 +28,8 @@ const MAX_NAME_CHARS = 100
  * @property {Record<string, unknown>} [details] what its sentence says besides
  *
  * @typedef {Omit<Fault, 'details' | 'figures'>
- *   & { figures: Record<string, number | string>, sentence: string,
- *   advice: string }} Finding
+ *   & { figures: Record<string, number | string>, sentence: string, advice: string,
+ *   whatIf?: import('../what-if').WhatIf & { sentence: string } }} Finding
  * @typedef {import('./facts').RouteFacts} RouteFacts
  *
  * @typedef {object} Evidence
@@ -41,9 +43,10 @@ const MAX_NAME_CHARS = 100
  * @param {import('../model').Model} model complete but for the verdict
  * @param {Evidence['routes']} routes
  * @param {Evidence['intervals']} intervals
+ * @param {import('../recording').Recordings} recordings
  * @returns {Finding[]} worst first; empty if no fault is certain
  */
-function verdictOf (model, routes, intervals) {
+function verdictOf (model, routes, intervals, recordings) {
   const totalMs = sum(routes, ({ facts }) => facts.totalMs)
   const evidence = { model, routes, totalMs, intervals }
   /** @type {Fault[]} */
@@ -51,11 +54,13 @@ function verdictOf (model, routes, intervals) {
   for (const rule of [blocker, pool, sequence, dependency, delayer, interval]) {
     faults.push(...rule(evidence, faults))
   }
-  return faults
+  const certain = faults
     .filter(({ rule, lostMs }) => rule === 'interval' || lostMs >= totalMs * MIN_SHARE_OF_ALL)
     .sort((a, b) => b.lostMs - a.lostMs)
     .slice(0, MAX_FINDINGS)
-    .map(findingOf)
+  const recorded = certain.length === 0 ? undefined : recordings.list()
+  const replay = recorded && new Replay(recorded)
+  return certain.map((fault) => findingOf(fault, replay && whatIf(fault, replay)))
 }
 
 const MIN_REQUESTS = 10
@@ -272,13 +277,36 @@ const sentences = {
   }
 }
 
-/** @param {Fault} fault @returns {Finding} */
-function findingOf (fault) {
+const FIGURE_NAMES = { median: 'the median', p99: 'p99' }
+const MAX_PREDICTIONS = 2
+
+/** @param {Fault} fault @param {import('../what-if').WhatIf} gain */
+function whatIfSentence ({ at: frame, route, details }, { change, places, predictions }) {
+  const changes = {
+    offThread: () => frame === undefined
+      ? `Without long callbacks of ${short(String(route))} on the main thread,`
+      : `Without ${short(frame.replace(/ \(.*$/, ''))} on the main thread,`,
+    places: () => `With ${places} connections to ${short(String(details?.peer))} that answer as fast,`,
+    atOnce: () => 'If they are answered as fast side by side,'
+  }
+  const falls = predictions.slice(0, MAX_PREDICTIONS).map(({ figure, route, beforeMs, afterMs }) =>
+    `${FIGURE_NAMES[figure]} of ${short(route)} falls from ${time(beforeMs)} to ${time(afterMs)}`)
+  return `${changes[change]()} ${falls.join(', ')}.`
+}
+
+/**
+ * @param {Fault} fault
+ * @param {import('../what-if').WhatIf | undefined} gain
+ * @returns {Finding}
+ */
+function findingOf (fault, gain) {
   const { details, figures, ...facts } = fault
   const [sentence, advice] = sentences[fault.rule](fault)
   const rounded = Object.entries(figures).filter(([, figure]) => figure !== undefined)
     .map(([name, figure]) => [name, typeof figure === 'number' ? Math.round(figure * 1000) / 1000 : figure])
-  return { ...facts, sentence, advice, figures: Object.fromEntries(rounded) }
+  const finding = { ...facts, sentence, advice, figures: Object.fromEntries(rounded) }
+  if (gain === undefined) return finding
+  return { ...finding, whatIf: { sentence: whatIfSentence(fault, gain), ...gain } }
 }
 
 module.exports = { verdictOf }

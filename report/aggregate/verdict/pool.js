@@ -147,7 +147,7 @@ function faultOf ({ routes, peer, ms, worst }, share, requests) {
       turnMs: ms / requests,
       ...(isQueue ? { atATime } : { peer, connections, ...queriesOf(routes, peer, ms) })
     },
-    details: { isQueue, routes: routes.length }
+    details: { isQueue, routes: routes.length, peer }
   }
 }
 

@@ -65,7 +65,10 @@ function sequence ({ routes }) {
         savedMs: lostMs / facts.count,
         places: positions.length
       },
-      details: { loop: loop && { steps: loop.steps, frame: loop.positions[0].frame } }
+      details: {
+        loop: loop && { steps: loop.steps, frame: loop.positions[0].frame },
+        frames: positions.map(({ frame }) => frame)
+      }
     }]
   })
 }
@@ -85,7 +88,7 @@ function isCertain ({ positions, steps, ms, lostMs }, totalMs) {
 function loopOf (facts, callersOf) {
   const loops = facts.places.filter(isAsked).flatMap((site) => {
     const { ms, count, spans } = site.allWork
-    const frames = framesOf(site)
+    const frames = framesOf(site.place)
     const steps = count / facts.count
     if (steps < MIN_LOOP || spans < facts.count * MIN_PART || frames.length === 0) return []
     // A helper is called from elsewhere as well
@@ -110,7 +113,7 @@ function sequencesOf (facts) {
     if (!isAsked(site)) continue
     const work = site.allWork
     const seen = new Set()
-    framesOf(site).forEach((frame, depth) => {
+    framesOf(site.place).forEach((frame, depth) => {
       const key = nameOf(frame)
       if (seen.has(key)) return
       seen.add(key)
@@ -162,7 +165,7 @@ function sharing (routes) {
   const callers = new Map()
   for (const { name, facts } of routes) {
     for (const site of facts.places) {
-      const frames = framesOf(site)
+      const frames = framesOf(site.place)
       frames.forEach((frame, i) => {
         getOrCreate(callers, frame, () => new Set()).add(frames[i + 1] ?? name)
       })
@@ -176,8 +179,8 @@ function lineOf ({ frame }) {
   return Number(parseFrame(frame)?.line ?? 0)
 }
 
-/** @param {PlaceFacts} site @returns {string[]} innermost first */
-function framesOf ({ place: { at: frame, callers } }) {
+/** @param {Pick<import('../sites').Place, 'at' | 'callers'>} place @returns {string[]} innermost first */
+function framesOf ({ at: frame, callers }) {
   return frame === undefined ? callers : [frame.replace(/ via \S+$/, ''), ...callers]
 }
 
@@ -186,4 +189,4 @@ function nameOf (frame) {
   return frame.startsWith('<anonymous>') ? frame : functionOf(frame)
 }
 
-module.exports = { sequence }
+module.exports = { framesOf, sequence }

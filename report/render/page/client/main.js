@@ -66,11 +66,12 @@ function verdict () {
 
 /** @param {Finding} finding */
 function item (finding) {
-  const { rule, sentence, advice, lostMs, share } = finding
+  const { rule, sentence, advice, whatIf, lostMs, share } = finding
   const remarks = [lostMs > 0 && `explains ${time(lostMs)}`, share > 0 && `${percent(share)} of the time`]
   return h('li', {},
     h('p', { class: 'rule' }, badge(rules[rule] ?? rule), h('small', {}, remarks.filter(Boolean).join(', '))),
     h('p', { class: 'sentence' }, foreign(sentence)),
+    whatIf !== undefined && h('p', { class: 'what-if' }, foreign(whatIf.sentence)),
     h('p', { class: 'advice' }, foreign(sentenceOf(advice))),
     h('p', { class: 'see' }, linksOf(finding)))
 }

@@ -1,0 +1,274 @@
+'use strict'
+
+// Replays what requests did on the event loop of their process, as it was or with a change. The loop runs one
+// at a time, in the order in which they are ready; how long they are delayed follows from that. A request
+// arrives when it did or, on a connection whose client sends the next one when it has its answer, a time
+// after the answer before.
+
+const { getOrCreate, groupsOf } = require('./lists')
+const { KERNEL_MS } = require('./recording')
+const { quantile } = require('./summary')
+
+/**
+ * @typedef {import('./recording').Recording} Recording
+ * @typedef {import('./recording').Request} Request
+ * @typedef {import('./recording').Step} Step
+ *
+ * @typedef {{ median: number, p99: number, count: number }} Durations
+ */
+
+const MIN_REQUESTS = 10
+const MIN_FOR_P99 = 100 // requests
+const MAX_ERROR = 0.05 // of a replay
+const MIN_GAIN = 0.05 // of a change that is told
+const FIGURES = /** @type {const} */ (['median', 'p99'])
+const MIN_ANSWERS = 3 // on a connection, for its client's rhythm
+const MAX_SPREAD = 0.1 // of a client's pauses, of the time between its requests
+
+/** @param {Request} request */
+const arrivalOf = ({ steps: [{ at: time, late }] }) => time - late
+
+/**
+ * Returns which requests arrive a time after an answer: those on connections that are kept alive, if their
+ * clients' pauses are more regular than the times between their requests.
+ * @param {Request[]} requests
+ * @returns {Map<Request, { before: Request, pause: number }>} empty if all arrive at their own times
+ */
+function rhythmOf (requests) {
+  /** @type {Map<string, Request[]>} */
+  const connections = new Map()
+  for (const request of requests) {
+    if (request.client !== undefined) getOrCreate(connections, request.client, () => []).push(request)
+  }
+  const rhythm = new Map()
+  /** @type {number[]} */
+  const gaps = []
+  /** @type {number[][]} */
+  const spreads = [[], []]
+  for (const served of connections.values()) {
+    served.sort((a, b) => a.start - b.start)
+    const follows = served.slice(1).map((request, i) => {
+      const before = served[i]
+      const pause = arrivalOf(request) - before.start - before.ms
+      return { request, before, pause, gap: arrivalOf(request) - arrivalOf(before) }
+    }).filter(({ pause }) => pause >= -2 * KERNEL_MS)
+    if (follows.length < MIN_ANSWERS) continue
+    const pauseMs = medianOf(follows.map(({ pause }) => pause))
+    const gapMs = medianOf(follows.map(({ gap }) => gap))
+    for (const { request, before, pause, gap } of follows) {
+      rhythm.set(request, { before, pause })
+      gaps.push(gap)
+      spreads[0].push(Math.abs(pause - pauseMs))
+      spreads[1].push(Math.abs(gap - gapMs))
+    }
+  }
+  const [spread, gapSpread] = spreads.map(medianOf)
+  return spread <= gapSpread && spread <= medianOf(gaps) * MAX_SPREAD ? rhythm : new Map()
+}
+
+/** @param {number[]} numbers */
+function medianOf (numbers) {
+  return numbers.sort((a, b) => a - b)[numbers.length >> 1]
+}
+
+/**
+ * @typedef {object} Changed what of a recording is another
+ * @property {Map<Request, Step[]>} [steps]
+ * @property {import('./recording').Outside[]} [outside] what ran for no request
+ * @property {number} [places] of the pool
+ *
+ * @typedef {(recording: Recording) => Changed} Change
+ *
+ * @typedef {object} Prediction
+ * @property {string} route
+ * @property {'median' | 'p99'} figure
+ * @property {number} beforeMs as it was recorded
+ * @property {number} afterMs
+ * @property {number} error of the replay of what was recorded, a share of the figure
+ */
+
+/**
+ * Runs what was recorded again.
+ * @param {Recording} recording
+ * @param {ReturnType<typeof rhythmOf>} rhythm
+ * @param {Changed} changed
+ * @returns {Array<{ name: string, ms: number }>} how long each request took
+ */
+function simulate ({ requests, outside: recorded }, rhythm, changed) {
+  const { steps: others, outside = recorded, places = 0 } = changed
+  /** @type {Array<{ name: string, ms: number }>} */
+  const durations = []
+  const followers = new Map([...rhythm].map(([request, { before, pause }]) => [before, { request, pause }]))
+  const queue = new Queue()
+  const pool = new Pool(places)
+  for (const { at: time, late, run } of outside) queue.push(time - late, time, () => run)
+  const arrive = (/** @type {Request} */ request, /** @type {number} */ time) => {
+    const steps = others?.get(request) ?? request.steps
+    let begin = 0
+    let index = 0
+    const run = (/** @type {number} */ now) => {
+      const { run: length, after = 0, gives } = steps[index]
+      if (index === 0) begin = now
+      if (gives) pool.give(now)
+      const next = steps[++index]
+      if (next === undefined) {
+        const end = now + length + request.rest
+        durations.push({ name: request.name, ms: end - begin })
+        const follower = followers.get(request)
+        if (follower !== undefined) arrive(follower.request, end + follower.pause)
+      } else {
+        const wait = (/** @type {number} */ since) => { queue.push(since + next.wait, next.at, run) }
+        if (next.takes) pool.take(now + length, wait)
+        else wait(now + length)
+      }
+      return length + after
+    }
+    queue.push(time, steps[0].at, run)
+  }
+  for (const request of requests) if (!rhythm.has(request)) arrive(request, arrivalOf(request))
+  let free = -Infinity // from when on the loop is
+  for (let event = queue.pop(); event !== undefined; event = queue.pop()) {
+    const now = Math.max(event.time, free)
+    free = now + event.run(now)
+  }
+  return durations
+}
+
+/** Places of which each is one request's at a time; who waits gets one in turn. */
+class Pool {
+  #free
+  /** @type {Array<{ since: number, start: (time: number) => void }>} */
+  #waiting = []
+
+  /** @param {number} places */
+  constructor (places) {
+    this.#free = places
+  }
+
+  /** @param {number} since @param {(time: number) => void} start is given when it has a place */
+  take (since, start) {
+    if (this.#free > 0) {
+      this.#free--
+      start(since)
+    } else {
+      this.#waiting.push({ since, start })
+    }
+  }
+
+  /** @param {number} time */
+  give (time) {
+    const next = this.#waiting.shift()
+    if (next === undefined) this.#free++
+    else next.start(Math.max(time, next.since))
+  }
+}
+
+/** @typedef {{ time: number, at: number, run: (now: number) => number }} Event */
+
+/** What is ready when: a binary heap. */
+class Queue {
+  /** @type {Event[]} */
+  #heap = []
+
+  /**
+   * @param {number} time
+   * @param {number} at when it ran, which decides where the time is the same
+   * @param {Event['run']} run is given the time, returns how long it takes
+   */
+  push (time, at, run) {
+    const heap = this.#heap
+    const event = { time, at, run }
+    let i = heap.length
+    for (; i > 0; i = (i - 1) >> 1) {
+      const parent = heap[(i - 1) >> 1]
+      if (!isBefore(event, parent)) break
+      heap[i] = parent
+    }
+    heap[i] = event
+  }
+
+  /** @returns {Event | undefined} */
+  pop () {
+    const heap = this.#heap
+    const [first] = heap
+    const last = heap.pop()
+    if (last === undefined || heap.length === 0) return first
+    let i = 0
+    for (;;) {
+      let child = 2 * i + 1
+      if (child + 1 < heap.length && isBefore(heap[child + 1], heap[child])) child++
+      if (child >= heap.length || !isBefore(heap[child], last)) break
+      heap[i] = heap[child]
+      i = child
+    }
+    heap[i] = last
+    return first
+  }
+}
+
+/** @param {Event} a @param {Event} b */
+const isBefore = (a, b) => a.time < b.time || (a.time === b.time && a.at < b.at)
+
+class Replay {
+  #recordings
+  #rhythms
+  #recorded
+  /** the replay of what was recorded @type {Map<string, Durations> | undefined} */
+  #unchanged
+
+  /** @param {Recording[]} recordings that are complete */
+  constructor (recordings) {
+    this.#recordings = recordings
+    this.#rhythms = recordings.map(({ requests }) => rhythmOf(requests))
+    this.#recorded = figuresOf(recordings.flatMap(({ requests }) => requests))
+  }
+
+  /**
+   * Runs what was recorded again with a change.
+   * @param {Change} change
+   * @returns {Map<string, Durations>} by name of the requests
+   */
+  run (change) {
+    return figuresOf(this.#recordings.flatMap((recording, i) =>
+      simulate(recording, this.#rhythms[i], change(recording))))
+  }
+
+  /**
+   * Predicts what a change does, where the replay without it reproduces what was recorded.
+   * @param {Change} change
+   * @param {Map<string, Durations>} [before] the replay without it, if that is another one than of all waits
+   * @returns {Prediction[]} what gets faster, most gained first
+   */
+  predict (change, before = this.#unchanged ??= this.run(() => ({}))) {
+    const after = this.run(change)
+    const predictions = [...this.#recorded].flatMap(([route, recorded]) => {
+      const [from, to] = [before.get(route), after.get(route)]
+      if (recorded.count < MIN_REQUESTS || from === undefined || to?.count !== from.count) return []
+      const figures = FIGURES.slice(0, recorded.count < MIN_FOR_P99 ? 1 : 2).map((figure) => {
+        const beforeMs = recorded[figure]
+        const afterMs = beforeMs * to[figure] / from[figure]
+        return { route, figure, beforeMs, afterMs, error: Math.abs(from[figure] / beforeMs - 1) }
+      })
+      if (figures.some(({ error }) => !(error <= MAX_ERROR))) return []
+      const [best] = figures.sort((a, b) => a.afterMs / a.beforeMs - b.afterMs / b.beforeMs)
+      if (!(best.afterMs <= best.beforeMs * (1 - MIN_GAIN))) return []
+      return [{ prediction: best, gainedMs: recorded.count * (best.beforeMs - best.afterMs) }]
+    })
+    return predictions.sort((a, b) => b.gainedMs - a.gainedMs).map(({ prediction }) => prediction)
+  }
+}
+
+/**
+ * @param {Array<{ name: string, ms: number }>} durations
+ * @returns {Map<string, Durations>} by name of the requests
+ */
+function figuresOf (durations) {
+  return new Map(groupsOf(durations, ({ name }) => name).map((group) => {
+    const values = Float64Array.from(group, ({ ms }) => ms).sort()
+    const sample = { values, total: values.length }
+    const [median, p99] = [0.5, 0.99].map((part) => quantile(sample, part))
+    return [group[0].name, { median, p99, count: values.length }]
+  }))
+}
+
+module.exports = { Replay }

@@ -1,0 +1,188 @@
+'use strict'
+
+// What would be gained without what the verdict found: the recorded runs and waits are replayed without it.
+
+const { functionOf, innermostFrame } = require('./frames')
+const { getOrCreate, groupsOf, sum } = require('./lists')
+const { endOf } = require('./route-names')
+const { framesOf } = require('./verdict/sequence')
+
+/**
+ * @typedef {import('./replay').Change} Change
+ * @typedef {import('./recording').Recording} Recording
+ * @typedef {import('./recording').Request} Request
+ * @typedef {import('./recording').Step} Step
+ * @typedef {import('./recording').Wait | undefined} Wait
+ * @typedef {import('./replay').Replay} Replay
+ * @typedef {import('./replay').Prediction} Prediction
+ * @typedef {import('./verdict').Fault} Fault
+ *
+ * @typedef {object} WhatIf
+ * @property {'offThread' | 'places' | 'atOnce'} change
+ * @property {number} [places] of the pool
+ * @property {Prediction[]} predictions most gained first
+ */
+
+const MIN_LONG_MS = 5 // of a callback of a route that delays others, where its function is not known
+const GROWTH = [1.5, 2, 3] // of a pool
+const MIN_WORK_MS = 0.1 // of a wait for more than a turn
+const MOST = 0.9 // of what the largest would gain
+
+/**
+ * @param {Fault} fault
+ * @param {Replay} replay
+ * @returns {WhatIf | undefined} undefined: it is not known, or not worth it
+ */
+function whatIf (fault, replay) {
+  const found = changes[fault.rule]?.(fault, replay)
+  return found === undefined || found.predictions.length === 0 ? undefined : found
+}
+
+/** @type {{ [rule in Fault['rule']]?: (fault: Fault, replay: Replay) => WhatIf | undefined }} */
+const changes = {
+  blocker: (fault, replay) =>
+    ({ change: 'offThread', predictions: replay.predict((recording) => offThread(fault, recording)) }),
+  delayer: (fault, replay) =>
+    ({ change: 'offThread', predictions: replay.predict((recording) => offThread(fault, recording)) }),
+  sequence: (fault, replay) =>
+    ({ change: 'atOnce', predictions: replay.predict((recording) => atOnce(fault, recording)) }),
+  pool: largerPool
+}
+
+/**
+ * Takes a function off the main thread: its request waits for it as long as it ran, nobody else does.
+ * @param {Fault} fault
+ * @param {Recording} recording
+ * @returns {ReturnType<Change>}
+ */
+function offThread ({ route, at: frame }, { requests, callbacks, outside }) {
+  const name = frame === undefined ? undefined : functionOf(frame)
+  const blocking = callbacks.filter(({ stack }) => functionOf(String(innermostFrame(stack))) === name)
+  const alone = blocking.filter(({ spanId }) => spanId === undefined)
+  const ofRequests = groupsOf(blocking, ({ spanId }) => String(spanId))
+  const bySpan = new Map(ofRequests.map((own) => [own[0].spanId, own]))
+  const steps = new Map(requests.map((request) => {
+    const own = bySpan.get(request.spanId) ?? []
+    return [request, request.steps.flatMap((step) => {
+      const isLong = blocking.length === 0 && request.name === route && step.run >= MIN_LONG_MS
+      const taken = isLong ? step.run : overlap(step, own)
+      if (taken === 0) return [step]
+      const { after, gives, ...first } = step
+      return [{ ...first, run: step.run - taken }, { ...step, wait: taken, takes: false, run: 0 }]
+    })]
+  }))
+  return { steps, outside: outside.map((other) => ({ ...other, run: other.run - overlap(other, alone) })) }
+}
+
+/**
+ * Returns for how much of a run callbacks blocked.
+ * @param {Pick<Step, 'at' | 'run'>} step
+ * @param {Recording['callbacks']} callbacks
+ */
+function overlap ({ at: from, run }, callbacks) {
+  return sum(callbacks, ({ start, ms }) =>
+    Math.max(0, Math.min(from + run, start + ms) - Math.max(from, start)))
+}
+
+/**
+ * Begins waits one after another all at once.
+ * @param {Fault} fault
+ * @param {Recording} recording
+ * @returns {ReturnType<Change>}
+ */
+function atOnce ({ route, details }, { requests }) {
+  const frames = new Set(/** @type {string[]} */ (details?.frames))
+  const steps = new Map(requests.filter(({ name }) => name === route).map((request) => {
+    const asked = request.steps.filter(({ ended }) => {
+      const { sent = 0, place } = request.waits[ended - 1] ?? {}
+      return place !== undefined && sent > 0 && framesOf(place).some((frame) => frames.has(frame))
+    })
+    const longest = Math.max(...asked.map(({ wait }) => wait))
+    return [request, request.steps.map((step) =>
+      asked.includes(step) ? { ...step, wait: step === asked[0] ? longest : 0 } : step)]
+  }))
+  return { steps }
+}
+
+/** @type {(fault: Fault, replay: Replay) => WhatIf | undefined} */
+function largerPool ({ figures: { connections }, details }, replay) {
+  if (typeof connections !== 'number' || details?.isQueue === true) return undefined
+  // A connection is given back after each query or after the last: that which reproduces better
+  const found = [true, false].flatMap((isOfQuery) => {
+    /** @type {Map<Recording, Map<Request, Step[]>>} */
+    const steps = new Map()
+    const poolOf = (/** @type {number} */ places) => (/** @type {Recording} */ recording) => ({
+      steps: getOrCreate(steps, recording, () => pooled(recording, String(details?.peer), isOfQuery)),
+      places
+    })
+    const before = replay.run(poolOf(connections))
+    return enough(GROWTH.map((factor) => {
+      const places = Math.ceil(connections * factor)
+      return { change: 'places', places, predictions: replay.predict(poolOf(places), before) }
+    }))
+  })
+  return found.sort((a, b) => a.predictions[0].error - b.predictions[0].error)[0]
+}
+
+/**
+ * Returns the smallest pool that gains most of what the largest does.
+ * @param {WhatIf[]} sizes
+ * @returns {WhatIf[]} empty if none gains anything
+ */
+function enough (sizes) {
+  const gained = (/** @type {WhatIf} */ { predictions: [best] }) =>
+    best === undefined ? 0 : best.beforeMs - best.afterMs
+  const min = Math.max(0, ...sizes.map(gained)) * MOST
+  return min === 0 ? [] : sizes.filter((size) => gained(size) >= min).slice(0, 1)
+}
+
+/**
+ * Lets waits for a free connection follow from who has one.
+ * @param {Recording} recording
+ * @param {string} peer
+ * @param {boolean} isOfQuery whether a connection is free after each query
+ * @returns {Map<Request, Step[]>}
+ */
+function pooled ({ requests }, peer, isOfQuery) {
+  return new Map(requests.map((request) => {
+    const steps = request.steps.map((step) => ({ ...step }))
+    const waits = steps.map(({ ended }) => request.waits[ended - 1])
+    /** @type {Step | undefined} */
+    let last // query of those on one connection
+    let isTaken = false
+    steps.forEach((step, i) => {
+      const isAsked = isAnswer(waits[i], peer)
+      const isOfTurn = isTurn(waits[i]) && isAnswer(waits.slice(i + 1).find(isOfPool), peer)
+      if (!isAsked && !isOfTurn) return
+      if (isTaken && (isOfTurn || isOfQuery) && last !== undefined) {
+        last.gives = true
+        isTaken = false
+        last = undefined
+      }
+      step.takes = !isTaken
+      isTaken = true
+      if (isOfTurn) step.wait = 0
+      else last = step
+      const { ms = 0, count = 1, unsent = 0 } = waits[i] ?? {}
+      if (isAsked && unsent > 0) step.wait = Math.min(step.wait, (ms - unsent) / count)
+    })
+    if (last !== undefined) last.gives = true
+    return [request, steps]
+  }))
+}
+
+/** @param {Wait} wait @param {string} peer */
+const isAnswer = (wait, peer) =>
+  wait !== undefined && (wait.sent ?? 0) > 0 && endOf(wait.place.until).peer === peer
+
+/** Whether all of a wait was for its turn. @param {Wait} wait */
+function isTurn (wait) {
+  if (wait === undefined) return false
+  const { ms, sent = 0, unsent = 0, place } = wait
+  return endOf(place.until).settler !== undefined || (sent === 0 && unsent > 0 && unsent >= ms - MIN_WORK_MS)
+}
+
+/** @param {Wait} wait */
+const isOfPool = (wait) => wait !== undefined && (isTurn(wait) || (wait.sent ?? 0) > 0)
+
+module.exports = { whatIf }
