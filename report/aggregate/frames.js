@@ -39,6 +39,11 @@ function framesOf (text) {
   return text.split('\n').filter((line) => /^ +at /.test(line)).map((line) => line.replace(/^ +at /, ''))
 }
 
+/** Returns the frames that ran, without those of earlier hops. @param {string} stack */
+function callFramesOf (stack) {
+  return framesOf(stack.split(HOP, 1)[0])
+}
+
 /** @param {string} frame */
 function isOwn (frame) {
   return !/\bnode:|[\\/]node_modules[\\/]/.test(frame)
@@ -50,7 +55,7 @@ function isOwn (frame) {
  * @returns {string | undefined}
  */
 function innermostFrame (stack) {
-  const frames = framesOf(stack.split(HOP, 1)[0])
+  const frames = callFramesOf(stack)
   return frames.find(isOwn) ?? frames[0]
 }
 
@@ -132,5 +137,11 @@ function suffixesOf (paths) {
 }
 
 module.exports = {
-  createFrameNames, createRunFrameNames, functionOf, innermostFrame, innermostOwnFrame, parseFrame
+  callFramesOf,
+  createFrameNames,
+  createRunFrameNames,
+  functionOf,
+  innermostFrame,
+  innermostOwnFrame,
+  parseFrame
 }

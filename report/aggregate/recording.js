@@ -19,7 +19,9 @@ const { siteTextsOf } = require('./sites')
  * @property {number} at when its run began, since the recording did
  * @property {number} wait from the end of the run before until it was ready; of the first 0
  * @property {number} late from then on until it ran; of the first, in the socket
+ * @property {number} doubt of the wait, may be a part of that
  * @property {number} run
+ * @property {boolean} [isFirst] it runs before what was ready before it, and ran later
  * @property {number} [after] what ran right after it, for no request any more
  * @property {number} ended which of the waits of the request's line it ended, from 1; 0: not known
  * @property {boolean} [takes] its wait begins when a place in a pool is free
@@ -35,7 +37,7 @@ const { siteTextsOf } = require('./sites')
  * @property {number} rest ms from the end of its last run to its own
  * @property {Wait[]} waits of its line
  *
- * @typedef {Pick<Step, 'at' | 'late' | 'run'>} Outside what ran for no request
+ * @typedef {Pick<Step, 'at' | 'late' | 'run' | 'isFirst'>} Outside what ran for no request
  * @typedef {[start: number, end: number]} Interval
  *
  * @typedef {object} Callback that blocked
@@ -125,7 +127,7 @@ class Recording {
     }
     const alone = this.callbacks.filter(({ spanId }) => spanId === undefined)
     /** @type {Interval[]} */
-    const callbacks = united(alone.map(({ start, ms }) => [start, start + ms]))
+    const callbacks = without(united(alone.map(({ start, ms }) => [start, start + ms])), runs)
     const others = without(without(united(delays), runs), callbacks)
     const steps = this.requests.flatMap((request) => request.steps)
     this.outside = [...callbacks, ...addToRuns(others, steps)]
@@ -156,24 +158,29 @@ function addToRuns (intervals, steps) {
 }
 
 /**
- * Lets what began before something else that was ready have been ready by then: when data had come is known
- * to KERNEL_MS only, and of code of no request not at all.
+ * Lets the order in which all is ready be that in which it ran: when data had come is known to KERNEL_MS
+ * only. What ran before something else that had been ready for longer does so in the replay, too: timers and
+ * immediates run before the loop polls.
  * @param {Request[]} requests
  * @param {Outside[]} outside
  */
 function putInOrder (requests, outside) {
-  /** @type {Array<{ step: Outside & { wait?: number }, from: number, max: number }>} */
+  /** @type {Array<{ step: Outside & { wait?: number }, from: number }>} */
   const begun = requests.flatMap(({ steps }) => steps.map((step, i) =>
-    ({ step, from: i === 0 ? -Infinity : steps[i - 1].at + steps[i - 1].run, max: KERNEL_MS })))
-  for (const step of outside) begun.push({ step, from: -Infinity, max: Infinity })
+    ({ step, from: i === 0 ? -Infinity : steps[i - 1].at + steps[i - 1].run })))
+  for (const step of outside) begun.push({ step, from: -Infinity })
   begun.sort((a, b) => b.step.at - a.step.at)
   let earliest = Infinity // of those that began later
-  for (const { step, from, max } of begun) {
+  for (const { step, from } of begun) {
     const ready = step.at - step.late
-    if (earliest < ready && ready - earliest <= max) {
+    if (earliest < ready) {
       const late = step.at - Math.max(from, earliest - ROUNDING_MS)
-      if (step.wait !== undefined) step.wait = Math.max(0, step.wait - (late - step.late))
-      step.late = late
+      const earlier = late - step.late
+      step.isFirst = earlier > KERNEL_MS || step.at - late > earliest
+      if (!step.isFirst) {
+        if (step.wait !== undefined) step.wait = Math.max(0, step.wait - earlier)
+        step.late = late
+      }
     }
     earliest = Math.min(earliest, step.at - step.late)
   }
@@ -198,10 +205,12 @@ function stepsOf (start, ms, queued, runs, delays) {
   const steps = []
   let end = start // of the run before
   let next = 0
-  const add = (/** @type {number} */ at, /** @type {number} */ run, late = 0, ended = 0) => {
+  const add = (/** @type {number} */ at, /** @type {number} */ run, delay = 0, ended = 0) => {
     const gap = Math.max(0, at - end)
-    if (steps.length === 0) steps.push({ at, wait: 0, late: queued, run, ended })
-    else steps.push({ at, wait: gap - Math.min(gap, late), late: Math.min(gap, late), run, ended })
+    const late = steps.length === 0 ? queued : Math.min(gap, delay)
+    const wait = steps.length === 0 ? 0 : gap - late
+    const doubt = late < 2 * KERNEL_MS ? 0 : Math.min(wait, KERNEL_MS / 2)
+    steps.push({ at, wait, late, doubt, run, ended })
     end = Math.max(end, at + run)
   }
   /** Adds what was delayed and is no listed run, and returns how late that is which begins then. */
@@ -266,7 +275,8 @@ function withoutLead ([start, end], runs) {
     else low = middle + 1
   }
   const first = runs[low]?.[0] ?? Infinity
-  return first > start && first - start <= KERNEL_MS && first < end ? [first, end] : [start, end]
+  const isLead = first > start && first - start <= KERNEL_MS && first < end
+  return isLead ? [first + ROUNDING_MS, end] : [start, end]
 }
 
 /** What all processes recorded. */

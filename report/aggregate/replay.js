@@ -17,11 +17,12 @@ const { quantile } = require('./summary')
  * @typedef {{ median: number, p99: number, count: number }} Durations
  */
 
-const MIN_REQUESTS = 10
-const MIN_FOR_P99 = 100 // requests
+const MIN_REQUESTS = 30
+const MIN_FOR_P99 = 500 // requests: five are beyond it
 const MAX_ERROR = 0.05 // of a replay
 const MIN_GAIN = 0.05 // of a change that is told
 const FIGURES = /** @type {const} */ (['median', 'p99'])
+const SAME_MS = 0.1 // in which what is ready runs in the order in which it ran
 const MIN_ANSWERS = 3 // on a connection, for its client's rhythm
 const MAX_SPREAD = 0.1 // of a client's pauses, of the time between its requests
 
@@ -99,9 +100,9 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
   /** @type {Array<{ name: string, ms: number }>} */
   const durations = []
   const followers = new Map([...rhythm].map(([request, { before, pause }]) => [before, { request, pause }]))
-  const queue = new Queue()
+  const queue = new Ready()
   const pool = new Pool(places)
-  for (const { at: time, late, run } of outside) queue.push(time - late, time, () => run)
+  for (const other of outside) queue.push(other.at - other.late, other, () => other.run)
   const arrive = (/** @type {Request} */ request, /** @type {number} */ time) => {
     const steps = others?.get(request) ?? request.steps
     let begin = 0
@@ -117,17 +118,17 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
         const follower = followers.get(request)
         if (follower !== undefined) arrive(follower.request, end + follower.pause)
       } else {
-        const wait = (/** @type {number} */ since) => { queue.push(since + next.wait, next.at, run) }
+        const wait = (/** @type {number} */ since) => { queue.push(since + next.wait, next, run) }
         if (next.takes) pool.take(now + length, wait)
         else wait(now + length)
       }
       return length + after
     }
-    queue.push(time, steps[0].at, run)
+    queue.push(time, steps[0], run)
   }
   for (const request of requests) if (!rhythm.has(request)) arrive(request, arrivalOf(request))
   let free = -Infinity // from when on the loop is
-  for (let event = queue.pop(); event !== undefined; event = queue.pop()) {
+  for (let event = queue.pop(free); event !== undefined; event = queue.pop(free)) {
     const now = Math.max(event.time, free)
     free = now + event.run(now)
   }
@@ -165,19 +166,42 @@ class Pool {
 
 /** @typedef {{ time: number, at: number, run: (now: number) => number }} Event */
 
-/** What is ready when: a binary heap. */
+/** What is ready, or will be. */
+class Ready {
+  #all = new Queue()
+  /** what runs before others that ran after it */
+  #first = new Queue()
+
+  /**
+   * @param {number} time
+   * @param {import('./recording').Outside} step
+   * @param {Event['run']} run is given the time, returns how long it takes
+   */
+  push (time, { at: ran, isFirst }, run) {
+    const queue = isFirst ? this.#first : this.#all
+    queue.push({ time, at: ran, run })
+  }
+
+  /** @param {number} free from when on the loop is @returns {Event | undefined} what it runs next */
+  pop (free) {
+    const [other, first] = [this.#all.first, this.#first.first]
+    if (other === undefined || first === undefined) return this.#all.pop() ?? this.#first.pop()
+    const now = Math.max(free, Math.min(other.time, first.time))
+    const isFirst = first.time <= now && (first.at < other.at || other.time > now)
+    return isFirst ? this.#first.pop() : this.#all.pop()
+  }
+}
+
+/** A binary heap of events. */
 class Queue {
   /** @type {Event[]} */
   #heap = []
 
-  /**
-   * @param {number} time
-   * @param {number} at when it ran, which decides where the time is the same
-   * @param {Event['run']} run is given the time, returns how long it takes
-   */
-  push (time, at, run) {
+  get first () { return this.#heap.length === 0 ? undefined : this.#heap[0] }
+
+  /** @param {Event} event */
+  push (event) {
     const heap = this.#heap
-    const event = { time, at, run }
     let i = heap.length
     for (; i > 0; i = (i - 1) >> 1) {
       const parent = heap[(i - 1) >> 1]
@@ -187,7 +211,7 @@ class Queue {
     heap[i] = event
   }
 
-  /** @returns {Event | undefined} */
+  /** @returns {Event | undefined} the earliest */
   pop () {
     const heap = this.#heap
     const [first] = heap
@@ -207,7 +231,7 @@ class Queue {
 }
 
 /** @param {Event} a @param {Event} b */
-const isBefore = (a, b) => a.time < b.time || (a.time === b.time && a.at < b.at)
+const isBefore = (a, b) => Math.abs(a.time - b.time) < SAME_MS ? a.at < b.at : a.time < b.time
 
 class Replay {
   #recordings
@@ -248,10 +272,9 @@ class Replay {
         const beforeMs = recorded[figure]
         const afterMs = beforeMs * to[figure] / from[figure]
         return { route, figure, beforeMs, afterMs, error: Math.abs(from[figure] / beforeMs - 1) }
-      })
-      if (figures.some(({ error }) => !(error <= MAX_ERROR))) return []
+      }).filter(({ error, beforeMs, afterMs }) => error <= MAX_ERROR && afterMs <= beforeMs * (1 - MIN_GAIN))
+      if (figures.length === 0) return []
       const [best] = figures.sort((a, b) => a.afterMs / a.beforeMs - b.afterMs / b.beforeMs)
-      if (!(best.afterMs <= best.beforeMs * (1 - MIN_GAIN))) return []
       return [{ prediction: best, gainedMs: recorded.count * (best.beforeMs - best.afterMs) }]
     })
     return predictions.sort((a, b) => b.gainedMs - a.gainedMs).map(({ prediction }) => prediction)

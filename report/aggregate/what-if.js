@@ -2,7 +2,7 @@
 
 // What would be gained without what the verdict found: the recorded runs and waits are replayed without it.
 
-const { functionOf, innermostFrame } = require('./frames')
+const { callFramesOf, functionOf } = require('./frames')
 const { getOrCreate, groupsOf, sum } = require('./lists')
 const { endOf } = require('./route-names')
 const { framesOf } = require('./verdict/sequence')
@@ -57,7 +57,8 @@ const changes = {
  */
 function offThread ({ route, at: frame }, { requests, callbacks, outside }) {
   const name = frame === undefined ? undefined : functionOf(frame)
-  const blocking = callbacks.filter(({ stack }) => functionOf(String(innermostFrame(stack))) === name)
+  const blocking = callbacks.filter(({ stack }) =>
+    callFramesOf(stack).some((own) => functionOf(own) === name))
   const alone = blocking.filter(({ spanId }) => spanId === undefined)
   const ofRequests = groupsOf(blocking, ({ spanId }) => String(spanId))
   const bySpan = new Map(ofRequests.map((own) => [own[0].spanId, own]))
@@ -66,8 +67,8 @@ function offThread ({ route, at: frame }, { requests, callbacks, outside }) {
     return [request, request.steps.flatMap((step) => {
       const isLong = blocking.length === 0 && request.name === route && step.run >= MIN_LONG_MS
       const taken = isLong ? step.run : overlap(step, own)
-      if (taken === 0) return [step]
-      const { after, gives, ...first } = step
+      const { after, gives, ...first } = { ...step, wait: step.wait - step.doubt }
+      if (taken === 0) return [{ ...first, after, gives }]
       return [{ ...first, run: step.run - taken }, { ...step, wait: taken, takes: false, run: 0 }]
     })]
   }))

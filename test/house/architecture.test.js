@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7480,
+  report: 7500,
   core: 3600,
   spans: 3200,
   stacks: 2710,

@@ -1,0 +1,86 @@
+'use strict'
+
+// What the report predicts, beside what the change does: node bench/what-if.js [--node PATH] [--only NAME]
+// [--times N]. Ten made services (test/fixtures/what-if/services.js) run as they are, then with the change
+// that the verdict's finding speaks of; the prediction is compared with the same figure of the second run.
+
+const { execFile, spawn } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const os = require('node:os')
+const path = require('node:path')
+const { parseArgs, promisify } = require('node:util')
+const { createModel } = require('../report/aggregate/model')
+const { names } = require('../test/fixtures/what-if/services')
+
+const fixtures = path.join(__dirname, '..', 'test', 'fixtures')
+const register = path.join(__dirname, '..', 'lib', 'register.js')
+const service = path.join(fixtures, 'what-if', 'services.js')
+
+/**
+ * Runs a service to its end.
+ * @param {string} node
+ * @param {string} name
+ * @param {Record<string, string>} env
+ */
+async function modelOf (node, name, env) {
+  const file = path.join(os.tmpdir(), `longstack-what-if-${process.pid}.jsonl`)
+  fs.rmSync(file, { force: true })
+  const blocked = name === 'delayer' ? {} : { LONGSTACK_BLOCKED: '20' }
+  await promisify(execFile)(node, ['-r', register, service, name], {
+    env: { ...process.env, LONGSTACK_SPANS: file, ...blocked, ...env }
+  })
+  const model = await createModel([file])
+  fs.rmSync(file)
+  return model
+}
+
+/**
+ * @param {string} node
+ * @param {string} name
+ * @param {string} port of the database
+ */
+async function compare (node, name, port) {
+  const before = await modelOf(node, name, { DATABASE_PORT: port })
+  const finding = before.verdict.find(({ whatIf }) => whatIf !== undefined)
+  if (finding?.whatIf === undefined) {
+    const rules = before.verdict.map(({ rule }) => rule)
+    return { name, rule: rules.join() || 'no finding' }
+  }
+  const { places, predictions: [{ route, figure, beforeMs, afterMs, error }] } = finding.whatIf
+  const change = places === undefined ? { CHANGED: '1' } : { PLACES: String(places) }
+  const after = await modelOf(node, name, { DATABASE_PORT: port, ...change })
+  const real = after.routes.find((other) => other.name === route)?.summary?.[figure] ?? NaN
+  return { name, rule: finding.rule, route, figure, beforeMs, afterMs, real, off: afterMs / real - 1, error }
+}
+
+async function main () {
+  const { values } = parseArgs({
+    options: {
+      node: { type: 'string', default: process.execPath },
+      only: { type: 'string' },
+      times: { type: 'string', default: '1' }
+    }
+  })
+  const database = spawn(values.node, [path.join(fixtures, 'verdict', 'database.js')], {
+    stdio: ['pipe', 'pipe', 'inherit']
+  })
+  const port = String((await once(database.stdout, 'data'))[0]).trim()
+  const ms = (/** @type {number} */ figure) => `${figure.toFixed(1)} ms`
+  const percent = (/** @type {number} */ part) => `${(part * 100).toFixed(1)} %`
+  console.log('| service | rule | figure | before | predicted | with the change | off | replay off |')
+  console.log('| --- | --- | --- | --- | --- | --- | --- | --- |')
+  for (let i = 0; i < Number(values.times); i++) {
+    for (const name of names.filter((name) => values.only === undefined || name.includes(values.only))) {
+      const line = await compare(values.node, name, port)
+      const { rule, route, figure, beforeMs, afterMs, real, off, error } = line
+      const figures = route === undefined
+        ? ['says nothing']
+        : [`${figure} of ${route}`, ms(beforeMs), ms(afterMs), ms(real), percent(off), percent(error)]
+      console.log(`| ${[name, rule, ...figures].join(' | ')} |`)
+    }
+  }
+  database.kill()
+}
+
+main()
