@@ -98,9 +98,14 @@ function atOnce ({ route, details }, { requests }) {
       const { sent = 0, place } = request.waits[ended - 1] ?? {}
       return place !== undefined && sent > 0 && framesOf(place).some((frame) => frames.has(frame))
     })
-    const longest = Math.max(...asked.map(({ wait }) => wait))
-    return [request, request.steps.map((step) =>
-      asked.includes(step) ? { ...step, wait: step === asked[0] ? longest : 0 } : step)]
+    const waits = asked.map(({ wait }) => wait).sort((a, b) => a - b)
+    let since = 0 // the questions: what ran for an answer meanwhile takes no time of the next one
+    return [request, request.steps.map((step) => {
+      if (waits.length === asked.length && step !== asked[0]) return step
+      const wait = asked.includes(step) ? Math.max(0, Number(waits.shift()) - since) : step.wait
+      since += wait + step.run
+      return { ...step, wait }
+    })]
   }))
   return { steps }
 }
