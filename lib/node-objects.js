@@ -169,6 +169,26 @@ function numberOf (handle, name) {
   return typeof value === 'number' ? value : undefined
 }
 
+/**
+ * Returns what reads a number of one type of handles, by a native getter that is looked up once for all.
+ * @param {string} name
+ * @returns {(handle: object) => number} NaN where there is none
+ */
+function numberReader (name) {
+  let prototype = /** @type {object | null} */ (null)
+  /** @type {ReturnType<typeof nativeOf>} */
+  let get
+  return (handle) => {
+    const present = isProxy(handle) ? null : getPrototypeOf(handle)
+    if (present !== prototype) {
+      prototype = present
+      get = present === null ? undefined : nativeOf(handle, name)
+    }
+    const value = callMethod(get, handle, [])
+    return typeof value === 'number' ? value : NaN
+  }
+}
+
 /** Returns whether a handle keeps the process alive. @param {object} handle @returns {boolean | undefined} */
 function isReferenced (handle) {
   const refed = hidden(handle, 'refed') // timers
@@ -244,6 +264,7 @@ module.exports = {
   isClosed,
   isReferenced,
   numberOf,
+  numberReader,
   ownerOf,
   portState,
   providerOf,

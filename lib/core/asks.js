@@ -15,7 +15,7 @@
 //
 // No ask: nobody has written, or who has was answered, and is over.
 
-const { CURRENT_CAUSE, CURRENT_REF, current } = require('./current')
+const { ATTENTION, CURRENT_CAUSE, CURRENT_REF, TIMED, current, timed } = require('./current')
 const records = require('./records')
 const { findRecordOf } = require('./record-ids')
 const { source } = require('./source')
@@ -141,10 +141,12 @@ function endUse (entry) {
 
 /**
  * Notes in the ask of which the current step is a part that it has settled a promise.
- * @param {number} maker reference of the step that made the promise
+ * @param {Int32Array} words of the promise's record
+ * @param {number} offset
  */
-function noteSettled (maker) {
-  records.writeWord(current[CURRENT_CAUSE], SETTLED_FOR, maker)
+function noteSettled (words, offset) {
+  records.writeWord(current[CURRENT_CAUSE], SETTLED_FOR, words[offset + CAUSE])
+  if ((current[ATTENTION] & TIMED) !== 0) timed.loop.noteSettled(words, offset)
 }
 
 module.exports = {

@@ -66,6 +66,10 @@ class Entry {
     /** the same when data last came, which was the answer to it @type {number | undefined} */
     this.answeredIdle = undefined
     this.answeredSpan = 0
+    /** the program has asked on it, not its driver alone, while spans are timed */
+    this.isAsked = false
+    /** what was asked, of late @type {import('../spans/questions').Question[] | undefined} */
+    this.questions = undefined
     /** when it is to be looked at next, whole ms of the clock */
     this.sweepAt = 0
     /** tracing was off for a while */

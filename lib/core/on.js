@@ -14,6 +14,9 @@
  *   request runs for the first time
  * @property {(entry: import('./entry').Entry) => void} traffic data passed on a connection that no server
  *   accepted
+ * @property {(entry: import('./entry').Entry, place: number, isHeld: boolean) => void} asked the program
+ *   writes on a connection that it has made, and that no request uses: the chain of the write, 0: who asks is
+ *   not known; it is held until the connection is there
  * @property {(error: object, context: Context) => void} passedToTick an error was passed to nextTick
  * @property {(context: Context, tick: object) => void} ticked nextTick was called, while spans are timed
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
@@ -34,6 +37,7 @@ const listeners = {
   opened: [],
   connecting: [],
   traffic: [],
+  asked: [],
   passedToTick: [],
   ticked: [],
   rejected: [],

@@ -16,7 +16,7 @@ const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, current
 } = require('./current')
 const {
-  CAUSE, CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, PASSED, REF, SETTLED,
+  CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, PASSED, REF, SETTLED,
   SETTLED_RUN, SETTLED_SPAN, SHIFT, SPAN, ended, findRecord, findResource, isAsk, ids, promises, resources
 } = require('./records')
 const { OnPromise } = require('./tag')
@@ -127,7 +127,7 @@ function noteSettler (words, offset) {
   words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
   words[offset + SETTLED_RUN] = current[CURRENT_RUN]
   words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
-  if (isAsk(current[CURRENT_CAUSE])) noteSettled(words[offset + CAUSE])
+  if (isAsk(current[CURRENT_CAUSE])) noteSettled(words, offset)
 }
 
 /**

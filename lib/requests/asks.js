@@ -11,6 +11,7 @@ const {
   CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, PRESENT_ERA, current
 } = require('../core/current')
 const records = require('../core/records')
+const { emit } = require('../core/on')
 const { requestOf } = require('../core/request-of')
 const { source } = require('../core/source')
 const { own } = require('../objects')
@@ -43,8 +44,9 @@ const sharedPlaces = new Set()
  * Notes that the program writes on a connection.
  * @param {Entry} entry
  * @param {any} socket
+ * @param {boolean} isHeld it goes out once the connection is there
  */
-function noteWrite (entry, socket) {
+function noteWrite (entry, socket, isHeld) {
   resolve()
   const chain = current[CURRENT_CHAIN]
   if (chain === OWN_WORK_CHAIN || !isClient(entry, socket)) return
@@ -53,10 +55,15 @@ function noteWrite (entry, socket) {
   const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
     (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true) ||
     (own(socket, '_readableState')?.dataEmitted === true && isOwnAnswer(entry.context.ref))
-  if (isUnknown) return setUnknown(entry)
+  if (isUnknown) {
+    setUnknown(entry)
+    emit('asked', entry, 0, isHeld)
+    return
+  }
   const kind = kindTable.asked(entry.context.type)
   const place = capture.step(chain, kind, noteWrite) & CHAIN_BITS
   ask(entry, { chain, place, cause: current[CURRENT_CAUSE], span: current[CURRENT_SPAN] })
+  emit('asked', entry, place, isHeld)
 }
 
 /**

@@ -117,7 +117,7 @@ function traffic (socket, isWrite) {
   const entry = registry.noteTraffic(socket, capture.clock[0])
   if (entry === undefined || entry.isAccepted) return false
   if (isWrite) {
-    noteWrite(entry, socket)
+    noteWrite(entry, socket, false)
     entry.activeAt = capture.clock[0] // of the capture, which has read the clock
   }
   emit('traffic', entry)
@@ -129,7 +129,7 @@ function traffic (socket, isWrite) {
 /** Data waits on a socket that connects; likewise. @param {object} socket */
 function writes (socket) {
   const entry = registry.noteTraffic(socket, capture.clock[0])
-  if (entry !== undefined) noteWrite(entry, socket)
+  if (entry !== undefined) noteWrite(entry, socket, true)
 }
 
 module.exports = {

@@ -14,13 +14,14 @@ const { Arrivals, MAX_GAP } = require('./arrivals')
 const { MIN_SPLIT, OWN_QUESTION, SITE, UNASKED } = require('./critical-path')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
+const { came, sent, settle } = require('./questions')
 const { isOfConnection } = require('../core/asks')
 const { typeOfStep } = require('../core/context')
 const { callerRun, callerSpan } = require('../core/current')
 const { connectionTypes, isHandleType } = require('../core/kinds')
 const {
-  AWAITED, CALLED, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
-  TRIGGER, promises, readWord, resources
+  AWAITED, CALLED, CAUSE, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
+  TRIGGER, findRecord, promises, readWord, resources
 } = require('../core/records')
 
 /**
@@ -173,6 +174,7 @@ class LoopTime {
       if (isInRing ? (ring[place + FLAGS] & SETTLED) !== 0 : (readWord(awaited, FLAGS) & SETTLED) !== 0) {
         settler = isInRing ? ring[place + SETTLED_SPAN] : readWord(awaited, SETTLED_SPAN)
         const cause = isInRing ? ring[place + DETAIL] : readWord(awaited, DETAIL)
+        if (answered?.questions !== undefined) this.noteAwaited(awaited, cause, answered)
         if (answered !== undefined && isOfConnection(cause, answered.context.ref)) {
           settler = 0 // in a callback of the connection: it ends what was awaited
         } else if (settler !== 0 && (settler === running.seq || spanAt(settler)?.log === running.log)) {
@@ -317,11 +319,50 @@ class LoopTime {
       entry.answeredIdle = entry.sentIdle
       entry.answeredSpan = entry.sentSpan
       if (run !== 0 && running !== undefined) noteAnswer(entry, running.log, run, 0)
+      if (entry.questions !== undefined) came(entry, this)
       return
     }
+    if (entry.questions !== undefined) sent(entry, this.clock())
     entry.sentIdle = this.idle
     entry.sentSpan = isOwnCallback || spanAt(span) === undefined ? 0 : span
     if (!isOwnCallback && run !== 0 && span === this.spanNumber) running?.log.noteSent(entry.context.ref, run)
+  }
+
+  /** When the event loop called the present callback, in ms of the clock. */
+  get begunAt () {
+    return this.zero + this.arrivals.begunAt
+  }
+
+  /**
+   * Returns when the answer that the present callback brings had come, in ms of the clock.
+   * @param {number} asked when it was asked for
+   */
+  answeredAt (asked) {
+    const { arrivals, zero } = this
+    const time = zero + arrivals.cameBy
+    return time > asked ? time : Math.max(asked, zero + arrivals.polledAt)
+  }
+
+  /**
+   * Notes that an answer has settled a promise.
+   * @param {Int32Array} words of its record
+   * @param {number} offset
+   */
+  noteSettled (words, offset) {
+    if (this.answered?.questions === undefined) return
+    settle(this.answered, words, offset, this)
+  }
+
+  /**
+   * The same of a promise that is awaited, where the hook does not tell: a tick of the answer settled it.
+   * @param {number} promise reference
+   * @param {number} cause reference of the step that settled it
+   * @param {Entry} entry of the connection
+   */
+  noteAwaited (promise, cause, { context: { ref } }) {
+    const record = findRecord(promise)
+    const isAnswer = isOfConnection(cause, ref) || isOfConnection(readWord(cause, CAUSE), ref)
+    if (record !== undefined && isAnswer) this.noteSettled(record.words, record.offset)
   }
 
   /** Forgets who ran: no open span is left that they could have delayed. */

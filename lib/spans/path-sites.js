@@ -147,4 +147,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { siteOf }
+module.exports = { packageOf, siteOf }

@@ -37,6 +37,7 @@ on('iteration', (time) => {
   guard.run(() => spans.sweep(time, false))
 })
 on('traffic', stepSpans.noteTraffic)
+on('asked', stepSpans.noteAsked)
 on('rejected', (reason, { span }) => {
   if (span !== undefined && isAnyObject(reason)) spans.noteRejection(reason, span)
 })

@@ -6,6 +6,7 @@
 
 const { isNativeError } = require('node:util').types
 const { lineOf, withAttributes } = require('../encoding/serialize')
+const { askedLines, askedRecords, moreAsked } = require('./asked')
 const { endText, placeText } = require('../text')
 const { MIN_RANGE, appended, figuresOf, toMicros, us } = require('./span-figures')
 const { secondsAt, unixNano } = require('./wall-clock')
@@ -77,6 +78,7 @@ class SpanWriting {
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     const { longestRuns: runs } = span
+    const more = moreAsked(span)
     // All of it is read before JSON.stringify runs what the program may have put there.
     const line = lineOf({
       traceId,
@@ -103,6 +105,8 @@ class SpanWriting {
       waits: path.waitCount === 0
         ? undefined
         : listed(path.waits, path.waitCount, duration, waitLine, definitions),
+      asked: askedLines(span, definitions),
+      asked_more: more === undefined ? undefined : [more.count, us(more.ms)],
       ran: path.ranCount < 0 ? null : ranLines(path, duration, definitions),
       delays,
       runs: runs === undefined ? undefined : runNumbers(span, runs, path, loop.zero, definitions),
@@ -144,6 +148,8 @@ function recordOf (span, figures, { resource, loop: { zero } }) {
         ?.map(([start, micros, ...others]) => [toMs(start), toMs(micros), ...others]),
     'code.stacktrace': trace,
     'longstack.waits': listed(path.waits, path.waitCount, duration, waitOf),
+    'longstack.asked': askedRecords(span),
+    'longstack.asked_more': moreAsked(span),
     'longstack.ran': path.ranCount < 0 ? undefined : listed(path.ran, path.ranCount, duration, runOf)
   }))
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }

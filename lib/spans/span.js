@@ -9,6 +9,7 @@
 const identities = require('./identities')
 const { PathLog, putLog, takeLog } = require('./critical-path')
 const { finish: finishStep } = require('../core/records')
+const { release: releaseQuestion } = require('./questions')
 const { putLongestRuns, takeLongestRuns } = require('./recent-runs')
 
 const MIN_RUN = 0.02 // ms of a run that is remembered
@@ -92,6 +93,11 @@ class Span {
     this.run = 0
     /** @type {import('./recent-runs').LongestRuns | undefined} */
     this.longestRuns = undefined
+    /** what it asked on connections, the first ones @type {import('./questions').Question[] | undefined} */
+    this.asked = undefined
+    this.askedCount = 0
+    /** ms of the others */
+    this.askedMoreMs = 0
     this.busyAtStart = loop.busy
     this.idleAtStart = loop.idle
     /** ms of short runs since a time, in ms, for LoopTime */
@@ -238,6 +244,8 @@ class Span {
     this.events = this.failure = this.rejection = undefined
     if (this.longestRuns !== undefined) putLongestRuns(this.longestRuns)
     this.longestRuns = undefined
+    this.asked?.forEach(releaseQuestion)
+    this.asked = undefined
     const { log, outermost } = this
     if (log === noLog) return
     this.log = noLog // which the next request writes to

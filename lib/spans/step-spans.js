@@ -17,6 +17,7 @@ const { resolve } = require('../core/lookup')
 const { source } = require('../core/source')
 const { idOf } = require('../node-objects')
 const { wrap } = require('../wrap')
+const { ask } = require('./questions')
 
 const { CHAIN, SPAN, DETAIL, FLAGS, RUN, CARRIED, OWN_WORK_CHAIN } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
@@ -33,6 +34,16 @@ function noteTraffic (entry) {
   if (!isTimed()) return
   resolve()
   timed.loop.noteTraffic(entry, current[CURRENT_REF], current[CURRENT_SPAN], current[CURRENT_RUN])
+}
+
+/**
+ * Notes that the program asks on a connection.
+ * @param {import('../core/entry').Entry} entry
+ * @param {number} place
+ * @param {boolean} isHeld
+ */
+function noteAsked (entry, place, isHeld) {
+  if (isTimed()) ask(entry, place, isHeld, now(), timed.loop.begunAt)
 }
 
 /**
@@ -169,6 +180,7 @@ function noteWrite (handle) {
 
 module.exports = {
   enterSpan,
+  noteAsked,
   noteTraffic,
   runInSpan,
   setSpan,

@@ -243,4 +243,4 @@ function addConnection (wait, connection) {
   else if (wait.on.length < MAX_CONNECTIONS && !wait.on.includes(connection)) wait.on.push(connection)
 }
 
-module.exports = { Path, pathOf }
+module.exports = { Path, pathOf, peerOf }

@@ -63,7 +63,8 @@ class Definitions {
     if (!isRecord(record) || typeof record.source !== 'string') return record
     const {
       source, stack, shared: number, start, duration, run, beside, wait, waited, delayed,
-      delayed_max: delayedMax, delayed_by: delayers, waits, ran, delays, runs, ...span
+      delayed_max: delayedMax, delayed_by: delayers, waits, asked, asked_more: more, ran, delays, runs,
+      ...span
     } = record
     const { resource, stacks, sites, shared, names } = this.#sourceOf(source)
     const times = isRecord(wait) ? wait : {}
@@ -81,6 +82,11 @@ class Definitions {
     if (delayedMax !== undefined) attributes['longstack.delayed_max_ms'] = toMs(delayedMax)
     if (stacks.has(stack)) attributes['code.stacktrace'] = stacks.get(stack)
     attributes['longstack.waits'] = list(waits).map((wait) => waitOf(wait, sites, names))
+    if (asked !== undefined) {
+      attributes['longstack.asked'] = list(asked).filter(Array.isArray)
+        .map((line) => askedOf(line, duration, sites, names))
+    }
+    if (Array.isArray(more)) attributes['longstack.asked_more'] = { count: more[0], ms: toMs(more[1]) }
     if (ran !== null) {
       attributes['longstack.ran'] = list(ran).filter(Array.isArray).map((line) => runOf(line, sites))
     }
@@ -104,6 +110,28 @@ class Definitions {
 /** @param {any[]} run microseconds, site, count @param {Map<number, Site>} sites */
 function runOf ([us, site, count = 1], sites) {
   return { ms: toMs(us), count, ...sites.get(site) }
+}
+
+/**
+ * @param {any[]} line what was asked on a connection: microseconds; below 0: not answered when the span ended
+ * @param {unknown} duration of the span, in microseconds
+ * @param {Map<number, Site>} sites
+ * @param {Map<number, string>} names
+ */
+function askedOf (line, duration, sites, names) {
+  const [start, us, site, peer, connection, unsent = 0, out = 0, bytesIn = 0, operation] = line
+  const end = typeof duration === 'number' ? duration - start : 0
+  return {
+    start: toMs(start),
+    ...(us < 0 ? { ms: toMs(end), unanswered: true } : { ms: toMs(us) }),
+    ...sites.get(site),
+    ...(names.has(peer) ? { peer: names.get(peer) } : {}),
+    connection,
+    ...(unsent > 0 ? { unsent: toMs(unsent) } : {}),
+    ...(out > 0 ? { out } : {}),
+    ...(bytesIn > 0 ? { in: bytesIn } : {}),
+    ...(names.has(operation) ? { operation: names.get(operation) } : {})
+  }
 }
 
 /**

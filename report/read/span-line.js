@@ -32,7 +32,8 @@ const OTLP_CODES = ['UNSET', 'OK', 'ERROR']
 const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
 const MAX_NAME_CHARS = 300
 const BY_SUBSYSTEM = /^(longstack\.wait_ms)\.(.+)$/s
-const JSON_ATTRIBUTES = /^longstack\.(delayed_by|delays|runs|waits|ran|wait_ms|open_intervals)$/
+const JSON_ATTRIBUTES =
+  /^longstack\.(delayed_by|delays|runs|waits|asked|asked_more|ran|wait_ms|open_intervals)$/
 
 /** Why a line is not a span. */
 const reasons = {

@@ -14,7 +14,7 @@ const { root } = require('../helpers/run')
 const maxLines = {
   report: 7500,
   core: 3600,
-  spans: 3200,
+  spans: 3440,
   stacks: 2710,
   '.': 2170,
   handles: 2080,

@@ -1,0 +1,141 @@
+'use strict'
+
+// What a span has asked (questions.js), as it is reported: as objects, or as lines of a file.
+
+const { CAUSE, CHAIN, FLAGS, LIVE, SHIFT, promises, readWord } = require('../core/records')
+const { siteOf } = require('./path-sites')
+const { framesOf, isOfOneLibrary } = require('./questions')
+const { toMicros, us } = require('./span-figures')
+const { placeText } = require('../text')
+const { peerOf } = require('./wait-sites')
+
+const MAX_PLACES = 5000 // chains, of which is remembered whether their newest step has the program's code
+const UNANSWERED = -1 // in place of a time
+
+/**
+ * @typedef {import('./span').Span} Span
+ * @typedef {import('./questions').Question} Question
+ */
+
+/** @type {Map<number, boolean>} */
+const ownPlaces = new Map()
+
+/**
+ * Returns what a span has asked, in order of start.
+ * @param {Span} span that has ended
+ * @returns {Question[] | undefined}
+ */
+function askedOf ({ asked }) {
+  if (asked === undefined) return undefined
+  let told = asked
+  if (asked.some(isUnanswered)) {
+    const waiting = asked.filter((question) => isUnanswered(question) && !isPart(question, asked))
+    const waitedFor = waiting.length === 0 ? undefined : awaitedOf(waiting)
+    told = asked.filter((question) => !isUnanswered(question) || waitedFor?.has(question))
+  }
+  return told.length === 0 ? undefined : told.sort((a, b) => a.start - b.start)
+}
+
+/** @param {Question} question */
+const isUnanswered = ({ end }) => end === 0
+
+/**
+ * Whether it is a further write of a call that was answered.
+ * @param {Question} question
+ * @param {Question[]} all
+ */
+function isPart ({ cause, place }, all) {
+  return all.some((other) => other.end !== 0 && other.cause === cause && other.place === place)
+}
+
+/**
+ * Returns those for which an answer is waited. A library may have written for somebody else: so the step
+ * that asked has made a promise in the library that is not settled.
+ * @param {Question[]} questions without an answer
+ * @returns {Set<Question>}
+ */
+function awaitedOf (questions) {
+  const awaited = new Set(questions.filter(({ place }) => framesOf(place)[0]?.kind === 'user'))
+  for (let offset = 0; offset < promises.length; offset += 1 << SHIFT) {
+    if ((promises[offset + FLAGS] & LIVE) === 0) continue
+    const maker = promises[offset + CAUSE]
+    for (const question of questions) {
+      if (question.cause !== maker && readWord(question.cause, CAUSE) !== maker) continue
+      if (isOfOneLibrary(question.place, promises[offset + CHAIN])) awaited.add(question)
+    }
+  }
+  return awaited
+}
+
+/**
+ * Returns where it was asked: where the library that wrote was called, or where its promise was made.
+ * @param {Question} question
+ */
+function placeOf ({ place, promisePlace }) {
+  if (place === 0 || promisePlace === 0) return siteOf(place || promisePlace)
+  let isOwn = ownPlaces.get(place)
+  if (isOwn === undefined) {
+    if (ownPlaces.size >= MAX_PLACES) ownPlaces.clear()
+    ownPlaces.set(place, isOwn = framesOf(place).some(({ kind }) => kind === 'user'))
+  }
+  return siteOf(isOwn ? place : promisePlace)
+}
+
+/** @param {Span} span @param {Question} question @returns {number} ms */
+function lengthOf ({ end }, question) {
+  return (question.end === 0 ? end : Math.min(question.end, end)) - question.start
+}
+
+/** Returns it for listeners. @param {Span} span */
+function askedRecords (span) {
+  return askedOf(span)?.map((question) => {
+    const { at: place, callers, label } = placeOf(question)
+    const { connection, start, end, unsent, out, in: read } = question
+    const peer = question.peer ?? peerOf(connection)
+    return {
+      start: toMicros(start - span.start),
+      ms: toMicros(lengthOf(span, question)),
+      ...(end === 0 ? { unanswered: true } : {}),
+      ...(place === undefined ? {} : { at: placeText(place) }),
+      ...(callers === undefined ? {} : { callers: callers.map(placeText) }),
+      ...(label === undefined ? {} : { label }),
+      ...(peer === undefined ? {} : { peer }),
+      connection,
+      ...(us(unsent) > 0 ? { unsent: toMicros(unsent) } : {}),
+      ...(out > 0 ? { out } : {}),
+      ...(read > 0 ? { in: read } : {})
+    }
+  })
+}
+
+/**
+ * Returns it as it is written to a file.
+ * @param {Span} span
+ * @param {import('../encoding/definitions').Definitions} definitions
+ */
+function askedLines (span, definitions) {
+  return askedOf(span)?.map((question) => {
+    const { connection, start, end, unsent, out, in: read } = question
+    const peer = question.peer ?? peerOf(connection)
+    const line = [
+      us(start - span.start),
+      end === 0 ? UNANSWERED : us(lengthOf(span, question)),
+      definitions.numberOfSite(placeOf(question)) ?? 0,
+      peer === undefined ? 0 : definitions.numberOfName(peer),
+      connection,
+      Math.max(0, us(unsent)),
+      out > 0 ? out : 0,
+      read > 0 ? read : 0
+    ]
+    while (line[line.length - 1] === 0) line.pop()
+    return line
+  })
+}
+
+/** Returns how many more it has asked, and how long they took. @param {Span} span */
+function moreAsked ({ asked, askedCount, askedMoreMs }) {
+  const count = askedCount - (asked?.length ?? 0)
+  return count > 0 ? { count, ms: toMicros(askedMoreMs) } : undefined
+}
+
+module.exports = { askedLines, askedRecords, moreAsked }
