@@ -70,4 +70,13 @@ function endText ({ until: subsystem, peer, request }) {
   return subsystem === undefined || peer === undefined ? subsystem : `${subsystem} ${peer}`
 }
 
-module.exports = { clean, endText, escapeJson, formatDuration, placeText, shortFrame }
+/**
+ * Names what was asked on a connection: `127.0.0.1:5432 at loadUser (users.js:12)`.
+ * @param {{ at?: string, operation?: string, peer?: string }} question see spans/asked.js
+ */
+function askedName ({ at: place, operation, peer = 'connection' }) {
+  const site = place === undefined ? '' : ` at ${shortFrame(place).replace(/ via \S+$/, '')}`
+  return operation === undefined ? peer + site : `${operation} on ${peer}${site}`
+}
+
+module.exports = { askedName, clean, endText, escapeJson, formatDuration, placeText, shortFrame }

@@ -11,6 +11,7 @@
 const channels = require('node:diagnostics_channel')
 const { parentPort, workerData } = require('node:worker_threads')
 const { ownManifest } = require('../platform')
+const { askedSpans } = require('./asked-spans')
 
 const BATCH = 512 // records a request
 const LARGE = 4 << 20 // characters a request, unless one record alone has more
@@ -50,6 +51,9 @@ const conversions = {
   'longstack.waits': (waits) => [['longstack.waits', waits.map(waitText)]],
   'longstack.ran': (runs) => [['longstack.ran', runs.map(waitText)]],
   'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delayText)]],
+  'longstack.asked': () => [], // spans of their own, asked-spans.js
+  'longstack.asked_more': ({ count, ms }) =>
+    [['longstack.asked_more.count', count], ['longstack.asked_more.ms', ms]],
   'longstack.runs': () => [] // too large for a store of many spans
 }
 
@@ -63,7 +67,7 @@ const { className, batch, readable } = {
   spans: {
     className: 'OTLPTraceExporter',
     batch: BATCH,
-    readable: (/** @type {any[]} */ records) => records.map(readableSpan)
+    readable: (/** @type {any[]} */ records) => records.flatMap((record) => [record, ...askedSpans(record)]).map(readableSpan)
   },
   metrics: {
     className: 'OTLPMetricExporter',

@@ -3,6 +3,7 @@
 // What is kept of a span that is printed by itself: bounded, whatever a line holds.
 
 const { amount, isRecord, list, text } = require('../read/values')
+const { askedOf } = require('./asked')
 const { entriesOf } = require('./critical-paths')
 const { siteTextsOf } = require('./sites')
 
@@ -58,6 +59,7 @@ const { siteTextsOf } = require('./sites')
  * @property {Split | undefined} split
  * @property {Wait[]} waits worst first
  * @property {Ran[]} ran worst first
+ * @property {import('./asked').Asked[]} asked on connections
  * @property {number | undefined} besideMs own code that ran while it was open, not on its critical path
  * @property {Delayer[]} delayedBy worst first
  * @property {number | undefined} delayedMax ms, more than in `split` where that is not known exactly
@@ -105,6 +107,7 @@ function digest (span) {
       .map(({ place, delayed, ...figures }) => ({ ...figures, ...place, delayed: delayed || undefined })),
     ran: entriesOf(attributes['longstack.ran'], siteTextsOf)
       .map(({ ms, count, place: { until, ...place } }) => ({ ms, count, ...place })),
+    asked: askedOf(attributes['longstack.asked']),
     besideMs: amount(attributes['longstack.beside_ms']),
     delayedBy: delayersOf(attributes),
     delayedMax: amount(attributes['longstack.delayed_max_ms']),

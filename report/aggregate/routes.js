@@ -4,6 +4,7 @@
 
 const { amount } = require('../read/values')
 const { CriticalPaths, SlowestRequests, TIMED, pathOf } = require('./critical-paths')
+const { AskedSums } = require('./asked')
 const { delayersOf, splitOf } = require('./digest')
 const { BoundedMap, getOrCreate } = require('./lists')
 const { Numbers, Samples } = require('./numbers')
@@ -36,6 +37,7 @@ const { RouteFacts } = require('./verdict/facts')
  * @property {import('./summary').Density | undefined} density undefined for less than two
  * @property {{ x: number[], y: number[] } | undefined} logDensity of the logarithms: x in ms, y per decade
  * @property {import('./digest').Split | undefined} split means; undefined if no line has it
+ * @property {import('./asked').AskedFigures | undefined} asked means; undefined if nothing was asked
  * @property {number} totalMs sum of the durations, weighted
  * @property {import('./sites').Site[]} sites where its requests waited, worst first, at most 50
  * @property {import('./sites').OtherSites | undefined} otherSites waits that are not in `sites`
@@ -57,6 +59,7 @@ class RouteSums {
   parts = { run: 0, waited: 0, delayed: 0 }
   /** @type {Map<string, number>} */
   wait = new Map()
+  asked = new AskedSums() // of those with a breakdown
   outermost = 0 // with a breakdown
   facts = new RouteFacts() // of the outermost, for the verdict
 
@@ -93,6 +96,7 @@ class RouteSums {
     }
     if (split === undefined) return
     this.#addSplit(split, weight)
+    this.asked.add(attributes, weight)
     const { waits, path } = pathOf(span, split, this.places)
     if (!isRequest) return this.innerPaths.add(path, weight, traceId)
     this.outermost += weight
@@ -135,6 +139,7 @@ class RouteSums {
       totalMs,
       ...listSites([...this.outermostPaths.list(), ...this.innerPaths.list()], totalMs, axis),
       split: this.#means(),
+      asked: this.asked.means(),
       summary: sample && summarize(sample),
       box: sample && boxOf(sample),
       density: sample && densityOf(sample, points),

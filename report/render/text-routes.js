@@ -34,6 +34,7 @@ const MAX_ROUTES = [8, 20]
 const SMALL_SHARE = 0.01 // of all time, below which a route is only named
 const MAX_NAMES = 8 // of routes that are only named
 const MAX_SUBSYSTEMS = 6
+const VISIBLE_COUNT = 0.05 // of a mean
 const VISIBLE_MS = 0.0005 // shorter times are not printed
 const [SHORT_SITES, FULL_SITES] = [2, 10]
 const LARGE_SHARE = 0.2 // of all time, below which a route has one site in short
@@ -53,7 +54,8 @@ function routeParts ({ routes }, context) {
     return [
       ...titleLines(route, isOutermost ? whole : 0, context),
       ...(isFull ? fullFigures(route, context) : shortFigures(route, context)),
-      ...(isFull || isOutermost ? siteLines(route, route.totalMs / whole, context) : [])
+      ...(isFull || isOutermost ? siteLines(route, route.totalMs / whole, context) : []),
+      ...askedLines(route, context)
     ]
   })
   const others = routes.filter((route) => !printed.includes(route))
@@ -120,6 +122,21 @@ function shortFigures ({ summary, split }, { paragraph }) {
   const parts = /** @type {const} */ (['run', 'waited', 'delayed']).map((name) =>
     glued(`${name} ${percent(split[name] / whole)}`))
   return paragraph(`${figures}; ${parts.join(', ')}`, '  ')
+}
+
+/** @param {number} mean of counts */
+const countText = (mean) => String(Number(mean.toFixed(1)))
+
+/** @param {Route} route @param {Context} context */
+function askedLines ({ asked }, { paragraph }) {
+  if (asked === undefined) return []
+  const { count, serial, ms } = asked
+  const isAll = serial > count - VISIBLE_COUNT
+  const order = serial < 1 + VISIBLE_COUNT
+    ? ''
+    : `, ${isAll ? '' : `${countText(serial)} of them `}one after another`
+  const queries = count === 1 ? '1 query' : `${countText(count)} queries`
+  return paragraph(`${glued(`${queries} a request`)}${order}, ${glued(`${time(ms)} in all`)}`, '  ')
 }
 
 /** @param {Route} route @param {Context} context */

@@ -1,8 +1,8 @@
 'use strict'
 
 // The trace of one request: each span below its parent, with its callbacks on the event loop, inside of it a
-// row for each site where it is certain when the span waited; over a time axis that zooms. The selected span
-// is described in full below.
+// row for each site where it is certain when the span waited, and for what it asked on connections; over a
+// time axis that zooms. The selected span is described in full below.
 
 /* global d3, ResizeObserver */
 
@@ -12,17 +12,19 @@ const { badge, foreign, h, legend, moveTo, s, section } = require('./dom')
 const { clock, counted, time } = require('../../format')
 const { endOf, shortCode, spanDetail } = require('./words')
 const { waitGapsOf } = require('../../wait-gaps')
+const { askedName } = require('../../../../lib/text')
 
 /**
  * @typedef {import('../data').PageTrace} PageTrace
  * @typedef {import('../../../aggregate/digest').Digest} Digest
  * @typedef {import('../../wait-gaps').WaitGap} WaitGap
  *
- * @typedef {object} Entry a row: of a span or, with a wait, of that
+ * @typedef {object} Entry a row: of a span or, with a wait or what it asked, of that
  * @property {Digest} span
  * @property {number} depth
  * @property {WaitGap[]} gaps that are certain, of the span or of the wait, in order of time
  * @property {WaitGap['wait']} [wait]
+ * @property {import('../../../aggregate/asked').Asked} [asked]
  *
  * @typedef {Entry & { element: any, button: any, plot: any }} Row
  */
@@ -34,7 +36,7 @@ const MAX_INDENT = 12 // levels
 /** @type {Array<[string, string]>} */
 const MEANINGS = [
   ['server', 'server'],
-  ['client', 'client'],
+  ['client', 'client, or a query'],
   ['internal', 'trace.span'],
   ['ran', 'callback'],
   ['gap', 'wait at the named site'],
@@ -68,7 +70,11 @@ function entriesOf (spans) {
       start: span.startUnixMs + own[0].start,
       enter: () => entries.push({ span, depth: depth + 1, gaps: own, wait })
     }))
-    for (const { enter } of [...nested, ...waits].sort((a, b) => a.start - b.start)) enter()
+    const questions = span.asked.map((asked) => ({
+      start: span.startUnixMs + asked.start,
+      enter: () => entries.push({ span, depth: depth + 1, gaps: [], asked })
+    }))
+    for (const { enter } of [...nested, ...waits, ...questions].sort((a, b) => a.start - b.start)) enter()
   }
   for (const span of children.get(undefined) ?? []) add(span, 0)
   for (const span of spans) add(span, 0) // a file may contain spans that are their own ancestors
@@ -76,8 +82,14 @@ function entriesOf (spans) {
 }
 
 /** @param {Entry} entry @param {number} origin of the trace, unix ms */
-function labelOf ({ span, gaps, wait }, origin) {
+function labelOf ({ span, gaps, wait, asked }, origin) {
   const start = span.startUnixMs - origin
+  if (asked !== undefined) {
+    const unsent = asked.unsent === undefined ? '' : `, after ${time(asked.unsent)} in the driver`
+    const end = asked.unanswered ? 'no answer' : time(start + asked.start + asked.ms)
+    const place = asked.at === undefined ? '' : ` at ${asked.at}`
+    return `asked ${asked.peer ?? ''}${place} from ${time(start + asked.start)} to ${end}${unsent}`
+  }
   if (wait === undefined) {
     const callbacks = span.runs.length > 0 ? `, ${counted(span.runs.length, 'callback')}` : ''
     return `from ${time(start)} to ${time(start + span.ms)}${callbacks}`
@@ -89,7 +101,8 @@ function labelOf ({ span, gaps, wait }, origin) {
 }
 
 /** @param {Entry} entry */
-function nameOf ({ span: { name, status, end }, wait }) {
+function nameOf ({ span: { name, status, end }, wait, asked }) {
+  if (asked !== undefined) return foreign(askedName(asked), { class: 'code', title: asked.at })
   if (wait === undefined) {
     const isFailed = status.code === 'ERROR'
     return [isFailed && badge('error', 'error'), end !== undefined && badge(end), foreign(name)]
@@ -107,14 +120,15 @@ function nameOf ({ span: { name, status, end }, wait }) {
  * @returns {Row}
  */
 function createRow (entry, origin, on) {
-  const { span, depth, gaps, wait } = entry
+  const { span, depth, gaps, wait, asked } = entry
   const label = labelOf(entry, origin)
   const plot = s('svg', { class: 'plot', height: ROW_PX, role: 'img', 'aria-label': label })
   const button = h('button', { type: 'button', class: 'span', 'aria-controls': 'detail', on }, nameOf(entry))
-  const ms = wait === undefined ? span.ms : gaps.reduce((sum, { start, end }) => sum + end - start, 0)
-  const style = wait === undefined ? undefined : 'wait-row'
+  const isSpan = wait === undefined && asked === undefined
+  const ms = isSpan ? span.ms : asked?.ms ?? gaps.reduce((sum, { start, end }) => sum + end - start, 0)
+  const style = isSpan ? undefined : 'wait-row'
   const element = h('tr', { class: style, css: { '--depth': String(Math.min(depth, MAX_INDENT)) } },
-    h('th', { scope: 'row', title: wait === undefined ? span.name : label }, button),
+    h('th', { scope: 'row', title: isSpan ? span.name : label }, button),
     h('td', { class: 'number' }, time(ms)),
     h('td', { class: 'track' }, plot))
   return { ...entry, element, button, plot }
@@ -128,7 +142,7 @@ function createRow (entry, origin, on) {
  * @param {number[]} ticks
  * @param {number} origin of the trace, unix ms
  */
-function drawRow ({ span, gaps, wait, plot }, view, width, ticks, origin) {
+function drawRow ({ span, gaps, wait, asked, plot }, view, width, ticks, origin) {
   plot.setAttribute('width', width)
   plot.setAttribute('viewBox', `0 0 ${width} ${ROW_PX}`)
   const xOf = (/** @type {number} */ ms) => view(span.startUnixMs - origin + ms)
@@ -139,8 +153,10 @@ function drawRow ({ span, gaps, wait, plot }, view, width, ticks, origin) {
   }
   const gapBox = { y: (ROW_PX - WAIT_PX) / 2, height: WAIT_PX, rx: 1 }
   const waits = () => gaps.map(({ start, end }) => bar('gap', [start, end], gapBox))
+  const query = asked && bar('bar client', [asked.start, asked.start + asked.ms], gapBox, 2)
+  const bars = wait === undefined ? spanBars(span, xOf, bar) : waits()
   plot.replaceChildren(...ticks.map((value) => gridLine(view(value), ROW_PX)),
-    ...(wait === undefined ? spanBars(span, xOf, bar) : waits()))
+    ...(query === undefined ? bars : [query]))
 }
 
 /**
@@ -218,7 +234,7 @@ function choose (row) {
     other.button.setAttribute('aria-pressed', String(other === row))
   }
   const ofSpan = (/** @type {string} */ id) =>
-    rows.find(({ span, wait }) => span.spanId === id && wait === undefined)
+    rows.find(({ span, wait, asked }) => span.spanId === id && wait === undefined && asked === undefined)
   const gaps = ofSpan(row.span.spanId)?.gaps ?? []
   panel.replaceChildren(...spanDetail(row.span, gaps, trace, (id) => ofSpan(id)?.button))
 }
