@@ -58,6 +58,22 @@ async function startRedis () {
   return await running(child, child.stdout, /[Rr]eady to accept connections/, { port, directory, signal: 'SIGTERM' })
 }
 
+const hasMariadb = () => spawnSync('mariadbd', ['--version']).status === 0
+
+/** Starts MariaDB with a user root who needs no password. @returns {Promise<RunningServer>} */
+async function startMariadb () {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-mariadb-'))
+  const user = process.getuid?.() === 0 ? ['--user=root'] : []
+  const install = ['--no-defaults', `--datadir=${directory}`, '--auth-root-authentication-method=normal', '--skip-test-db']
+  execFileSync('mariadb-install-db', [...install, ...user], { stdio: 'ignore' })
+  const port = await freePort()
+  const child = spawn('mariadbd', [
+    '--no-defaults', `--datadir=${directory}`, `--socket=${path.join(directory, 's')}`, `--port=${port}`,
+    '--bind-address=127.0.0.1', '--skip-name-resolve', '--innodb-flush-log-at-trx-commit=0', ...user
+  ], { stdio: ['ignore', 'ignore', 'pipe'] })
+  return await running(child, child.stderr, /ready for connections/, { port, directory, signal: 'SIGTERM' })
+}
+
 /**
  * @param {import('node:child_process').ChildProcess} child
  * @param {import('node:stream').Readable} output
@@ -95,4 +111,4 @@ async function freePort () {
   return port
 }
 
-module.exports = { hasRedis, postgresDirectory, startPostgres, startRedis }
+module.exports = { hasMariadb, hasRedis, postgresDirectory, startMariadb, startPostgres, startRedis }

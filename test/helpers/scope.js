@@ -34,7 +34,7 @@ const onOldest = [
   'native/{binary,mach-o,musl}',
   'package/{docs,input,install,registry,transparent-suites,types,windows}', // the oldest installs for each version
   'report/**',
-  'spans/{spans-line,spans-load,waits-drivers}',
+  'spans/{asked,spans-line,spans-load,waits-drivers}',
   'unit/**' // parts without I/O
 ]
 

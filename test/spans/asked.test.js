@@ -1,0 +1,245 @@
+'use strict'
+
+// What requests ask on connections, beside OpenTelemetry's instrumentations of the same drivers in the same
+// process, on real servers; and what is left out.
+
+const { createHash } = require('node:crypto')
+const path = require('node:path')
+const test = require('ava')
+const { collector } = require('../helpers/collector')
+const {
+  hasMariadb, hasRedis, postgresDirectory, startMariadb, startPostgres, startRedis
+} = require('../helpers/database-servers')
+const { installPackages } = require('../helpers/install-packages')
+const { strict } = require('../helpers/installed')
+const { node, program, register, root } = require('../helpers/run')
+const { folder, longstack } = require('../helpers/span-files')
+
+const instrumented = path.join(root, 'test', 'fixtures', 'instrumented', 'app.js')
+const ROUNDING_MS = 1.5 // OpenTelemetry's starts are in whole ms
+const MAX_MS = 5 // of the difference in a quarter of all ends: more are late on a busy machine
+const FRESH = '/pg-fresh' // asks OpenTelemetry's way before the connection is there
+
+/**
+ * How many queries both record for one request; a list: for each of those that were sent at once, sorted.
+ * @type {Record<string, { own: number, otel: number | number[] }>}
+ */
+const expected = {
+  '/pg-fresh': { own: 1, otel: 1 },
+  '/pg-simple': { own: 1, otel: 1 },
+  '/pg-parameter': { own: 1, otel: 1 },
+  '/pg-all': { own: 3, otel: 3 },
+  '/pg-sequence': { own: 3, otel: 3 },
+  '/pg-callback': { own: 1, otel: 1 },
+  '/pg-callbacks': { own: 2, otel: 2 },
+  '/pg-transaction': { own: 3, otel: 3 },
+  '/pg-error': { own: 1, otel: 1 },
+  '/pg-turns': { own: 1, otel: 1 },
+  '/pg-transactions': { own: 3, otel: 3 },
+  '/mysql2-query': { own: 1, otel: 1 },
+  '/mysql2-execute': { own: 1, otel: 1 },
+  '/mysql2-sequence': { own: 3, otel: 3 },
+  '/mysql2-error': { own: 1, otel: 1 },
+  '/mysql2-turns': { own: 1, otel: [0, 0, 0, 0, 1, 1] }, // its queue loses OpenTelemetry's context
+  '/ioredis-single': { own: 1, otel: 1 },
+  '/ioredis-all': { own: 3, otel: 3 },
+  '/ioredis-loop': { own: 4, otel: 4 },
+  '/ioredis-mixed': { own: 4, otel: 4 },
+  '/ioredis-pipeline': { own: 1, otel: 2 }, // one write
+  '/ioredis-multi': { own: 1, otel: 4 }
+}
+
+/** @type {Promise<any[]> | undefined} */
+let outcome
+
+/** Runs the program with the servers that there are. @returns {Promise<any[]>} */
+async function compare () {
+  const { directory, offline } = installPackages('instrumented')
+  if (directory === undefined) throw new Error(offline)
+  const bin = postgresDirectory()
+  const servers = await Promise.all([
+    bin === undefined ? undefined : startPostgres(bin),
+    hasMariadb() ? startMariadb() : undefined,
+    hasRedis() ? startRedis() : undefined
+  ])
+  try {
+    const ports = ['POSTGRES', 'MYSQL', 'REDIS'].flatMap((name, i) =>
+      servers[i] === undefined ? [] : [[`${name}_PORT`, String(servers[i].port)]])
+    const { stdout, stderr, code } = await node(['-r', register, instrumented], {
+      env: { PACKAGES: directory, ...Object.fromEntries(ports) }, timeout: 120_000
+    })
+    if (code !== 0) throw new Error(`${code}: ${stderr}`)
+    return JSON.parse(stdout)
+  } finally {
+    await Promise.all(servers.map((server) => server?.stop()))
+  }
+}
+
+/** @param {string} driver @param {string} needs a package of Debian's, undefined where it is there */
+function defineTest (driver, needs = '') {
+  test(`${driver}: as many queries as OpenTelemetry's spans, at their times`, async (t) => {
+    if (needs !== '') {
+      if (strict) throw new Error(`there is no ${needs}`)
+      t.log(`skipped: there is no ${needs}`)
+      return t.pass()
+    }
+    const requests = (await (outcome ??= compare())).filter(({ url }) => url.startsWith(`/${driver}-`))
+    const differences = []
+    for (const url of new Set(requests.map((request) => request.url))) {
+      const same = requests.filter((request) => request.url === url)
+      if (expected[url] === undefined) continue
+      const { own, otel } = expected[url]
+      const text = JSON.stringify(same)
+      t.deepEqual(same.map(({ asked }) => asked.length), same.map(() => own), text)
+      const counts = same.map((request) => request.otel.length).sort((a, b) => a - b)
+      t.deepEqual(counts, Array.isArray(otel) ? otel : same.map(() => otel), text)
+      for (const { asked, otel: spans } of same) {
+        for (const { at: site, unanswered, peer } of asked) {
+          t.true(/app\.js:\d+:\d+\)/.test(site) && unanswered === undefined && /^127\.0\.0\.1:\d+$/.test(peer), text)
+        }
+        if (asked.length !== spans.length) continue
+        const ends = spans.map(({ to }) => to).sort((a, b) => a - b)
+        asked.sort((a, b) => a.to - b.to).forEach(({ to, from }, i) => {
+          t.true(to <= ends[i] + ROUNDING_MS, `an answer came before it was handled: ${text}`)
+          differences.push(Math.abs(to - ends[i]))
+          const starts = spans.map((span) => span.from)
+          if (url !== FRESH) t.true(from > Math.min(...starts) - ROUNDING_MS, text)
+        })
+      }
+    }
+    differences.sort((a, b) => a - b)
+    const [quarter, median] = [differences[differences.length >> 2], differences[differences.length >> 1]]
+    t.log(`the ends differ by ${quarter.toFixed(2)} ms in the first quarter, by ${median.toFixed(2)} in the median`)
+    t.true(quarter < MAX_MS, String(quarter))
+  })
+}
+
+defineTest('pg', postgresDirectory() === undefined ? 'postgresql' : '')
+defineTest('mysql2', hasMariadb() ? '' : 'mariadb-server')
+defineTest('ioredis', hasRedis() ? '' : 'redis-server')
+
+test('undici: requests of HTTP have spans of their own, and are no queries', async (t) => {
+  const [{ asked, clients, otel }] = (await (outcome ??= compare())).filter(({ url }) => url === '/undici')
+  t.is(asked.length, 0)
+  t.is(clients, otel.length)
+  t.is(clients, 4)
+})
+
+test('pg: a query in callback style that a pool has sent later is left out', async (t) => {
+  if (postgresDirectory() === undefined) return t.pass()
+  const requests = (await (outcome ??= compare())).filter(({ url }) => url === '/pg-turns-callback')
+  t.true(requests.every(({ asked }) => asked.length <= 1))
+  t.is(requests.reduce((sum, { asked }) => sum + asked.length, 0), 1)
+})
+
+/** A database that answers each question after 5 ms, one after another, and a server whose routes ask it. */
+const service = `
+  const http = require('node:http')
+  const net = require('node:net')
+  const trace = require(${JSON.stringify(root)})
+  const database = net.createServer((socket) => socket.on('error', () => {}).on('data', (data) => {
+    for (const word of String(data).split(' ')) {
+      if (word === 'answer') setTimeout(() => socket.write('row\\n'), 5)
+    }
+  }))
+  const asked = []
+  function ask (socket) {
+    asked.push(new Promise((resolve) => waiting.push(resolve)))
+    socket.write('answer ')
+    return asked.at(-1)
+  }
+  const waiting = []
+  const routes = {}
+  async function serve (paths) {
+    database.listen(0, '127.0.0.1')
+    await new Promise((resolve) => database.once('listening', resolve))
+    const { port } = database.address()
+    const socket = net.connect(port, '127.0.0.1')
+    socket.on('data', (data) => { for (const row of String(data).trim().split('\\n')) waiting.shift()() })
+    const server = http.createServer(async (request, response) => {
+      await routes[request.url](socket)
+      response.end()
+    }).listen(0, '127.0.0.1')
+    await new Promise((resolve) => server.once('listening', resolve))
+    const get = (path) => new Promise((resolve) => {
+      http.get({ port: server.address().port, host: '127.0.0.1', path, agent: false }, (response) => {
+        response.resume().on('end', resolve)
+      })
+    })
+    for (const path of paths) await (Array.isArray(path) ? Promise.all(path.map(get)) : get(path))
+    for (const one of [database, server]) one.close()
+    socket.destroy()
+  }
+`
+
+test('a collector gets queries as children, with ids that stay the same', async (t) => {
+  const { url, spans } = await collector(t)
+  const { code, stderr } = await program(`${service}
+    routes['/two'] = async function two (socket) {
+      await ask(socket)
+      await ask(socket)
+    }
+    serve(['/two'])`, { env: { LONGSTACK_SPANS: url } })
+  t.is(code, 0, stderr)
+  const request = spans().find(({ name }) => name === 'GET /two')
+  const children = spans().filter(({ parentSpanId, name }) => parentSpanId === request.spanId && / at /.test(name))
+  t.is(children.length, 2)
+  for (const [i, child] of children.entries()) {
+    t.regex(child.name, /^127\.0\.0\.1:\d+ at ask \(.*:\d+\)$/)
+    t.is(child.kind, 3)
+    t.is(child.traceId, request.traceId)
+    t.is(child.spanId, createHash('sha256').update(`${request.spanId}:${i}`).digest('hex').slice(0, 16))
+    t.true(BigInt(child.endTimeUnixNano) - BigInt(child.startTimeUnixNano) >= 4_000_000n)
+    const attributes = Object.fromEntries(child.attributes.map((/** @type {any} */ { key, value }) =>
+      [key, Object.values(value)[0]]))
+    t.like(attributes, { 'server.address': '127.0.0.1', 'code.function.name': 'ask', 'longstack.out_bytes': 7 })
+    t.true(attributes['server.port'] > 0)
+  }
+  t.true(BigInt(children[1].startTimeUnixNano) >= BigInt(children[0].endTimeUnixNano))
+})
+
+test('questions of several requests on one connection, one without an answer, and more than are kept', async (t) => {
+  const { stdout, stderr, code } = await program(`${service}
+    const records = []
+    trace.on('span', (record) => { if (record.kind === 'SERVER') records.push(record) })
+    routes['/one'] = (socket) => ask(socket)
+    routes['/many'] = (socket) => Promise.all(Array.from({ length: 70 }, () => ask(socket)))
+    routes['/never'] = (socket) => { socket.write('nothing ') }
+    serve([['/one', '/one', '/one'], '/many', '/never']).then(() => setTimeout(() => {
+      console.log(JSON.stringify(records.map(({ attributes }) => ({
+        path: attributes['url.path'], asked: attributes['longstack.asked'], more: attributes['longstack.asked_more']
+      }))))
+    }, 20))`)
+  t.is(code, 0, stderr)
+  const told = JSON.parse(stdout)
+  const ones = told.filter(({ path: name }) => name === '/one')
+  t.is(ones.length, 3)
+  for (const { asked } of ones) {
+    t.is(asked.length, 1, stdout)
+    t.true(asked[0].ms >= 4 && asked[0].unanswered === undefined, stdout)
+  }
+  const many = told.find(({ path: name }) => name === '/many')
+  t.is(many.asked.length, 64)
+  t.is(many.more.count, 6)
+  t.true(many.more.ms > 4 * 6)
+  const never = told.find(({ path: name }) => name === '/never')
+  t.is(never.asked.length, 1)
+  t.true(never.asked[0].unanswered)
+})
+
+test('a report counts the queries of a request, and those one after another', async (t) => {
+  const file = path.join(folder(t), 'spans.jsonl')
+  const { code, stderr } = await program(`${service}
+    routes['/four'] = async function four (socket) {
+      await ask(socket)
+      await Promise.all([ask(socket), ask(socket)])
+      await ask(socket)
+    }
+    serve(['/four', '/four', '/four'])`, { env: { LONGSTACK_SPANS: file } })
+  t.is(code, 0, stderr)
+  const { stdout } = await longstack(['report', file])
+  t.regex(stdout, /^ {2}4 queries a request, 3 of them one after another, .* in all$/m)
+  const { routes } = JSON.parse((await longstack(['report', file, '--json'])).stdout)
+  t.like(routes[0], { name: 'GET /four', asked: { count: 4, serial: 3 } })
+  t.true(routes[0].asked.ms >= 12)
+})
