@@ -30,6 +30,7 @@
  * @property {string | undefined} socket answer longstack why, top and the like on this Unix socket; default
  *   none
  * @property {boolean} propagate send a traceparent header with outgoing requests; default off
+ * @property {boolean} peek read the first bytes of queries, for verb and table, or command; default off
  * @property {number | undefined} blocked report callbacks that block the event loop for longer than this,
  *   ms; default none
  * @property {number} budget memory that contexts and stacks may take, bytes; default 64 MiB (67108864)

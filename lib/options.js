@@ -162,6 +162,11 @@ const table = {
   propagate: {
     purpose: 'send a traceparent header with outgoing requests', initial: false, ...boolean
   },
+  peek: {
+    purpose: 'read the first bytes of queries, for verb and table, or command',
+    initial: false,
+    ...boolean
+  },
   blocked: {
     purpose: 'report callbacks that block the event loop for longer than this',
     initial: undefined,

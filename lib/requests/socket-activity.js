@@ -3,13 +3,15 @@
 // Data that goes out on a socket makes no event of async_hooks: most writes are done at once. But net calls a
 // method of each socket for its traffic, in both directions, and as it begins to connect, to restart its
 // timeout (lib/net.js, `_unrefTimer`); it is wrapped here. What is written while a socket connects is kept by
-// `_writeGeneric`, which is wrapped only for as long as one does: errors are made below it, and would have a
-// frame less of the program's. Both are restored on disable, unless they were wrapped in turn; then the
-// wrapper only calls the original.
+// `_writeGeneric`, which is wrapped only for as long as one does, or where what is written may be read
+// (peek.js): errors are made below it, and would have a frame less of the program's. Both are restored on
+// disable, unless they were wrapped in turn; then the wrapper only calls the original.
 
 const { traffic, writes } = require('./connection-uses')
 const { own } = require('../objects')
+const { settings } = require('../settings')
 const { wrap } = require('../wrap')
+const { hold, release } = require('./peek')
 
 const { apply } = Reflect
 const { deref } = WeakRef.prototype
@@ -17,9 +19,10 @@ const { deref } = WeakRef.prototype
 const MIN_SWEEP = 32 // sockets that connect
 
 const timers = createMethod('_unrefTimer', touched)
-const earlyWrites = createMethod('_writeGeneric', (socket) => {
+const allWrites = createMethod('_writeGeneric', (socket, [writev, data]) => {
+  if (settings.options.peek) hold(socket, writev, data)
   if (own(socket, 'connecting') === true) writes(socket)
-})
+}, release)
 /** @type {Array<WeakRef<object>>} */
 let connecting = []
 let sweepAt = MIN_SWEEP
@@ -30,7 +33,7 @@ function touched (socket) {
   const state = socket._writableState // a plain property, which Node reads with each write
   if (!traffic(socket, state?.writing === true && state.sync === true)) return
   connecting[connecting.length] = new WeakRef(socket)
-  earlyWrites.enable()
+  allWrites.enable()
 }
 
 /** Looks at the last ones, and at all when they have doubled: thousands may connect at once. */
@@ -44,16 +47,19 @@ function forgetConnected () {
     connecting.length = kept
     sweepAt = Math.max(MIN_SWEEP, 2 * kept)
   }
-  if (connecting.length === 0) earlyWrites.disable()
+  if (connecting.length === 0 && !settings.options.peek) allWrites.disable()
 }
 
 /** Called with the first socket: net is loaded then, and many programs have none. */
-const enable = timers.enable
+function enable () {
+  timers.enable()
+  if (settings.options.peek) allWrites.enable()
+}
 
 function disable () {
   connecting = []
   timers.disable()
-  earlyWrites.disable()
+  allWrites.disable()
 }
 
 /** @param {WeakRef<object>} ref of a socket */
@@ -62,8 +68,12 @@ function isConnecting (ref) {
   return socket !== undefined && own(socket, 'connecting') === true
 }
 
-/** @param {string} name of a method of sockets @param {(socket: any) => void} called */
-function createMethod (name, called) {
+/**
+ * @param {string} name of a method of sockets
+ * @param {(socket: any, args: IArguments) => void} called before it
+ * @param {() => void} [done] called behind it
+ */
+function createMethod (name, called, done) {
   let isOn = false
   /** @type {(() => boolean) | undefined} */
   let unwrap
@@ -73,9 +83,14 @@ function createMethod (name, called) {
     /** @this {any} */
     [name] () {
       try {
-        if (isOn) called(this)
+        if (isOn) called(this, arguments)
       } catch {} // the stack may be full, or the program has put its own in place of what is called
-      return apply(method, this, arguments)
+      if (done === undefined) return apply(method, this, arguments)
+      try {
+        return apply(method, this, arguments)
+      } finally {
+        done()
+      }
     }
   })[name]
 

@@ -103,7 +103,8 @@ function askedRecords (span) {
       connection,
       ...(us(unsent) > 0 ? { unsent: toMicros(unsent) } : {}),
       ...(out > 0 ? { out } : {}),
-      ...(read > 0 ? { in: read } : {})
+      ...(read > 0 ? { in: read } : {}),
+      ...question.operation
     }
   })
 }
@@ -115,7 +116,7 @@ function askedRecords (span) {
  */
 function askedLines (span, definitions) {
   return askedOf(span)?.map((question) => {
-    const { connection, start, end, unsent, out, in: read } = question
+    const { connection, operation, start, end, unsent, out, in: read } = question
     const peer = question.peer ?? peerOf(connection)
     const line = [
       us(start - span.start),
@@ -125,7 +126,9 @@ function askedLines (span, definitions) {
       connection,
       Math.max(0, us(unsent)),
       out > 0 ? out : 0,
-      read > 0 ? read : 0
+      read > 0 ? read : 0,
+      operation === undefined ? 0 : definitions.numberOfName(operation.operation),
+      operation === undefined ? 0 : definitions.numberOfName(operation.system)
     ]
     while (line[line.length - 1] === 0) line.pop()
     return line

@@ -19,6 +19,8 @@ const { timeAt, triggerIdAt } = require('../core/record-ids')
 const { CAUSE, CHAIN, FIRST_CHAIN, REF, SPAN, findRecord } = require('../core/records')
 const { source } = require('../core/source')
 const { numberReader } = require('../node-objects')
+const peek = require('../requests/peek')
+const { settings } = require('../settings')
 const { spanAt } = require('./identities')
 const { packageOf } = require('./path-sites')
 
@@ -67,6 +69,8 @@ class Question {
     this.connection = 0
     /** @type {string | undefined} */
     this.peer = undefined
+    /** @type {import('../requests/peek').Operation | undefined} */
+    this.operation = undefined
     /** ms of the clock; an end of 0: no answer has come */
     this.start = 0
     this.end = 0
@@ -133,6 +137,7 @@ function ask (entry, place, isHeld, time, turn) {
   const question = take()
   const asker = askerOf(entry, place, isFirst)
   question.asker = asker
+  question.operation = settings.options.peek ? peek.present() : undefined
   if (asker === KNOWN) entry.isAsked = true
   question.connection = entry.context.asyncId
   question.peer = entry.remote

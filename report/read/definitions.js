@@ -119,7 +119,7 @@ function runOf ([us, site, count = 1], sites) {
  * @param {Map<number, string>} names
  */
 function askedOf (line, duration, sites, names) {
-  const [start, us, site, peer, connection, unsent = 0, out = 0, bytesIn = 0, operation] = line
+  const [start, us, site, peer, connection, unsent = 0, out = 0, bytesIn = 0, operation, system] = line
   const end = typeof duration === 'number' ? duration - start : 0
   return {
     start: toMs(start),
@@ -130,7 +130,8 @@ function askedOf (line, duration, sites, names) {
     ...(unsent > 0 ? { unsent: toMs(unsent) } : {}),
     ...(out > 0 ? { out } : {}),
     ...(bytesIn > 0 ? { in: bytesIn } : {}),
-    ...(names.has(operation) ? { operation: names.get(operation) } : {})
+    ...(names.has(operation) ? { operation: names.get(operation) } : {}),
+    ...(names.has(system) ? { system: names.get(system) } : {})
   }
 }
 

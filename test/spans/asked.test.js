@@ -6,6 +6,7 @@
 const { createHash } = require('node:crypto')
 const path = require('node:path')
 const test = require('ava')
+const { operationOf } = require('../../lib/requests/peek')
 const { collector } = require('../helpers/collector')
 const {
   hasMariadb, hasRedis, postgresDirectory, startMariadb, startPostgres, startRedis
@@ -66,7 +67,7 @@ async function compare () {
     const ports = ['POSTGRES', 'MYSQL', 'REDIS'].flatMap((name, i) =>
       servers[i] === undefined ? [] : [[`${name}_PORT`, String(servers[i].port)]])
     const { stdout, stderr, code } = await node(['-r', register, instrumented], {
-      env: { PACKAGES: directory, ...Object.fromEntries(ports) }, timeout: 120_000
+      env: { LONGSTACK_PEEK: '1', PACKAGES: directory, ...Object.fromEntries(ports) }, timeout: 120_000
     })
     if (code !== 0) throw new Error(`${code}: ${stderr}`)
     return JSON.parse(stdout)
@@ -131,6 +132,50 @@ test('pg: a query in callback style that a pool has sent later is left out', asy
   t.true(requests.every(({ asked }) => asked.length <= 1))
   t.is(requests.reduce((sum, { asked }) => sum + asked.length, 0), 1)
 })
+
+/**
+ * What is read of the first bytes, by path: of each query in order of start.
+ * @type {Record<string, string[]>}
+ */
+const operations = {
+  '/pg-parameter': ['SELECT pg_class'],
+  '/pg-transaction': ['BEGIN', 'SELECT', 'COMMIT'],
+  '/mysql2-execute': ['SELECT mysql.user'],
+  '/ioredis-all': ['GET', 'SET', 'GET'],
+  '/ioredis-multi': ['MULTI, SET, GET, EXEC']
+}
+
+test('peek: verb and table, or command, and no literal', async (t) => {
+  const requests = await (outcome ??= compare())
+  t.false(JSON.stringify(requests).includes('secret'))
+  for (const { url, asked } of requests) {
+    if (operations[url] === undefined) continue
+    const inOrder = asked.sort((/** @type {any} */ a, /** @type {any} */ b) => a.start - b.start)
+    t.deepEqual(inOrder.map((/** @type {any} */ { operation }) => operation), operations[url])
+  }
+})
+
+/** @param {string} sql @returns {string} a Query message of PostgreSQL's */
+const query = (sql) => `Q\0\0${String.fromCharCode((sql.length + 5) >> 8, (sql.length + 5) & 255)}${sql}\0`
+const LITERALS = [
+  ["select 'from secret' from users", 'SELECT users'],
+  ["select 'it''s from secret' from users", 'SELECT users'],
+  ["select 'a\\' , ' from secret", 'SELECT'],
+  ["select E'\\' from secret' from users", 'SELECT'],
+  ['select $a$ from secret $a$ from users', 'SELECT'],
+  ["select '' -- ' \n from secret", 'SELECT'],
+  ["select /* ' */ ' from secret ' from users", 'SELECT'],
+  ["select 'not closed from secret", 'SELECT'],
+  ['insert into "Users"(name) values ($1)', 'INSERT Users'],
+  ['/* a comment */ update app.users set a = 1', 'UPDATE app.users'],
+  ["secret 'x'", undefined]
+]
+for (const [sql, operation] of LITERALS) {
+  test(`peek: ${JSON.stringify(sql)} is ${operation}`, (t) => {
+    const message = query(String(sql))
+    t.is(operationOf(message, message.length)?.operation, operation)
+  })
+}
 
 /** A database that answers each question after 5 ms, one after another, and a server whose routes ask it. */
 const service = `

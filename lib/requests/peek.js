@@ -1,0 +1,173 @@
+'use strict'
+
+// The operation of a query, where the option `peek` allows to read the first bytes that go out: verb and
+// table, or command and collection. Literals, values and keys are never part of it: at the first character
+// of which a reader could lose count of quotes, a text of SQL is left.
+
+const { types } = require('node:util')
+const { own } = require('../objects')
+
+const { apply } = Reflect
+const { latin1Slice } = Buffer.prototype
+
+const MAX_BYTES = 1024
+const MAX_COMMANDS = 4
+const OP_MSG = 2013
+const HEADER = 21 // bytes of an OP_MSG before the first element of its document
+
+const VERBS = new Set((
+  'SELECT INSERT UPDATE DELETE REPLACE MERGE WITH BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE SET SHOW ' +
+  'USE CALL EXPLAIN CREATE ALTER DROP TRUNCATE GRANT REVOKE LOCK COPY VACUUM ANALYZE DEALLOCATE LISTEN NOTIFY'
+).split(' '))
+const TOKENS =
+  /\s+|'[^'\\]*'|"[^"\\]*"|`\w*`|[a-z_][\w$]*(?:\.[a-z_][\w$]*)*|\$\d+|[^'"`\\#$\-/]|[-/](?![-*])/giy
+const NAME = /^(?:[a-z_][\w$]*(?:\.[a-z_][\w$]*)*|"[\w.]+"|`\w+`)$/i
+const BEFORE_TABLE = /^(?:from|into|update|join|table)$/i
+const COMMAND = /^[a-z][a-z0-9._-]{0,31}$/i
+
+/** @typedef {{ system: string, operation: string }} Operation */
+
+/** what is about to be written, while it is @type {unknown} */
+let held
+let isVector = false
+
+/**
+ * Keeps what a socket writes, until `release`.
+ * @param {object} socket
+ * @param {unknown} writev it is a list
+ * @param {unknown} data
+ */
+function hold (socket, writev, data) {
+  if (own(socket, '_tlsOptions') !== undefined) return
+  held = data
+  isVector = writev === true
+}
+
+function release () {
+  held = undefined
+}
+
+/** Returns the operation of what is about to be written. @returns {Operation | undefined} if it is known */
+function present () {
+  if (held === undefined) return undefined
+  const list = /** @type {any} */ (held)
+  if (!isVector) return operationOf(textOf(list), list.length)
+  let text = ''
+  let size = 0
+  for (let i = 0; i < list.length; i++) {
+    const chunk = own(list[i], 'chunk')
+    if (text.length < MAX_BYTES) text += textOf(chunk)
+    size += chunk.length
+  }
+  return operationOf(text.slice(0, MAX_BYTES), size)
+}
+
+/** @param {unknown} chunk @returns {string} its first bytes, each as a character */
+function textOf (chunk) {
+  if (typeof chunk === 'string') return chunk.slice(0, MAX_BYTES)
+  if (!types.isUint8Array(chunk)) return ''
+  return apply(latin1Slice, chunk, [0, Math.min(chunk.length, MAX_BYTES)])
+}
+
+/** @param {string} text the first bytes @param {number} size of all @returns {Operation | undefined} */
+function operationOf (text, size) {
+  return ofRedis(text) ?? ofPostgres(text, size) ?? ofMysql(text, size) ?? ofMongo(text)
+}
+
+/** Reads commands of RESP: their names alone. @param {string} text @returns {Operation | undefined} */
+function ofRedis (text) {
+  /** @type {string[]} */
+  const names = []
+  let index = 0
+  while (text[index] === '*' && names.length < MAX_COMMANDS) {
+    const [count, start] = numberAt(text, index + 1)
+    index = start
+    for (let i = 0; i < count && index < text.length; i++) {
+      if (text[index] !== '$') return undefined
+      const [length, begin] = numberAt(text, index + 1)
+      const name = text.slice(begin, begin + length).toUpperCase()
+      if (i === 0 && !(length > 0 && COMMAND.test(name))) return undefined
+      if (i === 0 && !names.includes(name)) names.push(name)
+      index = begin + length + 2
+    }
+  }
+  return names.length === 0 ? undefined : { system: 'redis', operation: names.join(', ') }
+}
+
+/** @param {string} text @param {number} index @returns {[number, number]} it, and where its line ends */
+function numberAt (text, index) {
+  const end = text.indexOf('\r\n', index)
+  return end === -1 ? [0, text.length] : [Number(text.slice(index, end)) || 0, end + 2]
+}
+
+/**
+ * Reads a Query message, or a Parse message, behind which others follow.
+ * @param {string} text
+ * @param {number} size
+ * @returns {Operation | undefined}
+ */
+function ofPostgres (text, size) {
+  const end = 1 + (text.charCodeAt(1) << 24 | text.charCodeAt(2) << 16 | text.charCodeAt(3) << 8 |
+    text.charCodeAt(4))
+  const isParse = text[0] === 'P' && end > 8 && end < size && (end >= MAX_BYTES || /[BDEHS]/.test(text[end]))
+  if (!isParse && !(text[0] === 'Q' && end === size)) return undefined
+  const start = isParse ? text.indexOf('\0', 5) + 1 : 5
+  return start === 0 ? undefined : ofSql('postgresql', text.slice(start).split('\0', 1)[0], '"')
+}
+
+/**
+ * Reads COM_QUERY or COM_STMT_PREPARE.
+ * @param {string} text
+ * @param {number} size
+ * @returns {Operation | undefined}
+ */
+function ofMysql (text, size) {
+  const command = text.charCodeAt(4)
+  if (integerAt(text, 0) + 4 !== size || (command !== 0x03 && command !== 0x16)) return undefined
+  return ofSql('mysql', text.slice(5), '`')
+}
+
+/** Reads command and collection of an OP_MSG. @param {string} text @returns {Operation | undefined} */
+function ofMongo (text) {
+  if (integerAt(text, 12) !== OP_MSG || text.charCodeAt(20) !== 0) return undefined
+  const start = HEADER + 4
+  const end = text.indexOf('\0', start + 1)
+  const name = end === -1 ? '' : text.slice(start + 1, end)
+  if (!COMMAND.test(name)) return undefined
+  const length = text.charCodeAt(start) === 2 ? integerAt(text, end + 1) : 0
+  const collection = text.slice(end + 5, end + 4 + length)
+  const isNamed = length > 1 && length < 128 && /^[\w.-]+$/.test(collection)
+  return { system: 'mongodb', operation: isNamed ? `${name} ${collection}` : name }
+}
+
+/** @param {string} text @param {number} index */
+function integerAt (text, index) {
+  return text.charCodeAt(index) | text.charCodeAt(index + 1) << 8 | text.charCodeAt(index + 2) << 16 |
+    text.charCodeAt(index + 3) << 24
+}
+
+/**
+ * @param {string} system
+ * @param {string} text
+ * @param {string} quote of names; other quotes are those of literals
+ * @returns {Operation | undefined}
+ */
+function ofSql (system, text, quote) {
+  const sql = text.replace(/^\s*(?:\/\*[^*]*\*\/\s*)?/, '')
+  const verb = /^[a-z]+/i.exec(sql)?.[0].toUpperCase() ?? ''
+  if (!VERBS.has(verb)) return undefined
+  let last = ''
+  TOKENS.lastIndex = 0
+  for (let match = TOKENS.exec(sql); match !== null; match = TOKENS.exec(sql)) {
+    const [token] = match
+    if (/^\s/.test(token)) continue
+    const isName = NAME.test(token) && (/^\w/.test(token) || token[0] === quote)
+    if (isName && BEFORE_TABLE.test(last)) {
+      return { system, operation: `${verb} ${token.replace(/["`]/g, '')}` }
+    }
+    last = token
+  }
+  return { system, operation: verb }
+}
+
+module.exports = { hold, operationOf, present, release }
