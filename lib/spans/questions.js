@@ -74,8 +74,8 @@ class Question {
     /** ms of the clock; an end of 0: no answer has come */
     this.start = 0
     this.end = 0
-    /** begin of the callback in which it was asked */
-    this.turn = 0
+    /** when the event loop had polled before it was asked */
+    this.polledAt = 0
     /** ms before that in which the driver held it */
     this.unsent = 0
     /** bytes, -1: not known; until then what the connection had sent and got before */
@@ -118,9 +118,9 @@ function release (question) {
  * @param {number} place chain of the write, 0: not known who asks
  * @param {boolean} isHeld it goes out once the connection is there
  * @param {number} time ms of the clock
- * @param {number} turn begin of the callback that runs
+ * @param {number} polledAt when the event loop polled last
  */
-function ask (entry, place, isHeld, time, turn) {
+function ask (entry, place, isHeld, time, polledAt) {
   const isFirst = entry.questions === undefined
   const questions = entry.questions ??= []
   const cause = current[CURRENT_CAUSE]
@@ -142,7 +142,7 @@ function ask (entry, place, isHeld, time, turn) {
   question.connection = entry.context.asyncId
   question.peer = entry.remote
   question.start = time
-  question.turn = turn
+  question.polledAt = polledAt
   question.unsent = isHeld ? -1 : 0
   question.sentBefore = sent
   question.readBefore = handle === undefined ? -1 : bytesRead(handle)
@@ -286,10 +286,14 @@ function settle (entry, words, offset, loop) {
   found.state = SETTLED_ONE
   found.promise = promise
   found.promisePlace = words[offset + CHAIN]
-  // Within one callback nothing was waited for
-  if (madeAt < found.turn - MIN_UNSENT) found.unsent = found.start - madeAt
+  // Within one iteration of the event loop nothing was waited for
+  if (madeAt < found.polledAt - MIN_UNSENT) found.unsent = found.start - madeAt
   const begin = loop.begunAt
-  const isAlone = questions.every((other) => other === found || !other.isOpen || other.start >= begin)
+  let isAlone = true
+  for (let i = 0; i < questions.length; i++) {
+    const { isOpen, start } = questions[i]
+    if (questions[i] !== found && isOpen && start < begin) isAlone = false
+  }
   finish(found, entry, loop, isAlone)
   dropParts(questions, found, begin)
 }

@@ -43,7 +43,7 @@ function noteTraffic (entry) {
  * @param {boolean} isHeld
  */
 function noteAsked (entry, place, isHeld) {
-  if (isTimed()) ask(entry, place, isHeld, now(), timed.loop.begunAt)
+  if (isTimed()) ask(entry, place, isHeld, now(), timed.loop.zero + timed.loop.arrivals.polledAt)
 }
 
 /**

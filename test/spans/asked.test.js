@@ -15,6 +15,7 @@ const { installPackages } = require('../helpers/install-packages')
 const { strict } = require('../helpers/installed')
 const { node, program, register, root } = require('../helpers/run')
 const { folder, longstack } = require('../helpers/span-files')
+const { patient } = require('../helpers/starved')
 
 const instrumented = path.join(root, 'test', 'fixtures', 'instrumented', 'app.js')
 const ROUNDING_MS = 1.5 // OpenTelemetry's starts are in whole ms
@@ -217,7 +218,8 @@ const service = `
   }
 `
 
-test('a collector gets queries as children, with ids that stay the same', async (t) => {
+// At its end a process waits a second for the collector, and no longer
+patient(test)('a collector gets queries as children, with ids that stay the same', async (t) => {
   const { url, spans } = await collector(t)
   const { code, stderr } = await program(`${service}
     routes['/two'] = async function two (socket) {
@@ -227,6 +229,7 @@ test('a collector gets queries as children, with ids that stay the same', async 
     serve(['/two'])`, { env: { LONGSTACK_SPANS: url } })
   t.is(code, 0, stderr)
   const request = spans().find(({ name }) => name === 'GET /two')
+  t.not(request, undefined)
   const children = spans().filter(({ parentSpanId, name }) => parentSpanId === request.spanId && / at /.test(name))
   t.is(children.length, 2)
   for (const [i, child] of children.entries()) {
