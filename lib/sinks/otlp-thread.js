@@ -67,7 +67,8 @@ const { className, batch, readable } = {
   spans: {
     className: 'OTLPTraceExporter',
     batch: BATCH,
-    readable: (/** @type {any[]} */ records) => records.flatMap((record) => [record, ...askedSpans(record)]).map(readableSpan)
+    readable: (/** @type {any[]} */ records) => records
+      .flatMap((record) => [record, ...askedSpans(record)]).map(readableSpan)
   },
   metrics: {
     className: 'OTLPMetricExporter',
