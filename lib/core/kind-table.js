@@ -19,6 +19,8 @@ calledTypes.delete('PROMISE')
 /** @typedef {import('./kinds').Kind} Kind */
 
 const table = {
+  calledTypes,
+
   /** @type {Map<string, Kind>} */
   kinds: new Map(),
   promise: kindOf('PROMISE', false),

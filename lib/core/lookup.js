@@ -5,14 +5,17 @@
 
 const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const records = require('./records')
+const { calledTypes } = require('./kind-table')
 const { source } = require('./source')
 const { counterTag } = require('./tag')
 const { CURRENT_CAUSE, CURRENT_RUN, DEPTH, current, setCurrent } = require('./current')
 const registry = require('./registry')
+const { providerOf } = require('../node-objects')
+const { className } = require('../objects')
 
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LISTENED, LIVE, PASSED,
-  NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, ids, resources
+  CALLED, DETAIL, INCOMING, PARSER, NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, ids, resources
 } = records
 
 /**
@@ -75,8 +78,25 @@ function recordEarly (id) {
   resources[offset + TRIGGER] = trigger << 1
   resources[offset + SPAN] = 0
   resources[offset + TIME] = 0
-  const isCounted = counterTag.read(executionAsyncResource()) !== undefined
-  resources[offset + FLAGS] = LIVE | LISTENED | (isCounted ? COUNTED : 0) // LISTENED: it may be by now
+  resources[offset + DETAIL] = resources[offset + INCOMING] = 0
+  // LISTENED: it may be by now
+  resources[offset + FLAGS] = LIVE | LISTENED | earlyFlags(executionAsyncResource())
+}
+
+/** Of objects that Node makes for its parsers (lib/internal/http.js). @type {Record<string, string>} */
+const httpTypes = {
+  __proto__: /** @type {any} */ (null),
+  HTTPServerAsyncResource: 'HTTPINCOMINGMESSAGE',
+  HTTPClientAsyncResource: 'HTTPCLIENTREQUEST'
+}
+
+/** @param {object} resource @returns {number} flags that its record would have had from the beginning */
+function earlyFlags (resource) {
+  const name = providerOf(resource) ?? className(resource)
+  const type = name === undefined ? undefined : httpTypes[name] ?? name
+  return (counterTag.read(resource) === undefined ? 0 : COUNTED) |
+    (type !== undefined && calledTypes.has(type) ? CALLED : 0) |
+    (type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)
 }
 
 module.exports = { recordEarly, resolve, resolveCause, resolveCurrent }
