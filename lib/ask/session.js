@@ -75,8 +75,7 @@ class Session {
         if (typeof answer?.then === 'function') return answer.then(done, failed)
         if (typeof answer?.next !== 'function') return done(answer)
         const send = (/** @type {any} */ part) => this.send({ id, part })
-        const isReady = () => this.#socket.writableLength < MAX_WAITING
-        runInSlices(answer, { send, done, failed, isReady, isOver: () => this.#isOver })
+        runInSlices(answer, { send, done, failed, isReady: () => this.isReady, isOver: () => this.#isOver })
       } catch (error) {
         failed(error)
       }
@@ -87,6 +86,9 @@ class Session {
   send (message) {
     if (!this.#isOver) guard.run(() => this.#socket.write(`${stringify(message)}\n`))
   }
+
+  /** Whether the command has read enough of what was sent before. */
+  get isReady () { return this.#socket.writableLength < MAX_WAITING }
 
   /** Has something undone when the command goes. @param {() => void} ending */
   onEnd (ending) {
@@ -374,6 +376,30 @@ function tellBlocked (session) {
   session.onEnd(() => { blockedListeners.delete(send) })
 }
 
+/**
+ * Sends spans that end from now on, as lines of a file, until the command goes.
+ * @param {{}} _
+ * @param {Session} session
+ */
+function startSpans (_, session) {
+  const { Tap } = require('../spans/tap')
+  const tap = new Tap({
+    send: (lines) => session.send({ event: 'spans', value: { lines } }),
+    isReady: () => session.isReady
+  })
+  session.kept.set('spans', tap)
+  session.onEnd(() => tap.stop())
+  tap.start()
+}
+
+/** Sends those that are not sent yet, and no more. @param {{}} _ @param {Session} session */
+function finishSpans (_, { kept }) {
+  require('../spans/index').recorder()?.handOn()
+  const tap = kept.get('spans')
+  tap?.stop()
+  return tap?.flush()
+}
+
 const top = () => require('../top/sampler')
 
 const questions = {
@@ -391,6 +417,8 @@ const questions = {
   profile,
   /** Ends the profile that is being recorded: `profile` answers. */
   finishProfile: () => require('../tracer').finishProfile(),
+  startSpans,
+  finishSpans,
   /** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
   startTop: (options, session) => top().startTop(options, session),
   /** Returns the figures since the last call. @param {{}} _ @param {Session} session */

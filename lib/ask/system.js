@@ -11,16 +11,20 @@ const { isIPv4, isIPv6 } = require('node:net')
 const path = require('node:path')
 const { UsageError, quote } = require('../cli/flags')
 const { attempt, stateOfName } = require('../files')
+const { groupBy } = require('../group-by')
 const { directoryOf, parseName } = require('./protocol')
 
 const NODE_NAME = /node|electron/i
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
+const CLOSE_WAIT = '08' // the other side has closed it
+const MAX_KINDS = 10
 const LOCALHOST = ['127.0.0.1', '::1']
 const ANY = ['0.0.0.0', '::', '*']
 
 /**
  * @typedef {{ host: string, port: number }} Address
- * @typedef {{ local: Address, remote: Address, isListening: boolean, inode: string }} TcpSocket
+ * @typedef {{ local: Address, remote: Address, isListening: boolean, isClosed: boolean,
+ *   inode: string }} TcpSocket
  *
 * @typedef {object} Target
  * @property {number[]} pids
@@ -173,7 +177,13 @@ function tcpSockets (pid = 'self') {
   const rows = ['tcp', 'tcp6'].flatMap((table) => read(`/proc/${pid}/net/${table}`).split('\n').slice(1))
   return rows.filter(Boolean).map((row) => {
     const [, local, remote, state, , , , , , inode] = row.trim().split(/\s+/)
-    return { local: addressOf(local), remote: addressOf(remote), isListening: state === LISTEN, inode }
+    return {
+      local: addressOf(local),
+      remote: addressOf(remote),
+      isListening: state === LISTEN,
+      isClosed: state === CLOSE_WAIT,
+      inode
+    }
   })
 }
 
@@ -192,6 +202,46 @@ function plainHost (host) {
   const [, ...words] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical) ?? []
   const bytes = Buffer.from(words.map((word) => word.padStart(4, '0')).join(''), 'hex')
   return bytes.length === 0 ? canonical : bytes.join('.')
+}
+
+/**
+ * @typedef {object} OpenFiles of a process
+ * @property {number} pid
+ * @property {number} open
+ * @property {number} max
+ * @property {Array<{ what: string, count: number, closed: number }>} kinds equal ones, most first: a path, or
+ *   the other side of connections; closed: by that
+ */
+
+/**
+ * Counts the files of a process, on Linux.
+ * @param {number} pid
+ * @returns {OpenFiles | undefined} undefined: the system does not tell
+ */
+function openFiles (pid) {
+  const names = attempt(() => fs.readdirSync(`/proc/${pid}/fd`))
+  const max = Number(/^Max open files\s+(\d+)/m.exec(read(`/proc/${pid}/limits`))?.[1])
+  if (names === undefined || Number.isNaN(max)) return undefined
+  const open = names.filter((name) => Number(name) < max) // inherited ones may be above the limit
+  if (open.length < max / 2) return { pid, open: open.length, max, kinds: [] }
+  const sockets = new Map(tcpSockets(pid).map((socket) => [`socket:[${socket.inode}]`, socket]))
+  const links = open.map((name) => readLink(`/proc/${pid}/fd/${name}`))
+  const kinds = groupBy(links, (link) => whatIs(link, sockets.get(link))).map((same) => ({
+    what: whatIs(same[0], sockets.get(same[0])),
+    count: same.length,
+    closed: same.filter((link) => sockets.get(link)?.isClosed).length
+  }))
+  return { pid, open: open.length, max, kinds: kinds.sort((a, b) => b.count - a.count).slice(0, MAX_KINDS) }
+}
+
+/** @param {string} link of a descriptor @param {TcpSocket | undefined} socket */
+function whatIs (link, socket) {
+  if (socket === undefined) return link.replace(/:\[\d+\]$/, '')
+  const { local, remote, isListening } = socket
+  if (isListening) return `server at port ${local.port}`
+  // Of accepted connections the other side has a port of its own each
+  if (remote.port >= local.port) return `connection at port ${local.port}`
+  return `connection to ${remote.host}:${remote.port}`
 }
 
 /** @param {number} pid @returns {Set<string> | undefined} undefined: they may not be seen */
@@ -331,8 +381,10 @@ module.exports = {
   findTarget,
   hasEnded,
   isHandleAt,
+  isSocket,
   listeningAddresses,
   nodeDescendants,
+  openFiles,
   pidInside,
   processesWith,
   read,

@@ -294,8 +294,8 @@ function report (callback, ms, stillRunning) {
   // Its samples and its context are needed no more
   if (entry !== undefined) Object.assign(entry, { callback: undefined, frame: innermostFrame(event.stack) })
   observers.listeners.emit(event)
-  if (settings.options.blocked === undefined) return
   recorder.record?.(event, callback)
+  if (settings.options.blocked === undefined) return
   if (listeners.size === 0) printLine(paint(`longstack: ${texts.format(event, callback.span)}`))
   afterChange(() => listeners.emit(event, warnOf))
 }

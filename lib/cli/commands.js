@@ -12,6 +12,7 @@ const DEFAULTS = {
   shell: process.platform === 'win32' ? 'powershell' : 'sh',
   quietMs: 1000, // after which open handles count as leaks
   diffSeconds: 10,
+  incidentSeconds: 10,
   profileSeconds: 5, // of a running process
   topSeconds: 1,
   watchSeconds: 2
@@ -82,6 +83,29 @@ function describeDefault ({ initial, unit }) {
 
 /** @type {Record<string, Command>} */
 const commands = {
+  PID: {
+    usage: 'PID|:PORT',
+    summary: 'what is wrong with a running process: look for ten seconds, print one screen',
+    load: () => require('../incident/command').main,
+    operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
+    help: `Looks at a running process for ten seconds, prints what is wrong with it, worst first, each with
+function and line, and which command to run next: what blocks, who waits, what is slow, what failed, what
+grows. Its workers, and the Node processes that it has started, are looked at as well.
+
+  longstack PID [flags]              a process
+  longstack :PORT [flags]            the processes at a port
+  longstack ADDRESS:PORT [flags]     the same for an address
+  longstack PATH [flags]             processes that listen on LONGSTACK_SOCKET
+
+A process that is not traced is traced for that time, and left as it was.`,
+    flags: () => flagsIn(`
+      seconds N  for how long; default ${DEFAULTS.incidentSeconds}, or Ctrl-C
+      ${NO_CHILDREN}
+      json  print what was found as one JSON object`),
+    notes: 'Exit code: 0, whatever was found; 1 if a process or a thread cannot be asked or is blocked; 2 ' +
+      'for wrong usage.'
+  },
+
   run: {
     usage: 'run app.js [args]',
     summary: 'run a program with long stack traces',

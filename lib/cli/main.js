@@ -27,8 +27,9 @@ async function main ([name, ...args]) {
     return args.length > 0 ? await printHelpOf(commandOf(args[0])) : await printOverview()
   }
   if (['--version', '-v'].includes(name)) return await print(`${ownManifest().version}\n`)
-  const command = commandOf(name)
-  const { values, operands } = parseFor(command, args)
+  const isOfTarget = isTarget(name)
+  const command = isOfTarget ? commands.PID : commandOf(name)
+  const { values, operands } = parseFor(command, isOfTarget ? [name, ...args] : args)
   if (values.help) return await printHelpOf(command)
   const { missing, extra, ends } = command.operands
   const isProgram = ends === 'program' || (ends !== undefined && !isPid(operands[0]))
@@ -38,6 +39,12 @@ async function main ([name, ...args]) {
     throw new UsageError(`${extra} Received ${quote(operands[max])}.`)
   }
   return await command.load()(values, operands)
+}
+
+/** Whether a word is no command, but a PID, a port, an address, or a socket. @param {string} word */
+function isTarget (word) {
+  if (Object.hasOwn(commands, word) || word.startsWith('-')) return false
+  return /^\d+$|:\d+$/.test(word) || require('../ask/system').isSocket(word)
 }
 
 /** @param {string | undefined} word */

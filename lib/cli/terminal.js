@@ -87,6 +87,20 @@ function width () {
 }
 
 /**
+ * Prints what is done meanwhile, on a terminal, in a line that is erased.
+ * @template T
+ * @param {(show: (status: string) => void) => Promise<T>} work
+ */
+async function withStatus (work) {
+  if (!isatty(2)) return await work(() => {})
+  try {
+    return await work((status) => process.stderr.write(`${ERASE_LINE}${status}`))
+  } finally {
+    process.stderr.write(ERASE_LINE)
+  }
+}
+
+/**
  * Prints the progress of reading on a terminal.
  * @template T
  * @param {(progress: (bytes: number, total: number | undefined) => void) => Promise<T>} work
@@ -110,4 +124,6 @@ async function withProgress (work) {
   }
 }
 
-module.exports = { asJson, colours, handleStreamErrors, print, printError, width, withProgress, write }
+module.exports = {
+  asJson, colours, handleStreamErrors, print, printError, width, withProgress, withStatus, write
+}

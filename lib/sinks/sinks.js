@@ -55,12 +55,16 @@ const BITS = 52 // of the 56: integers that a double holds
  * @typedef {{ output: Output, sink: Sink, lost: number }} Destination
  */
 
-/** @param {Output[]} outputs @param {SinkContext} context */
-function createSinks (outputs, context) {
+/**
+ * @param {Output[]} outputs
+ * @param {SinkContext} context
+ * @param {(output: Output, context: SinkContext) => Sink} [createSink]
+ */
+function createSinks (outputs, context, createSink = sinkFor) {
   let replaced = 0
   /** @type {Destination[]} */
   const destinations = guard.run(() =>
-    outputs.map((output) => ({ output, sink: sinkFor(output, context), lost: 0 })))
+    outputs.map((output) => ({ output, sink: createSink(output, context), lost: 0 })))
 
   /** @param {EndedSpan} span */
   function deliver (span) {

@@ -18,6 +18,11 @@ const { settings } = require('../settings')
 
 /** of trace.on('span') @type {Listeners<any>} */
 const listeners = new Listeners()
+/**
+ * sinks of commands that ask this process: beside those that the option names, which are not touched
+ * @type {Set<{ write: (span: import('../sinks/sinks').EndedSpan) => void }>}
+ */
+const taps = new Set()
 /** @type {typeof import('./recorder') | undefined} */
 let recorder
 
@@ -33,7 +38,8 @@ const noSpan = Object.freeze({
 /** Makes spans where they go somewhere. */
 function applySpans () {
   const { enabled, options: { spans, blocked } } = settings
-  const isHeard = spans !== undefined || blocked !== undefined || listeners.size > 0
+  const isHeard = spans !== undefined || blocked !== undefined || listeners.size > 0 ||
+    taps.size > 0
   guard.run(() => {
     if (!enabled || !isHeard) return recorder?.disable()
     recorder ??= require('./recorder')
@@ -41,4 +47,4 @@ function applySpans () {
   })
 }
 
-module.exports = { applySpans, listeners, noSpan, recorder: () => recorder }
+module.exports = { applySpans, listeners, noSpan, recorder: () => recorder, taps }

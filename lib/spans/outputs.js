@@ -10,7 +10,7 @@ const guard = require('../core/guard')
 const loopIterations = require('../core/loop-iterations')
 const { afterChange } = require('../listeners')
 const { messageOf, warn } = require('../warnings')
-const { listeners } = require('./index')
+const { listeners, taps } = require('./index')
 const { isMainThread } = require('../passing/threads')
 
 const MAX_WAITING = 1000 // records that wait for the end of an iteration
@@ -110,7 +110,18 @@ function packageName () {
   }
 }
 
+/**
+ * Writes to what the option names, and to commands.
+ * @param {import('../sinks/sinks').EndedSpan} span
+ * @param {boolean} [isWanted] by the option
+ */
+function write (span, isWanted = true) {
+  if (isWanted) sinks?.write(span)
+  for (const tap of taps) tap.write(span)
+}
+
 module.exports = {
+  areWatched: () => listeners.size > 0 || taps.size > 0,
   countIterations,
   flushRecords,
   hasListeners: () => listeners.size > 0,
@@ -119,5 +130,6 @@ module.exports = {
   schedule: loopIterations.schedule,
   setOutputs,
   sinks: () => sinks,
-  spanResource
+  spanResource,
+  write
 }

@@ -51,7 +51,7 @@ function enable (wanted) {
   outputs.countIterations(settings.options.capture !== 'js')
   outputs.setOutputs(wanted)
   // Else spans are made only to name those of blocking callbacks.
-  stepSpans.timeSpans(wanted !== undefined || outputs.hasListeners() ? loop : undefined)
+  stepSpans.timeSpans(wanted !== undefined || outputs.areWatched() ? loop : undefined)
   registry.listenToTimers(noteTimer)
   layer.enable()
   if (isOn) return

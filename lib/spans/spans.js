@@ -14,12 +14,14 @@ const { read: readSettlements } = require('../core/settlements')
 const { allOpen, identityAt, spanAt } = require('./identities')
 const { loop } = require('./loop-time')
 const openIntervals = require('./open-intervals')
-const { hasListeners, isBatching, notify, schedule, sinks, spanResource } = require('./outputs')
+const { areWatched, hasListeners, isBatching, notify, schedule, sinks, spanResource, write: writeOut } =
+  require('./outputs')
 const { MIN_RANGE, forget, toMicros } = require('./span-figures')
 const { SpanWriting, addException, blockedRecord, describeException } = require('./span-record')
 const { pathOf } = require('./wait-sites')
 const { activeSpanContext } = require('./traceparent')
 const { Span } = require('./span')
+const { settings } = require('../settings')
 const { originAt } = require('./wall-clock')
 
 const MAX_OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
@@ -212,7 +214,7 @@ function writeAndRelease (span) {
 function write (span) {
   writtenCount++
   const writing = new SpanWriting(span, surroundings)
-  sinks()?.write(writing)
+  writeOut(writing)
   if (hasListeners()) notify(writing.record())
   if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
 }
@@ -228,9 +230,8 @@ const surroundings = {
 
 /** Writes what repeats on after its request. @param {number} time ms of the clock */
 function writeOpenIntervals (time) {
-  const outputs = sinks()
-  const record = outputs === undefined ? undefined : openIntervals.take(time)
-  if (record !== undefined) outputs?.write(record)
+  const record = sinks() === undefined && !areWatched() ? undefined : openIntervals.take(time)
+  if (record !== undefined) writeOut(record)
 }
 
 /** Forgets who ran of late: no span is left that they could have delayed. */
@@ -244,12 +245,13 @@ function clearRuns () {
  * @param {import('../blocked/blocking-callback').BlockingCallback} run
  */
 function addBlocking (event, run) {
-  if (sinks() === undefined && !hasListeners()) return
+  if (sinks() === undefined && !areWatched()) return
+  const isWanted = settings.options.blocked !== undefined // else a command has asked for it
   if (event.stillRunning) drain()
   const record = blockedRecord(event, run, spanResource())
-  sinks()?.write({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record })
-  if (event.stillRunning) sinks()?.flush(true)
-  if (hasListeners()) notify(record, event.stillRunning)
+  writeOut({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record }, isWanted)
+  if (event.stillRunning && isWanted) sinks()?.flush(true)
+  if (hasListeners() && isWanted) notify(record, event.stillRunning)
 }
 
 /**

@@ -29,6 +29,7 @@ const OTHER = '(other)'
 /**
  * @typedef {object} TopOptions
  * @property {number} [intervalMs] at which it asks
+ * @property {number} [rest] ms of rest for a ms of counting what is open; default: in 0.1 % of the time
  * @property {number} [blockedMs] blocking callbacks are reported from this length on, where no option is set
  *
  * @typedef {object} TopFacts of a thread
@@ -180,11 +181,12 @@ class Sampler {
   #waitsFor = { cycles: [], convoys: [] }
   #thread = new ThreadFigures()
   #served = new ServedFigures()
-  #sites = new SiteFigures()
+  #sites
   #blockers
 
   /** @param {TopOptions} options */
-  constructor ({ intervalMs = 1000, blockedMs }) {
+  constructor ({ intervalMs = 1000, blockedMs, rest }) {
+    this.#sites = new SiteFigures({ rest })
     this.#leaseMs = LEASE_MS + 3 * intervalMs
     this.#blockers = new Blockers(blockedMs)
     this.unsubscribe = channels.subscribe(this.#served.subscriptions)

@@ -52,7 +52,8 @@ class Watched {
 
   /**
    * @param {string} name a word of the command line
-   * @param {{ intervalMs: number, blockedMs: number | undefined }} options
+   * @param {{ intervalMs: number, blockedMs: number | undefined, rest?: number,
+   *   begin?: (thread: AskedThread) => Promise<void> }} options begin: asks a thread for more
    */
   constructor (name, options) {
     this.name = name
@@ -67,18 +68,30 @@ class Watched {
    */
   async connect (withChildren) {
     const target = findTarget(this.name)
-    this.#socket = target.socket
     const asked = await ask(target, { children: withChildren, busyMs: BUSY_MS })
     const blocked = blockedSentences(asked)
     const sentences = [...asked.refused.map(({ sentence }) => sentence), ...blocked]
     if (blocked.length === asked.processes.length) throw new RefusedError(sentences.join('\n'))
+    this.watch(target, asked, withChildren)
+    return sentences
+  }
+
+  /**
+   * Starts the figures of threads that were asked.
+   * @param {import('../ask/system').Target} target
+   * @param {import('../ask/processes').Asked} asked
+   * @param {boolean} withChildren also those that are started meanwhile
+   */
+  watch (target, asked, withChildren) {
+    this.#socket = target.socket
     for (const { pid } of [...asked.processes, ...asked.refused]) this.#pids.add(pid)
     for (const { threads } of asked.processes) threads.forEach(this.#add)
     for (const { files } of this.#sockets()) for (const file of files) this.#files.add(file)
     if (withChildren) this.#roots = target.pids
     this.#discoverAt = performance.now() + DISCOVER_MS
-    return sentences
   }
+
+  get threads () { return [...this.#asked.values()].map(({ thread }) => thread) }
 
   /** Lists the sockets of threads. @returns {Array<{ pid: number | undefined, files: string[] }>} */
   #sockets () {
@@ -166,7 +179,9 @@ class Watched {
     asked.figures = asked.facts && await thread.call('readTop')
     if (asked.figures !== undefined) return
     if (thread.facts.tracing === 'off') await thread.call('attach', {})
-    asked.facts = await thread.call('startTop', this.#options)
+    await this.#options.begin?.(thread)
+    const { intervalMs, blockedMs, rest } = this.#options
+    asked.facts = await thread.call('startTop', { intervalMs, blockedMs, rest })
   }
 
   /** @param {import('./model').Place} place @returns {Promise<string>} the chain as text */
@@ -180,7 +195,7 @@ class Watched {
   /** Takes the figures back in all threads, and leaves them. */
   async close () {
     this.#isClosed = true
-    const threads = [...this.#asked.values()].map(({ thread }) => thread)
+    const { threads } = this
     const stops = Promise.all(threads.map((thread) => thread.call('stopTop').catch(() => {})))
     await Promise.race([stops, pause(ANSWER_MS)])
     for (const thread of threads) thread.close()

@@ -39,6 +39,8 @@ const { RereadableSources } = require('../read/sources')
  * @property {number} [slowest] how many of the slowest requests; default 20
  * @property {boolean} [traces] gather their trees, and what a page filters by: sums of sites along time
  * @property {(bytes: number, total: number | undefined) => void} [progress]
+ * @property {import('../read/sources').Source} [source] gives the bytes of a file, where it is none; without
+ *   traces
  */
 
 const MAX_TRACE_SPANS = 500
@@ -67,13 +69,14 @@ async function createModel (names, options = {}) {
  * @param {ModelOptions} options
  * @returns {Promise<Model>}
  */
-async function modelOf (names, { slowest = 20, traces = false, progress }) {
+async function modelOf (names, { slowest = 20, traces = false, progress, source }) {
   const builder = new ModelBuilder(slowest, traces)
   /** @type {import('../read/span-files').Reading} */
   const reading = {
     span: (span, file) => builder.add(span, file),
     intervals: (record) => builder.intervals.add(record),
-    progress
+    progress,
+    source
   }
   if (!traces) return builder.build(await readFiles(names, reading))
   const sources = new RereadableSources()

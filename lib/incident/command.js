@@ -1,0 +1,169 @@
+'use strict'
+
+// longstack PID: looks at a running process for some seconds and prints one screen: what is wrong, where, and
+// which command to run next. Figures are those of longstack top; spans go through the report, here.
+
+const { createModel } = require('../../report/aggregate/model')
+const { DEFAULTS } = require('../cli/commands')
+const { number } = require('../cli/flags')
+const { asJson, colours, print, width, withStatus } = require('../cli/terminal')
+const { ask } = require('../ask/processes')
+const { RefusedError, findTarget, openFiles } = require('../ask/system')
+const { Watched } = require('../top/watched')
+const { findingsOf } = require('./findings')
+const { Observation } = require('./observation')
+const { incidentText, incidentJson } = require('./text')
+
+const MAX_SECONDS = 3600
+const LOOKS = 10 // at figures, in the whole time
+const MIN_INTERVAL_MS = 200
+const BLOCKED_FROM_MS = 20 // what is shorter nobody notices
+const REST = 50 // ms for a ms of counting what is open
+const MAX_ASKING_MS = 1500 // beyond which it is part of the time
+const SILENT_MS = 3000 // after which a thread is asked by the inspector, too
+const BUSY_MS = 1000 // that it has then
+const ANSWER_MS = 1500 // for the questions at the end
+const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
+
+/**
+ * @typedef {import('../ask/processes').Asked} Asked
+ * @typedef {import('../ask/system').Target} Target
+ * @typedef {import('../ask/threads').AskedThread} AskedThread
+ */
+
+/** @type {import('../cli/commands').Main} */
+async function main (values, [word]) {
+  const { seconds: text = String(DEFAULTS.incidentSeconds), json = false, 'no-children': isAlone } = values
+  const seconds = number('seconds', text, 1, MAX_SECONDS)
+  const target = findTarget(word)
+  const observation = new Observation(word, seconds * 1000)
+  observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
+  if (!observation.cannotAsk) await look(observation, target, !isAlone)
+  const findings = findingsOf(observation)
+  await print(json
+    ? asJson(incidentJson(observation, findings))
+    : incidentText(observation, findings, { colours: colours(), width: width() }))
+  return observation.cannotAsk ? 1 : undefined
+}
+
+/**
+ * Asks, looks, and leaves the processes as they were.
+ * @param {Observation} observation
+ * @param {Target} target
+ * @param {boolean} withChildren
+ */
+async function look (observation, target, withChildren) {
+  const start = performance.now()
+  const asked = await ask(target, { children: withChildren })
+  const { wantedMs } = observation // a thread that is blocked took some of it
+  const tookMs = Math.max(0, performance.now() - start - MAX_ASKING_MS)
+  observation.wantedMs = Math.max(wantedMs / 2, wantedMs - tookMs)
+  observation.addAsked(asked)
+  const watched = new Watched(observation.name, {
+    intervalMs: Math.max(MIN_INTERVAL_MS, observation.wantedMs / LOOKS),
+    blockedMs: BLOCKED_FROM_MS,
+    rest: REST,
+    begin: async (thread) => {
+      observation.addThread(thread)
+      await thread.call('startSpans')
+    }
+  })
+  try {
+    watched.watch(target, asked, withChildren)
+    if (watched.threads.length === 0) return // all are blocked: that is the answer, at once
+    await withStatus((show) => watch(observation, watched, show))
+    await Promise.all(watched.threads.map((thread) => askLast(observation, thread)))
+  } finally {
+    await watched.close()
+    asked.close()
+  }
+  const { names, source } = observation.spanSource()
+  observation.report = await createModel(names, { source })
+}
+
+/**
+ * Looks until the time is over, Ctrl-C, or nobody answers any more.
+ * @param {Observation} observation
+ * @param {Watched} watched
+ * @param {(status: string) => void} show
+ */
+async function watch (observation, watched, show) {
+  const controller = new AbortController()
+  const stop = () => controller.abort()
+  for (const name of SIGNALS) process.on(name, stop)
+  try {
+    const { wantedMs } = observation
+    const intervalMs = Math.max(MIN_INTERVAL_MS, wantedMs / LOOKS)
+    const start = performance.now()
+    for (let look = 1; ; look++) {
+      const isLast = await isOver(observation, watched)
+      const ms = observation.ms = performance.now() - start
+      if (isLast) return
+      show(observation.status)
+      observation.isInterrupted = controller.signal.aborted
+      if (ms >= wantedMs || observation.isInterrupted) return
+      await pause(Math.min(look * intervalMs, wantedMs) - ms, controller.signal)
+      watched.discover()
+    }
+  } finally {
+    for (const name of SIGNALS) process.off(name, stop)
+  }
+}
+
+/** @param {number} ms @param {AbortSignal} signal */
+function pause (ms, signal) {
+  const { setTimeout: sleep } = require('node:timers/promises')
+  return sleep(Math.max(1, ms), undefined, { signal }).catch(() => {})
+}
+
+/** @param {Observation} observation @param {Watched} watched @returns {Promise<boolean>} nobody answers */
+async function isOver (observation, watched) {
+  try {
+    const answers = await watched.poll()
+    observation.addFigures(answers)
+    const silent = answers.filter(({ silentMs }) => silentMs >= SILENT_MS)
+    for (const { key, silentMs } of silent) await askSilent(observation, Number(key.split(' ')[0]), silentMs)
+    return observation.isBlocked
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error
+    observation.hasEnded = true
+    return true
+  }
+}
+
+/**
+ * Asks what a thread does that does not answer.
+ * @param {Observation} observation
+ * @param {number} pid
+ * @param {number} silentMs
+ */
+async function askSilent (observation, pid, silentMs) {
+  try {
+    const asked = await ask({ pids: [pid] }, { children: false, busyMs: BUSY_MS })
+    observation.addBlocked(asked, silentMs)
+    asked.close()
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error // it has ended
+  }
+}
+
+/**
+ * Asks what is in flight at the end.
+ * @param {Observation} observation
+ * @param {AskedThread} thread
+ */
+async function askLast (observation, thread) {
+  if (observation.isBlocked) return
+  try {
+    const [requests, spans] = await Promise.all([
+      thread.call('requests', {}, ANSWER_MS),
+      thread.call('finishSpans', {}, ANSWER_MS)
+    ])
+    observation.addLast(thread, requests, spans?.dropped)
+  } catch (error) {
+    if (!(error instanceof RefusedError)) throw error
+    if (!thread.isClosed) await askSilent(observation, thread.pid, ANSWER_MS)
+  }
+}
+
+module.exports = { main }

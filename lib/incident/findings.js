@@ -1,0 +1,225 @@
+'use strict'
+
+// What is wrong, by what was seen: facts that are rare in a healthy process, worst first, each with the
+// command that tells more. What the verdict of the report says is not found again by other rules.
+
+const { counted, grouped, percent, time } = require('../../report/render/text-parts')
+const { placeOf } = require('../format/pending')
+const { groupBy } = require('../group-by')
+const { shortFrame } = require('../text')
+const { isOutOfFiles } = require('./observation')
+
+const MIN_BLOCKED_MS = 250 // of one callback; what is shorter is work
+const MIN_BLOCKED_SHARE = 0.1 // of the time
+const MIN_BUSY_SHARE = 0.9
+const HANG_MS = 5000 // or half of the time where that is shorter
+const MIN_FILES_SHARE = 0.9 // of the limit
+const MAX_OF_KIND = 3
+
+// Growth is certain where counts lie on a line: what comes and goes does not, nor what fills up and is full.
+const GROWTH = { MIN_MORE: 10, MIN_LOOKS: 4, MIN_FIT: 0.9, MIN_LAST_THIRD: 0.15 }
+
+/** By rule of the verdict. @type {Record<string, FindingKind>} */
+const kindOfRule = {
+  blocker: 'blocks', delayer: 'blocks', pool: 'waits', sequence: 'slow', dependency: 'slow', interval: 'grows'
+}
+/** What is worse than all that has a share. @type {Partial<Record<FindingKind, number>>} */
+const levels = { blocked: 4, files: 3, hangs: 2, grows: -1 }
+
+/**
+ * @typedef {import('./observation').Observation} Observation
+ * @typedef {'blocked' | 'files' | 'blocks' | 'waits' | 'hangs' | 'slow' | 'failed' | 'busy'
+ *   | 'grows'} FindingKind
+ *
+ * @typedef {object} Finding
+ * @property {FindingKind} kind
+ * @property {string} sentence
+ * @property {string} [at] function, file and line
+ * @property {string} [stack]
+ * @property {number} share how bad it is among those of its kind and others, from 0 to 1
+ * @property {string} next a command
+ */
+
+/** @param {Observation} observation @returns {Finding[]} worst first */
+function findingsOf (observation) {
+  const [pid = observation.name] = [...observation.blocked, ...observation.refused]
+    .map((one) => one.pid).concat([...observation.threads.keys()])
+  const rules = [blocked, files, verdict, blocks, hangs, failed, busy, grows]
+  /** @type {Finding[]} */
+  const findings = []
+  for (const rule of rules) {
+    const found = rule(observation, findings, pid).sort((a, b) => b.share - a.share)
+    findings.push(...found.slice(0, rule === verdict ? undefined : MAX_OF_KIND))
+  }
+  return findings.sort((a, b) => rank(b) - rank(a))
+}
+
+/** @param {Finding} finding */
+const rank = ({ kind, share }) => (levels[kind] ?? 0) + Math.min(1, share)
+
+/**
+ * @typedef {(observation: Observation, found: Finding[], pid: number | string) => Finding[]} Rule
+ */
+
+/** @type {Rule} */
+function blocked ({ blocked, refused }) {
+  return [
+    ...blocked.map(({ pid, busy: stack, busyMs }) => {
+      const ms = time(busyMs)
+      const sentence = `The event loop of process ${pid} is blocked, for ${ms} at least. It runs`
+      return { pid, stack, sentence }
+    }),
+    ...refused.filter(({ stack }) => stack !== undefined)
+  ].map(({ pid, sentence, stack }) =>
+    ({ kind: 'blocked', sentence, stack, share: 1, next: `longstack why ${pid} --watch` }))
+}
+
+/** @type {Rule} */
+function files ({ files }) {
+  return files.filter(({ open, max }) => open >= max * MIN_FILES_SHARE).map((state) => {
+    const { pid, open, max, kinds: [{ what, count, closed }] } = state
+    const byPeer = closed > 0 ? ` (the other side has closed ${grouped(closed)})` : ''
+    const isOut = isOutOfFiles(state)
+    const end = isOut ? ': it can open no more (EMFILE), and cannot be asked' : ''
+    return {
+      kind: 'files',
+      sentence: `Process ${pid} has ${grouped(open)} of ${grouped(max)} files open${end}; the most: ` +
+        `${grouped(count)} × ${what}${byPeer}.`,
+      share: open / max,
+      next: isOut ? `ls -l /proc/${pid}/fd` : `longstack why ${pid} --only TCP`
+    }
+  })
+}
+
+/** @type {Rule} */
+function verdict ({ report }, _, pid) {
+  return (report?.verdict ?? []).map(({ rule, sentence, at: place, share }) => {
+    const kind = kindOfRule[rule]
+    const next = kind === 'blocks' ? `longstack profile ${pid}` : `longstack diff ${pid}`
+    const isOfSpans = kind !== 'blocks' && kind !== 'grows'
+    return { kind, sentence, at: place, share, next: isOfSpans ? recordCommand(pid) : next }
+  })
+}
+
+/** @param {number | string} pid @returns {string} what tells more of spans */
+const recordCommand = (pid) =>
+  `longstack attach ${pid} --spans spans.jsonl --seconds 60 && longstack report spans.jsonl`
+
+/** @type {Rule} */
+function blocks ({ frame }, found, pid) {
+  const known = new Set(found.map(({ at: place }) => place && functionOf(place)))
+  return frame.blockers
+    .filter(({ site, ms, worstMs }) => !known.has(functionOf(site)) &&
+      (worstMs >= MIN_BLOCKED_MS || ms >= frame.ms * MIN_BLOCKED_SHARE))
+    .map(({ site, count, ms, worstMs, stack }) => ({
+      kind: 'blocks',
+      sentence: `${shortFrame(site)} blocked the event loop ${counted(count, 'time')} for ${time(ms)}` +
+        `${count === 1 ? '' : ` in total, ${time(worstMs)} at most`}.`,
+      at: site,
+      stack,
+      share: ms / frame.ms,
+      next: `longstack profile ${pid}`
+    }))
+}
+
+/** @param {string} frame */
+const functionOf = (frame) => frame.replace(/:\d+:\d+\)/, ')')
+
+/** @type {Rule} */
+function hangs ({ frame, inFlight, wantedMs }, _, pid) {
+  const minMs = Math.min(HANG_MS, wantedMs / 2)
+  const longest = new Map(frame.routes.map(({ name, maxMs }) => [name, maxMs]))
+  const old = inFlight.filter(({ request, ageMs = frame.ms, answering }) =>
+    !answering && ageMs >= minMs && !(/** @type {number} */ (longest.get(request)) >= ageMs / 2))
+  return groupBy(old, ({ request, waits, uses }) =>
+    JSON.stringify([request, waits.map(placeOf), uses.map(({ what }) => what)])).map((group) => {
+    const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
+    const age = first.ageMs === undefined ? `${time(frame.ms)} at least` : time(first.ageMs)
+    const [wait] = first.waits
+    const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...first.uses.map(({ what }) => what)]
+    const oldest = group.length === 1 ? age : `${age} (the oldest of ${grouped(group.length)})`
+    return {
+      kind: 'hangs',
+      sentence: `${first.request} is not answered for ${oldest}; ` +
+        (whats.length === 0 ? 'what it waits for is not known.' : `it waits for ${whats.join(', ')}.`),
+      at: wait?.at,
+      share: group.length / inFlight.length,
+      next: `longstack why ${pid}`
+    }
+  })
+}
+
+/** @type {Rule} */
+function failed ({ report, frame }, _, pid) {
+  return (report?.failures ?? []).map(({ type, message, at: place, count, routes }) => {
+    const hasType = message.includes(type)
+    const head = hasType ? message : [type, message].filter(Boolean).join(': ')
+    const [first, ...others] = routes
+    const more = others.length === 0 ? '' : ` and ${counted(others.length, 'more route')}`
+    const route = first === undefined ? '' : ` in ${first.name}${more}`
+    const where = place === undefined ? route : ` at ${shortFrame(place)}${route}`
+    return {
+      kind: 'failed',
+      sentence: `${grouped(count)} × ${head}${where}.`,
+      at: place,
+      share: count / Math.max(count, frame.total.count),
+      next: `${recordCommand(pid)} --full`
+    }
+  })
+}
+
+/** @type {Rule} */
+function busy ({ busiest }, found) {
+  if (busiest === undefined || busiest.share < MIN_BUSY_SHARE) return []
+  if (found.some(({ kind }) => kind === 'blocks' || kind === 'blocked')) return []
+  const [pid, threadId] = busiest.key.split(' ')
+  const name = threadId === '0' ? `process ${pid}` : `thread ${threadId} of process ${pid}`
+  return [{
+    kind: 'busy',
+    sentence: `The event loop of ${name} is busy ${percent(busiest.share)} of the time.`,
+    share: busiest.share,
+    next: `longstack profile ${pid}`
+  }]
+}
+
+/** @type {Rule} */
+function grows ({ series, looks, frame }, found, pid) {
+  return series.flatMap(({ kind, noun, site, counts }) => {
+    const points = [...looks].map((ms) => [ms, counts.get(ms) ?? 0])
+    const more = growthOf(points)
+    if (more === undefined || found.some(({ at: place }) => place === site)) return []
+    const [, present] = points[points.length - 1]
+    const isFrame = / \(.*:\d+\)/.test(site)
+    const opened = kind === 'handles' ? ' opened' : ''
+    const place = isFrame ? `${opened} at ${shortFrame(site)}` : ''
+    return [{
+      kind: 'grows',
+      sentence: `${noun}${place}: ${grouped(more)} more in ${time(frame.ms)}, ${grouped(present)} now.`,
+      at: isFrame ? site : undefined,
+      share: more / Math.max(present, 1),
+      next: kind === 'handles' ? `longstack diff ${pid}` : `longstack why ${pid}`
+    }]
+  })
+}
+
+/**
+ * Returns by how many counts grew steadily.
+ * @param {number[][]} points ms and count
+ * @returns {number | undefined} undefined: they did not
+ */
+function growthOf (points) {
+  const { MIN_MORE, MIN_LOOKS, MIN_FIT, MIN_LAST_THIRD } = GROWTH
+  if (points.length < MIN_LOOKS) return undefined
+  const [, first] = points[0]
+  const [, last] = points[points.length - 1]
+  const [, late] = points[Math.floor(points.length * 2 / 3)]
+  const more = last - first
+  if (more < MIN_MORE || last - late < more * MIN_LAST_THIRD) return undefined
+  const mean = (/** @type {number} */ i) => points.reduce((sum, point) => sum + point[i], 0) / points.length
+  const [x, y] = [mean(0), mean(1)]
+  const product = (/** @type {number} */ i, /** @type {number} */ j) =>
+    points.reduce((sum, point) => sum + (point[i] - (i === 0 ? x : y)) * (point[j] - (j === 0 ? x : y)), 0)
+  return product(0, 1) ** 2 / (product(0, 0) * product(1, 1)) >= MIN_FIT ? more : undefined
+}
+
+module.exports = { findingsOf, growthOf }

@@ -1,0 +1,163 @@
+'use strict'
+
+// What longstack PID has seen: the figures of each look, the spans that ended, what is in flight at the end,
+// and what could not be asked.
+
+const { Readable } = require('node:stream')
+const { grouped } = require('../../report/render/text-parts')
+const { Model } = require('../top/model')
+
+/**
+ * @typedef {import('../ask/threads').AskedThread} AskedThread
+ * @typedef {import('../ask/processes').Refusal} Refusal
+ * @typedef {import('../handles/requests-in-flight').RequestInFlight} RequestInFlight
+ * @typedef {import('../ask/system').OpenFiles} OpenFiles
+ *
+ * @typedef {object} Series what was counted at one place, look by look
+ * @property {'handles' | 'waits'} kind
+ * @property {string} noun
+ * @property {string} site
+ * @property {Map<number, number>} counts by ms; where there is none it was 0
+ */
+
+const MIN_FREE = 4 // files, that asking takes
+
+/** @param {OpenFiles} files */
+const isOutOfFiles = ({ open, max }) => max - open < MIN_FREE
+
+class Observation {
+  model = new Model()
+  /** how many files a process has open, near its limit or not @type {OpenFiles[]} */
+  files = []
+  /** @type {Refusal[]} */
+  refused = []
+  /** that answer nothing @type {Array<{ pid: number, busy: string | undefined, busyMs: number }>} */
+  blocked = []
+  /** the facts of the threads, by process @type {Map<number, AskedThread[]>} */
+  threads = new Map()
+  /** @type {RequestInFlight[]} */
+  inFlight = []
+  /** spans that were too many */
+  dropped = 0
+  /** ms at which figures were taken @type {Set<number>} */
+  looks = new Set()
+  hasEnded = false
+  /** for how long it looked */
+  ms = 0
+  isInterrupted = false
+  /** what the report makes of the spans @type {import('../../report/aggregate/model').Model | undefined} */
+  report
+  /** @type {Map<string, string[]>} */
+  #lines = new Map()
+  /** @type {Map<string, Series>} */
+  #series = new Map()
+  /** busy ms of each thread @type {Map<string, number>} */
+  #busyMs = new Map()
+  #figuresMs = 0
+
+  /** @param {string} name a word of the command line @param {number} wantedMs */
+  constructor (name, wantedMs) {
+    this.name = name
+    this.wantedMs = wantedMs
+  }
+
+  get isBlocked () { return this.blocked.length > 0 }
+
+  get cannotAsk () { return this.isBlocked || this.refused.length > 0 || this.files.some(isOutOfFiles) }
+
+  /** Sums over the whole time. */
+  get frame () { return this.model.frame(Infinity) }
+
+  get series () { return [...this.#series.values()] }
+
+  /** The busiest thread. @returns {{ key: string, share: number } | undefined} */
+  get busiest () {
+    const [first] = [...this.#busyMs].map(([key, ms]) => ({ key, share: ms / this.#figuresMs }))
+      .sort((a, b) => b.share - a.share)
+    return first
+  }
+
+  /** @param {import('../ask/processes').Asked} asked */
+  addAsked (asked) {
+    this.addBlocked(asked)
+    this.refused.push(...asked.refused.filter(({ pid, sentence }) =>
+      !this.refused.some((other) => other.pid === pid && other.sentence === sentence)))
+  }
+
+  /**
+   * @param {import('../ask/processes').Asked} asked
+   * @param {number} [silentMs] for which it was so already
+   */
+  addBlocked ({ processes, refused }, silentMs = 0) {
+    for (const { pid, threads, busy, busyMs } of processes) {
+      if (threads.length === 0) this.blocked.push({ pid, busy, busyMs: busyMs + silentMs })
+    }
+    for (const refusal of refused) {
+      if (refusal.stack === undefined || this.refused.some(({ stack }) => stack === refusal.stack)) continue
+      this.refused.push(refusal)
+    }
+  }
+
+  /** @param {AskedThread} thread */
+  addThread (thread) {
+    const { pid, facts: { threadId } } = thread
+    const own = this.threads.get(pid) ?? []
+    this.threads.set(pid, [...own, thread].sort((a, b) => a.facts.threadId - b.facts.threadId))
+    /** @type {string[]} */
+    const lines = []
+    this.#lines.set(`process ${pid} thread ${threadId}`, lines)
+    thread.onEvent = (event, value) => { if (event === 'spans') lines.push(value.lines) }
+  }
+
+  /** The spans that came, as files of the report. */
+  spanSource () {
+    const source = (/** @type {string} */ name) =>
+      Readable.from((this.#lines.get(name) ?? []).map((lines) => Buffer.from(lines)))
+    return { names: [...this.#lines.keys()].filter((name) => this.#lines.get(name)?.length), source }
+  }
+
+  /** @param {import('../top/model').Answer[]} answers of one look */
+  addFigures (answers) {
+    this.model.add(answers, Date.now())
+    const frame = this.model.frame(0)
+    this.#figuresMs = frame.ms
+    if (answers.length === 0) return
+    this.looks.add(frame.ms)
+    for (const { key, figures } of answers) {
+      const { loop } = figures?.thread ?? {}
+      if (figures === undefined || loop === undefined) continue
+      this.#busyMs.set(key, (this.#busyMs.get(key) ?? 0) + loop.share * figures.ms)
+    }
+    for (const { noun, site, count } of frame.handles) this.#count('handles', noun, site, count)
+    for (const { label, site, count, isOfRequest } of frame.waits ?? []) {
+      this.#count('waits', isOfRequest ? `${label} of requests` : label, site, count)
+    }
+  }
+
+  /** @param {Series['kind']} kind @param {string} noun @param {string} site @param {number} count */
+  #count (kind, noun, site, count) {
+    const key = `${kind} ${noun} ${site}`
+    let series = this.#series.get(key)
+    if (series === undefined) this.#series.set(key, series = { kind, noun, site, counts: new Map() })
+    series.counts.set(this.#figuresMs, count)
+  }
+
+  /**
+   * @param {AskedThread} thread
+   * @param {import('../handles/requests-in-flight').RequestsInFlight} requests
+   * @param {number} [dropped]
+   */
+  addLast (thread, { requests }, dropped = 0) {
+    this.inFlight.push(...requests)
+    this.dropped += dropped
+  }
+
+  /** What is seen so far, in a line. */
+  get status () {
+    const { total } = this.frame
+    return `looking, ${Math.round(this.ms / 1000)} of ${Math.round(this.wantedMs / 1000)} s: ` +
+      `${grouped(total.count)} requests`
+  }
+}
+
+module.exports = { Observation, isOutOfFiles }

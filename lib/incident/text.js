@@ -1,0 +1,118 @@
+'use strict'
+
+// One screen of what longstack PID has found: which process, what it served, the findings, the next command.
+
+const {
+  counted, createContext, digits, grouped, lines, percent, rate, time, word
+} = require('../../report/render/text-parts')
+const { prose } = require('../../report/render/wrap')
+const { titleOf } = require('../cli/live-text')
+
+const MAX_FINDINGS = 8
+const STACK_LINES = 8
+const MAX_SENTENCE_CHARS = 500
+const MEGABYTE = 1e6
+const LABEL_COLUMNS = 9
+
+/**
+ * @typedef {import('./observation').Observation} Observation
+ * @typedef {import('./findings').Finding} Finding
+ * @typedef {import('../../report/render/text-parts').TextOptions} TextOptions
+ */
+
+/**
+ * @param {Observation} observation
+ * @param {Finding[]} findings
+ * @param {TextOptions} options
+ * @returns {string}
+ */
+function incidentText (observation, findings, options) {
+  const context = createContext([], options)
+  const { colours, paragraph } = context
+  const titles = [...observation.threads].map(([pid, threads]) => titleOf(pid, threads, colours, false))
+  const others = observation.refused.filter(({ stack }) => stack === undefined)
+  const blocks = [
+    [...titles, ...figureLines(observation, context)],
+    others.flatMap(({ sentence }) => paragraph(colours.yellow(word(sentence, MAX_SENTENCE_CHARS)))),
+    findings.slice(0, MAX_FINDINGS).flatMap((finding) => findingLines(finding, context)),
+    [lastLine(observation, findings, context)]
+  ]
+  return `${blocks.filter((block) => block.length > 0).map((block) => block.join('\n')).join('\n\n')}\n`
+}
+
+/** @param {Observation} observation @param {import('../../report/render/text-parts').Context} context */
+function figureLines (observation, { paragraph }) {
+  const { frame, busiest, ms } = observation
+  if (frame.ms === 0) return []
+  const { count, perSecond, p50Ms, p99Ms, maxMs, errors, lost } = frame.total
+  const parts = [`${requestsText(count)} in ${time(ms)}`]
+  if (count > 0) {
+    parts[0] += `: ${rate(perSecond)}, p50 ${time(p50Ms)}, p99 ${time(p99Ms)}, max ${time(maxMs)}`
+  }
+  if (errors > 0) parts.push(`${grouped(errors)} with 5xx`)
+  if (lost > 0) parts.push(`${grouped(lost)} lost`)
+  if (frame.inFlight > 0) parts.push(`${grouped(frame.inFlight)} in flight`)
+  const main = frame.threads.filter(({ rss }) => rss !== undefined)
+  const cpu = main.reduce((sum, { processShare = 0 }) => sum + processShare, 0)
+  const rss = main.reduce((sum, thread) => sum + (thread.rss ?? 0), 0)
+  const late = Math.max(...frame.threads.map(({ delayMs }) => delayMs).filter(Number.isFinite), 0)
+  const load = `event loop ${percent(busiest?.share ?? 0)} busy, ${time(late)} late (p99); ` +
+    `CPU ${percent(cpu)}, RSS ${digits(rss / MEGABYTE)} MB, ${counted(frame.handleCount, 'handle')} open`
+  return [parts.join('; '), load].flatMap((text) => paragraph(prose(text)))
+}
+
+/** @param {number} count */
+const requestsText = (count) => count === 0 ? 'no requests' : counted(count, 'request')
+
+/** @param {Finding} finding @param {import('../../report/render/text-parts').Context} context */
+function findingLines ({ kind, sentence, stack }, { colours, paragraph }) {
+  const label = colours.red(kind) + ' '.repeat(LABEL_COLUMNS - kind.length)
+  const head = paragraph(prose(word(sentence, MAX_SENTENCE_CHARS)), label)
+  const isShown = kind === 'blocked' && stack !== undefined
+  return isShown ? [...head, ...lines(stack, STACK_LINES, '')] : head
+}
+
+/**
+ * @param {Observation} observation
+ * @param {Finding[]} findings
+ * @param {import('../../report/render/text-parts').Context} context
+ */
+function lastLine (observation, findings, { colours, paragraph }) {
+  const { frame, ms, hasEnded, isInterrupted, threads, dropped } = observation
+  const [worst] = findings
+  const more = []
+  const hidden = findings.length - MAX_FINDINGS
+  if (hidden > 0) more.push(`${counted(hidden, 'more finding')}: --json prints all.`)
+  const who = threads.size === 1 ? 'The process' : 'All processes'
+  if (hasEnded) more.push(`${who} ended after ${time(ms)}.`)
+  if (isInterrupted) more.push(`Interrupted after ${time(ms)}.`)
+  if (dropped > 0) more.push(`${counted(dropped, 'span')} were too many to be sent.`)
+  const end = worst === undefined
+    ? `${colours.bold('nothing found')} in ${time(ms)}, ${requestsText(frame.total.count)}`
+    : `${colours.bold('next:')} ${worst.next}`
+  return [...more.flatMap((text) => paragraph(text)), end].join('\n')
+}
+
+/** @param {Observation} observation @param {Finding[]} findings @returns {object} */
+function incidentJson (observation, findings) {
+  const { frame, inFlight, refused, blocked, files, hasEnded, isInterrupted, report, threads } = observation
+  const [worst] = findings
+  return {
+    processes: [...threads].map(([pid, own]) => ({ pid, threads: own.map(({ facts }) => facts) })),
+    ms: observation.ms,
+    ended: hasEnded,
+    interrupted: isInterrupted,
+    requests: { ...frame.total, inFlight: frame.inFlight, routes: frame.routes },
+    findings,
+    next: worst?.next,
+    inFlight: inFlight.map(({ hops, ...request }) => request),
+    blocked,
+    refused,
+    files,
+    verdict: report?.verdict ?? [],
+    failures: report?.failures ?? [],
+    spans: report?.routes
+  }
+}
+
+module.exports = { incidentJson, incidentText }
