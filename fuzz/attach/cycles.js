@@ -128,7 +128,17 @@ const cycles = {
 const commandCycles = {
   killed: (subject) => run(subject, 'SIGKILL', ['--spans', subject.spans, '--blocked', '5']),
   interrupted: (subject) => run(subject, 'SIGINT', []),
-  early: (subject) => run(subject, 'SIGKILL', [], subject.random() * 600)
+  early: (subject) => run(subject, 'SIGKILL', [], subject.random() * 600),
+  incident
+}
+
+/** longstack PID, to its end. @param {Subject} subject */
+async function incident ({ pid, found }) {
+  const child = spawn(process.execPath, [command, String(pid), '--seconds', '1'])
+  let text = ''
+  for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => { text += part })
+  const code = await new Promise((resolve) => child.on('close', resolve))
+  if (code !== 0 || !/requests? in /.test(text)) found(`longstack PID ends with ${code}: ${text}`)
 }
 
 /**

@@ -407,6 +407,8 @@ const questions = {
   open,
   /** Requests in flight, and what each waits for. */
   requests: () => require('../handles/requests-in-flight').requestsInFlight(),
+  /** What waits for a free socket of an http.Agent. */
+  agentQueues: () => require('../handles/agents').agentQueues(),
   /** What is awaited and not settled. @param {{ olderThanMs?: number }} argument */
   pending: (argument) => require('../handles/pending').slices(argument),
   /** Who waits for whom. */

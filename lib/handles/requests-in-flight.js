@@ -231,4 +231,4 @@ function useOf (socket, entry) {
 /** @param {Served} request @param {Served} other */
 const byAge = (request, other) => (request.time ?? 0) - (other.time ?? 0)
 
-module.exports = { requestsInFlight, servedRequests, servedWithUses }
+module.exports = { connections, requestsInFlight, servedRequests, servedWithUses }

@@ -15,14 +15,15 @@ const { Observation } = require('./observation')
 const { incidentText, incidentJson } = require('./text')
 
 const MAX_SECONDS = 3600
-const LOOKS = 10 // at figures, in the whole time
-const MIN_INTERVAL_MS = 200
+const LOOKS = 10 // at figures, at least, in the whole time
+const [MIN_INTERVAL_MS, MAX_INTERVAL_MS] = [200, 1000]
 const BLOCKED_FROM_MS = 20 // what is shorter nobody notices
 const REST = 50 // ms for a ms of counting what is open
 const MAX_ASKING_MS = 1500 // beyond which it is part of the time
 const SILENT_MS = 3000 // after which a thread is asked by the inspector, too
 const BUSY_MS = 1000 // that it has then
 const ANSWER_MS = 1500 // for the questions at the end
+const LAST_QUESTIONS = ['requests', 'agentQueues', 'waitGraph', 'finishSpans']
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /**
@@ -60,7 +61,7 @@ async function look (observation, target, withChildren) {
   observation.wantedMs = Math.max(wantedMs / 2, wantedMs - tookMs)
   observation.addAsked(asked)
   const watched = new Watched(observation.name, {
-    intervalMs: Math.max(MIN_INTERVAL_MS, observation.wantedMs / LOOKS),
+    intervalMs: intervalOf(observation),
     blockedMs: BLOCKED_FROM_MS,
     rest: REST,
     begin: async (thread) => {
@@ -81,6 +82,10 @@ async function look (observation, target, withChildren) {
   observation.report = await createModel(names, { source })
 }
 
+/** @param {Observation} observation @returns {number} ms from one look at figures to the next */
+const intervalOf = ({ wantedMs }) =>
+  Math.max(MIN_INTERVAL_MS, Math.min(MAX_INTERVAL_MS, wantedMs / LOOKS))
+
 /**
  * Looks until the time is over, Ctrl-C, or nobody answers any more.
  * @param {Observation} observation
@@ -93,7 +98,7 @@ async function watch (observation, watched, show) {
   for (const name of SIGNALS) process.on(name, stop)
   try {
     const { wantedMs } = observation
-    const intervalMs = Math.max(MIN_INTERVAL_MS, wantedMs / LOOKS)
+    const intervalMs = intervalOf(observation)
     const start = performance.now()
     for (let look = 1; ; look++) {
       const isLast = await isOver(observation, watched)
@@ -155,11 +160,9 @@ async function askSilent (observation, pid, silentMs) {
 async function askLast (observation, thread) {
   if (observation.isBlocked) return
   try {
-    const [requests, spans] = await Promise.all([
-      thread.call('requests', {}, ANSWER_MS),
-      thread.call('finishSpans', {}, ANSWER_MS)
-    ])
-    observation.addLast(thread, requests, spans?.dropped)
+    const [requests, queues, graph, spans] = await Promise.all(LAST_QUESTIONS
+      .map((name) => thread.call(name, {}, ANSWER_MS)))
+    observation.addLast({ requests: requests.requests, queues, graph, dropped: spans?.dropped })
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     if (!thread.isClosed) await askSilent(observation, thread.pid, ANSWER_MS)

@@ -5,13 +5,16 @@
 
 const { counted, grouped, percent, time } = require('../../report/render/text-parts')
 const { placeOf } = require('../format/pending')
+const { convoySentence, cycleSentence, knownBy } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
 const { shortFrame } = require('../text')
 const { isOutOfFiles } = require('./observation')
 
 const MIN_BLOCKED_MS = 250 // of one callback; what is shorter is work
-const MIN_BLOCKED_SHARE = 0.1 // of the time
+const MIN_BLOCKED_SHARE = 0.1 // of the time, where it happened some times
+const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
+const MIN_QUEUE = 5 // and twice as many as are let through: less is a limit that does its work
 const HANG_MS = 5000 // or half of the time where that is shorter
 const MIN_FILES_SHARE = 0.9 // of the limit
 const MAX_OF_KIND = 3
@@ -24,12 +27,12 @@ const kindOfRule = {
   blocker: 'blocks', delayer: 'blocks', pool: 'waits', sequence: 'slow', dependency: 'slow', interval: 'grows'
 }
 /** What is worse than all that has a share. @type {Partial<Record<FindingKind, number>>} */
-const levels = { blocked: 4, files: 3, hangs: 2, grows: -1 }
+const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1 }
 
 /**
  * @typedef {import('./observation').Observation} Observation
- * @typedef {'blocked' | 'files' | 'blocks' | 'waits' | 'hangs' | 'slow' | 'failed' | 'busy'
- *   | 'grows'} FindingKind
+ * @typedef {'blocked' | 'files' | 'deadlock' | 'blocks' | 'waits' | 'hangs' | 'slow'
+ *   | 'failed' | 'busy' | 'grows'} FindingKind
  *
  * @typedef {object} Finding
  * @property {FindingKind} kind
@@ -44,7 +47,7 @@ const levels = { blocked: 4, files: 3, hangs: 2, grows: -1 }
 function findingsOf (observation) {
   const [pid = observation.name] = [...observation.blocked, ...observation.refused]
     .map((one) => one.pid).concat([...observation.threads.keys()])
-  const rules = [blocked, files, verdict, blocks, hangs, failed, busy, grows]
+  const rules = [blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, busy, grows]
   /** @type {Finding[]} */
   const findings = []
   for (const rule of rules) {
@@ -55,7 +58,7 @@ function findingsOf (observation) {
 }
 
 /** @param {Finding} finding */
-const rank = ({ kind, share }) => (levels[kind] ?? 0) + Math.min(1, share)
+const rank = ({ kind, share }) => (levels[kind] ?? 0) + Math.min(2, share)
 
 /**
  * @typedef {(observation: Observation, found: Finding[], pid: number | string) => Finding[]} Rule
@@ -109,8 +112,8 @@ const recordCommand = (pid) =>
 function blocks ({ frame }, found, pid) {
   const known = new Set(found.map(({ at: place }) => place && functionOf(place)))
   return frame.blockers
-    .filter(({ site, ms, worstMs }) => !known.has(functionOf(site)) &&
-      (worstMs >= MIN_BLOCKED_MS || ms >= frame.ms * MIN_BLOCKED_SHARE))
+    .filter(({ site, count, ms, worstMs }) => isFrame(site) && !known.has(functionOf(site)) &&
+      (worstMs >= MIN_BLOCKED_MS || (count >= MIN_BLOCKED_TIMES && ms >= frame.ms * MIN_BLOCKED_SHARE)))
     .map(({ site, count, ms, worstMs, stack }) => ({
       kind: 'blocks',
       sentence: `${shortFrame(site)} blocked the event loop ${counted(count, 'time')} for ${time(ms)}` +
@@ -122,15 +125,58 @@ function blocks ({ frame }, found, pid) {
     }))
 }
 
+/** Whether a site is of the program. @param {string} site */
+const isFrame = (site) => / \(.*:\d+\)/.test(site)
+
 /** @param {string} frame */
 const functionOf = (frame) => frame.replace(/:\d+:\d+\)/, ')')
 
 /** @type {Rule} */
-function hangs ({ frame, inFlight, wantedMs }, _, pid) {
+function queues ({ queues }, _, pid) {
+  return queues.filter(({ waiting, max }) => waiting >= Math.max(MIN_QUEUE, 2 * max))
+    .map(({ peer, waiting, sockets, max }) => ({
+      kind: 'waits',
+      sentence: `${grouped(waiting)} requests to ${peer} wait for a free socket: maxSockets of the ` +
+        `http.Agent is ${max}, ${grouped(sockets)} are in use.`,
+      share: waiting / (waiting + sockets),
+      next: `longstack why ${pid}`
+    }))
+}
+
+/** @type {Rule} */
+function waitsFor ({ graphs, inFlight }, _, pid) {
+  const next = `longstack why ${pid}`
+  return graphs.flatMap(({ cycles, convoys }) => [
+    ...cycles.map((cycle) => ({
+      kind: /** @type {const} */ ('deadlock'),
+      // The label has the word already
+      sentence: `${cycleSentence(cycle).replace(/^deadlock: /, '')} (${knownBy(cycle)}).`,
+      at: cycle.members[0].at,
+      share: 1,
+      next
+    })),
+    ...convoys.map((convoy) => ({
+      kind: /** @type {const} */ ('waits'),
+      sentence: `${convoySentence(convoy)} (${knownBy(convoy)}).`,
+      at: convoy.at,
+      share: convoy.count / Math.max(convoy.count, inFlight.length),
+      next
+    }))
+  ])
+}
+
+/** @type {Rule} */
+function hangs ({ frame, inFlight, graphs, wantedMs }, _, pid) {
   const minMs = Math.min(HANG_MS, wantedMs / 2)
   const longest = new Map(frame.routes.map(({ name, maxMs }) => [name, maxMs]))
-  const old = inFlight.filter(({ request, ageMs = frame.ms, answering }) =>
-    !answering && ageMs >= minMs && !(/** @type {number} */ (longest.get(request)) >= ageMs / 2))
+  // Others of the route took as long, and were answered
+  const isUsual = (/** @type {string} */ request, /** @type {number} */ ms) =>
+    (longest.get(request) ?? 0) >= ms / 2
+  // Who waits for whom says more of these
+  const known = new Set(graphs.flatMap(({ cycles, convoys }) =>
+    [...cycles.flatMap(({ members }) => members), ...convoys].map(({ at: place }) => place)))
+  const old = inFlight.filter(({ request, ageMs = frame.ms, answering, waits: [wait] }) =>
+    !answering && ageMs >= minMs && !known.has(String(wait?.at)) && !isUsual(request, ageMs))
   return groupBy(old, ({ request, waits, uses }) =>
     JSON.stringify([request, waits.map(placeOf), uses.map(({ what }) => what)])).map((group) => {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
@@ -162,7 +208,7 @@ function failed ({ report, frame }, _, pid) {
       kind: 'failed',
       sentence: `${grouped(count)} × ${head}${where}.`,
       at: place,
-      share: count / Math.max(count, frame.total.count),
+      share: 2 * count / Math.max(count, frame.total.count), // worse than what is slow
       next: `${recordCommand(pid)} --full`
     }
   })
@@ -189,13 +235,12 @@ function grows ({ series, looks, frame }, found, pid) {
     const more = growthOf(points)
     if (more === undefined || found.some(({ at: place }) => place === site)) return []
     const [, present] = points[points.length - 1]
-    const isFrame = / \(.*:\d+\)/.test(site)
     const opened = kind === 'handles' ? ' opened' : ''
-    const place = isFrame ? `${opened} at ${shortFrame(site)}` : ''
+    const place = isFrame(site) ? `${opened} at ${shortFrame(site)}` : ''
     return [{
       kind: 'grows',
       sentence: `${noun}${place}: ${grouped(more)} more in ${time(frame.ms)}, ${grouped(present)} now.`,
-      at: isFrame ? site : undefined,
+      at: isFrame(site) ? site : undefined,
       share: more / Math.max(present, 1),
       next: kind === 'handles' ? `longstack diff ${pid}` : `longstack why ${pid}`
     }]

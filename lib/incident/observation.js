@@ -11,6 +11,8 @@ const { Model } = require('../top/model')
  * @typedef {import('../ask/threads').AskedThread} AskedThread
  * @typedef {import('../ask/processes').Refusal} Refusal
  * @typedef {import('../handles/requests-in-flight').RequestInFlight} RequestInFlight
+ * @typedef {import('../handles/agents').AgentQueue} AgentQueue
+ * @typedef {import('../handles/wait-graph').WaitGraph} WaitGraph
  * @typedef {import('../ask/system').OpenFiles} OpenFiles
  *
  * @typedef {object} Series what was counted at one place, look by look
@@ -37,6 +39,10 @@ class Observation {
   threads = new Map()
   /** @type {RequestInFlight[]} */
   inFlight = []
+  /** @type {AgentQueue[]} */
+  queues = []
+  /** of each thread @type {WaitGraph[]} */
+  graphs = []
   /** spans that were too many */
   dropped = 0
   /** ms at which figures were taken @type {Set<number>} */
@@ -143,12 +149,13 @@ class Observation {
   }
 
   /**
-   * @param {AskedThread} thread
-   * @param {import('../handles/requests-in-flight').RequestsInFlight} requests
-   * @param {number} [dropped]
+   * Adds what a thread has said at the end.
+   * @param {{ requests: RequestInFlight[], queues: AgentQueue[], graph: WaitGraph, dropped?: number }} answer
    */
-  addLast (thread, { requests }, dropped = 0) {
+  addLast ({ requests, queues, graph, dropped = 0 }) {
+    this.graphs.push(graph)
     this.inFlight.push(...requests)
+    this.queues.push(...queues)
     this.dropped += dropped
   }
 

@@ -95,7 +95,9 @@ function lastLine (observation, findings, { colours, paragraph }) {
 
 /** @param {Observation} observation @param {Finding[]} findings @returns {object} */
 function incidentJson (observation, findings) {
-  const { frame, inFlight, refused, blocked, files, hasEnded, isInterrupted, report, threads } = observation
+  const {
+    frame, inFlight, queues, refused, blocked, files, hasEnded, isInterrupted, report, threads
+  } = observation
   const [worst] = findings
   return {
     processes: [...threads].map(([pid, own]) => ({ pid, threads: own.map(({ facts }) => facts) })),
@@ -106,12 +108,13 @@ function incidentJson (observation, findings) {
     findings,
     next: worst?.next,
     inFlight: inFlight.map(({ hops, ...request }) => request),
+    queues,
+    waitsFor: observation.graphs,
     blocked,
     refused,
     files,
     verdict: report?.verdict ?? [],
-    failures: report?.failures ?? [],
-    spans: report?.routes
+    failures: report?.failures ?? []
   }
 }
 

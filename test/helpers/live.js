@@ -101,4 +101,4 @@ function endGroup (pid) {
  */
 const longstack = (...args) => node([main, ...args.map(String)])
 
-module.exports = { livePrograms, longstack, main }
+module.exports = { endGroup, livePrograms, longstack, main }

@@ -40,6 +40,7 @@ function noTerminal () {
  * @property {'js' | 'mjs' | 'cjs'} [type]
  * @property {Record<string, string>} [env]
  * @property {string} [file] a program on disk, in place of a source
+ * @property {string[]} [after] arguments of the program
  */
 
 /**
@@ -62,12 +63,12 @@ async function onTerminal (source, options) {
 }
 
 /** @param {string} source @param {Options} [options] @returns {ReturnType<typeof onTerminal>} */
-async function play (source, { preload = true, args = [], redirect = '', type = 'js', env = {}, file } = {}) {
+async function play (source, { preload = true, args = [], redirect = '', type = 'js', env = {}, file, after = [] } = {}) {
   const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-tty-')))
   try {
     const program = file ?? path.join(folder, `program.${type}`)
     if (file === undefined) fs.writeFileSync(program, source)
-    const words = [process.execPath, ...(preload ? ['-r', register] : []), ...args, program]
+    const words = [process.execPath, ...(preload ? ['-r', register] : []), ...args, program, ...after]
     const command = `stty cols ${COLUMNS}; ${words.map(quoteForShell).join(' ')} ${redirect}`
     const options = { env: { ...inherited, ...engine, TERM: 'xterm-256color', ...env }, cwd: root, timeout: TIMEOUT_MS }
     return await new Promise((resolve) => {

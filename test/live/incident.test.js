@@ -1,0 +1,373 @@
+'use strict'
+
+// longstack PID: what it finds in a process that is blocked, out of sockets or files, that leaks, whose pool
+// is exhausted; that it finds nothing in one that is well, and leaves the process as it was.
+
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const path = require('node:path')
+const test = require('ava')
+const { endGroup, livePrograms, longstack, main } = require('../helpers/live')
+const { noTerminal, onTerminal } = require('../helpers/terminal')
+
+const { start, directory } = livePrograms(test)
+const own = process.platform === 'linux' ? test.serial : test.skip
+const SECONDS = 3
+const BY_LINE = 5 // seconds, for counts to lie on a line
+
+const PRELUDE = `
+  const fs = require('node:fs')
+  const http = require('node:http')
+  const net = require('node:net')
+  const { setTimeout: sleep } = require('node:timers/promises')
+  const spin = (ms) => { for (const end = performance.now() + ms; performance.now() < end;); }
+  class Pool {
+    free = 2
+    waiting = []
+    async acquire () { if (this.free > 0) this.free--; else await new Promise((resolve) => this.waiting.push(resolve)) }
+    release () { const next = this.waiting.shift(); if (next === undefined) this.free++; else next() }
+  }
+  const kept = []
+  const traced = setInterval(() => {
+    if (!process.getBuiltinModule('async_hooks')[Symbol.for('longstack.tracer.3')]?.tracer.settings.enabled) return
+    clearInterval(traced)
+    console.log('traced')
+  }, 50)
+  const agent = new http.Agent({ keepAlive: true })
+  const get = (port, path, options = { agent }) => new Promise((resolve, reject) => {
+    http.get({ port, host: '127.0.0.1', path, ...options }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode))
+    }).on('error', reject)
+  })
+  const serve = (answer) => new Promise((resolve) => {
+    const server = http.createServer(answer).listen(0, '127.0.0.1', () => resolve(server.address().port))
+  })
+  // A service that has traffic of its own; it says ready after the first answers.
+  async function service (answer, everyMs = 25) {
+    const port = await serve(async (request, response) => {
+      try { response.end(String(await answer(request))) } catch { response.writeHead(500).end() }
+    })
+    if (everyMs !== null) setInterval(() => get(port, '/work').catch(() => {}), everyMs)
+    await sleep(200)
+    console.log('ready', port)
+    return port
+  }
+`
+
+/** @param {string} source @param {Parameters<typeof start>[1]} [options] */
+async function run (source, options) {
+  const program = await start(PRELUDE + source, { traced: false, ...options })
+  running.push(program.pid)
+  return program
+}
+
+/** @type {number[]} */
+const running = []
+test.afterEach.always(() => {
+  for (const pid of running.splice(0)) endGroup(pid)
+})
+
+/**
+ * Looks at a process.
+ * @param {string | number} target
+ * @param {number} [seconds]
+ * @param {...string} flags
+ */
+async function look (target, seconds = SECONDS, ...flags) {
+  const begun = performance.now()
+  const { code, stdout, stderr } = await longstack(target, '--seconds', seconds, ...flags)
+  return { code, text: stdout, words: stdout.replace(/\s+/g, ' '), stderr, ms: performance.now() - begun }
+}
+
+/** Waits until a process is looked at, and some more. @param {(name: string) => Promise<any>} told */
+async function meanwhile (told) {
+  await told('traced')
+  await new Promise((resolve) => setTimeout(resolve, 1500))
+}
+
+const healthy = 'service(async () => { await sleep(5); return "fine" })'
+
+own('finds nothing in a process that is well, and says how many requests it had', async (t) => {
+  const { pid } = await run(healthy)
+  const { code, text, words, stderr } = await look(pid)
+  t.is(code, 0)
+  t.is(stderr, '')
+  t.regex(words, new RegExp(`^Process ${pid} · node `))
+  t.regex(text, /^nothing found in \d\.\d\d s, \d+ requests$/m)
+  t.true(Number(/found in .*, (\d+) requests/.exec(text)?.[1]) > 10)
+  t.true(text.split('\n').length <= 24)
+})
+
+own('says that there were no requests; a port names the process', async (t) => {
+  const { ready: port } = await run('service(() => "", null)')
+  const { code, text } = await look(`127.0.0.1:${port}`, 2)
+  t.is(code, 0)
+  t.regex(text, /^nothing found in \d\.\d\d s, no requests$/m)
+})
+
+own('a process that is blocked for good: at once, what it runs', async (t) => {
+  const { pid } = await run(`
+    setTimeout(function forever () { for (;;); }, 300)
+    console.log('ready')
+  `)
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  const { code, words, ms } = await look(pid, 60)
+  t.is(code, 1)
+  t.regex(words, /^blocked The event loop of process \d+ is blocked, for \S+ s at least\. It runs at forever \(.*app\d+\.js:\d+:\d+\)/)
+  t.regex(words, /next: longstack why \d+ --watch $/)
+  t.true(ms < 45_000)
+})
+
+own('a process that blocks for good meanwhile', async (t) => {
+  const { pid, say, told } = await run(`
+    process.stdin.once('data', function forever () { for (;;); })
+    ${healthy}
+  `)
+  const looking = look(pid, 60)
+  await meanwhile(told)
+  say('block')
+  const { code, words, ms } = await looking
+  t.is(code, 1)
+  t.regex(words, /requests in .* blocked The event loop of process \d+ is blocked.* at \S*forever \(/)
+  t.true(ms < 45_000)
+})
+
+own('a worker that is blocked', async (t) => {
+  const { pid } = await run(`
+    const { Worker } = require('node:worker_threads')
+    new Worker('setTimeout(function grind () { for (;;); }, 100)', { eval: true })
+    ${healthy}
+  `)
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const { code, words } = await look(pid)
+  t.is(code, 1)
+  t.regex(words, /requests in .* blocked Thread \d+ of process \d+ is blocked, .* It runs at .*grind/)
+})
+
+for (const traced of [false, true]) {
+  own(`who blocks, ${traced ? 'preloaded' : 'on connections that are older'}`, async (t) => {
+    const { pid } = await run('service(function busy () { spin(60); return "" }, 150)', { traced })
+    const { code, words } = await look(pid)
+    t.is(code, 0)
+    t.regex(words, /blocks spin \(app\d+\.js:\d+\) in GET \/work blocked the event loop \d+ times for /)
+    t.regex(words, /next: longstack profile \d+ $/)
+  })
+}
+
+own('connections and intervals that leak, by who opened them', async (t) => {
+  const { pid } = await run(`
+    serve(() => {}).then((other) => service(function leaky () {
+      kept.push(net.connect(other, '127.0.0.1'), setInterval(function tick () {}, 1e6))
+      return ''
+    }))
+  `)
+  const { code, words } = await look(pid, BY_LINE)
+  t.is(code, 0)
+  t.regex(words, /grows TCP connection opened at leaky \(app\d+\.js:\d+\): \d+ more in /)
+  t.regex(words, /grows timer opened at leaky \(app\d+\.js:\d+\): \d+ more in /)
+  t.regex(words, /next: longstack diff \d+ $/)
+})
+
+own('a pool that is exhausted for good', async (t) => {
+  const { pid } = await run(`
+    const pool = new Pool()
+    service(async function load () { await pool.acquire(); await new Promise(() => {}) }, 200)
+  `)
+  const { code, words } = await look(pid)
+  t.is(code, 0)
+  t.regex(words, /hangs GET \/work is not answered for .* \(the oldest of \d+\); it waits for await at acquire \(app\d+\.js:\d+\)\./)
+})
+
+own('a pool that is too small: the verdict of the report', async (t) => {
+  const { pid } = await run(`
+    const pool = new Pool()
+    service(async function load () {
+      await pool.acquire()
+      try { await sleep(40) } finally { pool.release() }
+      return ''
+    }, null).then((port) => setInterval(() => {
+      for (let i = 0; i < 6; i++) get(port, '/work').catch(() => {})
+    }, 140))
+  `)
+  const { code, words } = await look(pid)
+  t.is(code, 0)
+  t.regex(words, /waits GET \/work waits for a turn at acquire \(app\d+\.js:\d+\) \d+ % of its time/)
+  t.regex(words, /next: longstack attach \d+ --spans spans\.jsonl --seconds 60 && longstack report spans\.jsonl $/)
+})
+
+own('two locks, taken in two orders', async (t) => {
+  const { pid } = await run(`
+    class Lock extends Pool { free = 1 }
+    const [first, second] = [new Lock(), new Lock()]
+    const take = async (a, b) => {
+      await a.acquire()
+      await sleep(300)
+      await b.acquire()
+    }
+    service((request) => request.url === '/a' ? take(first, second) : take(second, first), null).then((port) => {
+      setTimeout(() => { for (const path of ['/a', '/b']) get(port, path).catch(() => {}) }, 1000)
+    })
+  `, { traced: true })
+  const { code, words } = await look(pid)
+  t.is(code, 0)
+  t.regex(words, /deadlock .*GET \/[ab] holds what it took at take \(app\d+\.js:\d+\) and waits at take \(app\d+\.js:\d+\), in acquire/)
+  t.regex(words, /next: longstack why \d+ $/)
+})
+
+own('requests that wait for a free socket of an agent', async (t) => {
+  const { pid } = await run(`
+    const limited = new http.Agent({ maxSockets: 2 })
+    serve(() => {}).then((silent) => service(() => get(silent, '/', { agent: limited }), 100))
+  `)
+  const { words } = await look(pid)
+  t.regex(words, /waits \d+ requests to 127\.0\.0\.1:\d+ wait for a free socket: maxSockets of the http\.Agent is 2, 2 are in use\./)
+})
+
+own('a process that is out of files is not asked: what it has open', async (t) => {
+  const { pid } = await run(`
+    const { execFileSync } = require('node:child_process')
+    execFileSync('prlimit', ['--nofile=64:64', '--pid', String(process.pid)])
+    for (;;) try { kept.push(fs.openSync(__filename)) } catch { break }
+    setInterval(() => {}, 1e6)
+    console.log('ready')
+  `)
+  const { code, words, ms } = await look(pid)
+  t.is(code, 1)
+  t.regex(words, /files Process \d+ has 64 of 64 files open: it can open no more \(EMFILE\), and cannot be asked; the most: \d+ × \S*app\d+\.js\. next: ls -l \/proc\/\d+\/fd $/)
+  t.true(ms < 30_000)
+})
+
+own('what failed, with function and line', async (t) => {
+  const { pid } = await run('service(async function order () { throw new Error("no such order 12") })')
+  const { code, words } = await look(pid)
+  t.is(code, 0)
+  t.regex(words, /\d+ with 5xx/)
+  t.regex(words, /failed \d+ × Error: no such order 12 at .*order \(app\d+\.js:\d+\) in GET \/work/)
+})
+
+own('a process that ends meanwhile: what was seen until then', async (t) => {
+  const { pid, say, told } = await run(`process.stdin.once('data', () => process.exit()); ${healthy}`)
+  const looking = look(pid, 60)
+  await meanwhile(told)
+  say('end')
+  const { code, words } = await looking
+  t.is(code, 0)
+  t.regex(words, /requests in .* The process ended after \S+ s\. nothing found in /)
+})
+
+own('Ctrl-C ends it early; it prints what it has', async (t) => {
+  const { pid, told } = await run(healthy)
+  const child = spawn(process.execPath, [main, String(pid), '--seconds', '600'])
+  let text = ''
+  child.stdout.on('data', (part) => { text += part })
+  await meanwhile(told)
+  child.kill('SIGINT')
+  const [code] = await once(child, 'close')
+  t.is(code, 0)
+  t.regex(text, /Interrupted after .* s\.\nnothing found in /)
+})
+
+own('JSON', async (t) => {
+  const { pid } = await run('service(function busy () { spin(60); return "" }, 150)')
+  const { code, text } = await look(pid, SECONDS, '--json')
+  t.is(code, 0)
+  const { processes, ms, requests, findings, next, verdict } = JSON.parse(text)
+  t.is(processes[0].pid, pid)
+  t.true(ms >= SECONDS * 1000 && requests.count > 0)
+  t.is(findings[0].kind, 'blocks')
+  t.regex(findings[0].at, /^spin \(.*app\d+\.js:\d+:\d+\)$/)
+  t.is(findings[0].next, next)
+  t.is(verdict[0].rule, 'blocker')
+})
+
+own('a cluster: its members are one answer', async (t) => {
+  const { pid } = await run(`
+    const cluster = require('node:cluster')
+    if (cluster.isPrimary) {
+      for (let i = 0; i < 2; i++) cluster.fork()
+      let ready = 0
+      cluster.on('message', () => { if (++ready === 2) console.log('ready') })
+    } else {
+      service(async () => { throw new Error('a member fails') }).then(() => process.send('ready'))
+    }
+  `, { port: 9321 })
+  const { code, text, words } = await look(pid)
+  t.is(code, 0)
+  t.is(text.match(/^Process \d+ · /gm)?.length, 3)
+  t.regex(words, /failed \d+ × Error: a member fails/)
+})
+
+own('spans that the program writes are not touched, and all of them are written', async (t) => {
+  const file = path.join(directory, 'own-spans.jsonl')
+  const env = { LONGSTACK_SPANS: file }
+  const { pid, child, ready: port } = await run('service(() => "")', { traced: true, env })
+  const { code, text } = await look(pid, 2)
+  t.is(code, 0)
+  t.regex(text, /nothing found/)
+  await fetch(`http://127.0.0.1:${port}/last`)
+  child.kill('SIGTERM')
+  await once(child, 'close')
+  const records = fs.readFileSync(file, 'utf8').trim().split('\n').map((line) => JSON.parse(line))
+  const definitions = records.filter(({ longstack }) => longstack !== undefined)
+  t.is(new Set(definitions.map(({ source }) => source)).size, 1)
+  const spans = records.filter(({ spanId }) => spanId !== undefined)
+  t.deepEqual(spans.filter(({ name }) => name === 'blocked'), [])
+  t.is(new Set(spans.map(({ spanId }) => spanId)).size, spans.length)
+  t.true(spans.filter(({ kind = 'SERVER' }) => kind === 'SERVER').length > 50)
+})
+
+own('leaves a process as it was', async (t) => {
+  const { pid, told, say } = await run(`
+    ${healthy}
+    process.stdin.on('data', () => {
+      const tracer = process.getBuiltinModule('async_hooks')[Symbol.for('longstack.tracer.3')]?.tracer
+      console.log('state', JSON.stringify({
+        enabled: tracer?.settings.enabled ?? false,
+        inspector: process.getBuiltinModule('inspector').url() ?? 'closed',
+        formatter: typeof Error.prepareStackTrace,
+        listeners: process.eventNames().map((name) => [String(name), process.listenerCount(name)])
+      }))
+    })
+  `)
+  const state = async () => {
+    say('state')
+    return await told('state')
+  }
+  const first = await state()
+  await look(pid, 1) // it loads
+  const before = await state()
+  for (let i = 0; i < 2; i++) await look(pid, 1)
+  const same = async () => JSON.stringify(await state()) === JSON.stringify(before)
+  for (let i = 0; i < 100 && !await same(); i++) await new Promise((resolve) => setTimeout(resolve, 50))
+  t.deepEqual(await state(), before)
+  for (const name of ['enabled', 'inspector', 'formatter']) t.is(before[name], first[name])
+})
+
+const terminal = noTerminal() === undefined && process.platform === 'linux' ? own : test.skip
+/** @param {number} pid */
+const commandOf = (pid) => ({ preload: false, file: main, after: [String(pid), '--seconds', '2'] })
+
+terminal('a terminal has colours and progress that is erased; NO_COLOR, and a narrow one', async (t) => {
+  const { pid } = await run('service(async function order () { throw new Error("no such order") })')
+  const wide = await onTerminal('', commandOf(pid))
+  t.true(wide.text.includes('\x1b[31mfailed'))
+  t.regex(wide.text, /looking, \d+ of \d s: \d+ requests/)
+  t.false(wide.text.slice(wide.text.lastIndexOf('\x1b[2K')).includes('looking'))
+  const narrow = await onTerminal('', { ...commandOf(pid), env: { NO_COLOR: '1', COLUMNS: '50' } })
+  t.false(narrow.text.replaceAll('\x1b[2K', '').includes('\x1b['))
+  const lines = narrow.text.split('\n').filter((line) => !/^next:|looking/.test(line))
+  t.deepEqual(lines.filter((line) => line.length > 50), [])
+})
+
+test('words that name no process are commands', async (t) => {
+  const unknown = await longstack('tpo')
+  t.is(unknown.code, 2)
+  t.regex(unknown.stderr, /Unknown command "tpo"\. Did you mean "top"\?/)
+  const wrong = await longstack(1, '--seconds', 'x')
+  t.is(wrong.code, 2)
+  t.regex(wrong.stderr, /--seconds must be a number from 1 to 3600/)
+  const none = await longstack(999_999_999)
+  t.is(none.code, 1)
+  t.regex(none.stderr, /There is no process 999999999\./)
+})
