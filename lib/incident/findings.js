@@ -230,7 +230,7 @@ function busy ({ busiest }, found) {
 
 /** @type {Rule} */
 function grows ({ series, looks, frame }, found, pid) {
-  return series.flatMap(({ kind, noun, site, counts }) => {
+  const grown = series.flatMap(({ kind, noun, site, counts }) => {
     const points = [...looks].map((ms) => [ms, counts.get(ms) ?? 0])
     const more = growthOf(points)
     if (more === undefined || found.some(({ at: place }) => place === site)) return []
@@ -238,13 +238,15 @@ function grows ({ series, looks, frame }, found, pid) {
     const opened = kind === 'handles' ? ' opened' : ''
     const place = isFrame(site) ? `${opened} at ${shortFrame(site)}` : ''
     return [{
-      kind: 'grows',
+      kind: /** @type {const} */ ('grows'),
       sentence: `${noun}${place}: ${grouped(more)} more in ${time(frame.ms)}, ${grouped(present)} now.`,
       at: isFrame(site) ? site : undefined,
       share: more / Math.max(present, 1),
       next: kind === 'handles' ? `longstack diff ${pid}` : `longstack why ${pid}`
     }]
   })
+  const placed = grown.filter(({ at: place }) => place !== undefined)
+  return placed.length > 0 ? placed : grown // the others are mostly what came of these
 }
 
 /**
