@@ -4,6 +4,7 @@
 // request is lost, each answer is the same byte for byte, and the process is afterwards as it was before.
 //
 //     node fuzz/attach.js --count 1000 --node .cache/node/22/bin/node [--control] [--preload] [--alone]
+//         [--only incident]
 //
 // --control only opens and closes the inspector, for memory to compare with. --alone: the program itself does
 // not use longstack, so that what was recorded is forgotten each time.
@@ -34,6 +35,7 @@ const commandNames = Object.keys(commandCycles)
  * @property {number} [seconds]
  * @property {string} [node] the binary
  * @property {boolean} [isControl]
+ * @property {string} [only] name of a cycle
  * @property {boolean} [isPreloaded]
  * @property {boolean} [isAlone]
  * @property {(line: string) => void} [log]
@@ -156,7 +158,7 @@ function brokenLines (file) {
 /** @param {Settings} settings */
 async function attachOften (settings) {
   const { seed, count = Infinity, seconds = Infinity, node = process.execPath, log = () => {} } = settings
-  const { isControl = false, isPreloaded = false, isAlone = false } = settings
+  const { isControl = false, isPreloaded = false, isAlone = false, only } = settings
   const random = createRandom(seed)
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-attach-'))
   const spans = path.join(folder, 'spans.ndjson')
@@ -180,12 +182,14 @@ async function attachOften (settings) {
     const warmUp = await lastingChanges(service, 5000)
     if (warmUp.length > 0) await service.ask('remember')
     for (; done < count && performance.now() < end && findings.length < MAX_FINDINGS; done++) {
-      const isCommand = done % COMMAND_EVERY === COMMAND_EVERY - 1
+      const isCommand = only === undefined
+        ? done % COMMAND_EVERY === COMMAND_EVERY - 1
+        : only in commandCycles
       const name = isControl
         ? 'control'
-        : isCommand
+        : only ?? (isCommand
           ? commandNames[Math.floor(done / COMMAND_EVERY) % commandNames.length]
-          : names[done < names.length ? done : Math.floor(random() * names.length)]
+          : names[done < names.length ? done : Math.floor(random() * names.length)])
       const found = (/** @type {string} */ text) => {
         findings.push(`cycle ${done}, ${name}: ${text}`)
         log(findings.at(-1))
@@ -240,12 +244,19 @@ async function main () {
   const string = /** @type {const} */ ({ type: 'string' })
   const boolean = /** @type {const} */ ({ type: 'boolean' })
   const options = {
-    count: string, seed: string, node: string, control: boolean, preload: boolean, alone: boolean
+    count: string,
+    seed: string,
+    node: string,
+    only: string,
+    control: boolean,
+    preload: boolean,
+    alone: boolean
   }
   const { values } = parseArgs({ options })
-  const { count = '100', seed = String(Date.now() % 1e6), node } = values
+  const { count = '100', seed = String(Date.now() % 1e6), node, only } = values
   const { control: isControl, preload: isPreloaded, alone: isAlone } = values
-  const settings = { node, isControl, isPreloaded, isAlone, count: Number(count), seed: Number(seed) }
+  const flags = { node, only, isControl, isPreloaded, isAlone }
+  const settings = { ...flags, count: Number(count), seed: Number(seed) }
   const result = await attachOften({ ...settings, log: console.log })
   for (const finding of result.findings) console.log(finding)
   const { times, delays, ...others } = result
