@@ -130,7 +130,8 @@ async function isOver (observation, watched) {
     for (const { key, silentMs } of silent) await askSilent(observation, Number(key.split(' ')[0]), silentMs)
     return observation.isBlocked
   } catch (error) {
-    if (!(error instanceof RefusedError)) throw error
+    const threads = [...observation.threads.values()].flat()
+    if (!(error instanceof RefusedError) || threads.some(({ isClosed }) => !isClosed)) throw error
     observation.hasEnded = true
     return true
   }

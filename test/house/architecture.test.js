@@ -17,7 +17,7 @@ const maxLines = {
   spans: 3440,
   stacks: 2710,
   '.': 2170,
-  handles: 2080,
+  handles: 2100,
   requests: 1600,
   ask: 1350,
   top: 1400,
