@@ -231,7 +231,7 @@ function busy ({ busiest }, found) {
 /** @type {Rule} */
 function grows ({ series, looks, frame }, found, pid) {
   const grown = series.flatMap(({ kind, noun, site, counts }) => {
-    const points = [...looks].map((ms) => [ms, counts.get(ms) ?? 0])
+    const points = [...looks[kind]].map((ms) => [ms, counts.get(ms) ?? 0])
     const more = growthOf(points)
     if (more === undefined || found.some(({ at: place }) => place === site)) return []
     const [, present] = points[points.length - 1]

@@ -45,8 +45,9 @@ class Observation {
   graphs = []
   /** spans that were too many */
   dropped = 0
-  /** ms at which figures were taken @type {Set<number>} */
-  looks = new Set()
+  /** ms at which there were new counts, by kind @type {Record<Series['kind'], Set<number>>} */
+  looks = { handles: new Set(), waits: new Set() }
+  #lastHandles = ''
   hasEnded = false
   /** for how long it looked */
   ms = 0
@@ -128,7 +129,11 @@ class Observation {
     const frame = this.model.frame(0)
     this.#figuresMs = frame.ms
     if (answers.length === 0) return
-    this.looks.add(frame.ms)
+    const handles = JSON.stringify(frame.handles.map(({ noun, site, count }) => [noun, site, count]))
+    const isCounted = handles !== this.#lastHandles // else they are those of the last look
+    this.#lastHandles = handles
+    if (isCounted) this.looks.handles.add(frame.ms)
+    this.looks.waits.add(frame.ms)
     for (const { key, figures } of answers) {
       const { loop } = figures?.thread ?? {}
       if (figures === undefined || loop === undefined) continue
