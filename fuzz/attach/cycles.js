@@ -138,7 +138,7 @@ async function incident ({ pid, found }) {
   let text = ''
   for (const stream of [child.stdout, child.stderr]) stream.on('data', (part) => { text += part })
   const code = await new Promise((resolve) => child.on('close', resolve))
-  if (code !== 0 || !/requests? in /.test(text)) found(`longstack PID ends with ${code}: ${text}`)
+  if (code !== 0 || !/nothing found|next:/.test(text)) found(`longstack PID ends with ${code}: ${text}`)
 }
 
 /**

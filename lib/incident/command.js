@@ -56,8 +56,10 @@ async function main (values, [word]) {
 async function look (observation, target, withChildren) {
   const start = performance.now()
   const asked = await ask(target, { children: withChildren })
-  const { wantedMs } = observation // a thread that is blocked took some of it
-  const tookMs = Math.max(0, performance.now() - start - MAX_ASKING_MS)
+  const { wantedMs } = observation
+  // A worker that is blocked took some of the time
+  const isPartlyBlocked = observation.refused.some(({ stack }) => stack !== undefined)
+  const tookMs = isPartlyBlocked ? Math.max(0, performance.now() - start - MAX_ASKING_MS) : 0
   observation.wantedMs = Math.max(wantedMs / 2, wantedMs - tookMs)
   observation.addAsked(asked)
   const watched = new Watched(observation.name, {

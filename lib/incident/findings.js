@@ -15,7 +15,7 @@ const MIN_BLOCKED_SHARE = 0.1 // of the time, where it happened some times
 const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
 const MIN_QUEUE = 5 // and twice as many as are let through: less is a limit that does its work
-const HANG_MS = 5000 // or half of the time where that is shorter
+const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
 const MAX_OF_KIND = 3
 
@@ -167,7 +167,7 @@ function waitsFor ({ graphs, inFlight }, _, pid) {
 
 /** @type {Rule} */
 function hangs ({ frame, inFlight, graphs, wantedMs }, _, pid) {
-  const minMs = Math.min(HANG_MS, wantedMs / 2)
+  const minMs = Math.max(MIN_HANG_MS, Math.min(HANG_MS, wantedMs / 2))
   const longest = new Map(frame.routes.map(({ name, maxMs }) => [name, maxMs]))
   // Others of the route took as long, and were answered
   const isUsual = (/** @type {string} */ request, /** @type {number} */ ms) =>

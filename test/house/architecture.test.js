@@ -22,6 +22,7 @@ const maxLines = {
   ask: 1350,
   top: 1400,
   metrics: 480,
+  incident: 540,
   cli: 1300,
   sinks: 1170,
   incident: 520,
