@@ -41,7 +41,8 @@ const onOldest = [
 /** On versions between them it is what it is on the oldest and the newest: terminals, other processes. */
 const onOldestAndNewest = [
   'cli/**',
-  'live/{metrics,refused,socket-files,top-figures,top-screen}',
+  'handles/wait-graph',
+  'live/{incident,metrics,refused,socket-files,top-figures,top-screen}',
   'native/trial',
   'profile/{profile-command,profile-formats}',
   'runners/{chains,jest-vitest,lines}', // the gate, and how realms end, are tested on each
