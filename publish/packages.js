@@ -9,11 +9,13 @@ const { ownDirectory } = require('../lib/platform')
 const { isFresh } = require('../native/compile')
 const { abis, targets } = require('../native/targets')
 const { BUNDLE, LATER, idOf, isCodeOf, withSizes } = require('../lib/start/build')
-const { asPublished, rename, withoutComments } = require('./texts')
+const { asPublished, rename, withoutComments, withoutCStyleComments } = require('./texts')
 const { npm } = require('./npm')
 
 const root = path.join(__dirname, '..')
 const LICENCE = 'LICENSE'
+/** From `exports` to declarations that people read; those further away are packed without comments. */
+const PUBLIC_STEPS = 2
 
 /** What the package.json of the checkout has for those who work in it. */
 const LEFT_OUT = ['private', 'files', 'scripts', 'devDependencies']
@@ -78,9 +80,12 @@ function writePackages (out, identity) {
 function writeMain (directory, { name, version }, platforms) {
   const manifest = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'))
   const entries = Object.keys(manifest.exports)
-  for (const file of listFiles(manifest)) {
+  const steps = reachedTypes(manifest)
+  for (const file of listFiles(steps)) {
     const content = fs.readFileSync(path.join(root, file))
-    write(path.join(directory, file), convert(file, content, name, entries))
+    const isInner = (steps.get(file) ?? 0) > PUBLIC_STEPS
+    const text = isInner ? withoutCStyleComments(content.toString()) : convert(file, content, name, entries)
+    write(path.join(directory, file), text)
   }
   const bundle = path.join(directory, 'lib', 'start', BUNDLE)
   const sizeOf = (/** @type {string} */ file) => fs.statSync(path.join(directory, 'lib', file)).size
@@ -96,33 +101,34 @@ function writeMain (directory, { name, version }, platforms) {
   })
 }
 
-/** @param {any} manifest @returns {string[]} what npm would pack, without declarations that nobody reaches */
-function listFiles (manifest) {
+/**
+ * @param {Map<string, number>} reached
+ * @returns {string[]} what npm would pack, without declarations that nobody reaches
+ */
+function listFiles (reached) {
   const [{ files }] = JSON.parse(npm(['pack', '--dry-run', '--json', '--ignore-scripts'], root))
-  const reached = reachedTypes(manifest)
   return files.map((/** @type {{ path: string }} */ file) => file.path)
     .filter((/** @type {string} */ file) => file !== 'package.json')
     .filter((/** @type {string} */ file) => !file.startsWith('types/') || reached.has(file))
 }
 
-/** @param {any} manifest @returns {Set<string>} declarations that those in `exports` are made of */
+/**
+ * @param {any} manifest
+ * @returns {Map<string, number>} declarations that those in `exports` are made of, and in how many steps
+ */
 function reachedTypes (manifest) {
   const first = JSON.stringify(manifest.exports).match(/(?<=")\.\/types\/[^"]+/g) ?? []
-  /** @type {Set<string>} */
-  const reached = new Set()
-  const follow = (/** @type {string} */ file) => {
-    if (reached.has(file)) return
-    reached.add(file)
+  const reached = new Map(first.map((file) => [path.posix.normalize(file), 0]))
+  for (const [file, steps] of reached) { // which grows meanwhile
     const text = fs.readFileSync(path.join(root, file), 'utf8')
     for (const [, id] of text.matchAll(/(?:\bfrom |\bimport\()['"](\.[^'"]+)['"]/g)) {
       const base = path.posix.join(path.posix.dirname(file), id)
       const names = [`${base}.d.ts`, `${base}/index.d.ts`, base.replace(/\.(m?)js$/, '.d.$1ts')]
       const found = names.find((name) => fs.existsSync(path.join(root, name)))
       if (found === undefined) throw new Error(`${file} imports ${id}, which is not there`)
-      follow(found)
+      if (!reached.has(found)) reached.set(found, steps + 1)
     }
   }
-  first.forEach((file) => follow(path.posix.normalize(file)))
   return reached
 }
 
@@ -131,6 +137,7 @@ function convert (file, content, name, entries) {
   const text = content.toString()
   const isCode = /^(lib|report|native)\/.*\.m?js$|^index\.js$/.test(file)
   if (isCode) return withoutComments(text, file.endsWith('.mjs'))
+  if (/\.(cc|h)$/.test(file)) return withoutCStyleComments(text)
   if (file.endsWith('.md')) return rename(asPublished(text), name, entries)
   return /^(examples|types)\//.test(file) ? rename(text, name, entries) : content
 }

@@ -63,4 +63,13 @@ function withoutComments (text, isModule) {
   return `${code}${text.slice(end)}`.replace(/[ \t]+$/gm, '').replace(/\n{3,}/g, '\n\n')
 }
 
-module.exports = { NAME, asPublished, rename, withoutComments }
+/** A string, a character, or a comment of C++ or of a declaration in TypeScript; there are no raw strings. */
+const TOKENS = /"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\/\/.*|\/\*[^]*?\*\//g
+
+/** Removes the comments of C++ or of declarations, and empty lines. @param {string} text */
+function withoutCStyleComments (text) {
+  const code = text.replace(TOKENS, (token) => token.startsWith('/') ? '' : token)
+  return code.replace(/[ \t]+$/gm, '').replace(/\n{2,}/g, '\n')
+}
+
+module.exports = { NAME, asPublished, rename, withoutComments, withoutCStyleComments }

@@ -99,7 +99,7 @@ test('the tarball holds the program and what building a binary needs, that of th
   const filesIn = (/** @type {string} */ directory) => fs.readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(directory, name)).isFile())
   const files = filesIn(installed.home)
-  const needed = ['index.js', 'lib/register.js', 'report/render/page/client.json', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
+  const needed = ['index.js', 'lib/register.js', 'report/render/page/client.json.br', 'types/index.d.ts', 'native/binding.cc', 'native/walker.h',
     'native/longstack.h', 'native/build.js', 'README.md', 'LICENSE']
   t.deepEqual(needed.filter((name) => !files.includes(name)), [])
   t.deepEqual(files.filter((name) => /^(test|bench|\.ci|\.cache|types\/(test|native))\b|\.gyp|\.test\.|tsconfig|\.tgz$|\.node$|bundle-later|bundle\./.test(name)), [])

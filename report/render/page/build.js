@@ -1,12 +1,14 @@
 'use strict'
 
-// Bundles the page's scripts and styles into client.json, which the tarball holds: the page needs no package
-// at run time. In a checkout the file is made again when one of its sources is newer.
+// Bundles the page's scripts and styles into client.json.br, which the tarball holds: the page needs no
+// package at run time. By Brotli it has a fifth less there than by gzip. In a checkout the file is made again
+// when one of its sources is newer.
 
 const fs = require('node:fs')
 const path = require('node:path')
+const { brotliCompressSync, brotliDecompressSync } = require('node:zlib')
 
-const file = path.join(__dirname, 'client.json')
+const file = path.join(__dirname, 'client.json.br')
 const NEVER_INLINE = /<\/script|<!--/i // would end the element of a script
 
 /** @typedef {Record<'style' | 'library' | 'report' | 'profile', string> & { sources: string[] }} Client */
@@ -38,7 +40,7 @@ function build () {
   const library = `${licencesOf([...inputs])}${d3}`
   const client = { sources, style, library, report, profile }
   const unfinished = `${file}.${process.pid}`
-  fs.writeFileSync(unfinished, JSON.stringify(client))
+  fs.writeFileSync(unfinished, brotliCompressSync(JSON.stringify(client)))
   fs.renameSync(unfinished, file)
   return client
 }
@@ -64,9 +66,14 @@ function isStale ({ sources }) {
   return sources.some((name) => fs.statSync(path.join(__dirname, name)).mtimeMs > mtimeMs)
 }
 
+/** @returns {Client | undefined} undefined: there is none */
+function read () {
+  return fs.existsSync(file) ? JSON.parse(String(brotliDecompressSync(fs.readFileSync(file)))) : undefined
+}
+
 /** @returns {Client} */
 function loadClient () {
-  const client = fs.existsSync(file) ? JSON.parse(fs.readFileSync(file, 'utf8')) : undefined
+  const client = read()
   try {
     return client === undefined || isStale(client) ? build() : client
   } catch (error) {
