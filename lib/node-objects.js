@@ -9,6 +9,7 @@ const { readIdsBy } = require('./core/tag')
 const { address, hidden, inherits, isObject, own, textOf } = require('./objects')
 
 const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { keys } = Object
 const sourceOf = Function.prototype.toString
 const { isProxy } = types
 
@@ -17,7 +18,7 @@ const nativeFunctions = new WeakMap()
 
 /**
  * Names of what handle.getProviderType() returns; made when first needed.
- * @type {Map<number, string> | undefined}
+ * @type {string[] | undefined}
  */
 let providerNames
 
@@ -113,9 +114,18 @@ function idOf (object) {
 
 /** @param {object} handle @returns {string | undefined} Node's provider name */
 function providerOf (handle) {
-  providerNames ??= new Map(Object.entries(asyncWrapProviders).map(([name, index]) => [Number(index), name]))
-  const name = providerNames.get(callNative(handle, 'getProviderType'))
+  providerNames ??= namesByIndex(asyncWrapProviders)
+  const name = providerNames[Number(callNative(handle, 'getProviderType'))]
   return name === 'NONE' ? undefined : name
+}
+
+/** @param {any} indexes by name @returns {string[]} without iterators, which programs take away */
+function namesByIndex (indexes) {
+  /** @type {string[]} */
+  const names = []
+  const list = keys(indexes)
+  for (let i = 0; i < list.length; i++) names[indexes[list[i]]] = list[i]
+  return names
 }
 
 /** Returns the handle that has the addresses: below TLS another one. @param {any} handle @returns {any} */
