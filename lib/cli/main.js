@@ -27,7 +27,7 @@ async function main ([name, ...args]) {
     return args.length > 0 ? await printHelpOf(commandOf(args[0])) : await printOverview()
   }
   if (['--version', '-v'].includes(name)) return await print(`${ownManifest().version}\n`)
-  const isOfTarget = isTarget(name)
+  const isOfTarget = isTarget(name) || (isFlagOfTarget(name) && isTarget(args.at(-1) ?? ''))
   const command = isOfTarget ? commands.PID : commandOf(name)
   const { values, operands } = parseFor(command, isOfTarget ? [name, ...args] : args)
   if (values.help) return await printHelpOf(command)
@@ -45,6 +45,11 @@ async function main ([name, ...args]) {
 function isTarget (word) {
   if (Object.hasOwn(commands, word) || word.startsWith('-')) return false
   return /^\d+$|:\d+$/.test(word) || require('../ask/system').isSocket(word)
+}
+
+/** Whether a word is a flag of looking at a target, which may stand before that. @param {string} word */
+function isFlagOfTarget (word) {
+  return word.startsWith('--') && Object.hasOwn(commands.PID.flags(), word.slice(2).split('=', 1)[0])
 }
 
 /** @param {string | undefined} word */

@@ -3,6 +3,7 @@
 // longstack PID: looks at a running process for some seconds and prints one screen: what is wrong, where, and
 // which command to run next. Figures are those of longstack top; spans go through the report, here.
 
+const { setTimeout: sleep } = require('node:timers/promises')
 const { createModel } = require('../../report/aggregate/model')
 const { DEFAULTS } = require('../cli/commands')
 const { number } = require('../cli/flags')
@@ -119,7 +120,6 @@ async function watch (observation, watched, show) {
 
 /** @param {number} ms @param {AbortSignal} signal */
 function pause (ms, signal) {
-  const { setTimeout: sleep } = require('node:timers/promises')
   return sleep(Math.max(1, ms), undefined, { signal }).catch(() => {})
 }
 

@@ -80,11 +80,11 @@ function ofRedis (text) {
   const names = []
   let index = 0
   while (text[index] === '*' && names.length < MAX_COMMANDS) {
-    const [count, start] = numberAt(text, index + 1)
-    index = start
-    for (let i = 0; i < count && index < text.length; i++) {
+    const count = numberAt(text, index + 1)
+    index = count.end
+    for (let i = 0; i < count.value && index < text.length; i++) {
       if (text[index] !== '$') return undefined
-      const [length, begin] = numberAt(text, index + 1)
+      const { value: length, end: begin } = numberAt(text, index + 1)
       const name = text.slice(begin, begin + length).toUpperCase()
       if (i === 0 && !(length > 0 && COMMAND.test(name))) return undefined
       if (i === 0 && !names.includes(name)) names.push(name)
@@ -94,10 +94,16 @@ function ofRedis (text) {
   return names.length === 0 ? undefined : { system: 'redis', operation: names.join(', ') }
 }
 
-/** @param {string} text @param {number} index @returns {[number, number]} it, and where its line ends */
+/**
+ * Reads a number. No array: a program may have taken the iterators away.
+ * @param {string} text
+ * @param {number} index
+ * @returns {{ value: number, end: number }} end: of its line
+ */
 function numberAt (text, index) {
   const end = text.indexOf('\r\n', index)
-  return end === -1 ? [0, text.length] : [Number(text.slice(index, end)) || 0, end + 2]
+  if (end === -1) return { value: 0, end: text.length }
+  return { value: Number(text.slice(index, end)) || 0, end: end + 2 }
 }
 
 /**
@@ -159,7 +165,7 @@ function ofSql (system, text, quote) {
   let last = ''
   TOKENS.lastIndex = 0
   for (let match = TOKENS.exec(sql); match !== null; match = TOKENS.exec(sql)) {
-    const [token] = match
+    const token = match[0]
     if (/^\s/.test(token)) continue
     const isName = NAME.test(token) && (/^\w/.test(token) || token[0] === quote)
     if (isName && BEFORE_TABLE.test(last)) {

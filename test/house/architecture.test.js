@@ -16,7 +16,7 @@ const maxLines = {
   core: 3600,
   spans: 3540,
   stacks: 2710,
-  '.': 2215,
+  '.': 2220,
   handles: 2123,
   requests: 1600,
   ask: 1389,
