@@ -60,6 +60,13 @@ function findResource (asyncId) {
   return ids[offset >> IDS] === asyncId ? { words: resources, offset } : older.findOlderResource(asyncId)
 }
 
+/** @returns {number} the greatest asyncId that has a record; 0 if there is none */
+function newestId () {
+  let newest = 0
+  for (let i = 0; i < ids.length; i += 2) if (ids[i] > newest) newest = ids[i]
+  return newest
+}
+
 /**
  * Makes sure that a resource that runs is not taken for a newer one with the same reference, whose record is
  * then found by its id alone.
@@ -224,6 +231,7 @@ module.exports = {
   usedOlder: older.usedWords,
   findRecord,
   findResource,
+  newestId,
   separate,
   readWord,
   writeWord,

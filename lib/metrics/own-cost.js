@@ -2,13 +2,12 @@
 
 // What longstack costs this thread, as an estimate: what V8 does slower around events is not seen, samples of
 // V8's profiler see it no better (a fifth to three quarters of the truth). Hooks count nothing for it: how
-// many resources there were tell Node's async ids, how many promises the number of stacks taken, and of which
+// many resources there were tell the asyncIds, how many promises the number of stacks taken, and of which
 // types they were a sample of the records that are there. Each costs what one of its type has cost where that
 // was measured (bench/own-cost.js), by the speed of this machine against that one.
 
-const { AsyncResource } = require('node:async_hooks')
 const { typeOfStep } = require('../core/context')
-const { CHAIN, FLAGS, PASSED, REF, findResource } = require('../core/records')
+const { CHAIN, FLAGS, PASSED, REF, findResource, newestId } = require('../core/records')
 const { settings } = require('../settings')
 const capture = require('../stacks/capture')
 
@@ -58,7 +57,7 @@ function probe () {
 
 class OwnCost {
   #slowness = probe() / REFERENCE_MS
-  #lastId = presentId()
+  #lastId = newestId()
   #captured = capture.stats().captured
   #requests = 0
   #us = 0
@@ -68,8 +67,8 @@ class OwnCost {
    * @param {number} requests that servers got so far
    */
   add (requests) {
-    const id = presentId()
-    const made = Math.max(0, id - this.#lastId - 1)
+    const id = newestId()
+    const made = id - this.#lastId
     const { captured } = capture.stats()
     const { us, selected } = sampled(id, made)
     const promises = Math.max(0, captured - this.#captured - selected * made)
@@ -80,9 +79,6 @@ class OwnCost {
     return this.#us * this.#slowness / 1000
   }
 }
-
-/** The last async id that Node gave. */
-const presentId = () => new AsyncResource('longstack').asyncId()
 
 /** @param {string} type */
 function costOf (type) {
@@ -102,7 +98,7 @@ function sampled (id, made) {
   let us = 0
   let selected = 0
   for (let i = 0; i < count; i++) {
-    const record = findResource(id - 1 - Math.floor(i * range / count))
+    const record = findResource(id - Math.floor(i * range / count))
     const isPassed = record === undefined || (record.words[record.offset + FLAGS] & PASSED) !== 0
     if (!isPassed) selected++
     us += costOf(isPassed ? 'passed' : typeOf(record))
