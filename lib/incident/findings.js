@@ -14,6 +14,7 @@ const MIN_BLOCKED_MS = 250 // of one callback; what is shorter is work
 const MIN_BLOCKED_SHARE = 0.1 // of the time, where it happened some times
 const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
+const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_QUEUE = 5 // and twice as many as are let through: less is a limit that does its work
 const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
@@ -220,10 +221,14 @@ function busy ({ busiest }, found) {
   if (found.some(({ kind }) => kind === 'blocks' || kind === 'blocked')) return []
   const [pid, threadId] = busiest.key.split(' ')
   const name = threadId === '0' ? `process ${pid}` : `thread ${threadId} of process ${pid}`
+  const { share, cpuShare } = busiest
+  const without = cpuShare > MIN_CPU_SHARE * share
+    ? ''
+    : `, with ${percent(cpuShare)} of a CPU: it waits for one, or in synchronous calls`
   return [{
     kind: 'busy',
-    sentence: `The event loop of ${name} is busy ${percent(busiest.share)} of the time.`,
-    share: busiest.share,
+    sentence: `The event loop of ${name} is busy ${percent(share)} of the time${without}.`,
+    share,
     next: `longstack profile ${pid}`
   }]
 }

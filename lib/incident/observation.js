@@ -58,8 +58,8 @@ class Observation {
   #lines = new Map()
   /** @type {Map<string, Series>} */
   #series = new Map()
-  /** busy ms of each thread @type {Map<string, number>} */
-  #busyMs = new Map()
+  /** ms of each thread @type {Map<string, { busyMs: number, cpuMs: number }>} */
+  #loops = new Map()
   #figuresMs = 0
 
   /** @param {string} name a word of the command line @param {number} wantedMs */
@@ -77,11 +77,12 @@ class Observation {
 
   get series () { return [...this.#series.values()] }
 
-  /** The busiest thread. @returns {{ key: string, share: number } | undefined} */
+  /** The busiest thread. @returns {{ key: string, share: number, cpuShare: number } | undefined} */
   get busiest () {
-    const [first] = [...this.#busyMs].map(([key, ms]) => ({ key, share: ms / this.#figuresMs }))
-      .sort((a, b) => b.share - a.share)
-    return first
+    const ms = this.#figuresMs
+    const shares = [...this.#loops].map(([key, { busyMs, cpuMs }]) =>
+      ({ key, share: busyMs / ms, cpuShare: cpuMs / ms }))
+    return shares.sort((a, b) => b.share - a.share)[0]
   }
 
   /** @param {import('../ask/processes').Asked} asked */
@@ -135,9 +136,12 @@ class Observation {
     if (isCounted) this.looks.handles.add(frame.ms)
     this.looks.waits.add(frame.ms)
     for (const { key, figures } of answers) {
-      const { loop } = figures?.thread ?? {}
-      if (figures === undefined || loop === undefined) continue
-      this.#busyMs.set(key, (this.#busyMs.get(key) ?? 0) + loop.share * figures.ms)
+      if (figures?.thread === undefined) continue
+      const { loop, cpuMs, process } = figures.thread
+      const sums = this.#loops.get(key) ?? { busyMs: 0, cpuMs: 0 }
+      sums.busyMs += loop.share * figures.ms
+      sums.cpuMs += cpuMs ?? process?.cpuMs ?? 0
+      this.#loops.set(key, sums)
     }
     for (const { noun, site, count } of frame.handles) this.#count('handles', noun, site, count)
     for (const { label, site, count, isOfRequest } of frame.waits ?? []) {

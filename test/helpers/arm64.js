@@ -13,6 +13,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { parseArgs } = require('node:util')
 const { fetchNode } = require('../../native/nodes')
+const { compilerFor } = require('../../native/targets')
 const { strict } = require('./installed')
 const { root } = require('./run')
 
@@ -85,8 +86,10 @@ function main () {
   const start = performance.now()
   const files = positionals.length > 0 ? positionals : SAMPLE
   const ava = path.join('node_modules', 'ava', 'entrypoints', 'cli.mjs')
+  const { command: [zig, , ...target], env: zigEnv } = compilerFor('linux-arm64')
   const env = {
-    ...process.env,
+    ...zigEnv,
+    CC: [zig, 'cc', ...target].join(' '), // addons of tests
     PATH: `${path.dirname(node)}${path.delimiter}${process.env.PATH}`,
     TIME_FACTOR: process.env.TIME_FACTOR ?? TIME_FACTOR,
     EMULATED: QEMU
