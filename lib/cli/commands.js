@@ -97,6 +97,7 @@ grows. Its workers, and the Node processes that it has started, are looked at as
   longstack ADDRESS:PORT [flags]     the same for an address
   longstack PATH [flags]             processes that listen on LONGSTACK_SOCKET
 
+Flags may stand before the process as well: longstack --json 4711.
 A process that is not traced is traced for that time, and left as it was.`,
     flags: () => flagsIn(`
       seconds N  for how long; default ${DEFAULTS.incidentSeconds}, or Ctrl-C

@@ -15,14 +15,30 @@ const MAX_COMMANDS = 4
 const OP_MSG = 2013
 const HEADER = 21 // bytes of an OP_MSG before the first element of its document
 
-const VERBS = new Set((
-  'SELECT INSERT UPDATE DELETE REPLACE MERGE WITH BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE SET SHOW ' +
-  'USE CALL EXPLAIN CREATE ALTER DROP TRUNCATE GRANT REVOKE LOCK COPY VACUUM ANALYZE DEALLOCATE LISTEN NOTIFY'
-).split(' '))
+/** What names the table of a statement, by its verb. @type {Map<string, RegExp | undefined>} */
+const BEFORE_TABLE = new Map()
+const TABLES = {
+  'SELECT DELETE': /^(?:from|join)$/i,
+  'INSERT REPLACE MERGE': /^into$/i,
+  UPDATE: /^update$/i,
+  'WITH EXPLAIN': /^(?:from|into|join|update)$/i,
+  'CREATE ALTER DROP TRUNCATE LOCK ANALYZE': /^table$/i,
+  'BEGIN START COMMIT ROLLBACK SAVEPOINT RELEASE SET SHOW USE CALL GRANT REVOKE COPY': undefined,
+  'VACUUM DEALLOCATE LISTEN NOTIFY': undefined
+}
+for (const [verbs, words] of Object.entries(TABLES)) {
+  for (const verb of verbs.split(' ')) BEFORE_TABLE.set(verb, words)
+}
+const NO_TABLE = /^(?:if|not|exists|only|lateral|low_priority|quick|ignore|outfile|dumpfile|of|nowait|skip)$/i
+const QUERY = /^(?:select|with|insert|update|delete)$/i
 const TOKENS =
   /\s+|'[^'\\]*'|"[^"\\]*"|`\w*`|[a-z_][\w$]*(?:\.[a-z_][\w$]*)*|\$\d+|[^'"`\\#$\-/]|[-/](?![-*])/giy
 const NAME = /^(?:[a-z_][\w$]*(?:\.[a-z_][\w$]*)*|"[\w.]+"|`\w+`)$/i
-const BEFORE_TABLE = /^(?:from|into|update|join|table)$/i
+/** commands of MongoDB whose value is a collection */
+const OF_COLLECTION = new Set((
+  'find insert update delete aggregate count distinct findAndModify mapReduce create drop collMod validate ' +
+  'createIndexes dropIndexes listIndexes killCursors'
+).split(' '))
 const COMMAND = /^[a-z][a-z0-9._-]{0,31}$/i
 
 /** @typedef {{ system: string, operation: string }} Operation */
@@ -71,7 +87,7 @@ function textOf (chunk) {
 
 /** @param {string} text the first bytes @param {number} size of all @returns {Operation | undefined} */
 function operationOf (text, size) {
-  return ofRedis(text) ?? ofPostgres(text, size) ?? ofMysql(text, size) ?? ofMongo(text)
+  return ofRedis(text) ?? ofPostgres(text, size) ?? ofMysql(text, size) ?? ofMongo(text, size)
 }
 
 /** Reads commands of RESP: their names alone. @param {string} text @returns {Operation | undefined} */
@@ -86,6 +102,7 @@ function ofRedis (text) {
       if (text[index] !== '$') return undefined
       const { value: length, end: begin } = numberAt(text, index + 1)
       const name = text.slice(begin, begin + length).toUpperCase()
+      if (i === 0 && name.length < length) break // it goes on in what is not read
       if (i === 0 && !(length > 0 && COMMAND.test(name))) return undefined
       if (i === 0 && !names.includes(name)) names.push(name)
       index = begin + length + 2
@@ -118,7 +135,9 @@ function ofPostgres (text, size) {
   const isParse = text[0] === 'P' && end > 8 && end < size && (end >= MAX_BYTES || /[BDEHS]/.test(text[end]))
   if (!isParse && !(text[0] === 'Q' && end === size)) return undefined
   const start = isParse ? text.indexOf('\0', 5) + 1 : 5
-  return start === 0 ? undefined : ofSql('postgresql', text.slice(start).split('\0', 1)[0], '"')
+  if (start === 0) return undefined
+  const stop = text.indexOf('\0', start)
+  return ofSql('postgresql', text.slice(start, stop === -1 ? text.length : stop), '"', stop === -1)
 }
 
 /**
@@ -130,20 +149,25 @@ function ofPostgres (text, size) {
 function ofMysql (text, size) {
   const command = text.charCodeAt(4)
   if (integerAt(text, 0) + 4 !== size || (command !== 0x03 && command !== 0x16)) return undefined
-  return ofSql('mysql', text.slice(5), '`')
+  return ofSql('mysql', text.slice(5), '`', size > MAX_BYTES)
 }
 
-/** Reads command and collection of an OP_MSG. @param {string} text @returns {Operation | undefined} */
-function ofMongo (text) {
-  if (integerAt(text, 12) !== OP_MSG || text.charCodeAt(20) !== 0) return undefined
+/**
+ * Reads command and collection of an OP_MSG.
+ * @param {string} text
+ * @param {number} size
+ * @returns {Operation | undefined}
+ */
+function ofMongo (text, size) {
+  const isMessage = integerAt(text, 0) === size && integerAt(text, 12) === OP_MSG
+  if (!isMessage || text.charCodeAt(20) !== 0) return undefined
   const start = HEADER + 4
   const end = text.indexOf('\0', start + 1)
   const name = end === -1 ? '' : text.slice(start + 1, end)
   if (!COMMAND.test(name)) return undefined
-  const length = text.charCodeAt(start) === 2 ? integerAt(text, end + 1) : 0
-  const collection = text.slice(end + 5, end + 4 + length)
-  const isNamed = length > 1 && length < 128 && /^[\w.-]+$/.test(collection)
-  return { system: 'mongodb', operation: isNamed ? `${name} ${collection}` : name }
+  const isNamed = text.charCodeAt(start) === 2 && OF_COLLECTION.has(name)
+  const collection = isNamed ? text.slice(end + 5, end + 4 + integerAt(text, end + 1)) : ''
+  return { system: 'mongodb', operation: /^[\w.-]{1,127}$/.test(collection) ? `${name} ${collection}` : name }
 }
 
 /** @param {string} text @param {number} index */
@@ -153,27 +177,48 @@ function integerAt (text, index) {
 }
 
 /**
+ * Reads the first statement of a query.
  * @param {string} system
  * @param {string} text
  * @param {string} quote of names; other quotes are those of literals
+ * @param {boolean} isCut the text goes on
  * @returns {Operation | undefined}
  */
-function ofSql (system, text, quote) {
+function ofSql (system, text, quote, isCut) {
   const sql = text.replace(/^\s*(?:\/\*[^*]*\*\/\s*)?/, '')
   const verb = /^[a-z]+/i.exec(sql)?.[0].toUpperCase() ?? ''
-  if (!VERBS.has(verb)) return undefined
+  if (!BEFORE_TABLE.has(verb)) return undefined
+  const before = BEFORE_TABLE.get(verb)
+  const table = before === undefined ? '' : tableOf(sql, before, quote, isCut)
+  return { system, operation: table === '' ? verb : `${verb} ${table}` }
+}
+
+/**
+ * Returns the table that a statement names first, empty where there is none.
+ * @param {string} sql
+ * @param {RegExp} before the word before it
+ * @param {string} quote
+ * @param {boolean} isCut
+ */
+function tableOf (sql, before, quote, isCut) {
   let last = ''
+  let depth = 0 // of parentheses that hold no query: extract(year from created)
   TOKENS.lastIndex = 0
   for (let match = TOKENS.exec(sql); match !== null; match = TOKENS.exec(sql)) {
     const token = match[0]
-    if (/^\s/.test(token)) continue
-    const isName = NAME.test(token) && (/^\w/.test(token) || token[0] === quote)
-    if (isName && BEFORE_TABLE.test(last)) {
-      return { system, operation: `${verb} ${token.replace(/["`]/g, '')}` }
+    if (/^\s/.test(token) || NO_TABLE.test(token)) continue
+    if (depth > 0 || (last === '(' && !QUERY.test(token))) {
+      depth = Math.max(depth, 1) + Number(token === '(') - Number(token === ')')
+      last = ')'
+      continue
     }
-    last = token
+    if (token === ';') break
+    if (before.test(last) && NAME.test(token) && (/^\w/.test(token) || token[0] === quote)) {
+      return isCut && TOKENS.lastIndex === sql.length ? '' : token.replace(/["`]/g, '')
+    }
+    last = /^distinct$/i.test(last) ? '' : token // is distinct from
   }
-  return { system, operation: verb }
+  return ''
 }
 
 module.exports = { hold, operationOf, present, release }

@@ -16,7 +16,7 @@ const { descends, isOfConnection } = require('../core/asks')
 const { typeOfStep } = require('../core/context')
 const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_SPAN, current } = require('../core/current')
 const { timeAt, triggerIdAt } = require('../core/record-ids')
-const { CAUSE, CHAIN, FIRST_CHAIN, REF, SPAN, findRecord } = require('../core/records')
+const { CAUSE, CHAIN, FIRST_CHAIN, REF, SPAN, findRecord, readWord } = require('../core/records')
 const { source } = require('../core/source')
 const { numberReader } = require('../node-objects')
 const peek = require('../requests/peek')
@@ -160,7 +160,7 @@ function askerOf (entry, place, isFirst) {
   if (place === 0 && isOwn) return isFirst ? HANDSHAKE : UNDECIDED
   const chain = current[CURRENT_CHAIN]
   if (place === 0) return chain >= FIRST_CHAIN ? CARRIED : UNDECIDED
-  if (isAsked || !isOfDriver(context, place, current[CURRENT_CAUSE])) return KNOWN
+  if (isAsked || !isOfDriver(context, place, current[CURRENT_CAUSE], isFirst)) return KNOWN
   return isFirst ? HANDSHAKE : UNDECIDED
 }
 
@@ -170,14 +170,16 @@ function askerOf (entry, place, isFirst) {
  * @param {import('../core/context').Context} connection
  * @param {number} chain of it
  * @param {number} cause reference of the step
+ * @param {boolean} isFirst what it writes first: as well where it has awaited the connection that it opened
  */
-function isOfDriver ({ asyncId, ref }, chain, cause) {
+function isOfDriver ({ asyncId, chain: opening, ref }, chain, cause, isFirst) {
+  const opener = isFirst && !framesOf(opening).some(isOwnCode) ? readWord(ref, CAUSE) : 0
   let present = chain
   let step = cause
   for (let i = 0; i < MAX_STEPS && step !== 0 && !framesOf(present).some(isOwnCode); i++) {
     const record = findRecord(step)
     if (record === undefined) return false
-    if (isOfConnection(step, ref)) return true
+    if (step === opener || isOfConnection(step, ref)) return true
     present = record.words[record.offset + CHAIN]
     const isConnect = typeOfStep(present, step).endsWith('CONNECTWRAP')
     if (isConnect) return triggerIdAt(record.words, record.offset) === asyncId
@@ -278,7 +280,7 @@ function settle (entry, words, offset, loop) {
     unassign(found)
     found.cause = maker
     found.place = 0
-    if (found.asker !== HANDSHAKE && !isOfDriver(entry.context, chain, maker)) {
+    if (found.asker !== HANDSHAKE && !isOfDriver(entry.context, chain, maker, false)) {
       assign(found, words[offset + SPAN])
       entry.isAsked = true
     }

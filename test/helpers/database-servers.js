@@ -1,6 +1,7 @@
 'use strict'
 
-// Starts servers of Debian's packages on ports of their own, with data in a directory that goes with them.
+// Starts servers of Debian's packages, and FerretDB (build-ferretdb.sh), on ports of their own, with data
+// in a directory that goes with them.
 
 const { execFileSync, spawn, spawnSync } = require('node:child_process')
 const { once } = require('node:events')
@@ -8,8 +9,10 @@ const fs = require('node:fs')
 const net = require('node:net')
 const os = require('node:os')
 const path = require('node:path')
+const { root } = require('./run')
 
 const POSTGRES = '/usr/lib/postgresql'
+const FERRETDB = path.join(root, '.cache', 'ferretdb', 'ferretdb')
 const READY_MS = 30_000
 
 /**
@@ -74,6 +77,16 @@ async function startMariadb () {
   return await running(child, child.stderr, /ready for connections/, { port, directory, signal: 'SIGTERM' })
 }
 
+const hasFerretdb = () => fs.existsSync(FERRETDB)
+
+/** Starts FerretDB, which speaks MongoDB's protocol. @returns {Promise<RunningServer>} */
+async function startFerretdb () {
+  const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-ferretdb-'))
+  const port = await freePort()
+  const child = spawn(FERRETDB, [`127.0.0.1:${port}`, `file:${directory}/`], { stdio: ['ignore', 'ignore', 'pipe'] })
+  return await running(child, child.stderr, /Listening on TCP/, { port, directory, signal: 'SIGTERM' })
+}
+
 /**
  * @param {import('node:child_process').ChildProcess} child
  * @param {import('node:stream').Readable} output
@@ -111,4 +124,6 @@ async function freePort () {
   return port
 }
 
-module.exports = { hasMariadb, hasRedis, postgresDirectory, startMariadb, startPostgres, startRedis }
+module.exports = {
+  hasFerretdb, hasMariadb, hasRedis, postgresDirectory, startFerretdb, startMariadb, startPostgres, startRedis
+}

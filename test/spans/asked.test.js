@@ -9,7 +9,7 @@ const test = require('ava')
 const { operationOf } = require('../../lib/requests/peek')
 const { collector } = require('../helpers/collector')
 const {
-  hasMariadb, hasRedis, postgresDirectory, startMariadb, startPostgres, startRedis
+  hasFerretdb, hasMariadb, hasRedis, postgresDirectory, startFerretdb, startMariadb, startPostgres, startRedis
 } = require('../helpers/database-servers')
 const { installPackages } = require('../helpers/install-packages')
 const { strict } = require('../helpers/installed')
@@ -38,17 +38,29 @@ const expected = {
   '/pg-error': { own: 1, otel: 1 },
   '/pg-turns': { own: 1, otel: 1 },
   '/pg-transactions': { own: 3, otel: 3 },
+  '/pg-named': { own: 2, otel: 2 },
   '/mysql2-query': { own: 1, otel: 1 },
   '/mysql2-execute': { own: 1, otel: 1 },
   '/mysql2-sequence': { own: 3, otel: 3 },
+  '/mysql2-executed': { own: 2, otel: 2 },
   '/mysql2-error': { own: 1, otel: 1 },
   '/mysql2-turns': { own: 1, otel: [0, 0, 0, 0, 1, 1] }, // its queue loses OpenTelemetry's context
   '/ioredis-single': { own: 1, otel: 1 },
   '/ioredis-all': { own: 3, otel: 3 },
   '/ioredis-loop': { own: 4, otel: 4 },
   '/ioredis-mixed': { own: 4, otel: 4 },
+  '/ioredis-inline': { own: 1, otel: 0 }, // without a driver
   '/ioredis-pipeline': { own: 1, otel: 2 }, // one write
-  '/ioredis-multi': { own: 1, otel: 4 }
+  '/ioredis-multi': { own: 1, otel: 4 },
+  '/mongodb-find': { own: 1, otel: 1 },
+  '/mongodb-insert': { own: 1, otel: 1 },
+  '/mongodb-update': { own: 1, otel: 1 },
+  '/mongodb-cursor': { own: 3, otel: 3 },
+  '/mongodb-sequence': { own: 3, otel: 3 },
+  '/mongodb-all': { own: 3, otel: 3 },
+  '/mongodb-error': { own: 1, otel: 1 },
+  '/mongodb-many': { own: 1, otel: 1 },
+  '/mongodb-turns': { own: 1, otel: 1 }
 }
 
 /** @type {Promise<any[]> | undefined} */
@@ -62,10 +74,11 @@ async function compare () {
   const servers = await Promise.all([
     bin === undefined ? undefined : startPostgres(bin),
     hasMariadb() ? startMariadb() : undefined,
-    hasRedis() ? startRedis() : undefined
+    hasRedis() ? startRedis() : undefined,
+    hasFerretdb() ? startFerretdb() : undefined
   ])
   try {
-    const ports = ['POSTGRES', 'MYSQL', 'REDIS'].flatMap((name, i) =>
+    const ports = ['POSTGRES', 'MYSQL', 'REDIS', 'MONGODB'].flatMap((name, i) =>
       servers[i] === undefined ? [] : [[`${name}_PORT`, String(servers[i].port)]])
     const { stdout, stderr, code } = await node(['-r', register, instrumented], {
       env: { LONGSTACK_PEEK: '1', PACKAGES: directory, ...Object.fromEntries(ports) }, timeout: 120_000
@@ -77,7 +90,7 @@ async function compare () {
   }
 }
 
-/** @param {string} driver @param {string} needs a package of Debian's, undefined where it is there */
+/** @param {string} driver @param {string} needs what is not there, empty: all is */
 function defineTest (driver, needs = '') {
   test(`${driver}: as many queries as OpenTelemetry's spans, at their times`, async (t) => {
     if (needs !== '') {
@@ -119,6 +132,7 @@ function defineTest (driver, needs = '') {
 defineTest('pg', postgresDirectory() === undefined ? 'postgresql' : '')
 defineTest('mysql2', hasMariadb() ? '' : 'mariadb-server')
 defineTest('ioredis', hasRedis() ? '' : 'redis-server')
+defineTest('mongodb', hasFerretdb() ? '' : 'FerretDB; test/helpers/build-ferretdb.sh builds it (needs Go)')
 
 test('undici: requests of HTTP have spans of their own, and are no queries', async (t) => {
   const [{ asked, clients, otel }] = (await (outcome ??= compare())).filter(({ url }) => url === '/undici')
@@ -136,14 +150,21 @@ test('pg: a query in callback style that a pool has sent later is left out', asy
 
 /**
  * What is read of the first bytes, by path: of each query in order of start.
- * @type {Record<string, string[]>}
+ * @type {Record<string, (string | undefined)[]>}
  */
 const operations = {
   '/pg-parameter': ['SELECT pg_class'],
   '/pg-transaction': ['BEGIN', 'SELECT', 'COMMIT'],
+  '/pg-named': ['SELECT pg_class', undefined], // prepared before
   '/mysql2-execute': ['SELECT mysql.user'],
+  '/mysql2-executed': ['SELECT mysql.user', undefined],
+  '/ioredis-inline': [undefined],
   '/ioredis-all': ['GET', 'SET', 'GET'],
-  '/ioredis-multi': ['MULTI, SET, GET, EXEC']
+  '/ioredis-multi': ['MULTI, SET, GET, EXEC'],
+  '/mongodb-insert': ['insert users'],
+  '/mongodb-cursor': ['find users', 'getMore', 'killCursors users'],
+  '/mongodb-error': ['aggregate users'],
+  '/mongodb-all': Array(3).fill('find users')
 }
 
 test('peek: verb and table, or command, and no literal', async (t) => {
@@ -169,14 +190,44 @@ const LITERALS = [
   ["select 'not closed from secret", 'SELECT'],
   ['insert into "Users"(name) values ($1)', 'INSERT Users'],
   ['/* a comment */ update app.users set a = 1', 'UPDATE app.users'],
-  ["secret 'x'", undefined]
+  ["secret 'x'", undefined],
+  ['begin; delete from secret', 'BEGIN'],
+  ['select extract(year from secret), a is distinct from secret from users', 'SELECT users'],
+  ['select * from (select 1 from users) secret', 'SELECT users'],
+  ['create table if not exists users (a int)', 'CREATE users'],
+  ['create view users as select 1 from secret', 'CREATE'],
+  ['copy users from stdin', 'COPY'],
+  ['revoke all on users from secret', 'REVOKE'],
+  [`select ${'a, '.repeat(335)}a from secret_that_goes_on`, 'SELECT']
 ]
 for (const [sql, operation] of LITERALS) {
-  test(`peek: ${JSON.stringify(sql)} is ${operation}`, (t) => {
+  test(`peek: ${JSON.stringify(sql).slice(0, 80)} is ${operation}`, (t) => {
     const message = query(String(sql))
-    t.is(operationOf(message, message.length)?.operation, operation)
+    t.is(operationOf(message.slice(0, 1024), message.length)?.operation, operation)
   })
 }
+
+test('peek: of MongoDB the names of collections alone, and nothing of what is compressed', (t) => {
+  const operation = (/** @type {string} */ command, opcode = 2013) => {
+    const element = Buffer.from(`\x02${command}\0\x07\0\0\0secret\0`, 'latin1')
+    const message = Buffer.concat([Buffer.alloc(25), element, Buffer.alloc(1)])
+    message.writeInt32LE(message.length, 0)
+    message.writeInt32LE(opcode, 12)
+    return operationOf(message.latin1Slice(), message.length)?.operation
+  }
+  t.is(operation('find'), 'find secret')
+  t.is(operation('createUser'), 'createUser')
+  t.is(operation('find', 2012), undefined)
+  t.is(operation('find', 2004), undefined)
+})
+
+test('the error of a command that MongoDB refuses tells who asked', async (t) => {
+  if (!hasFerretdb()) return t.pass()
+  const [{ error }] = (await (outcome ??= compare())).filter(({ url }) => url === '/mongodb-error')
+  t.regex(error, /^MongoServerError: .*\$nonsense/)
+  t.regex(error, /at .*app\.js:\d+/)
+  t.regex(error, /── GET \/mongodb-error/)
+})
 
 /** A database that answers each question after 5 ms, one after another, and a server whose routes ask it. */
 const service = `
