@@ -37,6 +37,7 @@ const expected = {
   '/pg-transaction': { own: 3, otel: 3 },
   '/pg-error': { own: 1, otel: 1 },
   '/pg-turns': { own: 1, otel: 1 },
+  '/pg-turns-resolved': { own: 1, otel: 1 }, // its callback settles a promise of who asked
   '/pg-transactions': { own: 3, otel: 3 },
   '/pg-named': { own: 2, otel: 2 },
   '/mysql2-query': { own: 1, otel: 1 },
