@@ -4,18 +4,19 @@
 //
 // A listener that is registered is called as it is, so nothing about the call changes. While the option is on
 // the methods that register are wrapped, and note the text of each listener that the program registers, the
-// event and the place. An error whose call site is called by `emit` then tells where the function begins
-// (getEnclosingLineNumber in V8's src/builtins/builtins-callsite.cc). Where one noted text, and no other,
-// stands there in the file, and nowhere else in it, that function is the listener.
+// event and the place. An error whose call site is called by `emit` or an EventTarget then tells where the
+// function begins (getEnclosingLineNumber in V8's src/builtins/builtins-callsite.cc). Where one noted text,
+// and no other, stands there in the file, and nowhere else in it, that function is the listener.
 
 const { EventEmitter } = require('node:events')
+const { types } = require('node:util')
 const { contextOfChain } = require('../core/context')
 const guard = require('../core/guard')
 const kindTable = require('../core/kind-table')
 const { CHAIN_BITS, ROOT_CHAIN } = require('../core/records')
 const { placeOf } = require('../format/hops')
 const { readSource } = require('../format/paint')
-const { own } = require('../objects')
+const { isObject, own } = require('../objects')
 const { readSites } = require('../stacks/call-sites')
 const capture = require('../stacks/capture')
 const { describe } = require('../stacks/chain')
@@ -23,7 +24,11 @@ const { wrap } = require('../wrap')
 
 const { apply } = Reflect
 const { toString } = Function.prototype
-const METHODS = ['addListener', 'on', 'prependListener']
+const EVENT_TARGET = 'node:internal/event_target' // Node's file
+const OF_TARGET = 'addEventListener'
+const METHODS = ['addListener', 'on', 'prependListener', OF_TARGET]
+/** functions that call listeners, by file @type {Map<string | undefined, RegExp>} */
+const DISPATCHERS = new Map([['node:events', /(?:^|\.)emit$/], [EVENT_TARGET, /kHybridDispatch/]])
 const KIND = 'LISTENER'
 const MAX_NOTED = 1000 // texts of listeners
 const MAX_NAME = 40 // characters of an event's
@@ -56,27 +61,34 @@ function applyListeners (next) {
   for (const restore of restores) restore()
   noted = new Map()
   present = {}
-  const { prototype } = EventEmitter
   /** on and addListener are one function @type {Map<Function, Function>} */
   const wrappers = new Map()
   restores = !next
     ? []
-    : METHODS.flatMap((name) => wrap(prototype, name, (method) => {
-      const wrapper = wrappers.get(method) ?? around(method, name === 'prependListener' ? name : 'on')
-      wrappers.set(method, wrapper)
-      return wrapper
-    }) ?? [])
+    : METHODS.flatMap((name) => {
+      const { prototype } = name === OF_TARGET ? EventTarget : EventEmitter
+      return wrap(prototype, name, (method) => {
+        const wrapper = wrappers.get(method) ?? around(method, name === 'addListener' ? 'on' : name)
+        wrappers.set(method, wrapper)
+        return wrapper
+      }) ?? []
+    })
 }
 
 /** @param {Function} method @param {string} name */
 function around (method, name) {
   const session = present
-  return function wrapper (/** @type {any} */ event, /** @type {any} */ listener) {
-    const isNoted = isOn && session === present && !guard.inOwnWork && typeof listener === 'function'
-    if (isNoted) note(event, listener, name, wrapper)
-    // @ts-expect-error `this` is the emitter
-    return apply(method, this, arguments)
+  const { wrapper } = {
+    /** @this {unknown} @param {unknown} event @param {unknown} listener */
+    wrapper (event, listener) {
+      if (isOn && session === present && !guard.inOwnWork) {
+        const called = name === OF_TARGET && isObject(listener) ? own(listener, 'handleEvent') : listener
+        if (typeof called === 'function' && !types.isProxy(called)) note(event, called, name, wrapper)
+      }
+      return apply(method, this, arguments)
+    }
   }
+  return wrapper
 }
 
 /**
@@ -97,7 +109,7 @@ function note (event, listener, method, above) {
 /** @param {unknown} event @param {Function} listener @param {string} method @param {number} chain */
 function add (event, listener, method, chain) {
   const original = own(listener, 'listener')
-  const isOnce = typeof original === 'function'
+  const isOnce = typeof original === 'function' && method !== OF_TARGET
   const text = apply(toString, isOnce ? original : listener, [])
   if (text.includes('[native code]')) return
   const name = isOnce ? method.replace(/on$/, 'once').replace('Listener', 'OnceListener') : method
@@ -139,8 +151,8 @@ function nameOf (event) {
 function listenerHops (sites) {
   if (noted.size === 0) return []
   const { frames } = readSites(sites)
-  let i = frames.findIndex(isEmit) - 1
-  while (i >= 0 && frames[i].fileName === 'node:events') i--
+  let i = frames.findIndex(isDispatcher) - 1
+  while (i >= 0 && DISPATCHERS.has(frames[i].fileName)) i--
   const registration = i < 0 ? undefined : registrationOf(/** @type {any} */ (sites[i]), frames[i])
   if (registration === undefined || registration.isAmbiguous) return []
   const hop = describe(registration.context)
@@ -148,13 +160,22 @@ function listenerHops (sites) {
   if (events.length > MAX_EVENTS) events.splice(MAX_EVENTS, events.length, '…')
   const place = placeOf(hop.lines)
   if (place === undefined) return []
-  const label = `emitter.${registration.method}(${events.join(' or ')}) at ${place}`
+  const label = `${methodOf(registration)}(${events.join(' or ')}) at ${place}`
   return [{ ...hop, label, ageMs: NaN, repeats: 1, origin: 'registered', lines: [], short: [] }]
 }
 
+/** @param {Registration} registration */
+function methodOf ({ context, method }) {
+  if (method !== OF_TARGET) return `emitter.${method}`
+  const { fileName, functionName = '' } = context.stack?.frames[0] ?? {}
+  const name = /\.(?:on|once|addListener)$/.exec(functionName)?.[0]
+  // A MessagePort is an emitter as well
+  return fileName === EVENT_TARGET && name !== undefined ? `emitter${name}` : `target.${method}`
+}
+
 /** @param {Frame} frame */
-const isEmit = ({ fileName, functionName }) => {
-  return fileName === 'node:events' && functionName !== undefined && /(?:^|\.)emit$/.test(functionName)
+const isDispatcher = ({ fileName, functionName }) => {
+  return functionName !== undefined && DISPATCHERS.get(fileName)?.test(functionName) === true
 }
 
 /**

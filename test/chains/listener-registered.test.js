@@ -30,7 +30,7 @@ async function told (source, more = env) {
     if (stderr !== '') throw new Error(stderr)
     const texts = Object.entries(/** @type {Record<string, string[]>} */ (JSON.parse(stdout)))
     return Object.fromEntries(texts.map(([name, stacks]) => [name, stacks.map((stack) => {
-      return stack.split('\n').find((line) => line.includes('── emitter.'))?.replaceAll('\u00a0', ' ') ?? ''
+      return stack.split('\n').find((line) => /── (?:emitter|target)\./.test(line))?.replaceAll('\u00a0', ' ') ?? ''
     })]))
   } finally {
     fs.rmSync(folder, { recursive: true, force: true })
@@ -62,6 +62,38 @@ for (const engine of engines) {
       asyncArrow: ['  ── emitter.on(Symbol(s)) at wire (app.js:13) ──'],
       both: Array(2).fill("  ── emitter.on('a' or 'b') at wire (app.js:14) ──"),
       method: ["  ── emitter.on('m') at new Connection (app.js:16) ──"]
+    })
+  })
+}
+
+for (const engine of engines) {
+  test(`listeners of an EventTarget, ${engine}`, async (t) => {
+    const lines = await told(`
+      class Bus extends EventTarget {}
+      const bus = new Bus()
+      const { signal } = new AbortController()
+      const { port1, port2 } = new MessageChannel()
+      function wire () {
+        bus.addEventListener('a', () => tell('arrow', new Error('x')))
+        bus.addEventListener('b', { handleEvent (b) { tell('object', new Error('x')) } }, { once: true })
+        AbortSignal.timeout(1).addEventListener('abort', function late () { tell('signal', new Error('x')) })
+        port1.on('message', (m) => { tell('port', new Error('x')); port1.close() })
+        for (const n of [1, 2]) bus.addEventListener('c', function other () { tell('twice', new Error('x')) })
+        bus.onc = (c) => {}
+      }
+      wire()
+      bus.addEventListener('d', { handleEvent: (d) => tell('emitted', new Error('x')) })
+      new EventEmitter().on('d', (d) => tell('emitted', new Error('x')))
+      port2.postMessage('hello')
+      setTimeout(() => { for (const n of ['a', 'b', 'c', 'd']) bus.dispatchEvent(new Event(n)) }, 50)`,
+    { ...env, LONGSTACK_CAPTURE: engine })
+    t.deepEqual(lines, {
+      arrow: ["  ── target.addEventListener('a') at wire (app.js:11) ──"],
+      object: ["  ── target.addEventListener('b') at wire (app.js:12) ──"],
+      signal: ["  ── target.addEventListener('abort') at wire (app.js:13) ──"],
+      port: ["  ── emitter.on('message') at wire (app.js:14) ──"],
+      twice: Array(2).fill("  ── target.addEventListener('c') at wire (app.js:15) ──"),
+      emitted: ['']
     })
   })
 }
@@ -142,6 +174,25 @@ test('the program is the same with the option', async (t) => {
     capturing.on('error', (error) => log.push(['captured', error.message]))
     capturing.on('work', async () => { throw new Error('rejected') })
     capturing.emit('work')
+    const { addEventListener } = EventTarget.prototype
+    log.push(addEventListener.name, addEventListener.length, 'prototype' in addEventListener)
+    log.push(Object.keys(EventTarget.prototype), Object.keys(addEventListener))
+    const target = new EventTarget()
+    const handler = { handleEvent (event) { log.push(['handled', event.type, this === handler]) } }
+    const g = function (event) { log.push(['g', event.type, this === target]); event.stopImmediatePropagation() }
+    target.addEventListener('t', handler, { once: true })
+    for (let i = 0; i < 2; i++) target.addEventListener('t', g)
+    target.addEventListener('t', () => log.push('never'), { signal: AbortSignal.abort() })
+    for (let i = 0; i < 2; i++) target.dispatchEvent(new Event('t'))
+    target.removeEventListener('t', g)
+    target.addEventListener('t', handler)
+    target.removeEventListener('t', handler)
+    target.addEventListener('t', null)
+    target.addEventListener('t', new Proxy(g, { getOwnPropertyDescriptor () { log.push('read') } }))
+    target.addEventListener('t', { get handleEvent () { log.push('got'); return g } })
+    target.dispatchEvent(new Event('t'))
+    for (const args of [[], ['x'], ['x', 5], ['x', 'y']]) attempt(() => target.addEventListener(...args))
+    attempt(() => EventTarget.prototype.addEventListener.call({}, 'x', g))
     const stream = Readable.from(['a', 'b'])
     stream.on('data', (data) => log.push(['data', data]))
     stream.on('end', async () => {
@@ -163,7 +214,7 @@ test('disable puts the methods back', async (t) => {
   const { stdout } = await node(['-e', `
     const { EventEmitter } = require('node:events')
     const names = ['on', 'addListener', 'prependListener', 'once']
-    const methods = () => names.map((name) => EventEmitter.prototype[name])
+    const methods = () => [...names.map((name) => EventEmitter.prototype[name]), EventTarget.prototype.addEventListener]
     const before = methods()
     const trace = require(${JSON.stringify(root)}).enable({ listeners: true })
     const during = methods()
@@ -173,6 +224,6 @@ test('disable puts the methods back', async (t) => {
     const after = methods()
     const same = (list) => list.map((method, i) => method === before[i])
     console.log(JSON.stringify([during, off, after].map(same)))`])
-  const all = [true, true, true, true]
-  t.deepEqual(JSON.parse(stdout), [[false, false, false, true], all, all])
+  const all = Array(5).fill(true)
+  t.deepEqual(JSON.parse(stdout), [[false, false, false, true, false], all, all])
 })

@@ -28,7 +28,7 @@ const maxLines = {
   format: 990,
   profile: 830,
   blocked: 740,
-  attribution: 790,
+  attribution: 798,
   passing: 510,
   runners: 500,
   intercept: 440,
