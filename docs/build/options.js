@@ -55,8 +55,8 @@ const details = {
   listeners: 'A line such as `── emitter.on(\'data\') at wire (wire.js:12) ──`, [where that is ' +
     'certain](hops.md#listeners). Listeners are called as they are; `on`, `addListener` and ' +
     '`prependListener` of `EventEmitter.prototype` and `addEventListener` of `EventTarget.prototype` are ' +
-    'wrapped while it is on, which takes some 200 ns a call. Registrations from before are not known: switch ' +
-    'it on at the start.',
+    'wrapped while it is on, which takes some 200 ns a call. Registrations from before are not known: ' +
+    'switch it on at the start.',
   spans: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: [spans.md](spans.md).',
   metrics: 'Each minute, or at another interval, and when the process ends: [metrics.md](metrics.md#otlp).',
   socket: 'A link into the directory `NAME.longstack`, which only its user may enter. There each thread ' +
