@@ -35,7 +35,7 @@ const POOL = 256 // questions kept for those to come
 const KNOWN = 0 // the step that wrote
 const CARRIED = 1 // the same, but an answer on the connection has led there
 const UNDECIDED = 2 // the connection's own callback wrote
-const HANDSHAKE = 3 // the driver itself, as it connects
+const HANDSHAKE = 3 // the driver itself, as it connects, if it asks more on the connection
 
 // What has come of it.
 const WAITING = 0
@@ -131,7 +131,9 @@ function ask (entry, place, isHeld, time, polledAt) {
   if (last !== undefined && last.out < 0 && sent >= 0) last.out = sent - last.sentBefore
   for (let i = 0; i < questions.length; i++) {
     const question = questions[i]
-    if (question.state === DATA) question.state = question.asker === HANDSHAKE ? DROPPED : PAST
+    const isHandshake = question.asker === HANDSHAKE
+    if (isHandshake) unassign(question)
+    if (question.state === DATA) question.state = isHandshake ? DROPPED : PAST
   }
   if (questions.length >= FEW) dropOld(questions)
   const question = take()
@@ -150,7 +152,7 @@ function ask (entry, place, isHeld, time, polledAt) {
   if (asker === UNDECIDED) return
   question.cause = cause
   question.place = place === 0 ? current[CURRENT_CHAIN] : place
-  if (asker !== HANDSHAKE) assign(question, current[CURRENT_SPAN])
+  assign(question, current[CURRENT_SPAN])
 }
 
 /** @param {Entry} entry @param {number} place @param {boolean} isFirst of the connection */
@@ -277,12 +279,14 @@ function settle (entry, words, offset, loop) {
     if (found === undefined && answered !== undefined) return finish(answered, entry, loop, false)
     found ??= questions.find((question) => isStray(question, madeAt, chain))
     if (found === undefined) return
-    unassign(found)
-    found.cause = maker
-    found.place = 0
-    if (found.asker !== HANDSHAKE && !isOfDriver(entry.context, chain, maker, false)) {
-      assign(found, words[offset + SPAN])
-      entry.isAsked = true
+    if (found.asker !== HANDSHAKE) {
+      unassign(found)
+      found.cause = maker
+      found.place = 0
+      if (!isOfDriver(entry.context, chain, maker, false)) {
+        assign(found, words[offset + SPAN])
+        entry.isAsked = true
+      }
     }
   }
   found.state = SETTLED_ONE

@@ -4,6 +4,7 @@
 // process, on real servers; and what is left out.
 
 const { createHash } = require('node:crypto')
+const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { operationOf } = require('../../lib/requests/peek')
@@ -220,6 +221,42 @@ test('peek: of MongoDB the names of collections alone, and nothing of what is co
   t.is(operation('createUser'), 'createUser')
   t.is(operation('find', 2012), undefined)
   t.is(operation('find', 2004), undefined)
+})
+
+/** A package that opens a connection for each question, and asks as soon as it is there. */
+const oneQuestion = `
+  const net = require('node:net')
+  const { once } = require('node:events')
+  exports.promise = async function (port) {
+    await null
+    const socket = net.connect(port, '127.0.0.1')
+    await once(socket, 'connect')
+    socket.write('answer ')
+    await once(socket, 'data')
+    socket.destroy()
+  }
+  exports.callback = (port) => new Promise((resolve) => {
+    const socket = net.connect(port, '127.0.0.1', () => socket.write('answer '))
+    socket.on('data', () => resolve(socket.destroy()))
+  })`
+
+test('what a package asks first on a connection is a question where it asks nothing else', async (t) => {
+  const file = path.join(folder(t), 'node_modules', 'one-question', 'index.js')
+  fs.mkdirSync(path.dirname(file), { recursive: true })
+  fs.writeFileSync(file, oneQuestion)
+  const { stdout, stderr, code } = await program(`${service}
+    const askOnce = require(${JSON.stringify(file)})
+    const records = []
+    trace.on('span', (record) => { if (record.kind === 'SERVER') records.push(record) })
+    routes['/promise'] = () => askOnce.promise(database.address().port)
+    routes['/callback'] = () => askOnce.callback(database.address().port)
+    serve(['/promise', '/callback']).then(() => setTimeout(() => {
+      console.log(JSON.stringify(records.map(({ attributes }) => attributes['longstack.asked'])))
+    }, 20))`)
+  t.is(code, 0, stderr)
+  const asked = JSON.parse(stdout)
+  t.deepEqual(asked.map((/** @type {any[]} */ questions) => questions?.length), [1, 1], stdout)
+  for (const [{ ms, at }] of asked) t.true(ms >= 4 && at !== undefined, stdout)
 })
 
 test('the error of a command that MongoDB refuses tells who asked', async (t) => {
