@@ -45,12 +45,11 @@ class Definitions {
 
   /** @param {string} id @returns {Source} */
   #sourceOf (id) {
-    let source = this.#sources.get(id)
-    if (source === undefined) {
-      if (this.#sources.size >= MAX_SOURCES) this.#sources.clear()
-      source = { resource: {}, stacks: new Map(), sites: new Map(), shared: new Map(), names: new Map() }
-      this.#sources.set(id, source)
-    }
+    const known = this.#sources.get(id)
+    if (known !== undefined) return known
+    if (this.#sources.size >= MAX_SOURCES) this.#sources.clear()
+    const source = { resource: {}, stacks: new Map(), sites: new Map(), shared: new Map(), names: new Map() }
+    this.#sources.set(id, source)
     return source
   }
 
@@ -62,43 +61,33 @@ class Definitions {
   resolve (record) {
     if (!isRecord(record) || typeof record.source !== 'string') return record
     const {
-      source, stack, shared: number, start, duration, run, beside, wait, waited, delayed,
+      source, stack, shared: number, start, duration, run, beside, wait, waited, delayed = 0,
       delayed_max: delayedMax, delayed_by: delayers, waits, asked, asked_more: more, ran, delays, runs,
       ...span
     } = record
     const { resource, stacks, sites, shared, names } = this.#sourceOf(source)
     const times = isRecord(wait) ? wait : {}
+    const runLines = typeof runs === 'number' ? [[0, duration, runs]] : runs // a number: one callback
     /** @type {Record<string, any>} */
     const attributes = {
       ...shared.get(number),
       ...(isRecord(span.attributes) ? span.attributes : {}),
       'longstack.run_ms': toMs(run),
+      'longstack.beside_ms': toMs(beside),
       'longstack.wait_ms': Object.fromEntries(Object.entries(times).map(([key, us]) => [key, toMs(us)])),
       'longstack.waited_ms': toMs(waited === undefined ? sumOf(times) : waited),
-      'longstack.delayed_ms': delayed === undefined ? 0 : toMs(delayed),
-      'longstack.delayed_by': list(delayers).filter(Array.isArray).map((line) => delayerOf(line, names))
+      'longstack.delayed_ms': toMs(delayed),
+      'longstack.delayed_max_ms': toMs(delayedMax),
+      'longstack.delayed_by': rows(delayers).map((line) => delayerOf(line, names)),
+      'longstack.waits': list(waits).map((wait) => waitOf(wait, sites, names)),
+      'longstack.asked': asked && rows(asked).map((line) => askedOf(line, duration, sites, names)),
+      'longstack.asked_more': more && { count: more[0], ms: toMs(more[1]) },
+      'longstack.ran': ran === null ? undefined : rows(ran).map((line) => runOf(line, sites)),
+      'longstack.delays': delays && rows(delays).map((delay) => delay.map(toMs)),
+      'longstack.runs': runLines && rows(runLines).map(([start, length, type, ...wait]) =>
+        [toMs(start), toMs(length), names.get(type) ?? 'unknown', ...wait])
     }
-    if (beside !== undefined) attributes['longstack.beside_ms'] = toMs(beside)
-    if (delayedMax !== undefined) attributes['longstack.delayed_max_ms'] = toMs(delayedMax)
     if (stacks.has(stack)) attributes['code.stacktrace'] = stacks.get(stack)
-    attributes['longstack.waits'] = list(waits).map((wait) => waitOf(wait, sites, names))
-    if (asked !== undefined) {
-      attributes['longstack.asked'] = list(asked).filter(Array.isArray)
-        .map((line) => askedOf(line, duration, sites, names))
-    }
-    if (Array.isArray(more)) attributes['longstack.asked_more'] = { count: more[0], ms: toMs(more[1]) }
-    if (ran !== null) {
-      attributes['longstack.ran'] = list(ran).filter(Array.isArray).map((line) => runOf(line, sites))
-    }
-    if (delays !== undefined) {
-      attributes['longstack.delays'] = list(delays).map((delay) => list(delay).map(toMs))
-    }
-    if (runs !== undefined) {
-      const lines = typeof runs === 'number' ? [[0, duration, runs]] : list(runs) // a number: one callback
-      attributes['longstack.runs'] = lines.filter(Array.isArray)
-        .map(([start, length, type, ...wait]) =>
-          [toMs(start), toMs(length), names.get(type) ?? 'unknown', ...wait])
-    }
     if (start !== undefined) {
       span.startTimeUnixNano = nanosOf(start, 0)
       span.endTimeUnixNano = nanosOf(start, duration)
@@ -106,6 +95,9 @@ class Definitions {
     return { status: UNSET, kind: 'SERVER', ...span, attributes, resource }
   }
 }
+
+/** @param {unknown} lines @returns {any[][]} those that are lists */
+const rows = (lines) => list(lines).filter(Array.isArray)
 
 /** @param {any[]} run microseconds, site, count @param {Map<number, Site>} sites */
 function runOf ([us, site, count = 1], sites) {
@@ -123,15 +115,16 @@ function askedOf (line, duration, sites, names) {
   const end = typeof duration === 'number' ? duration - start : 0
   return {
     start: toMs(start),
-    ...(us < 0 ? { ms: toMs(end), unanswered: true } : { ms: toMs(us) }),
+    ms: toMs(us < 0 ? end : us),
+    unanswered: us < 0 ? true : undefined,
     ...sites.get(site),
-    ...(names.has(peer) ? { peer: names.get(peer) } : {}),
+    peer: names.get(peer),
     connection,
-    ...(unsent > 0 ? { unsent: toMs(unsent) } : {}),
-    ...(out > 0 ? { out } : {}),
-    ...(bytesIn > 0 ? { in: bytesIn } : {}),
-    ...(names.has(operation) ? { operation: names.get(operation) } : {}),
-    ...(names.has(system) ? { system: names.get(system) } : {})
+    unsent: unsent > 0 ? toMs(unsent) : undefined,
+    out: out > 0 ? out : undefined,
+    in: bytesIn > 0 ? bytesIn : undefined,
+    operation: names.get(operation),
+    system: names.get(system)
   }
 }
 
@@ -143,16 +136,15 @@ function askedOf (line, duration, sites, names) {
 function waitOf (wait, sites, names) {
   if (!isRecord(wait)) return wait
   const { us, delayed, delayed_max: delayedMax, unsent, site, until, peer, request, ...figures } = wait
-  const end = endText({ until: names.get(until), peer: wordOf(peer), request: names.get(request) })
   return {
     ms: toMs(us),
     count: 1,
     ...figures,
-    ...(delayed === undefined ? {} : { delayed: toMs(delayed) }),
-    ...(delayedMax === undefined ? {} : { delayed_max: toMs(delayedMax) }),
-    ...(unsent === undefined ? {} : { unsent: toMs(unsent) }),
+    delayed: toMs(delayed),
+    delayed_max: toMs(delayedMax),
+    unsent: toMs(unsent),
     ...sites.get(site),
-    ...(end === undefined ? {} : { until: end })
+    until: endText({ until: names.get(until), peer: wordOf(peer), request: names.get(request) })
   }
 }
 
@@ -182,11 +174,11 @@ function sumOf (sums) {
  */
 function delayerOf ([us, spanId, name, max, at], names) {
   return {
-    ...(typeof spanId === 'string' ? { spanId } : {}),
-    ...(names.has(name) ? { name: names.get(name) } : {}),
+    spanId: wordOf(spanId),
+    name: names.get(name),
     ms: toMs(us),
-    ...(typeof us === 'number' && max > us ? { max: toMs(max) } : {}),
-    ...(typeof at === 'string' ? { at } : {})
+    max: typeof us === 'number' && max > us ? toMs(max) : undefined,
+    at: wordOf(at)
   }
 }
 
@@ -195,11 +187,11 @@ const wordOf = (value) => typeof value === 'string' ? value : undefined
 
 /** @param {any} line @returns {Site} */
 function siteOf ({ at: place, callers, label }) {
-  const site = /** @type {Site} */ ({})
-  if (isRecord(place)) site.at = placeText(place)
-  if (Array.isArray(callers)) site.callers = callers.filter(isRecord).slice(0, MAX_CALLERS).map(placeText)
-  if (typeof label === 'string') site.label = label
-  return site
+  return {
+    at: isRecord(place) ? placeText(place) : undefined,
+    callers: callers && list(callers).filter(isRecord).slice(0, MAX_CALLERS).map(placeText),
+    label: wordOf(label)
+  }
 }
 
 module.exports = { Definitions }

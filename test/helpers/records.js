@@ -12,7 +12,7 @@ function recordsOf (content) {
   const lines = typeof content === 'string' ? content.split('\n') : content
   const definitions = new Definitions()
   return lines.filter(Boolean).map((line) => JSON.parse(line)).filter((line) => !definitions.add(line))
-    .map((line) => definitions.resolve(line))
+    .map((line) => JSON.parse(JSON.stringify(definitions.resolve(line)))) // what is undefined is absent
 }
 
 module.exports = { recordsOf }
