@@ -111,10 +111,12 @@ function digest (span) {
     besideMs: amount(attributes['longstack.beside_ms']),
     delayedBy: delayersOf(attributes),
     delayedMax: amount(attributes['longstack.delayed_max_ms']),
-    delays: delaysOf(attributes['longstack.delays']),
+    delays: spellsOf(attributes['longstack.delays'], MAX_DELAYS)
+      .map(([start, ms, certain]) => [start, ms, Math.min(ms, amount(certain) ?? ms)]),
     queuedMs: amount(attributes['longstack.queued_ms']),
     stack: text(attributes['code.stacktrace'], MAX_STACK_CHARS),
-    runs: runsOf(attributes['longstack.runs']),
+    runs: spellsOf(attributes['longstack.runs'], MAX_RUNS)
+      .map(([start, ms, type]) => [start, ms, text(type, 100) ?? '']),
     attributes: otherAttributes(attributes),
     events: eventsOf(record.events),
     service: text(record.resource?.['service.name'], MAX_TEXT_CHARS)
@@ -147,31 +149,17 @@ function spellsOf (spells, max) {
     Array.isArray(spell) && amount(spell[0]) !== undefined && amount(spell[1]) !== undefined)
 }
 
-/** @param {unknown} delays @returns {Digest['delays']} */
-function delaysOf (delays) {
-  return spellsOf(delays, MAX_DELAYS).map(([start, ms, certain]) =>
-    [start, ms, Math.min(ms, amount(certain) ?? ms)])
-}
-
-/** @param {unknown} runs @returns {Digest['runs']} */
-function runsOf (runs) {
-  return spellsOf(runs, MAX_RUNS).map(([start, ms, type]) => [start, ms, text(type, 100) ?? ''])
-}
-
-/** @param {Record<string, any>} attributes @returns {Digest['attributes']} */
+/**
+ * Returns those that longstack itself does not read, and that have no name that is too long.
+ * @param {Record<string, any>} attributes
+ * @returns {Digest['attributes']}
+ */
 function otherAttributes (attributes) {
   const entries = Object.entries(attributes).filter(([key, value]) =>
-    isPrinted(key) && /^(?:string|number|boolean)$/.test(typeof value))
+    !key.startsWith('longstack.') && key !== 'code.stacktrace' && key.length <= MAX_KEY_CHARS &&
+    /^(?:string|number|boolean)$/.test(typeof value))
   const limited = entries.slice(0, MAX_ATTRIBUTES)
   return Object.fromEntries(limited.map(([key, value]) => [key, text(value, MAX_TEXT_CHARS) ?? value]))
-}
-
-/**
- * Returns whether an attribute is neither read by longstack itself nor too long a name.
- * @param {string} key
- */
-function isPrinted (key) {
-  return !key.startsWith('longstack.') && key !== 'code.stacktrace' && key.length <= MAX_KEY_CHARS
 }
 
 /** @param {unknown} events @returns {Digest['events']} */
@@ -194,16 +182,10 @@ function splitOf (attributes) {
   const waited = amount(attributes['longstack.waited_ms'])
   const delayed = amount(attributes['longstack.delayed_ms'])
   if (run === undefined || waited === undefined || delayed === undefined) return undefined
-  /** @type {Record<string, number>} */
-  const wait = {}
   const times = attributes['longstack.wait_ms']
-  let count = 0
-  for (const name of isRecord(times) ? Object.keys(times) : []) {
-    if (amount(times[name]) === undefined || !/^[A-Z][\w.:-]{0,63}$/i.test(name)) continue
-    wait[name] = times[name]
-    if (++count === MAX_SUBSYSTEMS) break
-  }
-  return { run, waited, delayed, wait }
+  const valid = Object.entries(isRecord(times) ? times : {}).filter(([name, ms]) =>
+    amount(ms) !== undefined && /^[A-Z][\w.:-]{0,63}$/i.test(name))
+  return { run, waited, delayed, wait: Object.fromEntries(valid.slice(0, MAX_SUBSYSTEMS)) }
 }
 
 module.exports = { delayersOf, digest, spellsOf, splitOf }

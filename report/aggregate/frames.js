@@ -117,23 +117,12 @@ function nameOf ({ start, path, line, end }, suffixes, column = '') {
  * @returns {Map<string, string>}
  */
 function suffixesOf (paths) {
-  const unique = new Map(paths.map((path) => [path.join('/'), path]))
-  /** @type {Map<string, string>} */
-  const suffixes = new Map()
-  let pending = [...unique]
-  for (let length = 1; pending.length > 0; length++) {
-    /** @type {Map<string, number>} */
-    const counts = new Map()
-    const suffixOf = (/** @type {string[]} */ path) => path.slice(-length).join('/')
-    for (const [, path] of pending) counts.set(suffixOf(path), (counts.get(suffixOf(path)) ?? 0) + 1)
-    pending = pending.filter(([key, path]) => {
-      const suffix = suffixOf(path)
-      const isDone = counts.get(suffix) === 1 || path.length <= length
-      if (isDone) suffixes.set(key, suffix)
-      return !isDone
-    })
-  }
-  return suffixes
+  const unique = new Map(paths.map((path) => [path.join('/'), path.map((_, i) => path.slice(i).join('/'))]))
+  /** @type {Map<string, number>} */
+  const counts = new Map()
+  for (const suffix of [...unique.values()].flat()) counts.set(suffix, (counts.get(suffix) ?? 0) + 1)
+  return new Map([...unique].map(([path, suffixes]) =>
+    [path, suffixes.findLast((suffix) => counts.get(suffix) === 1) ?? path]))
 }
 
 module.exports = {

@@ -1,5 +1,7 @@
 'use strict'
 
+const { groupBy: groupsOf } = require('../../lib/group-by')
+
 /**
  * A map that holds at most so many entries.
  * @template K, V
@@ -68,20 +70,6 @@ function partOf (node, kind, countOf = ({ count }) => count) {
   const children = (node.children ?? []).flatMap((child) => partOf(child, kind, countOf) ?? [])
   if (children.length === 0) return undefined
   return { ...node, children, ms: sum(children, ({ ms }) => ms), count: countOf(node, children) }
-}
-
-/**
- * Groups items by a key, in the order in which they come.
- * @template T
- * @param {T[]} items
- * @param {(item: T) => string} key
- * @returns {T[][]}
- */
-function groupsOf (items, key) {
-  /** @type {Map<string, T[]>} */
-  const groups = new Map()
-  for (const item of items) getOrCreate(groups, key(item), () => /** @type {T[]} */ ([])).push(item)
-  return [...groups.values()]
 }
 
 /** @template T @param {T[]} list @param {(item: T) => number | undefined} figure */

@@ -5,7 +5,7 @@
 
 const { changesOf } = require('./changes')
 const { digest } = require('./digest')
-const { allOf } = require('./lists')
+const { allOf, getOrCreate } = require('./lists')
 const { ModelBuilder } = require('./model-builder')
 const { readFiles } = require('../read/span-files')
 const { RereadableSources } = require('../read/sources')
@@ -48,7 +48,7 @@ const MAX_SPANS = 3000 // of the traces of the slowest requests
 const MAX_EXAMPLES = 40 // other traces
 const MAX_EXAMPLE_SPANS = 1500
 const PREFIX = '{"traceId":"'
-const TRACE_ID_CHARS = 32
+const HEAD_CHARS = PREFIX.length + 32 // of a line of longstack's, with the trace id
 
 /**
  * @param {string[]} names of files
@@ -95,34 +95,36 @@ async function modelOf (names, { slowest = 20, traces = false, progress, source 
  * @param {import('./route-names').Renames} renames
  */
 async function gatherTraces (model, names, sources, renames) {
-  /** @type {Map<string, Map<string, Digest>>} */
-  const trees = new Map(model.slowest.map(({ traceId }) => [traceId, new Map()]))
-  const slowest = new Set(trees.keys())
-  for (const traceId of examplesOf(model)) if (!slowest.has(traceId)) trees.set(traceId, new Map())
-  let [count, exampleCount, omitted] = [0, 0, 0]
+  const ofSlowest = { spans: MAX_SPANS, ofTrace: MAX_TRACE_SPANS, omitted: 0 }
+  const ofExamples = { spans: MAX_EXAMPLE_SPANS, ofTrace: Infinity, omitted: 0 }
+  /** @type {Map<string, { tree: Map<string, Digest>, room: typeof ofSlowest }>} */
+  const traces = new Map(model.slowest.map(({ traceId }) => [traceId, { tree: new Map(), room: ofSlowest }]))
+  for (const traceId of examplesOf(model)) {
+    getOrCreate(traces, traceId, () => ({ tree: new Map(), room: ofExamples }))
+  }
   if (sources.isIncomplete) {
     model.notes.push('More than 32 MB came through a pipe: no trees of its slowest requests. Use a file.')
   }
   await readFiles(names, {
     source: sources.second,
-    wants: (line) => !line.startsWith(PREFIX) || trees.has(traceIdOf(line)),
+    wants: (line) => !line.startsWith(PREFIX) || traces.has(line.slice(PREFIX.length, HEAD_CHARS)),
     span (span) {
-      const tree = trees.get(span.traceId)
-      const previous = tree?.get(span.spanId)
-      if (tree === undefined || (previous !== undefined && previous.end !== 'open')) return
-      const isExample = !slowest.has(span.traceId)
-      const isFull = isExample
-        ? exampleCount >= MAX_EXAMPLE_SPANS
-        : tree.size >= MAX_TRACE_SPANS || count >= MAX_SPANS
-      if (previous !== undefined || !isFull) tree.set(span.spanId, digest(span))
-      else if (!isExample) omitted++
-      if (previous !== undefined || isFull) return
-      if (isExample) exampleCount++
-      else count++
+      const trace = traces.get(span.traceId)
+      if (trace === undefined) return
+      const { tree, room } = trace
+      const previous = tree.get(span.spanId)
+      if (previous !== undefined && previous.end !== 'open') return
+      if (previous === undefined && (room.spans === 0 || tree.size >= room.ofTrace)) {
+        room.omitted++
+        return
+      }
+      if (previous === undefined) room.spans--
+      tree.set(span.spanId, digest(span))
     }
   })
+  const { omitted } = ofSlowest
   if (omitted > 0) model.notes.push(`The trees of the slowest requests lack ${omitted} spans.`)
-  for (const [traceId, tree] of trees) {
+  for (const [traceId, { tree }] of traces) {
     if (tree.size === 0) continue
     model.traces[traceId] = [...tree.values()].sort((a, b) => a.startUnixMs - b.startUnixMs)
     for (const span of tree.values()) renames.apply(span)
@@ -141,11 +143,6 @@ function examplesOf ({ failures, tree, slowTree }) {
     for (const traceId of traceIds) if (ids.size < MAX_EXAMPLES) ids.add(traceId)
   }
   return [...ids]
-}
-
-/** @param {string} line of longstack's, which begins with PREFIX */
-function traceIdOf (line) {
-  return line.slice(PREFIX.length, PREFIX.length + TRACE_ID_CHARS)
 }
 
 module.exports = { createModel }

@@ -27,7 +27,6 @@ const { sparse } = require('./time-axis')
 
 const MAX_NODES = 5000
 const SMALLER = '(smaller)'
-const [RAN_LEAF, BESIDE_LEAF] = /** @type {const} */ ([['ran', 'ran'], ['ran beside', 'beside']])
 const LEAVES = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
 
 class PathTree {
@@ -61,12 +60,12 @@ class PathTree {
       const last = path[path.length - 1]
       if (last.kind !== 'frame' || last.name !== frames[i]) path.push(childOf(last, frames[i], 'frame'))
     }
-    const [ranName, ranKind] = place === BESIDE ? BESIDE_LEAF : RAN_LEAF
-    /** @type {Array<[string, PathNode['kind'], number, number, 'waited' | 'delayed' | 'ran']>} */
+    const isBeside = place === BESIDE
+    /** @type {Array<[string, PathNode['kind'], number, number, typeof FIGURES[number]]>} */
     const leaves = [
       [until ?? label ?? 'unknown', 'waited', waited, waits, 'waited'],
       ['delayed by others', 'delayed', delayed, delays, 'delayed'],
-      [ranName, ranKind, ran, callbacks, 'ran']
+      [isBeside ? 'ran beside' : 'ran', isBeside ? 'beside' : 'ran', ran, callbacks, 'ran']
     ]
     for (const [name, kind, ms, count, figure] of leaves) {
       if (ms <= 0) continue

@@ -9,6 +9,7 @@ const { entriesOf } = require('./critical-paths')
 const { spellsOf } = require('./digest')
 const { getOrCreate, sum } = require('./lists')
 const { siteTextsOf } = require('./sites')
+const { firstIndex } = require('./summary')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -268,13 +269,8 @@ function without (intervals, others) {
  * @returns {Interval}
  */
 function withoutLead ([start, end], runs) {
-  let [low, high] = [0, runs.length]
-  while (low < high) {
-    const middle = (low + high) >> 1
-    if (runs[middle][1] > start) high = middle
-    else low = middle + 1
-  }
-  const first = runs[low]?.[0] ?? Infinity
+  const next = firstIndex(runs.length, (i) => runs[i][1] > start)
+  const first = runs[next]?.[0] ?? Infinity
   const isLead = first > start && first - start <= KERNEL_MS && first < end
   return isLead ? [first + ROUNDING_MS, end] : [start, end]
 }

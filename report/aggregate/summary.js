@@ -89,11 +89,6 @@ function mean (sample) {
   return sum(sample, (value) => value) / sample.total
 }
 
-/** @param {Sample} sample @param {number} centre */
-function deviation (sample, centre) {
-  return Math.sqrt(sum(sample, (value) => (value - centre) ** 2) / (sample.total - 1))
-}
-
 /** @param {Sample} sample not empty @returns {Summary} */
 function summarize (sample) {
   const { values } = sample
@@ -135,7 +130,8 @@ function thinned (list, max) {
 
 /** R's bw.nrd0. @param {Sample} sample of two values or more */
 function nrd0 (sample) {
-  const high = deviation(sample, mean(sample))
+  const centre = mean(sample)
+  const high = Math.sqrt(sum(sample, (value) => (value - centre) ** 2) / (sample.total - 1)) // deviation
   const spread = (quantile(sample, 0.75) - quantile(sample, 0.25)) / 1.34
   const low = Math.min(high, spread) || high || Math.abs(sample.values[0]) || 1
   return 0.9 * low * sample.values.length ** -0.2
@@ -227,4 +223,4 @@ function merged (sample, width) {
   return { values, weights }
 }
 
-module.exports = { summarize, quantile, boxOf, densityOf, logDensityOf, nrd0, thinned }
+module.exports = { boxOf, densityOf, firstIndex, logDensityOf, nrd0, quantile, summarize, thinned }

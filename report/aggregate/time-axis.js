@@ -238,6 +238,8 @@ function createSeries (routes, blocked, timeAxis) {
   const sum = (/** @type {number} */ figure) => requests.map(({ times }) => times.list(axis, figure))
     .reduce((a, b) => a.map((value, i) => value + b[i]), Array(axis.buckets).fill(0))
   const [delayed, splits] = [sum(DELAYED), sum(SPLITS)]
+  const samples = durations.map((numbers) => numbers.size === 0 ? undefined : numbers.sorted())
+  const quantiles = (/** @type {number} */ p) => samples.map((sample) => sample ? quantile(sample, p) : null)
   const sorted = routes.filter(({ requests }) => requests > 0)
     .sort((a, b) => b.totalMs - a.totalMs).slice(0, MAX_ROUTES)
   return {
@@ -246,19 +248,12 @@ function createSeries (routes, blocked, timeAxis) {
     buckets: axis.buckets,
     count: durations.map((numbers) => numbers.weight),
     errors: sum(ERRORS),
-    ...quantilesOf(durations),
+    p50: quantiles(0.5),
+    p99: quantiles(0.99),
     delayedMs: delayed.map((ms, i) => splits[i] > 0 ? ms / splits[i] : 0),
     blockedMs: blocked.list(axis, 0),
     routes: sorted.map((route, i) => seriesOf(route, axis, i < MAX_HISTOGRAMS))
   }
-}
-
-/** @param {Numbers[]} durations of each bucket @returns {Pick<Series, 'p50' | 'p99'>} */
-function quantilesOf (durations) {
-  const samples = durations.map((numbers) => numbers.size === 0 ? undefined : numbers.sorted())
-  const [p50, p99] = [0.5, 0.99].map((p) =>
-    samples.map((sample) => sample === undefined ? null : quantile(sample, p)))
-  return { p50, p99 }
 }
 
 /**

@@ -169,15 +169,11 @@ function unflatten (pairs) {
   const attributes = new Map()
   for (const [key, value] of pairs) {
     const [, name, subsystem] = BY_SUBSYSTEM.exec(key) ?? []
-    if (subsystem === undefined) attributes.set(key, parseOwn(key, value))
+    const isJson = typeof value === 'string' && JSON_ATTRIBUTES.test(key)
+    if (subsystem === undefined) attributes.set(key, isJson ? parseJson(value) : value)
     else attributes.set(name, { ...attributes.get(name), [subsystem]: value })
   }
   return Object.fromEntries(attributes)
-}
-
-/** Parses an attribute of longstack's that came as JSON. @param {string} key @param {any} value */
-function parseOwn (key, value) {
-  return typeof value === 'string' && JSON_ATTRIBUTES.test(key) ? parseJson(value) : value
 }
 
 module.exports = { parseSpan, spansOfOtlp, reasons }

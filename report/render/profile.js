@@ -168,7 +168,8 @@ function profileText (profile, { colours = noColours, width = 80 } = {}) {
   const { tree, lacks } = profile
   const parts = [head(profile, colours, width)]
   for (const [kind, title] of titles) {
-    const part = partOf(tree, kind, countOf)
+    const part = partOf(tree, kind, ({ kind, count }, children) =>
+      kind === 'route' ? count : sum(children, (child) => child.count))
     if (part === undefined || part.ms === 0) continue
     parts.push([colours.bold(title), ...treeLines(part, { colours, width, minShare: MIN_SHARE })])
   }
@@ -190,11 +191,6 @@ function head (profile, colours, width) {
   const ran = glued(`${time(ranMs)} (${share})`)
   return wrap(`${title}, Node ${word(nodeVersion)}: ${duration}, of which its event loop ran ${ran}; ` +
     `${glued(counted(callbacks, 'callback'))} of ${glued(counted(chains.length, 'chain'))}${samples}.`, width)
-}
-
-/** Counts what is left of a node. @param {PathNode} node @param {PathNode[]} children */
-function countOf ({ kind, count }, children) {
-  return kind === 'route' ? count : sum(children, (child) => child.count)
 }
 
 /** @param {Profile} profile @returns {string[][]} */

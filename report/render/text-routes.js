@@ -5,6 +5,7 @@
 
 const { blockLine, columns, counted, digits, figure, grouped, percent, time, word } = require('./text-parts')
 const { glued } = require('./wrap')
+const { sum } = require('../aggregate/lists')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model
@@ -45,12 +46,14 @@ const SHARE_COLUMNS = 8
 /** @param {Model} model @param {Context} context @returns {string[][]} */
 function routeParts ({ routes }, context) {
   const { isFull } = context
-  const whole = totalOf(routes)
+  // Of the first kind: a client's time is part of a server's.
+  const outermost = routes.filter(({ kind }) => kind === routes[0].kind)
+  const whole = sum(outermost, ({ totalMs }) => totalMs)
   const isPrinted = (/** @type {Route} */ route, /** @type {number} */ i) =>
-    isFull || i === 0 || context.top !== undefined || isNotable(route, routes[0].kind, whole)
+    isFull || i === 0 || context.top !== undefined || (outermost.includes(route) && isNotable(route, whole))
   const printed = routes.filter(isPrinted).slice(0, context.max(MAX_ROUTES))
   const parts = printed.map((route) => {
-    const isOutermost = route.kind === routes[0].kind
+    const isOutermost = outermost.includes(route)
     return [
       ...titleLines(route, isOutermost ? whole : 0, context),
       ...(isFull ? fullFigures(route, context) : shortFigures(route, context)),
@@ -62,20 +65,13 @@ function routeParts ({ routes }, context) {
   return [...parts, otherLines(others, context)]
 }
 
-/** Adds up the time of routes of the first kind: a client's is part of a server's. @param {Route[]} routes */
-function totalOf (routes) {
-  const outermost = routes.filter(({ kind }) => kind === routes[0].kind)
-  return outermost.reduce((sum, { totalMs }) => sum + totalMs, 0)
-}
-
 /**
- * Returns whether a route is more than named in short.
+ * Returns whether an outermost route is more than named in short.
  * @param {Route} route
- * @param {Route['kind']} outermost kind
- * @param {number} whole ms of all routes of that kind
+ * @param {number} whole ms of all of these
  */
-function isNotable ({ kind, totalMs, open, errors }, outermost, whole) {
-  return kind === outermost && (open > 0 || errors > 0 || totalMs >= SMALL_SHARE * whole)
+function isNotable ({ totalMs, open, errors }, whole) {
+  return open > 0 || errors > 0 || totalMs >= SMALL_SHARE * whole
 }
 
 /** @param {Route[]} routes that are only named @param {Context} context */
@@ -170,16 +166,11 @@ function plots ({ density, box, count, weighted }, width) {
   const axis = { from: density.x[0], to: density.x[density.x.length - 1], width: width - 11 }
   const noun = weighted === count ? 'span' : 'line'
   return [
-    `  density  ${curve(density, axis)}`,
+    `  density  ${blockLine(cells(density, axis)).trimEnd()}`,
     `  box      ${boxLine(box, axis)}`,
     `           ${scale(axis)}`,
     ...(density.beyond > 0 ? [`           ${counted(density.beyond, noun)} beyond the right end`] : [])
   ]
-}
-
-/** Draws a curve as a line of blocks. @param {Density} density @param {Axis} axis */
-function curve (density, axis) {
-  return blockLine(cells(density, axis)).trimEnd()
 }
 
 /**

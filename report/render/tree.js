@@ -31,10 +31,10 @@ const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
  * @property {string} text
  */
 
-/** Mark and colour. */
-const LEAVES = /** @type {const} */ ({
+/** @type {Record<string, [mark: string, colour: keyof Colours] | undefined>} */
+const LEAVES = {
   ran: ['█', 'green'], waited: ['░ waited:', 'cyan'], delayed: ['▒', 'yellow'], beside: ['◇', 'dim']
-})
+}
 const ARROW = '→'
 const MAX_INDENT = 0.4 // of the width
 const MAX_DEPTH = 100
@@ -58,7 +58,7 @@ function treeLines (tree, options = {}) {
   function addRows (start, depth) {
     const texts = [nodeText(start, colours, frameName)]
     let node = start
-    while (isStraight(node)) {
+    while (node.kind === 'frame' && node.children.length === 1) { // its only child goes into its row
       node = node.children[0]
       const isFrame = node.kind === 'frame'
       texts.push(`${isFrame ? glued(`${ARROW} `) : ''}${nodeText(node, colours, frameName)}`)
@@ -80,23 +80,14 @@ function treeLines (tree, options = {}) {
   }
 }
 
-/** Returns whether a node is a frame whose only child goes into its row. @param {PathNode} node */
-function isStraight ({ kind, children }) {
-  return kind === 'frame' && children.length === 1
-}
-
 /** @param {PathNode} node @param {Colours} colours @param {FrameNames} frameName */
 function nodeText ({ name, kind, count }, colours, frameName) {
   if (kind === 'frame') return glued(word(frameName(name), 200))
   const times = count > 1 ? ` ${colours.dim(glued(`× ${grouped(count)}`))}` : ''
-  if (!isLeaf(kind)) return colours.bold(glued(word(name))) + times
-  const [mark, colour] = LEAVES[kind]
+  const leaf = LEAVES[kind]
+  if (leaf === undefined) return colours.bold(glued(word(name))) + times
+  const [mark, colour] = leaf
   return painted(glued(`${mark} `) + prose(word(name, 200)), colours[colour]) + times
-}
-
-/** @param {string} kind @returns {kind is keyof typeof LEAVES} */
-function isLeaf (kind) {
-  return kind in LEAVES
 }
 
 /** @param {Row[]} rows @param {number} whole ms @param {Colours} colours @param {number} width */

@@ -104,18 +104,22 @@ class RouteFacts {
    * @param {Wait[]} waits
    */
   add (span, split, waits) {
-    const { ms, weight } = span
+    const { ms, startMs, weight } = span
     this.lines++
+    if (weight !== 1) this.isSampled = true
     this.totalMs += ms * weight
     this.undelayedMs += Math.max(0, ms - split.delayed) * weight
     this.runMs += split.run * weight
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
     const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))
-    const turns = waits.map((wait, i) => turnOf(wait, places[i]))
+    // the part of each wait that was for a turn
+    const turns = waits.map(({ ms, unsent = 0 }, i) =>
+      places[i]?.settler === undefined ? Math.min(unsent, ms) : ms)
     const turn = sum(turns, Number)
     const group = turn >= MIN_TURN_MS ? 1 : 0
     this.requests[group] += weight
-    if (group === 1) this.#addInterval(span, turn)
+    const { intervals } = this
+    if (group === 1 && intervals.length < MAX_INTERVALS) intervals.push([startMs, turn, startMs + ms])
     const client = clientOf(span)
     places.forEach((facts, i) => {
       const isOfClient = facts?.peer !== undefined && facts.peer === client
@@ -171,21 +175,6 @@ class RouteFacts {
     const use = () => [startMs, startMs + ms]
     for (const id of ids) widen(uses?.find(`${pid} ${id}`, use), use())
   }
-
-  /** @param {Span} span @param {number} turn ms */
-  #addInterval ({ startMs, ms, weight }, turn) {
-    if (weight !== 1) this.isSampled = true
-    if (this.intervals.length < MAX_INTERVALS) this.intervals.push([startMs, turn, startMs + ms])
-  }
-}
-
-/**
- * Returns the part of a wait that was for a turn.
- * @param {Wait} wait
- * @param {PlaceFacts | undefined} facts of its place
- */
-function turnOf ({ ms, unsent = 0 }, facts) {
-  return facts?.settler === undefined ? Math.min(unsent, ms) : ms
 }
 
 /** Returns the address of a request's own client. @param {Span} span @returns {string | undefined} */

@@ -66,14 +66,12 @@ function isStale ({ sources }) {
   return sources.some((name) => fs.statSync(path.join(__dirname, name)).mtimeMs > mtimeMs)
 }
 
-/** @returns {Client | undefined} undefined: there is none */
-function read () {
-  return fs.existsSync(file) ? JSON.parse(String(brotliDecompressSync(fs.readFileSync(file)))) : undefined
-}
-
 /** @returns {Client} */
 function loadClient () {
-  const client = read()
+  /** @type {Client | undefined} */
+  const client = fs.existsSync(file)
+    ? JSON.parse(String(brotliDecompressSync(fs.readFileSync(file))))
+    : undefined
   try {
     return client === undefined || isStale(client) ? build() : client
   } catch (error) {
