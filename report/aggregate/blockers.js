@@ -7,7 +7,7 @@
 const { text } = require('../read/values')
 const { functionOf, innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
-const { BoundedMap, getOrCreate, sum } = require('./lists')
+const { BoundedMap, groupsOf, sum } = require('./lists')
 const { sparse, timesBudget } = require('./time-axis')
 
 /**
@@ -174,7 +174,7 @@ class Blockers {
   /** @returns {Blocker[]} worst first */
   list () {
     const axis = this.#axis.axis()
-    const blockers = this.#merged().map(([group, name, frame]) => blockerOf(group, name, frame, axis))
+    const blockers = this.#merged().map((named) => blockerOf(named, axis))
     blockers.sort((a, b) => Math.max(b.totalMs, b.delayedMs) - Math.max(a.totalMs, a.delayedMs))
     const lostMs = (/** @type {Omit<Blocker, 'share'>} */ { known, totalMs, delayedMs }) =>
       known === 'runs' ? totalMs + delayedMs : delayedMs
@@ -186,26 +186,23 @@ class Blockers {
    * Takes together what is one: small delays have no frame, and names may have changed meanwhile. Those
    * without a frame belong to the only one of their name that has one; what runs outside of any request is
    * no one thing.
-   * @returns {Array<[group: Group, name: string, frame: string | undefined]>}
+   * @returns {NamedGroup[]}
    */
   #merged () {
-    /** @type {Map<string, { framed: Array<[Group, string, string]>, frameless: Group | undefined }>} */
-    const byName = new Map()
-    for (const group of this.#groups.values()) {
-      const name = mostFrequent(group.names, this.#renames.nameOf) ?? '(unknown request)'
-      const frame = mostFrequent(group.frames)
-      const blockers = getOrCreate(byName, name, () => ({ framed: [], frameless: undefined }))
-      if (frame !== undefined) blockers.framed.push([group, name, frame])
-      else if (blockers.frameless === undefined) blockers.frameless = group
-      else blockers.frameless.join(group)
-    }
-    return [...byName].flatMap(([name, { framed, frameless }]) => {
-      if (frameless === undefined) return framed
-      const isOne = framed.length === 1 && name !== OUTSIDE
-      const group = isOne ? framed[0][0] : frameless
-      if (isOne) group.join(frameless)
+    const all = [...this.#groups.values()].map((group) => ({
+      group,
+      name: mostFrequent(group.names, this.#renames.nameOf) ?? '(unknown request)',
+      frame: mostFrequent(group.frames)
+    }))
+    return groupsOf(all, ({ name }) => name).flatMap((blockers) => {
+      const framed = blockers.filter(({ frame }) => frame !== undefined)
+      const frameless = blockers.filter(({ frame }) => frame === undefined)
+      if (frameless.length === 0) return framed
+      const isOne = framed.length === 1 && blockers[0].name !== OUTSIDE
+      const [{ group, name }, ...others] = isOne ? [...framed, ...frameless] : frameless
+      for (const other of others) group.join(other.group)
       group.delayedSpans = Math.min(group.delayedSpans, this.#spansDelayedBy(name))
-      return isOne ? framed : [...framed, [group, name, undefined]]
+      return isOne ? framed : [...framed, frameless[0]]
     })
   }
 
@@ -216,14 +213,14 @@ class Blockers {
   }
 }
 
+/** @typedef {{ group: Group, name: string, frame: string | undefined }} NamedGroup */
+
 /**
- * @param {Group} group
- * @param {string} name
- * @param {string | undefined} frame
+ * @param {NamedGroup} named
  * @param {import('./time-axis').Axis | undefined} axis
  * @returns {Omit<Blocker, 'share'>}
  */
-function blockerOf (group, name, frame, axis) {
+function blockerOf ({ group, name, frame }, axis) {
   const { runs, open, stack, delayedSpans, delayedMs, times } = group
   /** @type {Pick<Blocker, 'known' | 'count' | 'totalMs' | 'worstMs'>} */
   const figures = runs > 0

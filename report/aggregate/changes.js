@@ -233,11 +233,11 @@ function fileNames (before, after) {
   const paths = [before, after].map((frames) =>
     new Set(frames.map((frame) => parseFrame(frame)?.path ?? frame)))
   const whole = (/** @type {string} */ path) => path
-  const [first, second] = paths.map((set) => belowRoot([...set]))
-  if (isMatching(paths, [whole, whole])) return [whole, whole]
-  if (isMatching(paths, [first, second])) return [first, second]
   const baseName = (/** @type {string} */ path) => path.replace(/^.*[/\\]/s, '')
-  return [baseName, baseName]
+  const [first, second] = paths.map((set) => belowRoot([...set]))
+  /** @type {Array<[FileName, FileName]>} */
+  const ways = [[whole, whole], [first, second]]
+  return ways.find((names) => isMatching(paths, names)) ?? [baseName, baseName]
 }
 
 /** @param {string[]} paths @returns {FileName} */

@@ -35,8 +35,8 @@ const { waitGapsOf } = require('./wait-gaps')
  * @property {WaitGap} [gap] the wait, or that which the run ended
  * @property {number} tid its track
  *
- * @typedef {{ start: number, end: number, tid: number | undefined, bars: Bar[], open: number[] }} Lane bars
- *   that nest; open: ends of those that are, each nested in the one before
+ * @typedef {{ start: number, end: number, bars: Bar[], open: number[] }} Lane bars that nest; open: ends of
+ *   those that are, each nested in the one before
  */
 
 const MAX_SPANS = 50_000 // viewers cannot handle more
@@ -131,9 +131,9 @@ function * traceEvents (spans) {
   setTracks(waits, FIRST_WAIT_TID, processOf, traceOf)
   setTracks(runs.sort(inOrder), FIRST_LOOP_TID, threadOf, threadOf)
   for (const list of [bars, waits, runs]) yield * names(list)
-  yield * spansWithArrows(bars)
+  yield * withArrows(bars, 'child', parentsWithChildren(bars), slice)
   for (const wait of waits) yield waitSlice(wait, frameName)
-  yield * runsWithArrows(runs, frameName)
+  yield * withArrows(runs, 'next run', groupsOf(runs, spanOf), (run) => runSlice(run, frameName))
 }
 
 /** @param {Bar} bar */
@@ -142,6 +142,8 @@ const processOf = ({ span }) => `${span.pid}`
 const threadOf = ({ span }) => `${span.pid} ${span.thread}`
 /** @param {Bar} bar */
 const traceOf = ({ span }) => span.traceId
+/** @param {Bar} bar */
+const spanOf = ({ span }) => `${span.traceId} ${span.spanId}`
 
 /** @param {Bar} a @param {Bar} b */
 function inOrder (a, b) {
@@ -179,17 +181,13 @@ function setTracks (bars, first, ownerOf, nestOf) {
   let nextTid = first
   for (const owned of groupsOf(bars, ownerOf)) {
     const lanes = groupsOf(owned, nestOf).flatMap(lanesOf).sort((a, b) => a.start - b.start || a.end - b.end)
-    const byEnd = [...lanes].sort((a, b) => a.end - b.end)
-    /** the lowest last @type {number[]} */
-    const free = []
-    let ended = 0
-    for (const lane of lanes) {
-      for (; byEnd[ended].tid !== undefined && byEnd[ended].end <= lane.start; ended++) {
-        const tid = Number(byEnd[ended].tid)
-        free.splice(free.findLastIndex((higher) => higher > tid) + 1, 0, tid)
-      }
-      const tid = lane.tid = free.pop() ?? nextTid++
-      for (const bar of lane.bars) bar.tid = tid
+    /** @type {Array<{ tid: number, end: number }>} */
+    const tracks = []
+    for (const { start, end, bars } of lanes) {
+      let track = tracks.find((free) => free.end <= start)
+      if (track === undefined) tracks.push(track = { tid: nextTid++, end })
+      track.end = end
+      for (const bar of bars) bar.tid = track.tid
     }
   }
 }
@@ -204,7 +202,7 @@ function lanesOf (bars) {
       return open.length === 0 || bar.end <= open[open.length - 1]
     })
     if (lane === undefined) {
-      lane = { start: bar.start, end: bar.end, tid: undefined, bars: [], open: [] }
+      lane = { start: bar.start, end: bar.end, bars: [], open: [] }
       lanes.push(lane)
     }
     lane.end = Math.max(lane.end, bar.end)
@@ -229,49 +227,39 @@ function barBetween (span, base, start, end, more) {
 }
 
 /**
- * Writes spans, and arrows from each to its children. One that begins before its parent, by another machine's
- * clock, has none.
+ * Pairs spans with their children. One that begins before its parent, by another machine's clock, is in none.
  * @param {Bar[]} bars in order
- * @returns {Generator<TraceEvent>}
+ * @returns {Bar[][]}
  */
-function * spansWithArrows (bars) {
-  /** @type {Map<Bar, Array<{ id: number, ph: 's' | 'f' }>>} */
-  const ends = new Map(bars.map((bar) => [bar, []]))
+function parentsWithChildren (bars) {
   /** @type {Map<string, Bar>} */
   const begun = new Map()
-  let id = 0
-  for (const bar of bars) {
-    const { traceId, spanId, parentSpanId } = bar.span
+  return bars.flatMap((bar) => {
+    const { traceId, parentSpanId } = bar.span
     const parent = begun.get(`${traceId} ${parentSpanId}`)
-    begun.set(`${traceId} ${spanId}`, bar)
-    if (parent === undefined) continue
-    ends.get(parent)?.push({ id: ++id, ph: 's' })
-    ends.get(bar)?.push({ id, ph: 'f' })
-  }
-  for (const [bar, arrows] of ends) {
-    yield slice(bar)
-    for (const { id, ph } of arrows) yield arrowEnd('child', id, ph, bar)
-  }
+    begun.set(spanOf(bar), bar)
+    return parent === undefined ? [] : [[parent, bar]]
+  })
 }
 
 /**
- * Writes callbacks, and an arrow through those of each span.
- * @param {Bar[]} runs in order
- * @param {FrameNames} frameName
+ * Writes slices, and arrows along chains of them.
+ * @param {Bar[]} bars in order
+ * @param {string} name of the arrows
+ * @param {Bar[][]} chains
+ * @param {(bar: Bar) => TraceEvent} sliceOf
  * @returns {Generator<TraceEvent>}
  */
-function * runsWithArrows (runs, frameName) {
-  /** @type {Map<TraceSpan, { id: number, first: Bar, last: Bar }>} */
-  const arrows = new Map()
-  for (const run of runs) {
-    const { id, first } = arrows.get(run.span) ?? { id: arrows.size + 1, first: run }
-    arrows.set(run.span, { id, first, last: run })
-  }
-  for (const run of runs) {
-    yield runSlice(run, frameName)
-    const arrow = arrows.get(run.span)
-    if (arrow === undefined || arrow.first === arrow.last) continue
-    yield arrowEnd('next run', arrow.id, run === arrow.first ? 's' : run === arrow.last ? 'f' : 't', run)
+function * withArrows (bars, name, chains, sliceOf) {
+  /** @type {Map<Bar, Array<{ id: number, ph: 's' | 't' | 'f' }>>} */
+  const ends = new Map(bars.map((bar) => [bar, []]))
+  chains.forEach((chain, i) => chain.forEach((bar, j) => {
+    const ph = j === 0 ? 's' : j === chain.length - 1 ? 'f' : 't'
+    if (chain.length > 1) ends.get(bar)?.push({ id: i + 1, ph })
+  }))
+  for (const [bar, arrows] of ends) {
+    yield sliceOf(bar)
+    for (const { id, ph } of arrows) yield arrowEnd(name, id, ph, bar)
   }
 }
 

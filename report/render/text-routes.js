@@ -18,7 +18,7 @@ const { sum } = require('../aggregate/lists')
  * @typedef {import('./text-parts').Colours} Colours
  * @typedef {keyof import('../aggregate/summary').Summary} FigureKey
  *
- * @typedef {object} Axis range of a curve or box plot, in ms
+ * @typedef {object} Axis range of a box plot, in ms
  * @property {number} from
  * @property {number} to
  * @property {number} width in characters
@@ -166,7 +166,7 @@ function plots ({ density, box, count, weighted }, width) {
   const axis = { from: density.x[0], to: density.x[density.x.length - 1], width: width - 11 }
   const noun = weighted === count ? 'span' : 'line'
   return [
-    `  density  ${blockLine(cells(density, axis)).trimEnd()}`,
+    `  density  ${blockLine(heights(density.y, axis.width)).trimEnd()}`,
     `  box      ${boxLine(box, axis)}`,
     `           ${scale(axis)}`,
     ...(density.beyond > 0 ? [`           ${counted(density.beyond, noun)} beyond the right end`] : [])
@@ -175,28 +175,19 @@ function plots ({ density, box, count, weighted }, width) {
 
 /**
  * Returns the highest point of a curve in each character of a line.
- * @param {Density} density
- * @param {Axis} axis
+ * @param {Density['y']} y
+ * @param {number} width
  */
-function cells ({ x, y }, { from: origin, to, width }) {
-  const step = (to - origin) / width
-  const start = x[0]
-  const pitch = x[1] - start
-  return Array.from({ length: width }, (_, cell) => {
-    const first = (origin + cell * step - start) / pitch
-    const last = (origin + (cell + 1) * step - start) / pitch
-    let max = Math.max(interpolate(y, first), interpolate(y, last))
-    const end = Math.min(last, y.length - 1)
-    for (let i = Math.max(0, Math.ceil(first)); i <= end; i++) max = Math.max(max, y[i])
-    return max
+function heights (y, width) {
+  const step = (y.length - 1) / width
+  const at = (/** @type {number} */ index) => {
+    const low = Math.floor(index)
+    return low + 1 < y.length ? y[low] + (y[low + 1] - y[low]) * (index - low) : 0
+  }
+  return Array.from({ length: width }, (_, i) => {
+    const [first, last] = [i * step, (i + 1) * step]
+    return Math.max(at(first), at(last), ...y.slice(Math.ceil(first), Math.floor(last) + 1))
   })
-}
-
-/** @param {number[]} y @param {number} index between two of them */
-function interpolate (y, index) {
-  const low = Math.floor(index)
-  if (low < 0 || low + 1 >= y.length) return 0
-  return y[low] + (y[low + 1] - y[low]) * (index - low)
 }
 
 /** Draws a box plot as a line; an arrow stands for all beyond its end. @param {Box} box @param {Axis} axis */

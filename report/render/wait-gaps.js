@@ -31,17 +31,14 @@ function waitGapsOf ({ runs, waits }) {
   const gaps = gapsBetween(runs)
   const single = waits.filter(({ count, ms }) => count === 1 && ms >= MIN_MS)
   const exact = placed(gaps, single, () => ROUNDING_MS)
-  const rough = placed(
-    gaps.filter(({ start }) => exact.every((gap) => gap.start !== start)),
-    single.filter((wait) => exact.every((gap) => gap.wait !== wait)),
-    roughly
-  )
-  const alone = [...exact, ...rough]
-  const otherGaps = gaps.filter(({ start, end }) =>
-    end - start >= MIN_MS && alone.every((gap) => gap.start !== start))
-  const otherWaits = waits.filter((wait) =>
-    lengthOf(wait) >= MIN_MS && alone.every((gap) => gap.wait !== wait))
-  return [...alone, ...gapsOfOne(otherGaps, otherWaits)].sort((a, b) => a.start - b.start)
+  const otherGaps = (/** @type {WaitGap[]} */ found) =>
+    gaps.filter(({ start }) => found.every((gap) => gap.start !== start))
+  const isOther = (/** @type {WaitGap[]} */ found) => (/** @type {Wait} */ wait) =>
+    found.every((gap) => gap.wait !== wait)
+  const alone = [...exact, ...placed(otherGaps(exact), single.filter(isOther(exact)), roughly)]
+  const longGaps = otherGaps(alone).filter(({ start, end }) => end - start >= MIN_MS)
+  const longWaits = waits.filter(isOther(alone)).filter((wait) => lengthOf(wait) >= MIN_MS)
+  return [...alone, ...gapsOfOne(longGaps, longWaits)].sort((a, b) => a.start - b.start)
 }
 
 /** @param {Wait} wait */
