@@ -113,17 +113,8 @@ class Failures {
       if (group.message !== message) group.message = general
     }
     addRoute(group, route, weight)
-    if (kind !== 'SERVER' && parentSpanId !== undefined) this.#pass(parentSpanId, group, route)
-  }
-
-  /**
-   * Notes an error of a span, which the one around it may have as well.
-   * @param {string} spanId of that one
-   * @param {Group} group
-   * @param {string} route
-   */
-  #pass (spanId, group, route) {
-    getOrCreate(this.#inner, spanId, () => new Map()).set(group, route)
+    if (kind === 'SERVER' || parentSpanId === undefined) return
+    getOrCreate(this.#inner, parentSpanId, () => new Map()).set(group, route) // may have it as well
     if (this.#inner.size > MAX_INNER) this.#inner.delete(String(this.#inner.keys().next().value))
   }
 

@@ -62,8 +62,8 @@ class Recording {
   callbacks = []
   /** code of no request: it delayed one, or is a callback that blocked @type {Outside[]} */
   outside = []
-  /** runs and delays of each @type {Map<Request, [runs: number[][], delays: number[][], queued: number]>} */
-  #lines = new Map()
+  /** by request @type {Array<{ runs: number[][], delays: number[][], queued: number }>} */
+  #lines = []
   /** runs of requests, and of those that had not ended @type {Interval[]} */
   #runs = []
   #isPartial = false // lines are missing
@@ -85,7 +85,7 @@ class Recording {
     if (open) return
     const { 'network.peer.address': address, 'network.peer.port': port } = attributes
     const isServed = kind === 'SERVER' && typeof address === 'string' && amount(port) !== undefined
-    const request = {
+    this.requests.push({
       name,
       spanId,
       start,
@@ -94,9 +94,8 @@ class Recording {
       steps: [],
       rest: 0,
       waits: entriesOf(attributes['longstack.waits'], siteTextsOf)
-    }
-    this.requests.push(request)
-    this.#lines.set(request, [runs, delays, amount(attributes['longstack.queued_ms']) ?? 0])
+    })
+    this.#lines.push({ runs, delays, queued: amount(attributes['longstack.queued_ms']) ?? 0 })
   }
 
   /** @param {Span} span of a callback that blocked */
@@ -116,16 +115,16 @@ class Recording {
     if (this.#isPartial || sum(runs, lengthOf) < runMs * (1 - MAX_OVERLAP)) return false
     /** @type {Interval[]} */
     const delays = []
-    for (const request of this.requests) {
+    this.requests.forEach((request, i) => {
       const { start, ms } = request
-      const [ownRuns, ownDelays, queued] = this.#lines.get(request) ?? [[], [], 0]
+      const { runs: ownRuns, delays: ownDelays, queued } = this.#lines[i]
       const late = ownDelays.map(([from, length, certain = length]) => {
         const end = start + from + length
         return withoutLead([end - Math.min(length, certain), end], runs)
       })
       delays.push(...late, [start - queued, start])
       Object.assign(request, stepsOf(start, ms, queued, ownRuns, late))
-    }
+    })
     const alone = this.callbacks.filter(({ spanId }) => spanId === undefined)
     /** @type {Interval[]} */
     const callbacks = without(united(alone.map(({ start, ms }) => [start, start + ms])), runs)
@@ -134,7 +133,7 @@ class Recording {
     this.outside = [...callbacks, ...addToRuns(others, steps)]
       .map(([start, end]) => ({ at: start, late: 0, run: end - start }))
     putInOrder(this.requests, this.outside)
-    this.#lines.clear()
+    this.#lines = []
     this.#runs = []
     return true
   }

@@ -36,13 +36,8 @@ class Renames {
     if (count > LEARNED && count % EVERY !== 0) return
     const { 'http.request.method': method, 'url.path': path } = attributes
     if (typeof method !== 'string' || typeof path !== 'string') return
-    this.#add(`${nameOfMethod(method)} ${generalPath(path)}`, name)
-  }
-
-  /** @param {string} before @param {string} name */
-  #add (before, name) {
-    const earlier = this.#names.get(before)
-    if (earlier === name) return
+    const before = `${nameOfMethod(method)} ${generalPath(path)}`
+    if (this.#names.get(before) === name) return
     if (this.#names.has(before)) this.#names.set(before, undefined)
     else if (this.#names.size < MAX_NAMES) this.#names.set(before, name)
   }

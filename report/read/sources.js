@@ -132,7 +132,6 @@ class LineSplitter {
   #complete (last) {
     const size = this.#size + last.length
     if (size > MAX_LINE_BYTES) this.#handler.overlong(this.#number)
-    else if (this.#chunks.length === 0) this.#emit(last, 0, size)
     else this.#emit(Buffer.concat([...this.#chunks, last]), 0, size)
     this.#chunks = []
     this.#size = 0

@@ -81,7 +81,8 @@ function comparison (model, runs, [a, b], tree, context) {
     return paragraph(`${names}: ${headText(run, context)}`, `${colours.bold('AB'[i])}  `)
   })
   if (tree !== undefined) return [heads, ...[a, b].map((run, i) => lettered(i, treePart(run, tree, context)))]
-  const pairs = pairsOf(a, b, model.changes)
+  const changes = /** @type {Changes} */ (model.changes)
+  const pairs = pairsOf(a, b, changes)
   const details = isFull
     ? [a, b].flatMap((run, i) =>
         [failures, blockers, slowest, open].map((part) => lettered(i, part(run, context))))
@@ -91,7 +92,7 @@ function comparison (model, runs, [a, b], tree, context) {
     lettered(1, verdict(b, context)),
     ...pairParts(pairs, context),
     [...lone('A', a, b, context), ...lone('B', b, a, context)],
-    ...changeParts(model.changes, pairs.map(([{ name }]) => name), context),
+    ...changeParts(changes, pairs.map(([{ name }]) => name), context),
     ...details,
     limitLines(model, context),
     ...runs.map((run, i) => lettered(i, notes(run, context)))
@@ -174,12 +175,11 @@ function ofRoute (model, pattern) {
  * Pairs the routes that both runs have, worst change first.
  * @param {Model} a
  * @param {Model} b
- * @param {Model['changes']} changes
+ * @param {Changes} changes
  */
 function pairsOf (a, b, changes) {
   const [first, second] = [a, b].map(({ routes }) => new Map(routes.map((route) => [routeKey(route), route])))
-  const order = changes === undefined ? a.routes : changes.routes
-  return order.flatMap((route) => {
+  return changes.routes.flatMap((route) => {
     const pair = [first.get(routeKey(route)), second.get(routeKey(route))]
     return pair.includes(undefined) ? [] : [/** @type {[Route, Route]} */(pair)]
   })
@@ -239,13 +239,12 @@ function tinted (a, b, colours) {
 }
 
 /**
- * @param {Changes | undefined} changes
+ * @param {Changes} changes
  * @param {string[]} routes that are printed
  * @param {Context} context
  * @returns {string[][]} a section for waits, one for blockers
  */
 function changeParts (changes, routes, context) {
-  if (changes === undefined) return []
   const { colours, max: maxOf, paragraph } = context
   const max = maxOf(MAX_CHANGES)
   const printed = changes.sites.filter(({ route }) => routes.includes(route))

@@ -104,7 +104,7 @@ class RouteFacts {
    * @param {Wait[]} waits
    */
   add (span, split, waits) {
-    const { ms, startMs, weight } = span
+    const { ms, startMs, weight, kind, attributes } = span
     this.lines++
     if (weight !== 1) this.isSampled = true
     this.totalMs += ms * weight
@@ -120,9 +120,9 @@ class RouteFacts {
     this.requests[group] += weight
     const { intervals } = this
     if (group === 1 && intervals.length < MAX_INTERVALS) intervals.push([startMs, turn, startMs + ms])
-    const client = clientOf(span)
+    const { 'network.peer.address': address, 'network.peer.port': port } = attributes
     places.forEach((facts, i) => {
-      const isOfClient = facts?.peer !== undefined && facts.peer === client
+      const isOfClient = kind === 'SERVER' && facts?.peer === `${address}:${port}`
       if (facts !== undefined && !isOfClient) this.#addWait(facts, waits[i], turns[i], group, span)
     })
   }
@@ -175,13 +175,6 @@ class RouteFacts {
     const use = () => [startMs, startMs + ms]
     for (const id of ids) widen(uses?.find(`${pid} ${id}`, use), use())
   }
-}
-
-/** Returns the address of a request's own client. @param {Span} span @returns {string | undefined} */
-function clientOf ({ kind, attributes }) {
-  return kind === 'SERVER'
-    ? `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
-    : undefined
 }
 
 /**

@@ -35,11 +35,11 @@ const MIN_PX = 0.6 // narrower frames are not drawn
 const LABEL_PX = 24 // narrower frames have no label
 const KEYS = 'Arrow keys move: up to the caller, down to the largest part, sideways in the row. ' +
   'Enter or a click zooms in, Escape out.'
-const CHANGES = [
-  { direction: 'grows', sign: '▲ ', text: '▲ grows', style: 'slower' },
-  { direction: 'shrinks', sign: '▼ ', text: '▼ shrinks', style: 'faster' },
-  { direction: 'same', sign: '', text: 'no change', style: 'same' }
-]
+const CHANGES = {
+  grows: { sign: '▲ ', text: '▲ grows', style: 'slower' },
+  shrinks: { sign: '▼ ', text: '▼ shrinks', style: 'faster' },
+  same: { sign: '', text: 'no change', style: 'same' }
+}
 /** @type {Record<string, [title: string, meaning: string]>} */
 const MEANINGS = {
   ran: ['Ran', 'ran'],
@@ -134,7 +134,9 @@ class Flame {
     const isComparison = this.#root.runs.length > 1
     return legend([
       ...LEAVES.filter((kind) => kinds.has(kind)).map((kind) => [`frame ${kind}`, MEANINGS[kind][1]]),
-      ...(isComparison ? CHANGES.map(({ direction, text }) => [`frame differential ${direction}`, text]) : [])
+      ...(isComparison
+        ? Object.entries(CHANGES).map(([direction, { text }]) => [`frame differential ${direction}`, text])
+        : [])
     ])
   }
 
@@ -187,7 +189,7 @@ class Flame {
       title: `${name}\n${this.#figuresOf(frame)}`,
       css: { '--left': `${offset * 100}%`, '--width': `${share * 100}%`, '--row': String(depth) }
     }, share * this.#width >= LABEL_PX &&
-      h('span', {}, runs.length > 1 && ofChange(frame).sign, foreign(shortFrame(name))))
+      h('span', {}, changes && CHANGES[changes.direction].sign, foreign(shortFrame(name))))
     return Object.assign(element, { frame })
   }
 
@@ -274,9 +276,6 @@ class Flame {
 /** @param {any} event @returns {Frame | undefined} */
 const frameAt = ({ target }) => target.closest('.frame')?.frame
 
-/** @param {Frame} frame @returns {any} */
-const ofChange = (frame) => CHANGES.find(({ direction }) => direction === changeOf(frame).direction)
-
 /**
  * Describes a frame in words: its path, its figures, the requests behind it.
  * @param {Frame} frame
@@ -321,7 +320,7 @@ function flameDetail (frame, root, run, { counted, requests, labels = [] }, go) 
 function comparison (frame, [first, second]) {
   const [before, after] = meansOf(frame)
   const ratio = before > 0 && after > 0 ? change(before, after) : after > 0 ? 'new' : 'gone'
-  return [h('b', { class: `change ${ofChange(frame).style}` }, ratio),
+  return [h('b', { class: `change ${CHANGES[changeOf(frame).direction].style}` }, ratio),
     ` ${time(before)} → ${time(after)} per request`,
     h('small', {}, ' from ', foreign(first), ' to ', foreign(second))]
 }

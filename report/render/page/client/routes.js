@@ -187,18 +187,15 @@ const splitColumn = {
   value: (lane) => Math.max(...lane.runs.map((route) => route?.split?.delayed ?? -1)),
   cell: (lane) => eachRun(lane, ({ name, split }) => split && [
     splitBar(split, name),
-    h('small', { class: 'shares' }, PARTS.map(([part]) => sharesOf(split)[part]).join(' · '))
+    h('small', { class: 'shares' }, PARTS.map(([part]) => shareOf(split, part)).join(' · '))
   ])
 }
 
 /** @param {Split} split */
 const sumOf = ({ run, waited, delayed }) => run + waited + delayed
 
-/** @param {Split} split */
-function sharesOf (split) {
-  const share = (/** @type {number} */ ms) => percent(ms / sumOf(split) || 0)
-  return { run: share(split.run), waited: share(split.waited), delayed: share(split.delayed) }
-}
+/** @param {Split} split @param {'run' | 'waited' | 'delayed'} part */
+const shareOf = (split, part) => percent(split[part] / sumOf(split) || 0)
 
 /** Lists the waits by subsystem, longest first. @param {Split} split */
 const waitsOf = ({ wait }) => Object.entries(wait).filter(([, ms]) => ms > 0).sort((a, b) => b[1] - a[1])
@@ -233,7 +230,7 @@ function splitDetail (split, name) {
     splitBar(split, name),
     facts(PARTS.map(([part, title]) => [
       [h('span', { class: `swatch part ${part}` }), title],
-      [time(split[part]), h('small', {}, sharesOf(split)[part])]
+      [time(split[part]), h('small', {}, shareOf(split, part))]
     ]), 'parts'),
     waited !== '' && h('p', { class: 'note' }, `Waited for ${waited}.`)
   ]
@@ -242,7 +239,10 @@ function splitDetail (split, name) {
 /** Draws durations: a curve for each run, box plots below them. @param {Lane} lane @param {any} scale */
 function durations (lane, scale) {
   const height = CURVE_PX + GAP_PX + lane.runs.length * (BOX_PX + GAP_PX)
-  const curves = lane.runs.map((route) => pointsOf(route?.logDensity))
+  const curves = lane.runs.map((route) => {
+    const { x, y } = route?.logDensity ?? { x: [], y: [] }
+    return x.map((ms, i) => [ms, y[i]]).filter(([ms]) => ms > 0)
+  })
   const highest = Math.max(...curves.flatMap((points) => points.map(([, y]) => y)), Number.MIN_VALUE)
   const hill = d3.area().x((/** @type {number[]} */ [ms]) => scale(ms)).y0(CURVE_PX)
     .y1((/** @type {number[]} */ [, y]) => GAP_PX + (CURVE_PX - GAP_PX) * (1 - y / highest))
@@ -257,11 +257,6 @@ function durations (lane, scale) {
     points.length > 1 && s('path', { class: 'hill', d: hill(points) }),
     points.length > 1 && s('path', { class: 'ridge', d: hill.lineY1()(points) }),
     boxPlot(lane.runs[i]?.box, scale, CURVE_PX + GAP_PX + i * (BOX_PX + GAP_PX)))))
-}
-
-/** @param {PageRoute['logDensity']} density */
-function pointsOf (density) {
-  return density === undefined ? [] : density.x.map((ms, i) => [ms, density.y[i]]).filter(([ms]) => ms > 0)
 }
 
 /** @param {PageRoute['box']} box @param {any} scale @param {number} top */
