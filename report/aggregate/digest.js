@@ -89,15 +89,10 @@ const MAX_SUBSYSTEMS = 64
 
 /** @param {Span} span @returns {Digest} */
 function digest (span) {
-  const { record, attributes } = span
+  const { record, attributes, name, kind, traceId, spanId, parentSpanId, ms, startMs: startUnixMs } = span
+  const facts = { name, kind, traceId, spanId, parentSpanId, ms, startUnixMs }
   return {
-    name: span.name,
-    kind: span.kind,
-    traceId: span.traceId,
-    spanId: span.spanId,
-    parentSpanId: span.parentSpanId,
-    ms: span.ms,
-    startUnixMs: span.startMs,
+    ...facts,
     status: statusOf(record.status),
     end: text(attributes['longstack.end'], 32),
     blocked: span.blocked,

@@ -114,7 +114,7 @@ class Failures {
     }
     addRoute(group, route, weight)
     if (kind === 'SERVER' || parentSpanId === undefined) return
-    getOrCreate(this.#inner, parentSpanId, () => new Map()).set(group, route) // may have it as well
+    getOrCreate(this.#inner, parentSpanId, () => new Map()).set(group, route) // it may have the same
     if (this.#inner.size > MAX_INNER) this.#inner.delete(String(this.#inner.keys().next().value))
   }
 

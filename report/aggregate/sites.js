@@ -128,13 +128,10 @@ function listSites (sums, totalMs, axis) {
 
 /** @param {SiteSums[]} group of equal places @param {number} totalMs */
 function siteOf (group, totalMs) {
-  const { at: frame, callers, until, label } = group[0].place
+  const { isListed, index, ...site } = group[0].place
   const ms = sum(group, ({ waited }) => waited)
   return {
-    at: frame,
-    callers,
-    until,
-    label,
+    ...site,
     ms,
     share: totalMs > 0 ? ms / totalMs : 0,
     count: sum(group, ({ waits }) => waits),

@@ -49,24 +49,20 @@ function columnsOf (text) {
  */
 function wrap (text, width, indent = '', hanging = ' '.repeat(columnsOf(indent))) {
   const max = Math.max(width, columnsOf(hanging) + MIN_TEXT_COLUMNS)
+  /** @type {string[]} */
   const lines = []
-  let line = indent
-  let columns = columnsOf(indent)
-  let isEmpty = true
-  for (const part of text.split(' ')) {
-    if (part === '') continue
-    const length = columnsOf(part)
-    if (!isEmpty && columns + 1 + length > max) {
-      lines.push(line)
-      line = hanging
-      columns = columnsOf(hanging)
-      isEmpty = true
+  let start = indent
+  let words = ''
+  for (const part of text.split(' ').filter(Boolean)) {
+    const longer = words === '' ? part : `${words} ${part}`
+    const isFull = words !== '' && columnsOf(start + longer) > max
+    if (isFull) {
+      lines.push(start + words)
+      start = hanging
     }
-    line += isEmpty ? part : ` ${part}`
-    columns += isEmpty ? length : length + 1
-    isEmpty = false
+    words = isFull ? part : longer
   }
-  return [...lines, line].map((whole) => whole.replaceAll(GLUE, ' ').trimEnd())
+  return [...lines, start + words].map((line) => line.replaceAll(GLUE, ' ').trimEnd())
 }
 
 module.exports = { columnsOf, glued, painted, prose, wrap }
