@@ -71,7 +71,6 @@ const SUMS = 5
 
 class TimeAxis {
   #width = 0 // index in WIDTHS
-  #reference = NaN // number of the bucket that is called 0: those since 1970 are too large to pack
   #min = Infinity
   #max = -Infinity
   /** @type {Times[]} */
@@ -82,11 +81,9 @@ class TimeAxis {
     this.#followers.push(follower)
   }
 
-  /** Returns the bucket of a moment, of -600 to 600. @param {number} unixMs @returns {number} */
+  /** Returns the bucket of a moment, counted since 1970. @param {number} unixMs @returns {number} */
   bucketOf (unixMs) {
-    let bucket = Math.floor(unixMs / WIDTHS[this.#width])
-    if (Number.isNaN(this.#reference)) this.#reference = bucket
-    bucket -= this.#reference
+    const bucket = Math.floor(unixMs / WIDTHS[this.#width])
     if (bucket >= this.#min && bucket <= this.#max) return bucket
     const [min, max] = [Math.min(this.#min, bucket), Math.max(this.#max, bucket)]
     if (max - min >= MAX_FINE) {
@@ -100,10 +97,8 @@ class TimeAxis {
 
   #widen () {
     const ratio = WIDTHS[this.#width + 1] / WIDTHS[this.#width]
-    const before = this.#reference
     this.#width++
-    this.#reference = Math.floor(before / ratio)
-    const convert = (/** @type {number} */ bucket) => Math.floor((bucket + before) / ratio) - this.#reference
+    const convert = (/** @type {number} */ bucket) => Math.floor(bucket / ratio)
     this.#min = convert(this.#min)
     this.#max = convert(this.#max)
     for (const follower of this.#followers) follower.convert(convert)
@@ -113,7 +108,7 @@ class TimeAxis {
   axis () {
     if (this.#min > this.#max) return undefined
     const width = WIDTHS[this.#width]
-    const [first, last] = [this.#min, this.#max].map((bucket) => (bucket + this.#reference) * width)
+    const [first, last] = [this.#min * width, this.#max * width]
     const count = (/** @type {number} */ step) => Math.floor(last / step) - Math.floor(first / step) + 1
     const fits = (/** @type {number} */ step) => step % width === 0 && count(step) <= MAX_BUCKETS
     const stepMs = /** @type {number} */ (NICE_WIDTHS.find(fits))
@@ -122,7 +117,7 @@ class TimeAxis {
       fromUnixMs: begin * stepMs,
       stepMs,
       buckets: count(stepMs),
-      indexOf: (bucket) => Math.floor((bucket + this.#reference) * width / stepMs) - begin,
+      indexOf: (bucket) => Math.floor(bucket * width / stepMs) - begin,
       indexAt: (unixMs) => Math.floor(unixMs / stepMs) - begin
     }
   }
@@ -164,14 +159,10 @@ class Times {
   /** Changes the numbers of the buckets. @param {(bucket: number) => number} convert */
   convert (convert) {
     const [first, sums, figures] = [this.#first, this.#sums, this.#figures]
-    if (sums.length === 0) return
-    this.#first = convert(first)
-    const end = convert(first + sums.length / figures - 1) + 1
-    this.#sums = new Float64Array((end - this.#first) * figures)
-    sums.forEach((sum, i) => {
-      const bucket = convert(first + Math.floor(i / figures))
-      this.#sums[(bucket - this.#first) * figures + i % figures] += sum
-    })
+    this.#sums = new Float64Array(0)
+    for (let i = 0; i < sums.length; i += figures) {
+      this.add(convert(first + i / figures), ...sums.subarray(i, i + figures))
+    }
   }
 
   /** @param {Axis} axis @param {number} figure which @returns {number[]} a sum for each bucket */
