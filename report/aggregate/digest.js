@@ -93,7 +93,10 @@ function digest (span) {
   const facts = { name, kind, traceId, spanId, parentSpanId, ms, startUnixMs }
   return {
     ...facts,
-    status: statusOf(record.status),
+    status: {
+      code: /^(UNSET|OK|ERROR)$/.test(record.status?.code) ? record.status.code : 'UNSET',
+      message: text(record.status?.message, MAX_TEXT_CHARS)
+    },
     end: text(attributes['longstack.end'], 32),
     blocked: span.blocked,
     blockedBy: text(attributes['longstack.blocked_by'], MAX_NAME_CHARS),
@@ -116,13 +119,6 @@ function digest (span) {
     events: eventsOf(record.events),
     service: text(record.resource?.['service.name'], MAX_TEXT_CHARS)
   }
-}
-
-/** @param {any} status @returns {Digest['status']} */
-function statusOf (status) {
-  const code = /^(UNSET|OK|ERROR)$/.test(status?.code) ? status.code : 'UNSET'
-  const message = text(status?.message, MAX_TEXT_CHARS)
-  return message === undefined ? { code } : { code, message }
 }
 
 /** @param {Record<string, any>} attributes @returns {Delayer[]} */

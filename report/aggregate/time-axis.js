@@ -188,6 +188,16 @@ function timesBudget (axis, figures) {
 }
 
 /**
+ * Adds up a figure of several times, for each bucket.
+ * @param {Times[]} list
+ * @param {Axis} axis
+ * @param {number} figure
+ * @returns {number[]}
+ */
+const sumsOf = (list, axis, figure) => list.map((times) => times.list(axis, figure))
+  .reduce((sums, others) => sums.map((sum, bucket) => sum + others[bucket]), Array(axis.buckets).fill(0))
+
+/**
  * Adds up some figures of several times, in sparse form; undefined if any of them are not known.
  * @param {Axis | undefined} axis
  * @param {Array<Times | undefined>} list
@@ -196,8 +206,7 @@ function timesBudget (axis, figures) {
  */
 function sparse (axis, list, ...figures) {
   if (axis === undefined || list.includes(undefined)) return undefined
-  const lists = figures.map((figure) => list.map((times) => /** @type {Times} */ (times).list(axis, figure))
-    .reduce((a, b) => a.map((sum, bucket) => sum + b[bucket])))
+  const lists = figures.map((figure) => sumsOf(/** @type {Times[]} */ (list), axis, figure))
   return lists[0].flatMap((_, bucket) => {
     const sums = lists.map((figureSums) => Math.round(figureSums[bucket] * 1000) / 1000)
     return sums.some((sum) => sum !== 0) ? [bucket, ...sums] : []
@@ -226,8 +235,7 @@ function createSeries (routes, blocked, timeAxis) {
   if (axis === undefined) return undefined
   const requests = requestRoutes(routes)
   const durations = durationsOf(requests, axis)
-  const sum = (/** @type {number} */ figure) => requests.map(({ times }) => times.list(axis, figure))
-    .reduce((a, b) => a.map((value, i) => value + b[i]), Array(axis.buckets).fill(0))
+  const sum = (/** @type {number} */ figure) => sumsOf(requests.map(({ times }) => times), axis, figure)
   const [delayed, splits] = [sum(DELAYED), sum(SPLITS)]
   const samples = durations.map((numbers) => numbers.size === 0 ? undefined : numbers.sorted())
   const quantiles = (/** @type {number} */ p) => samples.map((sample) => sample ? quantile(sample, p) : null)
