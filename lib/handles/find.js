@@ -71,7 +71,7 @@ function connectionOf (target) {
 function sessionSocket (proxy) {
   for (const handle of handlesOfType('HTTP2SESSION')) {
     const session = ownerOf(handle)
-    if (session !== undefined && hasHidden(session, 'proxySocket', proxy)) return hidden(session, 'socket')
+    if (session !== undefined && hidden(session, 'proxySocket') === proxy) return hidden(session, 'socket')
   }
   return undefined
 }
@@ -156,12 +156,6 @@ function isFiltered (resource) {
 /** @param {Context | undefined} context */
 function withoutOwnWork (context) {
   return context === OWN_WORK ? undefined : context
-}
-
-/** @param {object} object @param {string} description of a symbol @param {unknown} value */
-function hasHidden (object, description, value) {
-  return Object.getOwnPropertySymbols(object)
-    .some((symbol) => symbol.description === description && own(object, symbol) === value)
 }
 
 module.exports = { contextOf, find, findContext, isFiltered, reportedFacts, userOf }

@@ -151,4 +151,17 @@ function isOutput (subject) {
   return fd === 1 || fd === 2
 }
 
-module.exports = { list, walk }
+/**
+ * Runs a generator to its end at once.
+ * @template T
+ * @param {Generator<unknown, T, void>} pieces
+ * @returns {T}
+ */
+function drain (pieces) {
+  for (;;) {
+    const { done, value } = pieces.next()
+    if (done) return value
+  }
+}
+
+module.exports = { drain, list, walk }

@@ -17,6 +17,7 @@ const { siteOf } = require('../spans/path-sites')
 const { hops } = require('../stacks/chain')
 const { clean, placeText } = require('../text')
 const { wasWatchingSince } = require('../core/registry')
+const { drain } = require('./list')
 const { INNERMOST, OVER, Waits } = require('./waits')
 
 const CHUNK = 1024 // waits that are grouped at once
@@ -169,19 +170,6 @@ function reportOf ({ hops, ...data }) {
   return waits
 }
 
-/**
- * Runs a generator to its end at once.
- * @template T
- * @param {Generator<unknown, T, void>} pieces
- * @returns {T}
- */
-function drain (pieces) {
-  for (;;) {
-    const { done, value } = pieces.next()
-    if (done) return /** @type {T} */ (value)
-  }
-}
-
 /** The waits of one place. */
 class Group {
   count = 0
@@ -308,4 +296,4 @@ function namesOf (requests) {
   return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
 }
 
-module.exports = { byRequest, drain, pending, pendingNote, sample, slices, visitWaits }
+module.exports = { byRequest, pending, pendingNote, sample, slices, visitWaits }

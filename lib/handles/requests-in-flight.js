@@ -6,6 +6,7 @@
 
 const { now } = require('../core/clock')
 const { contextAt } = require('../core/context')
+const { connectionTypes } = require('../core/kinds')
 const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../core/records')
 const { eachRequest, requestOf } = require('../core/request-of')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
@@ -16,7 +17,6 @@ const { userOf } = require('./find')
 const { byRequest } = require('./pending')
 const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
-const { isConnection } = require('./subject')
 
 const CHUNK = 256 // handles that are looked at, at once
 const MAX_REQUESTS = 1000 // the oldest, that are reported with what they wait for
@@ -133,7 +133,7 @@ function * servedRequests () {
 function * connections () {
   const listed = new Set()
   for (const entry of registry.list()) {
-    if (!isConnection(entry.context.type)) continue
+    if (!connectionTypes.has(entry.context.type)) continue
     const handle = entry.resource.deref()
     const socket = entry.owner?.deref() ?? (handle && ownerOf(handle))
     if (socket === undefined || listed.has(socket) || handleOf(socket) === undefined) continue

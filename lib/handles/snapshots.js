@@ -7,7 +7,7 @@ const { queriedAt } = require('../core/clock')
 const { createTag } = require('../core/tag')
 const { groupKey, inspectableReports, listText, printed } = require('../format/handles')
 const { isAnyObject } = require('../objects')
-const { list, walk } = require('./list')
+const { drain, list, walk } = require('./list')
 const { report } = require('./why')
 
 /**
@@ -104,29 +104,16 @@ function * record () {
   return Object.freeze(snapshot)
 }
 
-const take = () => resultOf(record())
+const take = () => drain(record())
 
 /** @param {Snapshot} before @returns {NewHandle[]} */
-const diff = (before) => /** @type {NewHandle[]} */ (inspectableReports(resultOf(compare(before))))
+const diff = (before) => /** @type {NewHandle[]} */ (inspectableReports(drain(compare(before))))
 
 /**
  * @param {Snapshot} before
  * @returns {Subject[]} what is open and was not
  */
 const opened = (before) => list(selectAll).filter((subject) => !wasOpen(contentsOf(before), subject))
-
-/**
- * Runs a generator to its end.
- * @template T
- * @param {Generator<unknown, T>} generator
- * @returns {T}
- */
-function resultOf (generator) {
-  for (;;) {
-    const { done, value } = generator.next()
-    if (done) return value
-  }
-}
 
 /**
  * Whether what is open is a leak where nobody waits for it: it keeps the process alive, or a file open.

@@ -7,10 +7,11 @@ const { Duplex, Readable, Writable } = require('node:stream')
 const { Socket } = require('node:net')
 const { isProxy } = require('node:util').types
 const { settlerOf } = require('../core/context')
+const { connectionTypes } = require('../core/kinds')
 const registry = require('../core/registry')
 const { callNative, handleOf, isAlive, isReferenced, numberOf, portState } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
-const { carrierOf, isConnection, isServer, isSocket, standardDescriptor } = require('./subject')
+const { carrierOf, isServer, isSocket, standardDescriptor } = require('./subject')
 
 /** @typedef {import('./subject').Subject} Subject */
 
@@ -46,7 +47,7 @@ function sideOf ({ object, type, context, entry }) {
     return name?.startsWith('Client') ? 'client' : name?.startsWith('Server') ? 'server' : undefined
   }
   if (type === 'REQUEST') return 'client'
-  if (!isConnection(type)) return undefined
+  if (!connectionTypes.has(type)) return undefined
   const parent = context?.parent
   if (parent?.type.endsWith('SERVERWRAP') && context?.triggerAsyncId === parent.asyncId) return 'server'
   if (object !== undefined && isSocket(object)) {

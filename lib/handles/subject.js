@@ -6,6 +6,7 @@
 const net = require('node:net')
 const { types } = require('node:util')
 const { contextTag } = require('../core/context')
+const { connectionTypes } = require('../core/kinds')
 const registry = require('../core/registry')
 const { callNative, handleOf, portState, providerOf } = require('../node-objects')
 const { className, hidden, inherits, isObject, own } = require('../objects')
@@ -61,11 +62,6 @@ function typeOfRole (type, object) {
   return isConnected && isServer(object) ? type.replace('WRAP', 'SERVERWRAP') : type
 }
 
-/** Whether a type is that of a connection between two programs. @param {string} type */
-function isConnection (type) {
-  return type === 'TCPWRAP' || type === 'PIPEWRAP' || type === 'TLSWRAP'
-}
-
 /**
  * Returns the descriptor of a standard stream of this process. libuv opens a terminal again, with another
  * descriptor (uv_tty_init in deps/uv/src/unix/tty.c); Node notes the original one on the stream.
@@ -73,7 +69,7 @@ function isConnection (type) {
  * @returns {0 | 1 | 2 | undefined}
  */
 function standardDescriptor ({ object, handle, type }) {
-  if (handle === undefined || !(type === 'TTYWRAP' || isConnection(type))) return undefined
+  if (handle === undefined || !(type === 'TTYWRAP' || connectionTypes.has(type))) return undefined
   const noted = object === undefined || type !== 'TTYWRAP' ? undefined : own(object, 'fd')
   const fd = noted ?? callNative(handle, 'fd')
   return fd === 0 || fd === 1 || fd === 2 ? fd : undefined
@@ -139,7 +135,6 @@ function carrierOf ({ object, type }) {
 module.exports = {
   carrierOf,
   handlesOfType,
-  isConnection,
   isOfPrimary,
   isResource,
   isServer,

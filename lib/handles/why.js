@@ -6,6 +6,7 @@
 
 const { queriedAt, startQuery } = require('../core/clock')
 const { contextAt, contextTag } = require('../core/context')
+const { connectionTypes } = require('../core/kinds')
 const { isOutside } = require('../core/scope')
 const { mistake } = require('../errors')
 const {
@@ -24,7 +25,6 @@ const { find, isFiltered, reportedFacts, userOf } = require('./find')
 const { list, walk } = require('./list')
 const registry = require('../core/registry')
 const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
-const { isConnection } = require('./subject')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -185,7 +185,7 @@ function lastActive ({ object, handle, type, entry }) {
   if (type === 'UDPWRAP' || type === 'PROMISE' || type === 'REQUEST') return undefined
   const session = object === undefined ? undefined : hidden(object, 'session', 'kSession')
   const entries = [entry]
-  if (isConnection(type)) {
+  if (connectionTypes.has(type)) {
     if (isObject(session) && session !== handle) entries.push(registry.ofObject(session))
     if (object !== undefined && object !== handle) entries.push(registry.ofObject(object))
   }

@@ -2,6 +2,7 @@
 
 // The label of a hop: the call that a person wrote, not the provider that Node names.
 
+const { connectionTypes } = require('../core/kinds')
 const { apiName, bareName } = require('./api-names')
 const { isCore, isProgram } = require('./frames')
 const { ensureHeadroom } = require('./stack-headroom')
@@ -91,7 +92,6 @@ function labelOf (context, frames) {
   return boundLabel(type, frames) ?? resourceLabel(type, api)
 }
 
-const connections = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 const arrivals = new Set(['HTTP2STREAM', 'HTTP2SESSION', 'TickObject'])
 
 /**
@@ -100,7 +100,7 @@ const arrivals = new Set(['HTTP2STREAM', 'HTTP2SESSION', 'TickObject'])
  * @param {Frame[]} frames
  */
 function isAccepted ({ kind, type, parent }, frames) {
-  if (parent === undefined || kind?.asked === true || !connections.has(type)) return false
+  if (parent === undefined || kind?.asked === true || !connectionTypes.has(type)) return false
   return parent.type.endsWith('SERVERWRAP') && frames.every(isCore)
 }
 
@@ -114,7 +114,7 @@ function isAccepted ({ kind, type, parent }, frames) {
 function arrivedBy ({ type, parent, request }, frames) {
   if (parent === undefined || !arrivals.has(type) || !frames.every(isCore)) return undefined
   if (type === 'HTTP2SESSION') {
-    const opener = connections.has(parent.type) ? parent.parent : parent
+    const opener = connectionTypes.has(parent.type) ? parent.parent : parent
     return opener !== undefined && opener.type.endsWith('SERVERWRAP') ? 'HTTP/2 session accepted' : undefined
   }
   if (parent.type !== 'HTTP2SESSION') return undefined
