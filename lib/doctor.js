@@ -263,12 +263,9 @@ function textOf (facts, notes) {
 
 /** @param {string} directory of a copy of the package @returns {string} with its version */
 function nameOfCopy (directory) {
-  try {
-    const { version } = JSON.parse(fs.readFileSync(path.join(directory, 'package.json'), 'utf8'))
-    return `${version} in ${directory}`
-  } catch {
-    return `a version in ${directory}`
-  }
+  const file = path.join(directory, 'package.json')
+  const version = attempt(() => JSON.parse(fs.readFileSync(file, 'utf8')).version) ?? 'a version'
+  return `${version} in ${directory}`
 }
 
 /** @param {boolean | undefined} isOn of async_hooks besides longstack's */
@@ -303,13 +300,7 @@ function hasSymbols (object) {
 }
 
 /** An AsyncResource checks the name of its type only while a hook is on (lib/async_hooks.js). */
-function isAnyHookOn () {
-  try {
-    return typeof new AsyncResource('') !== 'object'
-  } catch {
-    return true
-  }
-}
+const isAnyHookOn = () => attempt(() => new AsyncResource('')) === undefined
 
 /** An AsyncResource notes that it was destroyed only while a destroy hook is on (lib/async_hooks.js). */
 function isDestroyHookOn () {

@@ -46,7 +46,8 @@ const stateOf = (path) => statSync(path, OPTIONS)
 const stateOfName = (path) => attempt(() => lstatSync(path, OPTIONS))
 
 /**
- * Does what may fail where others make and remove the same files.
+ * Does what may fail: where others make and remove the same files, or the program has replaced something.
+ * Not for where the stack may be full: the call itself takes room on it.
  * @template T
  * @param {() => T} work
  * @returns {T | undefined} undefined: it has failed

@@ -4,6 +4,7 @@
 // option-types.js (npm run docs) are made of it. No other file reads the environment for them.
 
 const { types } = require('node:util')
+const { attempt } = require('./files')
 const { printFromMainThread } = require('./warnings')
 
 /** @typedef {import('./option-types').Options} Options */
@@ -192,13 +193,7 @@ const rules = /** @type {{ [Name in keyof Options]: Rule }} */ (Object.fromEntri
 const otherVariables = ['LONGSTACK_LEAKS']
 
 /** @param {string} text with or without slashes around it */
-function regularExpression (text) {
-  try {
-    return new RegExp(text.replace(/^\/(.*)\/$/, '$1'))
-  } catch {
-    return text
-  }
-}
+const regularExpression = (text) => attempt(() => new RegExp(text.replace(/^\/(.*)\/$/, '$1'))) ?? text
 
 /** @param {string} name of a signal */
 function isFreeSignal (name) {
@@ -242,13 +237,11 @@ function parseOptions (value, base, warn = () => {}) {
  * @returns {Array<[string, unknown]> | undefined} undefined for a wrong value, and for one that throws
  */
 function entriesOf (value) {
-  try {
+  return attempt(() => {
     if (Array.isArray(value)) return [['filter', [...value]]]
     const isObject = Object.prototype.toString.call(value) === '[object Object]'
     return isObject ? Object.entries(/** @type {object} */ (value)) : undefined
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /**

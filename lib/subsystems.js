@@ -4,6 +4,7 @@
 // in several subsystems. Types that Node adds later work by their raw name.
 
 const { mistake, nearest } = require('./errors')
+const { attempt } = require('./files')
 
 /** @type {Record<string, string>} */
 const table = {
@@ -85,13 +86,7 @@ function check (filter, extra) {
  * @param {unknown} filter
  * @returns {unknown[] | undefined} undefined for what is no array, and for one that throws while it is read
  */
-function copyOf (filter) {
-  try {
-    return Array.isArray(filter) ? Array.from(filter) : undefined
-  } catch {
-    return undefined
-  }
-}
+const copyOf = (filter) => attempt(() => Array.isArray(filter) ? Array.from(filter) : undefined)
 
 /**
  * An all-capitals word is a subsystem or a provider type and has to exist; any other word, or `type:` and any

@@ -15,7 +15,7 @@
 const { executionAsyncResource } = require('node:async_hooks')
 const { contextAt, settlerOf } = require('../core/context')
 const guard = require('../core/guard')
-const { stateOfOpen } = require('../files')
+const { attempt, stateOfOpen } = require('../files')
 const { currentContext, lastExited, markUnknown, missesSettled } = require('../core/current-step')
 const { emit } = require('../core/on')
 const { isAnyObject } = require('../objects')
@@ -44,9 +44,7 @@ let monitoring = false
 
 /** @param {unknown} error @param {string} origin */
 function noteUncaught (error, origin) {
-  try {
-    noteEscaped(error, origin === 'unhandledRejection')
-  } catch {}
+  attempt(() => noteEscaped(error, origin === 'unhandledRejection'))
 }
 
 /**
@@ -58,30 +56,14 @@ function fatalException (error, fromPromise) {
   const callNode = () => original.call(this, error, fromPromise)
   if (handlers.length > 0) {
     noteUncaught(error, fromPromise ? 'unhandledRejection' : 'uncaughtException')
-    if (isHandledByProgram(error, fromPromise)) return asHandled(callNode)
+    // A failure of longstack's own must not replace the error
+    if (attempt(() => askHandlers(error, fromPromise))) return asHandled(callNode)
   }
   const isHandled = callNode()
   if (isHandled === false) {
-    try {
-      guard.run(() => {
-        require('../format/printed-errors').decorateFatal(error, fromPromise)
-      })
-    } catch {}
+    attempt(() => guard.run(() => require('../format/printed-errors').decorateFatal(error, fromPromise)))
   }
   return isHandled
-}
-
-/**
- * Asks the handlers. A failure of longstack's own must not replace the error.
- * @param {unknown} error
- * @param {boolean} fromPromise
- */
-function isHandledByProgram (error, fromPromise) {
-  try {
-    return askHandlers(error, fromPromise)
-  } catch {
-    return false
-  }
 }
 
 /** Handlers see errors from now on, and so does what is printed on a terminal. */
@@ -203,13 +185,7 @@ function selectedContext (context, isSelected) {
 }
 
 /** Whether stderr may be a terminal. node:tty, which knows, loads net. */
-function mayPrintOnTerminal () {
-  try {
-    return stateOfOpen(2).isCharacterDevice()
-  } catch {
-    return false
-  }
-}
+const mayPrintOnTerminal = () => attempt(() => stateOfOpen(2).isCharacterDevice()) === true
 
 /**
  * Lets Node do what it does after a handled error without calling the program: meanwhile the listeners of

@@ -3,6 +3,8 @@
 // A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is
 // replaced by a sentence, what is too long is shortened, and the line says so.
 
+const { attempt } = require('../files')
+
 const MAX_LINE = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
 const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
@@ -15,17 +17,8 @@ const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
  * @returns {string} the line, without its line feed: to add it would copy the text
  */
 function lineOf (record, onReplaced) {
-  const json = stringify(record, onReplaced)
+  const json = attempt(() => JSON.stringify(record)) ?? jsonByValue(record, onReplaced)
   return onOneLine(fits(json) ? json : shortened(json))
-}
-
-/** @param {SpanRecord} record @param {() => void} onReplaced @returns {string} */
-function stringify (record, onReplaced) {
-  try {
-    return JSON.stringify(record)
-  } catch {
-    return jsonByValue(record, onReplaced)
-  }
 }
 
 /**
@@ -131,11 +124,8 @@ function withSmallAttributes (record) {
 
 /** Returns what is written instead of a value that cannot be. @param {unknown} error */
 function sentenceOf (error) {
-  let reason = 'it throws when it is read'
-  try {
-    reason = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0].slice(0, 200)
-  } catch {}
-  return `not written: ${reason}`
+  const message = attempt(() => String(/** @type {any} */ (error)?.message ?? error))
+  return `not written: ${message?.split('\n', 1)[0].slice(0, 200) ?? 'it throws when it is read'}`
 }
 
 /** Escapes what JSON allows in a string and editors take for the end of a line. @param {string} json */

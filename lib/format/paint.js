@@ -11,7 +11,7 @@ const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
-const { stateOf } = require('../files')
+const { attempt, stateOf } = require('../files')
 const { frameIn } = require('../stacks/frames')
 const { isSource, mapsTo } = require('../stacks/source-maps')
 const { AT, HOP } = require('../stacks/text-scan')
@@ -138,7 +138,7 @@ function createCodeLines ({ colours, columns }) {
 
 /** @param {string} fileName a path, or a URL of a source map's @returns {string | undefined} */
 function readSource (fileName) {
-  try {
+  return attempt(() => {
     const mapped = contentOf(fileName)
     if (mapped !== undefined) return mapped
     const file = fileName.startsWith('file:') ? fileURLToPath(fileName) : fileName
@@ -147,9 +147,7 @@ function readSource (fileName) {
     const changedAt = Math.max(Number(mtimeMs), Number(ctimeMs))
     if (size > MAX_BYTES || changedAt > performance.timeOrigin) return undefined
     return fs.readFileSync(file, 'utf8')
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /**
@@ -186,13 +184,7 @@ function suffixOf (source) {
 }
 
 /** @param {string} text */
-function decoded (text) {
-  try {
-    return decodeURIComponent(text)
-  } catch {
-    return text
-  }
-}
+const decoded = (text) => attempt(() => decodeURIComponent(text)) ?? text
 
 /**
  * Whether something in this process compiles files of this kind to other texts: the positions of a frame that

@@ -18,6 +18,7 @@
 const { inspect, types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
 const guard = require('../core/guard')
+const { attempt } = require('../files')
 const { captureText } = require('../stacks/formatter')
 const { AT, HOP, hasHops } = require('../stacks/text-scan')
 const { createCodeLines, linkFrame, paintHop, paintLines } = require('./paint')
@@ -148,14 +149,8 @@ function decorateFatal (error, fromPromise) {
   }
 }
 
-/** Whether Node's inspector listens. */
-function isInspected () {
-  try {
-    return require('node:inspector').url() !== undefined
-  } catch {
-    return false // this Node has none, or forbids it
-  }
-}
+/** Whether Node's inspector listens: a Node may have none, or forbid it. */
+const isInspected = () => attempt(() => require('node:inspector').url()) !== undefined
 
 /** Whether util.inspect takes a value for an error. @param {unknown} value @returns {value is Error} */
 function isError (value) {

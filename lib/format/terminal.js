@@ -5,6 +5,7 @@
 
 const tty = require('node:tty')
 const { pathToFileURL } = require('node:url')
+const { attempt } = require('../files')
 
 const DEFAULT_COLUMNS = 80
 const MIN_COLUMNS = 40
@@ -81,13 +82,7 @@ function inspectedStyle (name) {
  * Loads the package that makes output prettier.
  * @returns {any} undefined where it cannot be loaded: no descriptor is left, or its files are gone
  */
-function loadChalk () {
-  try {
-    return require('chalk')
-  } catch {
-    return undefined
-  }
-}
+const loadChalk = () => attempt(() => require('chalk'))
 
 /** @param {StreamName} name @returns {number | undefined} undefined: no terminal */
 function columnsOf (name) {
@@ -146,14 +141,12 @@ const escapeLetter = (letter) => `%${letter.charCodeAt(0).toString(16)}`
  * @returns {string | undefined}
  */
 function urlOf (file) {
-  try {
+  return attempt(() => {
     const { pathname } = file.startsWith('file:') ? new URL(file) : pathToFileURL(file)
     const escaped = pathname.replace(UNSTRIPPED, escapeLetter).replace(/[a-z]/i, escapeLetter)
       .replaceAll('node_modules', 'node%5fmodules')
     return `file://${encodeURIComponent(require('node:os').hostname())}${escaped}`
-  } catch {
-    return undefined
-  }
+  })
 }
 
 module.exports = { fatalStyle, inspectStyle, styleOf }

@@ -12,6 +12,7 @@ const { pathToFileURL } = require('node:url')
 
 require('../register')
 const { shared } = require('../start')
+const { attempt } = require('../files')
 
 /**
  * @typedef {import('./gate').Mark} Mark
@@ -99,13 +100,7 @@ function wrapImplementation (args, wrap) {
 }
 
 /** @param {any} chain Ava's @returns {string | undefined} the test file */
-function fileOf (chain) {
-  try {
-    return new URL(chain.meta.file).pathname
-  } catch {
-    return undefined
-  }
-}
+const fileOf = (chain) => attempt(() => new URL(chain.meta.file).pathname)
 
 /**
  * Loads the module in which the worker of Ava keeps what a test file imports.

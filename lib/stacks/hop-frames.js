@@ -5,6 +5,7 @@
 
 const { realpathSync } = require('node:fs')
 const { types } = require('node:util')
+const { attempt } = require('../files')
 const { settings } = require('../settings')
 const { captureText } = require('./formatter')
 const { frameIn, lineOf, readFrames } = require('./frames')
@@ -133,11 +134,7 @@ function nameOf ({ functionName, fileName = '' }) {
 function isHidden (frame, rule) {
   if (rule === 'node_modules') return frame.kind === 'module' && packageOf(frame) !== mainPackage()
   if (types.isRegExp(rule)) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
-  try {
-    return Boolean(rule(/** @type {any} */ (publicFrame(frame))))
-  } catch {
-    return false
-  }
+  return Boolean(attempt(() => rule(/** @type {any} */ (publicFrame(frame)))))
 }
 
 /** of the main script: that of a program in node_modules/.bin @type {string | undefined} */
@@ -146,11 +143,8 @@ let main
 /** Returns the package of the main script, empty where that is in none: its frames are the program's own. */
 function mainPackage () {
   if (main !== undefined) return main
-  main = ''
-  try {
-    const fileName = realpathSync.native(process.argv[1])
-    if (namesInModules(fileName) !== undefined) main = packageOf({ fileName })
-  } catch {} // no file
+  const fileName = attempt(() => realpathSync.native(process.argv[1])) ?? '' // there may be no file
+  main = namesInModules(fileName) === undefined ? '' : packageOf({ fileName })
   return main
 }
 

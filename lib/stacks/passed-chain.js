@@ -5,6 +5,7 @@
 const { originMs, now } = require('../core/clock')
 const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, ROOT_CHAIN } = require('../core/records')
+const { attempt } = require('../files')
 const capture = require('./capture')
 const { frameIn } = require('./frames')
 const { publicFrame } = require('./hop-frames')
@@ -89,11 +90,7 @@ function withoutTurns (hops) {
 
 /** @param {string} text @returns {PrintedHop[] | undefined} undefined where it is no chain */
 function decodeMessageChain (text) {
-  try {
-    return parse(text).map(readHop)
-  } catch {
-    return undefined
-  }
+  return attempt(() => parse(text).map(readHop))
 }
 
 /**
@@ -103,13 +100,11 @@ function decodeMessageChain (text) {
  */
 function decodeChain (text) {
   if (text.length > MAX_TEXT) return undefined
-  try {
+  return attempt(() => {
     const { longstack: version, at, hops } = parse(text)
     if (version !== VERSION || typeof at !== 'number' || hops.length > MAX_HOPS) return undefined
     return { at, hops: hops.map(readHop) }
-  } catch {
-    return undefined
-  }
+  })
 }
 
 /** @param {any} hop @returns {PrintedHop} @throws {TypeError} where it is none */

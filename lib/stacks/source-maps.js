@@ -10,7 +10,7 @@ const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
 const { fileURLToPath, pathToFileURL } = require('node:url')
-const { stateOf } = require('../files')
+const { attempt, stateOf } = require('../files')
 const { settings } = require('../settings')
 const { RecentMap, frameIn, parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
@@ -57,11 +57,8 @@ function supportFor (file) {
   if (support !== undefined || supports.has(file)) return support
   ensureHeadroom(MAP_KB)
   if (supports.size >= MAX_FILES) supports = new Map()
-  try {
-    supports.set(file, find(pathOf(file)))
-  } catch { // no such file, which may be a name of the program's: not again
-    supports.set(file, undefined) // V8 runs this for no termination, after which it is tried again
-  }
+  // It may be a name of the program's, and no file: then not again, but where code was terminated
+  supports.set(file, attempt(() => find(pathOf(file))))
   return supports.get(file)
 }
 
@@ -112,11 +109,7 @@ function nameOf (source, file, support) {
   // An escape may be part of a file's name, for compilers do not escape at all; an escaped slash is not.
   if (!source.includes('%') || /%(2f|5c|00)/i.test(source) || fs.existsSync(source)) return source
   const common = commonLength(source, file) // the program's directory may have such names, too
-  try {
-    return source.slice(0, common) + decodeURIComponent(source.slice(common))
-  } catch {
-    return source
-  }
+  return attempt(() => source.slice(0, common) + decodeURIComponent(source.slice(common))) ?? source
 }
 
 /**
@@ -181,11 +174,7 @@ function isUrl (source) {
  * @param {string} url
  */
 function normalize (url) {
-  try {
-    return url.startsWith('file:') ? fileURLToPath(url) : new URL(url).href
-  } catch {
-    return url
-  }
+  return attempt(() => url.startsWith('file:') ? fileURLToPath(url) : new URL(url).href) ?? url
 }
 
 /** Lists the copies of source-map-support that the program has loaded. @returns {Support[]} */

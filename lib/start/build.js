@@ -11,6 +11,7 @@ const { createHash } = require('node:crypto')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
+const { attempt } = require('../files')
 const { ownDirectory } = require('../platform')
 
 /** @typedef {import('typescript')} TypeScript */
@@ -97,14 +98,7 @@ function hasLongText (ts, node) {
 }
 
 /** A checkout has it, an installed longstack need not. */
-function hasTypescript () {
-  try {
-    require.resolve('typescript')
-    return true
-  } catch {
-    return false
-  }
-}
+const hasTypescript = () => attempt(() => require.resolve('typescript')) !== undefined
 
 /**
  * @typedef {object} Part a source
