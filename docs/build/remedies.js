@@ -1,10 +1,11 @@
 'use strict'
 
-// What docs/errors.md adds to the codes of lib/reasons.js, lib/doctor.js and of warnings: an example
-// of the detail in the sentence, and what to do. tsc checks that no reason and no problem is missing; a test,
-// no warning.
+// What docs/errors.md adds to the codes of lib/errors.js, lib/reasons.js, lib/doctor.js and of warnings: an
+// example of the details in the sentence, and what to do. tsc checks that no error, no reason and no problem
+// is missing; a test, no warning.
 
 /**
+ * @typedef {{ example: any[], remedy: string }} ErrorText example: details that a caller can cause
  * @typedef {{ detail?: string, remedy: string }} ReasonText
  * @typedef {{ meaning: string, remedy: string }} WarningText
  */
@@ -14,6 +15,79 @@ const REPORT = 'Please report it with the version of Node and the platform.'
 const JS_ENGINE = 'The JavaScript engine is in force.'
 const TRIAL = 'That holds until Node or longstack is another, or the file named by `trace.doctor()` is gone.'
 const RETRIED = 'It is tried again after ten minutes, or once the file named by `trace.doctor()` is gone.'
+
+/** @type {Record<import('../../lib/errors').ErrorKey, ErrorText>} */
+const errors = {
+  UNKNOWN_SUBSYSTEM: {
+    example: ['TPC', 'TCP'],
+    remedy: 'Correct the name. A type of `AsyncResource` in capitals is written `type:NAME`.'
+  },
+  INVALID_FILTER: { example: ['TCP'], remedy: 'Pass an array, also for a single name.' },
+  UNKNOWN_OPTION: { example: ['frame', 'frames'], remedy: 'See [options](options.md).' },
+  UNKNOWN_VARIABLE: {
+    example: ['LONGSTACK_FRAME', 'LONGSTACK_FRAMES'],
+    remedy: 'See [options](options.md). Reported on stderr, never thrown.'
+  },
+  INVALID_OPTION: {
+    example: ['frames', 'ten', 'an integer from 1 to 200'],
+    remedy: 'See [options](options.md).'
+  },
+  INVALID_OPTIONS: {
+    example: [42],
+    remedy: 'Call `trace.enable()`, `trace.enable([…])` or `trace.enable({…})`.'
+  },
+  NOT_AVAILABLE: {
+    example: ['trace.nativeHooks', 'no binary for darwin-arm64, ABI 137'],
+    remedy: 'It needs the native addon: see [engine codes](#engine).'
+  },
+  INVALID_OUTPUT: {
+    example: ['ftp://host/spans', 'ftp: is none of http:, https: and file:'],
+    remedy: 'See [where spans go](sinks.md).'
+  },
+  UNKNOWN_SETTING: { example: ['slowr', 'slower'], remedy: 'See [where spans go](sinks.md).' },
+  INVALID_SETTING: {
+    example: ['sample', 1.5, 'a ratio from 0 to 1'],
+    remedy: 'See [where spans go](sinks.md).'
+  },
+  INVALID_HANDLER: { example: ['The listener of trace.on', 42], remedy: 'Pass a function.' },
+  INVALID_SERVER: {
+    example: [{}],
+    remedy: 'Pass the server itself, not the framework around it. See [intercept](intercept.md).'
+  },
+  INTERCEPT: {
+    example: ['upper', { returned: 'text' }],
+    remedy: 'Correct the transform. The connection was closed with this error; the server goes on.'
+  },
+  INVALID_SPAN: {
+    example: [undefined],
+    remedy: "Call `trace.span('name', fn)` or `trace.span('name', { … }, fn)`."
+  },
+  INVALID_PROFILE: {
+    example: ['seconds', -1, 'a number above 0, at most 1800'],
+    remedy: 'See [profile](profile.md).'
+  },
+  UNKNOWN_PROFILE_OPTION: { example: ['second', 'seconds'], remedy: 'See [profile](profile.md).' },
+  PROFILE_RUNS: { example: [], remedy: 'Await the first one, or share its promise.' },
+  NOT_ENABLED: {
+    example: ['trace.profile'],
+    remedy: 'Call `trace.enable()`, or start the program with `node -r longstack/register`.'
+  },
+  INVALID_PENDING: {
+    example: ['olderThanMs', '1 s', 'a number of ms, at least 0'],
+    remedy: 'See [handles](handles.md#what-is-awaited-and-never-settled).'
+  },
+  UNKNOWN_PENDING_OPTION: {
+    example: ['olderThan', 'olderThanMs'],
+    remedy: 'See [handles](handles.md#what-is-awaited-and-never-settled).'
+  },
+  INVALID_HOOK: { example: [undefined], remedy: 'Pass at least one of the three.' },
+  INVALID_SNAPSHOT: {
+    example: ['trace.diff', undefined],
+    remedy: 'Call `trace.snapshot()` first, in the same thread.'
+  },
+  INVALID_TARGET: { example: [42], remedy: 'Pass the object itself, not its id or name.' },
+  UNKNOWN_EVENT: { example: ['wraning', 'warning'], remedy: 'Correct the name.' }
+}
 
 /** @type {Record<import('../../lib/reasons').EngineCode, ReasonText>} */
 const engine = {
@@ -156,4 +230,4 @@ const warnings = {
   }
 }
 
-module.exports = { reasons: { engine, clock }, problems, warnings }
+module.exports = { errors, reasons: { engine, clock }, problems, warnings }

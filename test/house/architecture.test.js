@@ -16,7 +16,7 @@ const maxLines = {
   core: 3600,
   spans: 3540,
   stacks: 2680,
-  '.': 2196,
+  '.': 2101,
   handles: 2102,
   requests: 1600,
   ask: 1379,
