@@ -171,20 +171,25 @@ function printOpen () {
 
 /** @param {string | undefined} file of the socket on which commands are answered; undefined: on none */
 function applySocket (file) {
-  if (server?.path === file) return
-  server?.close()
-  server = file === undefined
-    ? undefined
-    : guard.run(() => new (require('./ask/server').LiveServer)(file))
+  server = replaced(server, file, (path) => new (require('./ask/server').LiveServer)(path))
 }
 
 /** @param {string | undefined} option where metrics go; undefined: nowhere */
 function applyMetrics (option) {
-  if (exporter?.option === option) return
-  exporter?.close()
-  exporter = option === undefined
-    ? undefined
-    : guard.run(() => new (require('./metrics/exporter').MetricsExporter)(option))
+  exporter = replaced(exporter, option, (url) => new (require('./metrics/exporter').MetricsExporter)(url))
+}
+
+/**
+ * Returns what an option is served by: what is there already, or another in its place.
+ * @template {{ option: string, close: () => void }} T
+ * @param {T | undefined} present
+ * @param {string | undefined} option undefined: by none
+ * @param {(option: string) => T} create
+ */
+function replaced (present, option, create) {
+  if (present?.option === option) return present
+  present?.close()
+  return option === undefined ? undefined : guard.run(() => create(option))
 }
 
 /** Runs all works; throws what the first of those that fail has thrown. @param {Array<() => void>} works */

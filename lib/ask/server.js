@@ -41,7 +41,7 @@ class LiveServer {
 
   /** @param {string} name */
   constructor (name) {
-    this.path = name
+    this.option = name
     this.#name = path.resolve(name)
     this.#directory = directoryOf(this.#name)
     this.#target = `${path.basename(this.#directory)}/${this.#own}`
@@ -72,7 +72,7 @@ class LiveServer {
 
   /** @param {string} sentence */
   #failed (sentence) {
-    warn('SOCKET', `cannot listen on ${this.path}: ${sentence}`)
+    warn('SOCKET', `cannot listen on ${this.option}: ${sentence}`)
   }
 
   /** @param {import('../blocked/blocking-callback').BlockedEvent} event */

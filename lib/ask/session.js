@@ -408,7 +408,7 @@ const questions = {
   /** Requests in flight, and what each waits for. */
   requests: () => require('../handles/requests-in-flight').requestsInFlight(),
   /** What waits for a free socket of an http.Agent. */
-  agentQueues: () => require('../handles/agents').agentQueues(),
+  agentQueues: () => require('../handles/requests-in-flight').agentQueues(),
   /** What is awaited and not settled. @param {{ olderThanMs?: number }} argument */
   pending: (argument) => require('../handles/pending').slices(argument),
   /** Who waits for whom. */

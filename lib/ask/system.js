@@ -7,7 +7,7 @@
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
-const { isIPv4, isIPv6 } = require('node:net')
+const { SocketAddress, isIPv4, isIPv6 } = require('node:net')
 const path = require('node:path')
 const { UsageError, quote } = require('../cli/flags')
 const { attempt, stateOfName } = require('../files')
@@ -198,10 +198,7 @@ function addressOf (text) {
 /** Returns an address as the system writes it: of IPv4 in IPv6, that of IPv4. @param {string} host */
 function plainHost (host) {
   if (!isIPv6(host)) return host
-  const canonical = new URL(`http://[${host}]`).hostname.slice(1, -1)
-  const [, ...words] = /^::ffff:([\da-f]+):([\da-f]+)$/.exec(canonical) ?? []
-  const bytes = Buffer.from(words.map((word) => word.padStart(4, '0')).join(''), 'hex')
-  return bytes.length === 0 ? canonical : bytes.join('.')
+  return new SocketAddress({ address: host, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/, '')
 }
 
 /**

@@ -93,10 +93,14 @@ function width () {
  */
 async function withStatus (work) {
   if (!isatty(2)) return await work(() => {})
+  let isPrinted = false
   try {
-    return await work((status) => process.stderr.write(`${ERASE_LINE}${status}`))
+    return await work((status) => {
+      isPrinted = true
+      process.stderr.write(`${ERASE_LINE}${status}`)
+    })
   } finally {
-    process.stderr.write(ERASE_LINE)
+    if (isPrinted) process.stderr.write(ERASE_LINE)
   }
 }
 
@@ -106,22 +110,15 @@ async function withStatus (work) {
  * @param {(progress: (bytes: number, total: number | undefined) => void) => Promise<T>} work
  */
 async function withProgress (work) {
-  let next = isatty(2) ? Date.now() + PROGRESS_DELAY_MS : Infinity
-  let isPrinted = false
-  try {
-    return await work((bytes, total) => {
-      const now = Date.now()
-      if (now < next) return
-      next = now + PROGRESS_INTERVAL_MS
-      isPrinted = true
-      const read = total === undefined
-        ? `${Math.round(bytes / 1e6)} MB`
-        : `${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`
-      process.stderr.write(`${ERASE_LINE}reading ${read}`)
-    })
-  } finally {
-    if (isPrinted) process.stderr.write(ERASE_LINE)
-  }
+  let next = Date.now() + PROGRESS_DELAY_MS
+  return await withStatus((show) => work((bytes, total) => {
+    const now = Date.now()
+    if (now < next) return
+    next = now + PROGRESS_INTERVAL_MS
+    show(total === undefined
+      ? `reading ${Math.round(bytes / 1e6)} MB`
+      : `reading ${Math.floor(bytes / Math.max(total, bytes) * 100)} % of ${Math.round(total / 1e6)} MB`)
+  }))
 }
 
 module.exports = {

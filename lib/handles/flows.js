@@ -6,8 +6,8 @@
 const { now } = require('../core/clock')
 const { connectionTypes, kindAt } = require('../core/kinds')
 const {
-  ANSWERED, CHAIN, FLAGS, LIVE, ONE_SHOT, OWN_WORK_CHAIN, PASSED, REF, SHIFT, SIZE, TRIGGER,
-  readWord, resources
+  ANSWERED, AWAITED, CAUSE, CHAIN, DETAIL, FLAGS, LIVE, ONE_SHOT, OWN_WORK_CHAIN, PASSED, REF, SETTLED, SHIFT,
+  SIZE, TRIGGER, findRecord, isAsk, isRequest, promises, readWord, resources
 } = require('../core/records')
 const registry = require('../core/registry')
 const { requestOf } = require('../core/request-of')
@@ -16,10 +16,10 @@ const { source } = require('../core/source')
 const { walk } = require('./list')
 const { visitWaits } = require('./pending')
 const { servedWithUses } = require('./requests-in-flight')
-const { Taken } = require('./taken')
 const { Calls, heldSince, passedCalls, seenCallers } = require('./taking-calls')
 
 const CHUNK = 2048 // records that are looked at, at once
+const MAX_STEPS = 4096 // from a step up to its request
 
 /**
  * @typedef {import('./taking-calls').Call} Call
@@ -28,6 +28,10 @@ const CHUNK = 2048 // records that are looked at, at once
  * @typedef {object} Known
  * @property {KnownBy} by the weakest of what it rests on
  * @property {number} seen waits of the past that were ended by such as had taken before; 0 unless `settled`
+ *
+ * @typedef {object} Endings who ended the waits for what a function gives
+ * @property {number} byTakers requests that had it given something before
+ * @property {number} byOthers other requests, or who is not known
  *
  * @typedef {{ holders: Flow[], others: Flow[] }} Around a function: who has what it gives, and who waits
  *
@@ -67,6 +71,94 @@ class Flow {
   /** @param {string} key */
   waitsIn (key) {
     return this.waits.some(({ call }) => call?.key === key)
+  }
+}
+
+/**
+ * What requests have taken: which functions gave them what they asked for, and who ended the waits for it.
+ * Read from the records that there still are, of promises that were settled: the program's last 32,768 ones.
+ */
+class Taken {
+  /** by request, and key of the call: the places @type {Map<number, Map<string, Map<string, Call>>>} */
+  #places = new Map()
+  /** by key of the call @type {Map<string, Endings>} */
+  endings = new Map()
+  #calls
+  #lookup
+
+  /** @param {Calls} calls @param {import('../core/request-of').Lookup} lookup */
+  constructor (calls, lookup) {
+    this.#calls = calls
+    this.#lookup = lookup
+  }
+
+  /**
+   * Reads the records of promises that functions gave. Yields between pieces of work.
+   * @param {Set<string>} keys of calls
+   * @returns {Generator<void, void, void>}
+   */
+  * read (keys) {
+    /** who ended a wait, by key @type {Array<[string, number]>} */
+    const enders = []
+    for (const ring of [promises, resources]) {
+      for (let slot = 0; slot < SIZE; slot++) {
+        if (slot % CHUNK === CHUNK - 1) yield
+        const offset = slot << SHIFT
+        if ((ring[offset + FLAGS] & (SETTLED | AWAITED)) !== SETTLED) continue
+        const call = this.#calls.of(ring[offset + CHAIN])
+        if (call?.name === undefined || !keys.has(call.key)) continue
+        const request = requestOf(ring[offset + REF], this.#lookup)
+        this.#note(request, call)
+        const settler = ring[offset + DETAIL]
+        if (!call.isPlain || settler === ring[offset + CAUSE]) continue // given at once
+        const ender = this.#requestOfSettler(settler)
+        if (ender !== request || ender === 0) enders.push([call.key, ender])
+      }
+    }
+    for (const [key, ender] of enders) {
+      const endings = this.endings.get(key) ?? { byTakers: 0, byOthers: 0 }
+      this.endings.set(key, endings)
+      if (ender !== 0 && this.places(ender, key).size > 0) endings.byTakers++
+      else endings.byOthers++
+    }
+  }
+
+  /** @param {number} request @param {Call} call */
+  #note (request, call) {
+    let byKey = this.#places.get(request)
+    if (byKey === undefined) this.#places.set(request, byKey = new Map())
+    let places = byKey.get(call.key)
+    if (places === undefined) byKey.set(call.key, places = new Map())
+    places.set(call.path, call)
+  }
+
+  /**
+   * Returns where a function gave something to a request.
+   * @param {number} request 0: to what is of none
+   * @param {string} key of the function
+   * @returns {Map<string, Call>}
+   */
+  places (request, key) {
+    return this.#places.get(request)?.get(key) ?? new Map()
+  }
+
+  /**
+   * Returns the request in which a promise was settled. What a connection's callback causes is of whoever has
+   * opened it, unless it is known who has asked.
+   * @param {number} settler reference
+   * @returns {number} 0: it is not known
+   */
+  #requestOfSettler (settler) {
+    for (let step = settler, i = 0; step !== 0 && i < MAX_STEPS; i++) {
+      if (isRequest(step)) return step
+      const record = findRecord(step)
+      if (record === undefined) return 0
+      const { words, offset } = record
+      const kind = kindAt(source.chainAt(words[offset + CHAIN])?.kind ?? 0)
+      if (!isAsk(step) && kind !== undefined && connectionTypes.has(kind.type)) return 0
+      step = words[offset + CAUSE]
+    }
+    return 0
   }
 }
 

@@ -49,6 +49,12 @@ const MAX_USES = 10 // of one request
  * @property {RequestInFlight[]} requests the oldest first, at most MAX_REQUESTS
  * @property {import('./pending').PendingNoteCode | undefined} noteCode why `waits` are not known
  *
+ * @typedef {object} AgentQueue requests of this thread that wait for a free socket of an http.Agent
+ * @property {string} peer `127.0.0.1:8080`
+ * @property {number} waiting requests
+ * @property {number} sockets in use
+ * @property {number} max maxSockets, or maxTotalSockets
+ *
  * @typedef {{ ref: number, label: string, answering: boolean, time: number | undefined }} Served
  */
 
@@ -231,4 +237,47 @@ function useOf (socket, entry) {
 /** @param {Served} request @param {Served} other */
 const byAge = (request, other) => (request.time ?? 0) - (other.time ?? 0)
 
-module.exports = { connections, requestsInFlight, servedRequests, servedWithUses }
+/**
+ * Lists what waits for a free socket: an http.Agent has as many as maxSockets lets it have. Agents are found
+ * by the sockets in use.
+ * @returns {Generator<void, AgentQueue[], void>} the longest first
+ */
+function * agentQueues () {
+  /** @type {Set<object>} */
+  const agents = new Set()
+  let looked = 0
+  for (const { socket } of connections()) {
+    if (++looked % CHUNK === 0) yield
+    const message = own(socket, '_httpMessage')
+    const agent = isObject(message) ? own(message, 'agent') : undefined
+    if (isObject(agent) && !isProxy(agent)) agents.add(agent)
+  }
+  return [...agents].flatMap(queuesOf).sort((a, b) => b.waiting - a.waiting)
+}
+
+/** @param {object} agent @returns {AgentQueue[]} */
+function queuesOf (agent) {
+  const [requests, sockets] = [own(agent, 'requests'), own(agent, 'sockets')]
+  if (!isObject(requests) || isProxy(requests)) return []
+  const max = Math.min(limit(agent, 'maxSockets'), limit(agent, 'maxTotalSockets'))
+  return Object.keys(requests).map((name) => ({
+    peer: name.split(':', 2).join(':'),
+    waiting: lengthOf(requests, name),
+    sockets: lengthOf(sockets, name),
+    max
+  })).filter(({ waiting, sockets: inUse }) => waiting > 0 && inUse > 0)
+}
+
+/** @param {object} agent @param {string} name @returns {number} */
+function limit (agent, name) {
+  const value = own(agent, name)
+  return typeof value === 'number' ? value : Infinity
+}
+
+/** @param {unknown} lists @param {string} name */
+function lengthOf (lists, name) {
+  const list = isObject(lists) ? own(lists, name) : undefined
+  return Array.isArray(list) ? list.length : 0
+}
+
+module.exports = { agentQueues, requestsInFlight, servedRequests, servedWithUses }

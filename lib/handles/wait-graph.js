@@ -5,7 +5,7 @@
 //   promise  a request awaits a promise that another one has made
 //   taken    a request waits in a function (taking-calls.js) that gave another one what it asked for, which
 //            that one has not given back, as far as is known: `settled` where requests that had taken before
-//            ended all such waits that are recorded (taken.js), `name` where only the function's name says
+//            ended all such waits that are recorded (flows.js), `name` where only the function's name says
 //            that it gives what is to be given back
 //
 // A request that waits for anything else too is not stuck: for a timer, a file, an answer. A cycle is

@@ -11,7 +11,7 @@ const { Model } = require('../top/model')
  * @typedef {import('../ask/threads').AskedThread} AskedThread
  * @typedef {import('../ask/processes').Refusal} Refusal
  * @typedef {import('../handles/requests-in-flight').RequestInFlight} RequestInFlight
- * @typedef {import('../handles/agents').AgentQueue} AgentQueue
+ * @typedef {import('../handles/requests-in-flight').AgentQueue} AgentQueue
  * @typedef {import('../handles/wait-graph').WaitGraph} WaitGraph
  * @typedef {import('../ask/system').OpenFiles} OpenFiles
  *

@@ -10,7 +10,6 @@ const timers = require('node:timers') // programs replace the global ones
 const guard = require('../core/guard')
 const { on } = require('../core/on')
 const { drain } = require('../handles/list')
-const { servedRequests } = require('../handles/requests-in-flight')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
 const capture = require('../stacks/capture')
@@ -92,7 +91,8 @@ class Figures {
   * read (reader) {
     this.#askedAt = performance.now()
     if (reader !== 'socket') this.#leaseMs = Infinity
-    if (!this.#isComplete) yield * this.#adopt()
+    if (!this.#isComplete) yield * this.#served.adoptOpen()
+    this.#isComplete = true
     yield * this.#sites.countHandles()
     const handles = handlePoints(this.#sites.open)
     yield * this.#sites.sample()
@@ -136,15 +136,6 @@ class Figures {
       }),
       ...this.#readCost()
     }
-  }
-
-  /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */
-  * #adopt () {
-    for (const served of servedRequests()) {
-      if (served === undefined) yield undefined
-      else if (served.time !== undefined) this.#served.adopt({ ...served, time: served.time })
-    }
-    this.#isComplete = true
   }
 
   /** @returns {Record<string, Metric>} none with the JavaScript engine, of which no costs were measured */

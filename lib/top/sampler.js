@@ -10,7 +10,6 @@ const { runInSlices } = require('../ask/session')
 const { applyBlocked, observers } = require('../blocked/wanted')
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
-const { servedRequests: servedInFlight } = require('../handles/requests-in-flight')
 const { waitGraph } = require('../handles/wait-graph')
 const { failed } = require('../core/faults')
 const { changeState } = require('../listeners')
@@ -215,12 +214,9 @@ class Sampler {
     this.stop()
   }
 
-  /** Adds the requests that are in flight already. @returns {Generator<undefined, TopFacts>} */
+  /** @returns {Generator<undefined, TopFacts>} */
   * start () {
-    for (const served of servedInFlight()) {
-      if (served === undefined) yield undefined
-      else if (served.time !== undefined) this.#served.adopt({ ...served, time: served.time })
-    }
+    yield * this.#served.adoptOpen()
     yield * this.#sites.countHandles()
     return {
       pid: process.pid,

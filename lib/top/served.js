@@ -8,6 +8,7 @@
 const { addCounts, bucketOf, newCounts, pack } = require('./buckets')
 const { now } = require('../core/clock')
 const requests = require('../core/request-names')
+const { servedRequests } = require('../handles/requests-in-flight')
 const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { routeTextOf } = require('../requests/frameworks')
@@ -108,6 +109,14 @@ class ServedFigures {
     const url = textOf(isPlain ? request.url : own(request, 'url'))
     const objects = { request: new WeakRef(request), socket: new WeakRef(socket) }
     this.#begin(request, { since: time, weight: this.#choice.weight, method, url, ...objects })
+  }
+
+  /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */
+  * adoptOpen () {
+    for (const served of servedRequests()) {
+      if (served === undefined) yield undefined
+      else if (served.time !== undefined) this.adopt({ ...served, time: served.time })
+    }
   }
 
   /** @param {object} request @param {Served} served */
