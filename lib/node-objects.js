@@ -220,11 +220,8 @@ function isAlive (handle) {
   return alive
 }
 
-/**
- * Prototype of file handles, and their native getter of the descriptor.
- * @type {{ prototype: unknown, get: ReturnType<typeof nativeOf> }}
- */
-let fileHandles = { prototype: undefined, get: undefined }
+/** There is one prototype of file handles in a thread. */
+const descriptorOf = numberReader('fd')
 
 /**
  * Returns whether a timer has run or been cleared, or a file is closed.
@@ -233,11 +230,7 @@ let fileHandles = { prototype: undefined, get: undefined }
  */
 function isClosed (type, resource) {
   if (type === 'Timeout') return own(resource, '_destroyed') === true
-  if (isProxy(resource)) return false
-  const prototype = getPrototypeOf(resource)
-  // There is one such prototype in a thread, so the getter is searched once.
-  if (prototype !== fileHandles.prototype) fileHandles = { prototype, get: nativeOf(resource, 'fd') }
-  return Number(callMethod(fileHandles.get, resource, [])) < 0
+  return descriptorOf(resource) < 0
 }
 
 /**

@@ -6,7 +6,7 @@
 const { contextAt } = require('../core/context')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../core/records')
 const { ONE, SHARED } = require('../core/asks')
-const { isOneFlow } = require('./flows')
+const { findStep, isOneFlow } = require('./flows')
 
 const MAX_STEPS = 64 // from what happened up to the connection
 
@@ -15,19 +15,8 @@ const MAX_STEPS = 64 // from what happened up to the connection
  * @typedef {import('./attribution').Part} Part
  */
 
-/**
- * Returns the answer of which a context is a part, or the connection, if it is one.
- * @param {Context | undefined} context
- * @returns {Context | undefined}
- */
-function connectionStepOf (context) {
-  let step = context
-  for (let i = 0; step !== undefined && i < MAX_STEPS; i++) {
-    if (step.kind.asked || isClient(step)) return step
-    step = step.parent
-  }
-  return undefined
-}
+/** Whether a context is an answer, or a connection. @param {Context} context */
+const isOfConnection = (context) => context.kind.asked || isClient(context)
 
 /** Whether a context is of a connection that the program has made. @param {Context} context */
 function isClient ({ detail, parent, type }) {
@@ -43,7 +32,7 @@ function isClient ({ detail, parent, type }) {
  */
 function withConnection (parts) {
   const [first] = parts
-  const step = first.origin === 'reader' ? undefined : connectionStepOf(first.context)
+  const step = first.origin === 'reader' ? undefined : findStep(first.context, isOfConnection, MAX_STEPS)
   if (step === undefined) return parts
   if (!step.kind.asked) {
     const isOpener = step === first.context && first.origin === undefined

@@ -15,6 +15,7 @@ const formatter = require('../stacks/formatter')
 const { mapSites, mapText } = require('../stacks/source-maps')
 const { hasHops } = require('../stacks/text-scan')
 const { attribute } = require('./attribution')
+const { findStep } = require('./flows')
 const { get: getObserved, observe } = require('./observed-errors')
 
 /**
@@ -149,8 +150,7 @@ function errorStack (error) {
  * @param {import('../core/context').Context | undefined} context
  */
 function nameByRequest (hop, context) {
-  let step = context
-  while (step !== undefined && step.request === undefined) step = step.parent
+  const step = findStep(context, ({ request }) => request !== undefined, Infinity)
   return step === undefined ? hop : { ...hop, label: /** @type {string} */ (step.request) }
 }
 

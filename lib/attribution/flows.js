@@ -25,16 +25,27 @@ function isOneFlow (first, second) {
 
 /**
  * Whether a context is another or descends from it.
- * @param {Context | undefined} descendant
- * @param {Context} ancestor
+ * @param {Context | undefined} first
+ * @param {Context} other
  */
-function descends (descendant, ancestor) {
-  let context = descendant
-  for (let count = 0; context !== undefined && count < MAX_ANCESTORS; count++) {
-    if (isSame(context, ancestor)) return true
-    context = context.parent
+function descends (first, other) {
+  return findStep(first, (step) => isSame(step, other), MAX_ANCESTORS) !== undefined
+}
+
+/**
+ * Finds a context, or the nearest one that led to it.
+ * @param {Context | undefined} context
+ * @param {(step: Context) => boolean} matches
+ * @param {number} maxSteps
+ * @returns {Context | undefined}
+ */
+function findStep (context, matches, maxSteps) {
+  let step = context
+  for (let count = 0; step !== undefined && count < maxSteps; count++) {
+    if (matches(step)) return step
+    step = step.parent
   }
-  return false
+  return undefined
 }
 
 /**
@@ -123,4 +134,4 @@ function isGiven (step, asyncId) {
   return step.awaited && step.triggerAsyncId === asyncId
 }
 
-module.exports = { Rejections, isOneFlow, isSame }
+module.exports = { Rejections, findStep, isOneFlow, isSame }

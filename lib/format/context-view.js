@@ -62,7 +62,7 @@ class View {
     return inspectContext(this.#context, depth, options)
   }
 
-  /** @param {any} object */
+  /** @param {any} object @returns {Context | undefined} the context behind a view */
   static unwrap (object) {
     return #context in object ? object.#context : undefined
   }
@@ -92,7 +92,4 @@ function inspectContext (context, depth, options) {
   return inspectPrinted({ text, title: label }, depth, options)
 }
 
-/** @param {any} object @returns {Context | undefined} the context behind a view */
-const unwrap = (object) => View.unwrap(object)
-
-module.exports = { unwrap, view }
+module.exports = { unwrap: View.unwrap, view }

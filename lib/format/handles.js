@@ -176,10 +176,9 @@ function remotesOf (group) {
  * @returns {string[]} each once, the most frequent first, with its count if that is more than 1
  */
 function countWords (words) {
-  const counts = new Map()
-  for (const word of words) if (word !== undefined) counts.set(word, (counts.get(word) ?? 0) + 1)
-  const sorted = [...counts].sort((a, b) => b[1] - a[1])
-  return sorted.map(([word, times]) => times > 1 ? `${word} (${times} ×)` : word)
+  const groups = groupBy(words.filter((word) => word !== undefined), (word) => word)
+  return groups.sort((a, b) => b.length - a.length)
+    .map((same) => same.length > 1 ? `${same[0]} (${same.length} ×)` : same[0])
 }
 
 /** @param {string[]} words */

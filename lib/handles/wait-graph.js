@@ -11,6 +11,7 @@
 // A request that waits for anything else too is not stuck: for a timer, a file, an answer. A cycle is
 // reported where all who have to do with a lock are stuck; a convoy where one has it and the others wait.
 
+const { groupBy } = require('../group-by')
 const { placeText } = require('../text')
 const { siteOf } = require('../spans/path-sites')
 const { Flows, isForOthers } = require('./flows')
@@ -183,20 +184,14 @@ function weakest (flows, waits) {
 
 /** @param {Flow[]} circle @returns {Member[]} */
 function membersOf (circle) {
-  /** @type {Map<string, Member>} */
-  const members = new Map()
-  for (const flow of circle) {
-    const [wait] = flow.waits
-    const took = tookOf(flow, circle)
-    const { at, caller } = placeOf(wait)
-    const oldestMs = Math.max(...flow.waits.map(({ ageMs }) => ageMs))
-    const key = JSON.stringify([flow.name, took, at, caller])
-    const member = members.get(key)
-    const count = (member?.count ?? 0) + 1
-    const longestMs = Math.max(member?.oldestMs ?? 0, oldestMs)
-    members.set(key, { request: flow.name, count, took, at, caller, oldestMs: longestMs })
-  }
-  return [...members.values()].sort((a, b) => b.oldestMs - a.oldestMs)
+  const members = circle.map((flow) => {
+    const facts = { request: flow.name, count: 0, took: tookOf(flow, circle), ...placeOf(flow.waits[0]) }
+    return { facts, oldestMs: Math.max(...flow.waits.map(({ ageMs }) => ageMs)) }
+  })
+  return groupBy(members, ({ facts }) => JSON.stringify(facts)).map((same) => {
+    const oldestMs = Math.max(...same.map((member) => member.oldestMs))
+    return { ...same[0].facts, count: same.length, oldestMs }
+  }).sort((a, b) => b.oldestMs - a.oldestMs)
 }
 
 /**
@@ -319,9 +314,8 @@ function isQueue (waiting) {
  * @returns {Convoy}
  */
 function convoyOf (flows, holders, waiting) {
-  /** @type {Map<string, number>} */
-  const names = new Map()
-  for (const [{ name }] of waiting) names.set(name, (names.get(name) ?? 0) + 1)
+  const requests = groupBy(waiting, ([{ name }]) => name)
+    .map((same) => ({ request: same[0][0].name, count: same.length }))
   const [head] = holders
   const [own] = head.waits
   const oldest = waiting.reduce((a, b) => a[1].ageMs >= b[1].ageMs ? a : b)[1]
@@ -330,7 +324,7 @@ function convoyOf (flows, holders, waiting) {
     ...weakest(flows, waiting.map(([, wait]) => wait)),
     ...placeOf(oldest),
     count: waiting.length,
-    requests: [...names].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count),
+    requests: requests.sort((a, b) => b.count - a.count),
     oldestMs: oldest.ageMs,
     for: {
       request: head.name,

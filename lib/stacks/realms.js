@@ -67,13 +67,7 @@ const make = (method) => ({
   /** @this {unknown} */
   createContext () {
     const context = apply(method, this, arguments)
-    if (isEnabled && !guard.inOwnWork) {
-      guard.run(() => {
-        try {
-          addContext(context)
-        } catch {} // a sandbox with traps of its own, or a full stack
-      })
-    }
+    if (isEnabled) guard.runQuietly(() => addContext(context)) // a sandbox may have traps of its own
     return context
   }
 }).createContext

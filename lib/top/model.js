@@ -3,6 +3,7 @@
 // Figures of several threads and processes as those of one: counts and histograms are added, of delays the
 // worst is named. What is kept is bounded, however long it runs.
 
+const { groupBy } = require('../group-by')
 const { addCounts, newCounts, quantiles } = require('./buckets')
 
 const MAX_BLOCKERS = 100 // places
@@ -313,17 +314,12 @@ function waitRows (answers) {
  * @returns {any[]} rows, with the place of the first one
  */
 function merge (answers, groupsOf) {
-  /** @type {Map<string, any>} */
-  const rows = new Map()
-  for (const answer of answers) {
-    for (const { count, chain, ...group } of groupsOf(answer)) {
-      const id = JSON.stringify(group)
-      const row = rows.get(id)
-      if (row !== undefined) row.count += count
-      else rows.set(id, { ...group, count, place: { key: answer.key, chain } })
-    }
-  }
-  return [...rows.values()]
+  const all = answers.flatMap((answer) => groupsOf(answer).map(({ count, chain, ...group }) =>
+    ({ group, count, place: { key: answer.key, chain } })))
+  return groupBy(all, ({ group }) => JSON.stringify(group)).map((same) => {
+    const [{ group, place }] = same
+    return { ...group, count: same.reduce((sum, { count }) => sum + count, 0), place }
+  })
 }
 
 /** @param {{ noun: string, site: string }} row */
