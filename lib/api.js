@@ -9,7 +9,6 @@ const { types } = require('node:util')
 const { observeQuietly } = require('./attribution/observed-errors')
 const { addHandler } = require('./attribution/uncaught')
 const { listeners: blockedListeners } = require('./blocked/wanted')
-const { checkPending, checkProfile } = require('./call-options')
 const { startQuery } = require('./core/clock')
 const guard = require('./core/guard')
 const { compile } = require('./subsystems')
@@ -17,6 +16,7 @@ const { mistake, nearest } = require('./errors')
 const { currentContext } = require('./core/current-step')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
+const { isAnyObject } = require('./objects')
 const { environmentOptions, parseOptions } = require('./options')
 const { settings } = require('./settings')
 const spans = require('./spans/index')
@@ -171,6 +171,7 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
 const events = ['warning', 'span', 'blocked']
 
 const stages = /** @type {const} */ (['init', 'before', 'after'])
+const MAX_PROFILE_SECONDS = 1800
 
 /** hooks of trace.hook, in order; replaced, never changed @type {import('./hooks/user-hooks').Hook[]} */
 let hooks = []
@@ -348,6 +349,47 @@ function reportingHook (callbacks) {
     }
   }
   return hook
+}
+
+/**
+ * @param {unknown} options
+ * @returns {{ seconds: number, samples: boolean }}
+ * @throws {LongstackError}
+ */
+function checkProfile (options) {
+  const { seconds = 5, samples = true } = checkNames('PROFILE', ['seconds', 'samples'], options)
+  if (typeof seconds !== 'number' || !(seconds > 0 && seconds <= MAX_PROFILE_SECONDS)) {
+    throw mistake('INVALID_PROFILE', 'seconds', seconds, `a number above 0, at most ${MAX_PROFILE_SECONDS}`)
+  }
+  if (typeof samples !== 'boolean') throw mistake('INVALID_PROFILE', 'samples', samples, 'true or false')
+  return { seconds, samples }
+}
+
+/**
+ * @param {unknown} options
+ * @returns {{ olderThanMs: number }}
+ * @throws {LongstackError}
+ */
+function checkPending (options) {
+  const { olderThanMs = 0 } = checkNames('PENDING', ['olderThanMs'], options)
+  if (typeof olderThanMs !== 'number' || !(olderThanMs >= 0)) {
+    throw mistake('INVALID_PENDING', 'olderThanMs', olderThanMs, 'a number of ms, at least 0')
+  }
+  return { olderThanMs }
+}
+
+/**
+ * @param {'PROFILE' | 'PENDING'} call
+ * @param {string[]} names of its options
+ * @param {unknown} options
+ * @returns {any} the same, or none
+ * @throws {LongstackError}
+ */
+function checkNames (call, names, options = {}) {
+  if (!isAnyObject(options)) throw mistake(`INVALID_${call}`, 'options', options, 'an object')
+  const unknown = Object.keys(options).find((name) => !names.includes(name))
+  if (unknown !== undefined) throw mistake(`UNKNOWN_${call}_OPTION`, unknown, nearest(unknown, names))
+  return options
 }
 
 /**

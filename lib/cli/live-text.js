@@ -4,7 +4,7 @@
 
 const { nameOfThread } = require('../ask/threads')
 const { groupsOf } = require('../format/handles')
-const { formatHops } = require('../format/hops')
+const { copyHop, formatHops } = require('../format/hops')
 const { formatPending, placeOf, sentences } = require('../format/pending')
 const { graphTexts } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
@@ -241,8 +241,6 @@ function publicChain ({ hops, ...others }) {
 }
 
 /** @param {import('../stacks/chain').PrintedHop[]} hops */
-function hopsOf (hops) {
-  return hops.map(({ lines, short, isFolded, isRequest, isBehindRequest, ...hop }) => hop)
-}
+const hopsOf = (hops) => hops.map(copyHop)
 
 module.exports = { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops }
