@@ -40,7 +40,6 @@ let errorPrinter
 let original
 /** puts it back @type {(() => boolean) | undefined} */
 let unwrap
-let monitoring = false
 
 /** @param {unknown} error @param {string} origin */
 function noteUncaught (error, origin) {
@@ -76,22 +75,19 @@ function intercept () {
 
 /** Tracing is enabled. */
 function monitor () {
-  if (monitoring) return
-  monitoring = true
   process.prependListener('uncaughtExceptionMonitor', noteUncaught)
   if (handlers.length > 0 || settings.options.errors === 'print' || mayPrintOnTerminal()) intercept()
 }
 
 /** Tracing is disabled. */
 function unmonitor () {
-  monitoring = false
   process.removeListener('uncaughtExceptionMonitor', noteUncaught)
   release()
 }
 
 /** There are no handlers any more. */
 function release () {
-  if (monitoring && (settings.options.errors === 'print' || mayPrintOnTerminal())) return
+  if (settings.enabled && (settings.options.errors === 'print' || mayPrintOnTerminal())) return
   if (unwrap?.()) unwrap = undefined
 }
 

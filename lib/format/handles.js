@@ -46,7 +46,7 @@ const printed = createTag()
 
 const inspectableReport = createInspectable((/** @type {Why} */ why) => {
   const facts = printed.read(why)
-  return facts && { text: report(facts), title: facts.what }
+  return facts && { text: formatGroup([facts]), title: facts.what }
 })
 
 const inspectableReports = createInspectable((/** @type {Why[]} */ reports) => {
@@ -116,11 +116,6 @@ function openerKey (opened) {
 /** @param {Why[]} list @returns {string} equal ones grouped */
 function listText (list) {
   return groupsOf(list.map((why) => /** @type {Printed} */ (printed.read(why)))).join('\n\n')
-}
-
-/** @param {Printed} facts */
-function report (facts) {
-  return formatGroup([facts])
 }
 
 /** @param {Printed[]} group equal in all but their figures and addresses */
@@ -302,6 +297,7 @@ function transformLines ({ through }) {
 }
 
 module.exports = {
+  formatGroup,
   groupKey,
   groupsOf,
   inspectableReport,
@@ -309,6 +305,5 @@ module.exports = {
   listText,
   madeNotOpened,
   printed,
-  report,
   summary
 }

@@ -25,7 +25,7 @@ const maxLines = {
   incident: 534,
   cli: 1328,
   sinks: 1222,
-  format: 967,
+  format: 964,
   profile: 830,
   blocked: 740,
   attribution: 798,
