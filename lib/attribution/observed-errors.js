@@ -101,12 +101,10 @@ const get = (error) => tag.read(error)
  * @param {unknown} error
  * @returns {number} its reference; 0: it has none
  */
-const promiseOf = (error) => {
-  return typeof error === 'object' && error !== null ? tag.read(error)?.lastPromise ?? 0 : 0
-}
+const promiseOf = (error) => isAnyObject(error) ? tag.read(error)?.lastPromise ?? 0 : 0
 
-/** @param {object} error @returns {Context | undefined} */
-const rejecterOf = (error) => tag.read(error)?.rejections?.last.context
+/** @param {unknown} error @returns {Context | undefined} */
+const rejecterOf = (error) => isAnyObject(error) ? tag.read(error)?.rejections?.last.context : undefined
 
 /**
  * Notes who rejected with an error.

@@ -18,7 +18,6 @@ const guard = require('../core/guard')
 const { attempt, stateOfOpen } = require('../files')
 const { currentContext, lastExited, markUnknown, missesSettled } = require('../core/current-step')
 const { emit } = require('../core/on')
-const { isAnyObject } = require('../objects')
 const { settings } = require('../settings')
 const { messageOf, warn } = require('../warnings')
 const { wrap } = require('../wrap')
@@ -123,7 +122,7 @@ function noteEscaped (error, isRejection) {
   const isUnsure = isRejection && missesSettled()
   // Node reports a rejection in the context of its promise.
   const rejecter = (isUnsure ? undefined : observedErrors.rejecterOfValue(error)) ??
-    (isRejection ? settlerOf(executionAsyncResource()) ?? rejecterOf(error) : undefined)
+    (isRejection ? settlerOf(executionAsyncResource()) ?? observedErrors.rejecterOf(error) : undefined)
   const context = rejecter ?? (isUnsure ? undefined : present)
   if (context !== undefined) {
     observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
@@ -158,9 +157,6 @@ function askHandlers (error, fromPromise) {
 
 /** A microtask's error is reported after its `after`. @returns {Context | undefined} */
 const presentContext = () => currentContext() ?? lastExited()
-
-/** @param {unknown} error @returns {Context | undefined} */
-const rejecterOf = (error) => isAnyObject(error) ? observedErrors.rejecterOf(error) : undefined
 
 /**
  * Returns the context that a filter selects: the failing one, or the one behind Node's own ticks ("error"

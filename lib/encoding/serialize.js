@@ -8,6 +8,9 @@ const { attempt } = require('../files')
 const MAX_LINE = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
 const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
+/** What stays with them. */
+const KEPT = ['traceId', 'spanId', 'parentSpanId', 'name', 'kind', 'startTimeUnixNano', 'endTimeUnixNano',
+  'start', 'duration', 'status', 'source', 'stack', 'attributes', 'resource']
 
 /** @typedef {Record<string, any>} SpanRecord */
 
@@ -102,24 +105,8 @@ function withSmallAttributes (record) {
     free -= size
     put(attributes, key, value)
   }
-  const { traceId, spanId, parentSpanId, name, kind, status, source, stack, resource } = record
-  const { startTimeUnixNano, endTimeUnixNano, start, duration } = record
-  return JSON.stringify({
-    traceId,
-    spanId,
-    parentSpanId,
-    name,
-    kind,
-    startTimeUnixNano,
-    endTimeUnixNano,
-    start,
-    duration,
-    status,
-    source,
-    stack,
-    attributes,
-    resource
-  })
+  const small = /** @type {SpanRecord} */ ({ ...record, attributes })
+  return JSON.stringify(Object.fromEntries(KEPT.map((name) => [name, small[name]])))
 }
 
 /** Returns what is written instead of a value that cannot be. @param {unknown} error */

@@ -32,7 +32,7 @@ const maxLines = {
   passing: 510,
   runners: 465,
   intercept: 440,
-  encoding: 197,
+  encoding: 183,
   hooks: 300
 }
 
