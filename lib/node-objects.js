@@ -6,9 +6,9 @@
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
 const { readIdsBy } = require('./core/tag')
-const { address, hidden, inherits, isObject, own, textOf } = require('./objects')
+const { address, findProperty, hidden, inherits, isObject, own, textOf } = require('./objects')
 
-const { apply, getOwnPropertyDescriptor, getPrototypeOf } = Reflect
+const { apply, getPrototypeOf } = Reflect
 const { keys } = Object
 const sourceOf = Function.prototype.toString
 const { isProxy } = types
@@ -46,14 +46,9 @@ function isNative (value, name) {
  * @returns {((...args: any[]) => any) | undefined}
  */
 function nativeOf (object, name) {
-  let owner = /** @type {object | null} */ (object)
-  for (; owner !== null && !isProxy(owner); owner = getPrototypeOf(owner)) {
-    const property = getOwnPropertyDescriptor(owner, name)
-    if (property === undefined) continue
-    const method = property.get ?? property.value
-    return isNative(method, property.get === undefined ? name : '') ? method : undefined
-  }
-  return undefined
+  const property = findProperty(object, name)
+  const method = property?.get ?? property?.value
+  return isNative(method, property?.get === undefined ? name : '') ? method : undefined
 }
 
 /**

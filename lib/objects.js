@@ -5,7 +5,7 @@
 
 const { types } = require('node:util')
 
-const { getPrototypeOf } = Reflect
+const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { isProxy } = types
 
 /**
@@ -82,6 +82,21 @@ function hiddenProperty (description) {
 }
 
 /**
+ * Finds a property of an object or its prototypes, as far as there is no proxy.
+ * @param {object} object
+ * @param {string} name
+ * @returns {PropertyDescriptor | undefined}
+ */
+function findProperty (object, name) {
+  let owner = /** @type {object | null} */ (object)
+  for (; owner !== null && !isProxy(owner); owner = getPrototypeOf(owner)) {
+    const property = getOwnPropertyDescriptor(owner, name)
+    if (property !== undefined) return property
+  }
+  return undefined
+}
+
+/**
  * Works like instanceof, without Symbol.hasInstance and without a proxy's trap.
  * @param {object} object
  * @param {object | undefined} prototype
@@ -123,6 +138,7 @@ function address (host, port) {
 module.exports = {
   address,
   className,
+  findProperty,
   hidden,
   hiddenProperty,
   inherits,

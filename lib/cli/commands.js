@@ -340,4 +340,4 @@ In a program, call trace.doctor().
   }
 }
 
-module.exports = { DEFAULTS, ROUTE_COLUMNS, SHELLS, commands }
+module.exports = { DEFAULTS, REGISTER, ROUTE_COLUMNS, SHELLS, commands }

@@ -10,13 +10,11 @@
 
 const Module = require('node:module')
 const { NO_LIGHT_MODE, defaultOptions, parseOptions, rules } = require('../options')
-const { ownManifest } = require('../platform')
-const { DEFAULTS, SHELLS } = require('./commands')
+const { DEFAULTS, REGISTER: OWN_REGISTER, SHELLS } = require('./commands')
 const { quote, suggestion, UsageError } = require('./flags')
 const { asJson, print, printError } = require('./terminal')
 
 const REGISTER = /(?:^|[\\/])longstack[\\/](?:register|lib[\\/]register\.js)$/
-const OWN_REGISTER = `${ownManifest().name}/register`
 /** A part in quotes, and a word with such parts. */
 const QUOTED = /"((?:\\.|[^"\\])*)"/gs
 const WORD = new RegExp(`(?:[^ "]|${QUOTED.source})+`, 'gs')

@@ -5,12 +5,11 @@
 
 const { Duplex, Readable, Writable } = require('node:stream')
 const { Socket } = require('node:net')
-const { isProxy } = require('node:util').types
 const { settlerOf } = require('../core/context')
 const { connectionTypes } = require('../core/kinds')
 const registry = require('../core/registry')
 const { callNative, handleOf, isAlive, isReferenced, numberOf, portState } = require('../node-objects')
-const { className, hidden, inherits, isObject, own } = require('../objects')
+const { className, findProperty, hidden, inherits, isObject, own } = require('../objects')
 const { carrierOf, isServer, isSocket, standardDescriptor } = require('./subject')
 
 /** @typedef {import('./subject').Subject} Subject */
@@ -20,21 +19,11 @@ const { WritableState } = /** @type {any} */ (Writable)
 
 const WAITING = 'waiting for a connection'
 
-/** Returns the getter that an object inherits under a name. @param {object} object @param {string} name */
-function inheritedGetter (object, name) {
-  let prototype = /** @type {object | null} */ (object)
-  for (; prototype !== null && !isProxy(prototype); prototype = Reflect.getPrototypeOf(prototype)) {
-    const property = Object.getOwnPropertyDescriptor(prototype, name)
-    if (property !== undefined) return property.get
-  }
-  return undefined
-}
-
 /** Node's own getters, called on sockets where the program has not replaced them. */
 const socketGetters = {
-  bytesWritten: inheritedGetter(Socket.prototype, 'bytesWritten'),
-  _bytesDispatched: inheritedGetter(Socket.prototype, '_bytesDispatched'),
-  writableBuffer: inheritedGetter(Duplex.prototype, 'writableBuffer')
+  bytesWritten: findProperty(Socket.prototype, 'bytesWritten')?.get,
+  _bytesDispatched: findProperty(Socket.prototype, '_bytesDispatched')?.get,
+  writableBuffer: findProperty(Duplex.prototype, 'writableBuffer')?.get
 }
 
 /**
@@ -196,8 +185,9 @@ function trafficOf (subject) {
  */
 function bytesWithQueued (socket) {
   const { bytesWritten } = socketGetters
-  const isNodes = Object.entries(socketGetters).every(([name, get]) => inheritedGetter(socket, name) === get)
-  if (!isNodes || bytesWritten === undefined || !hasPlainProperties(socket)) return undefined
+  const areNodes = Object.entries(socketGetters)
+    .every(([name, get]) => findProperty(socket, name)?.get === get)
+  if (!areNodes || bytesWritten === undefined || !hasPlainProperties(socket)) return undefined
   return asNumber(Reflect.apply(bytesWritten, socket, []))
 }
 
