@@ -13,6 +13,7 @@ const registry = require('../core/registry')
 const { requestOf } = require('../core/request-of')
 const { nameOf } = require('../core/served-requests')
 const { source } = require('../core/source')
+const { isProgram } = require('../stacks/frames')
 const { walk } = require('./list')
 const { visitWaits } = require('./pending')
 const { servedWithUses } = require('./requests-in-flight')
@@ -235,7 +236,7 @@ class Flows {
   #noteOpen (context) {
     this.#noteBusy(context.ref)
     if (context.type !== 'Timeout') return
-    const maker = context.stack?.frames.find(({ kind }) => kind === 'user' || kind === 'module')
+    const maker = context.stack?.frames.find(isProgram)
     this.timedFiles.add(String(maker?.fileName))
   }
 

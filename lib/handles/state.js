@@ -37,8 +37,7 @@ function sideOf ({ object, type, context, entry }) {
   }
   if (type === 'REQUEST') return 'client'
   if (!connectionTypes.has(type)) return undefined
-  const parent = context?.parent
-  if (parent?.type.endsWith('SERVERWRAP') && context?.triggerAsyncId === parent.asyncId) return 'server'
+  if (isAccepted({ context })) return 'server'
   if (object !== undefined && isSocket(object)) {
     const tls = own(object, '_tlsOptions')
     if (isObject(tls)) return own(tls, 'isServer') === true ? 'server' : 'client'
@@ -47,6 +46,12 @@ function sideOf ({ object, type, context, entry }) {
     return entry?.remote !== undefined || own(object, 'connecting') === true ? 'client' : undefined
   }
   return entry?.remote !== undefined ? 'client' : undefined
+}
+
+/** Whether a server accepted the connection. @param {Pick<Subject, 'context'>} subject */
+function isAccepted ({ context }) {
+  const parent = context?.parent
+  return parent?.type.endsWith('SERVERWRAP') === true && context?.triggerAsyncId === parent.asyncId
 }
 
 /**
@@ -208,4 +213,4 @@ function asNumber (value) {
   return typeof value === 'number' ? value : undefined
 }
 
-module.exports = { isOpen, keepsProcessAlive, sideOf, stateOf, trafficOf }
+module.exports = { isAccepted, isOpen, keepsProcessAlive, sideOf, stateOf, trafficOf }

@@ -8,6 +8,7 @@ const { timeOf } = require('../core/record-ids')
 const { CAUSE, CHAIN, ERA, FLAGS, TIME, findRecord } = require('../core/records')
 const { source } = require('../core/source')
 const capture = require('../stacks/capture')
+const { isBuiltin, isProgram } = require('../stacks/frames')
 const { mapFrame } = require('../stacks/source-maps')
 
 const MAX_CLIMB = 32 // steps up a chain
@@ -60,7 +61,7 @@ function * seenCallers () {
     const last = calledIn(frames)
     seen.next = chain + 1
     if (last === -1 || nameOf(frames[last]) !== 'takes' || isAwaited(chain)) continue
-    const caller = frames.slice(last + 1).find(isOfProgram)
+    const caller = frames.slice(last + 1).find(isProgram)
     if (caller === undefined) continue
     const key = keyOf(frames[last])
     const callers = seen.callers.get(key) ?? new Set()
@@ -113,7 +114,7 @@ function readCall (chain) {
  */
 function calledIn (frames) {
   const first = frames.findIndex((frame) => !isBuiltin(frame))
-  if (first === -1 || !isOfProgram(frames[first])) return -1
+  if (first === -1 || !isProgram(frames[first])) return -1
   const end = frames.findIndex(({ kind }, i) => i > first && kind === 'user')
   const last = frames[first].kind === 'module'
     ? frames.findLastIndex(({ kind }, i) => kind === 'module' && (end === -1 || i < end))
@@ -137,13 +138,13 @@ function outerOf (callers, key) {
  * @param {string} key of the function
  */
 function callersOf (chain, outer, key) {
-  let callers = outer.filter(isOfProgram)
+  let callers = outer.filter(isProgram)
   let step = chain
   for (let i = 0; callers.length === 0 && i < MAX_CLIMB; i++) {
     step = source.chainAt(step)?.parent ?? 0
     const frames = framesAt(step).filter((frame) => !isBuiltin(frame))
     if (frames.length === 0 || keyOf(frames[0]) !== key) break
-    callers = frames.slice(1).filter(isOfProgram)
+    callers = frames.slice(1).filter(isProgram)
   }
   return callers
 }
@@ -177,9 +178,9 @@ function passedCalls (chain, key, places) {
  */
 function passedIn (chain, key, places) {
   const frames = framesAt(chain)
-  if (places.size > 0) return places.has(frames[0]?.text) ? frames.filter(isOfProgram) : []
+  if (places.size > 0) return places.has(frames[0]?.text) ? frames.filter(isProgram) : []
   const index = frames.findLastIndex((frame) => !isBuiltin(frame) && keyOf(frame) === key)
-  return index > 0 ? frames.slice(index + 1).filter(isOfProgram) : []
+  return index > 0 ? frames.slice(index + 1).filter(isProgram) : []
 }
 
 /**
@@ -215,12 +216,6 @@ const pathOf = (callers) => callers.map(({ text }) => text).join('\n')
 
 /** @param {Frame} frame */
 const textOf = (frame) => mapFrame(frame).text.replace(/^async /, '')
-
-/** @param {Frame} frame */
-const isBuiltin = ({ fileName, lineNumber }) => fileName === undefined && lineNumber === undefined
-
-/** @param {Frame} frame */
-const isOfProgram = ({ kind }) => kind === 'user' || kind === 'module'
 
 /** @param {Frame} frame */
 const keyOf = ({ functionName, fileName }) => `${functionName} ${fileName}`

@@ -8,8 +8,8 @@
 
 const { source } = require('../core/source')
 const { kindAt } = require('../core/kinds')
-
 const { FIRST_CHAIN } = require('../core/records')
+const { isBuiltin, isProgram } = require('../stacks/frames')
 
 // Kinds of a shape.
 const NONE = 0 // no promise, or a wait of Node's own
@@ -163,13 +163,10 @@ function positionOf ({ lineNumber = 0, columnNumber = 0 }) {
   return lineNumber * MAX_COLUMN + columnNumber
 }
 
-/** Whether a frame is a function of JavaScript's own, as Promise.then. @param {Frame} frame */
-const isBuiltin = (frame) => frame.fileName === undefined && frame.lineNumber === undefined
-
 /** Whether the innermost function that is not built in is Node's. @param {Frame[]} frames */
 function isOfNode (frames) {
   const innermost = frames.find((frame) => !isBuiltin(frame))
-  return innermost !== undefined && innermost.kind !== 'user' && innermost.kind !== 'module'
+  return innermost !== undefined && !isProgram(innermost)
 }
 
 /** @param {Frame} frame that is built in */

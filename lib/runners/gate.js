@@ -7,12 +7,13 @@ const path = require('node:path')
 const { startQuery } = require('../core/clock')
 const guard = require('../core/guard')
 const snapshots = require('../handles/snapshots')
-const { keepsProcessAlive } = require('../handles/state')
+const { isAccepted, keepsProcessAlive } = require('../handles/state')
 const { report: whyOf } = require('../handles/why')
 const { listText, madeNotOpened, printed } = require('../format/handles')
 const { groupBy } = require('../group-by')
 const { clean } = require('../text')
 const { printFromMainThread } = require('../warnings')
+const { isProgram } = require('../stacks/frames')
 const { baseName } = require('../stacks/text-scan')
 const { runnerOf } = require('../stacks/test-runners')
 
@@ -194,12 +195,6 @@ function isLeak (subject) {
   return !isAccepted(subject)
 }
 
-/** Whether a server accepted the connection. @param {Subject} subject */
-function isAccepted ({ context }) {
-  const parent = context?.parent
-  return parent?.type.endsWith('SERVERWRAP') === true && context?.triggerAsyncId === parent.asyncId
-}
-
 /**
  * Returns the test of node:test that a chain comes from, by where it was declared.
  * @param {Context | undefined} context
@@ -229,7 +224,7 @@ function isOfProgram (context) {
   for (let step = /** @type {Context | undefined} */ (context); step !== undefined; step = step.parent) {
     for (const frame of step.stack?.frames ?? []) {
       if (runnerOf(frame) !== undefined) return false
-      if (frame.kind === 'user' || frame.kind === 'module') return true
+      if (isProgram(frame)) return true
     }
   }
   return false

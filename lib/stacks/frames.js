@@ -196,6 +196,9 @@ const isProgram = ({ kind }) => kind === 'user' || kind === 'module'
 /** @param {Frame} frame */
 const isCore = ({ kind }) => kind === 'core'
 
+/** Whether a frame is a function of JavaScript's own, as Promise.then. @param {Frame} frame */
+const isBuiltin = ({ fileName, lineNumber }) => fileName === undefined && lineNumber === undefined
+
 /** Whether a file is one of longstack itself. @param {string} fileName */
 function isOwn (fileName) {
   return fileName.startsWith(own) || fileName === ownIndex
@@ -250,5 +253,5 @@ function readFrames (text) {
 }
 
 module.exports = {
-  RecentMap, Stack, frameIn, isCore, isOwn, isProgram, lineOf, parseFrame, readFrames
+  RecentMap, Stack, frameIn, isBuiltin, isCore, isOwn, isProgram, lineOf, parseFrame, readFrames
 }
