@@ -62,16 +62,32 @@ function waitPlace ({ at: called, caller }) {
 
 /** Returns who waits for one request, in one sentence. @param {Convoy} convoy @returns {string} */
 function convoySentence ({ count, requests, at: called, oldestMs, for: holder }) {
-  const more = requests.length > MAX_NAMES ? ['\u2026'] : []
-  const names = [...requests.slice(0, MAX_NAMES).map(named), ...more].join(', ')
-  const who = requests.length === 1 ? names : `${count} requests (${names})`
   const [holds, waits] = holder.count === 1 ? ['holds', 'waits'] : ['hold', 'wait']
   const taken = holder.took === undefined ? 'it' : `what it took at ${place(holder.took)}`
   const uses = holder.uses === undefined ? '' : ` for ${clean(holder.uses)}`
   const own = holder.at === undefined ? '' : ` and ${waits}${uses} at ${place(holder.at)}`
   const where = `at ${place(called)}, the oldest for ${formatDuration(oldestMs)}`
   const held = `${holds} ${taken} for ${formatDuration(holder.heldMs)}`
-  return `${who} wait ${where}, for ${named(holder)}, which ${held}${own}`
+  return `${namesOf(count, requests)} wait ${where}, for ${named(holder)}, which ${held}${own}`
+}
+
+/**
+ * Returns the same of what was recorded: who had it is not, but who let the first of them go on.
+ * @param {{ at: string, count: number, requests: Convoy['requests'], longestMs: number, for: string,
+ *   times: number }} convoy
+ * @returns {string}
+ */
+function recordedSentence ({ at: called, count, requests, longestMs, times, for: holder }) {
+  const often = times === 1 ? '' : `; ${times} times`
+  return `${namesOf(count, requests)} waited at once at ${place(called)}, the longest for ` +
+    `${formatDuration(longestMs)}, the first of them for ${clean(holder)}${often}`
+}
+
+/** @param {number} count of all @param {Convoy['requests']} requests */
+function namesOf (count, requests) {
+  const more = requests.length > MAX_NAMES ? ['\u2026'] : []
+  const names = [...requests.slice(0, MAX_NAMES).map(named), ...more].join(', ')
+  return requests.length === 1 ? names : `${count} requests (${names})`
 }
 
 /** Returns all that is to be said, and what it rests on. @param {WaitGraph} graph @returns {string[]} */
@@ -95,4 +111,4 @@ function knownBy ({ by, seen }, otherwise = '') {
   return `a guess: no other request in flight was let in there before${otherwise}`
 }
 
-module.exports = { convoySentence, cycleSentence, graphTexts, knownBy }
+module.exports = { convoySentence, cycleSentence, graphTexts, knownBy, recordedSentence }

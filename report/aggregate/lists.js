@@ -77,4 +77,20 @@ function sum (list, figure) {
   return list.reduce((total, item) => total + (figure(item) ?? 0), 0)
 }
 
-module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, partOf, sum }
+/**
+ * Returns how many intervals overlap at most, and from when on.
+ * @param {Iterable<[start: number, end: number]>} intervals
+ */
+function peakOf (intervals) {
+  const changes = [...intervals].flatMap(([start, end]) => [[start, 1], [end, -1]])
+  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1])
+  const peak = { count: 0, time: -Infinity }
+  let open = 0
+  for (const [time, change] of changes) {
+    open += change
+    if (open > peak.count) Object.assign(peak, { count: open, time })
+  }
+  return peak
+}
+
+module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, partOf, peakOf, sum }

@@ -4,6 +4,7 @@
 // written while it was open is held until its end is read, copies in other files are ignored.
 
 const { Blockers, MAX_GROUPS } = require('./blockers')
+const { convoysOf } = require('./convoys')
 const { delayersOf, digest } = require('./digest')
 const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
@@ -93,6 +94,7 @@ class ModelBuilder {
       span: start <= end ? { fromUnixMs: start, toUnixMs: end } : undefined,
       notes: this.#notes(open.length, isSlowExact),
       verdict: [],
+      convoys: convoysOf(this.#routes.facts()),
       routes: this.#routes.list(end > start ? (end - start) / 1000 : undefined),
       slowest: this.#requests.length > 0 ? this.#requests : this.#otherSpans,
       tree,

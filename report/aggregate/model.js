@@ -20,6 +20,7 @@ const { RereadableSources } = require('../read/sources')
  * @property {string[]} notes sentences on how the figures were made, and on what was omitted
  * @property {import('./routes').Route[]} routes servers first, then by their total time
  * @property {import('./verdict').Finding[]} verdict worst first; empty if no fault is certain
+ * @property {import('./convoys').Convoy[]} convoys who waited for whom, those of most requests first
  * @property {import('./path-tree').PathNode} tree where the time of all requests went; a child for each route
  * @property {import('./path-tree').PathNode} slowTree the same of the slowest 1 % of each route's requests
  * @property {import('./failures').Failure[]} failures most frequent first, at most 100

@@ -274,6 +274,11 @@ function withoutLead ([start, end], runs) {
   return isLead ? [first + ROUNDING_MS, end] : [start, end]
 }
 
+/** Returns a key of the process, or thread, that wrote a span. @param {Span} span */
+function processOf ({ record: { resource } }) {
+  return ['service.name', 'process.pid', 'longstack.thread'].map((name) => resource?.[name]).join()
+}
+
 /** What all processes recorded. */
 class Recordings {
   /** by process @type {Map<string, Recording>} */
@@ -281,9 +286,8 @@ class Recordings {
   #count = 0
 
   /** @param {Span} span */
-  #recordingOf ({ record: { resource }, startMs }) {
-    const key = ['service.name', 'process.pid', 'longstack.thread'].map((name) => resource?.[name]).join()
-    return getOrCreate(this.#processes, key, () => new Recording(startMs))
+  #recordingOf (span) {
+    return getOrCreate(this.#processes, processOf(span), () => new Recording(span.startMs))
   }
 
   /** Adds a span that is in no other of its process. @param {Span} span @param {string} name */
@@ -304,4 +308,4 @@ class Recordings {
   }
 }
 
-module.exports = { KERNEL_MS, Recording, Recordings }
+module.exports = { KERNEL_MS, Recording, Recordings, processOf }

@@ -9,6 +9,7 @@ const {
 const { VISIBLE_MS, parts, placeText } = require('./text-routes')
 const { glued, prose } = require('./wrap')
 const { groupsOf } = require('../aggregate/lists')
+const { recordedSentence } = require('../../lib/format/wait-graph')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model
@@ -22,7 +23,7 @@ const { groupsOf } = require('../aggregate/lists')
 
 /** How many are printed in short, and in full. @satisfies {Record<string, [number, number]>} */
 const MAX = /** @type {Record<string, [number, number]>} */ ({
-  findings: [5, 20], failures: [3, 10], blockers: [3, 10], slowest: [3, 5], open: [5, 20]
+  findings: [5, 20], convoys: [3, 20], failures: [3, 10], blockers: [3, 10], slowest: [3, 5], open: [5, 20]
 })
 const MIN_SHARE = 0.01 // of all time that was blocked or delayed
 const [SHORT_STACK, FULL_STACK] = [5, 16] // lines
@@ -68,6 +69,13 @@ function sentenceOf (sentence) {
 
 /** @param {string} name of a frame @param {(name: string) => string} [colour] */
 const atText = (name, colour = String) => ` ${glued('at ')}${colour(name)}`
+
+/** @param {Model} model @param {Context} context */
+function convoys ({ convoys }, { colours, max, paragraph }) {
+  const title = `${colours.bold('Who waited for whom')}  known by who settled what they awaited`
+  return section(title, convoys, max(MAX.convoys), (convoy) =>
+    paragraph(prose(recordedSentence(convoy)), '  ', '    '))
+}
 
 /** @param {Model} model @param {Context} context */
 function failures ({ failures }, context) {
@@ -257,4 +265,4 @@ function checkText ({ state, route, unit, before, after, needed }) {
   return `${name}: ${glued(`${value(before, unit)} → ${figure}`)} ${glued(`(${changeText(before, after)})`)}`
 }
 
-module.exports = { MARKS, blockers, checkText, failures, limitLines, open, slowest, verdict }
+module.exports = { MARKS, blockers, checkText, convoys, failures, limitLines, open, slowest, verdict }

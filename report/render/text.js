@@ -11,7 +11,7 @@ const {
   changeText, clock, counted, createContext, figure, moment, section, time, word
 } = require('./text-parts')
 const { amounts, placeText, routeParts, table, title } = require('./text-routes')
-const { blockers, failures, limitLines, open, slowest, verdict } = require('./text-sections')
+const { blockers, convoys, failures, limitLines, open, slowest, verdict } = require('./text-sections')
 const { treeLines } = require('./tree')
 const { glued } = require('./wrap')
 
@@ -52,7 +52,7 @@ function report (model, options = {}) {
     verdict(part, context),
     ...routeParts(part, context),
     context.isFull && part.tree.ms > 0 ? treePart(part, 'all', context) : [],
-    ...[failures, blockers, slowest, open].map((sectionOf) => sectionOf(part, context)),
+    ...[convoys, failures, blockers, slowest, open].map((sectionOf) => sectionOf(part, context)),
     limitLines(model, context),
     notes(model, context),
     hint(part, context)
@@ -165,6 +165,8 @@ function ofRoute (model, pattern) {
     verdict: model.verdict.filter(({ route }) => route !== undefined && isSelected(route)),
     tree: treeOf(model.tree),
     slowTree: treeOf(model.slowTree),
+    convoys: model.convoys.filter(({ requests, for: holder }) =>
+      isSelected(holder) || requests.some(({ request }) => isSelected(request))),
     failures: model.failures.filter(({ routes }) => routes.some(named)),
     slowest: model.slowest.filter(named),
     blockers: model.blockers.filter(named)

@@ -193,6 +193,79 @@ able('opens a slow request step by step: tree, runs, stacks, who held it up', as
   t.true(Math.abs(wider / Number(bar?.width) - 1.6) < 0.01)
 })
 
+able('a request has a row for each query, in order of time, and says how long it waited before', async (t) => {
+  const attributes = {
+    'longstack.runs': [[0, 1, 'HTTPINCOMINGMESSAGE'], [9, 1, 'TCPWRAP'], [28, 1, 'TCPWRAP']],
+    'longstack.waits': [{ ms: 8, count: 1, at: 'load (/app/users.js:12:9)', until: 'TCP 127.0.0.1:5432' }],
+    'longstack.asked': [
+      { start: 10, ms: 18, unsent: 4, at: 'save (/app/users.js:20:3) via pg', peer: '127.0.0.1:5432', operation: 'UPDATE users' },
+      { start: 1, ms: 8, at: 'load (/app/users.js:12:9) via pg', peer: '127.0.0.1:5432' },
+      { start: 29, ms: 1, unanswered: true, peer: '127.0.0.1:6379' }
+    ]
+  }
+  const { page, errors } = await open(await modelOf([span({ name: 'GET /', at: 0, ms: 30, attributes })]))
+  const rows = page.locator('.spans tbody tr')
+  t.deepEqual(await rows.locator('button').allInnerTexts(), [
+    'GET /', 'load (users.js:12) until TCP 127.0.0.1:5432', '127.0.0.1:5432 at load (users.js:12)',
+    'UPDATE users on 127.0.0.1:5432 at save (users.js:20)', '127.0.0.1:6379'
+  ])
+  t.deepEqual((await rows.locator('td.number').allInnerTexts()).slice(2), ['8.00 ms', '18.0 ms', '1.00 ms'])
+  const labels = await rows.locator('svg').evaluateAll((plots) => plots.map((plot) => plot.getAttribute('aria-label')))
+  t.is(labels[3], 'asked 127.0.0.1:5432 at save (/app/users.js:20:3) via pg from 10.0 ms to 28.0 ms, after 4.00 ms in the driver')
+  t.is(labels[4], 'asked 127.0.0.1:6379 from 29.0 ms to no answer')
+  const [whole, asked] = await Promise.all([0, 3].map((i) => rows.nth(i).locator('rect.bar').boundingBox()))
+  t.true(Math.abs(Number(asked?.width) / Number(whole?.width) - 0.6) < 0.02, 'its bar has its length')
+  t.true(Math.abs((Number(asked?.x) - Number(whole?.x)) / Number(whole?.width) - 1 / 3) < 0.02, 'where it was')
+  await rows.nth(0).getByRole('button').focus()
+  for (let i = 0; i < 3; i++) await page.keyboard.press('ArrowDown')
+  t.is(await page.locator('.spans [aria-pressed=true]').innerText(), 'UPDATE users on 127.0.0.1:5432 at save (users.js:20)')
+  t.deepEqual(errors, [])
+})
+
+/**
+ * A request that waits for its turn in a lock.
+ * @param {string} name
+ * @param {number} begin
+ * @param {number} turn
+ */
+function queued (name, begin, turn, settler = '') {
+  const wait = { ms: turn - begin - 1, count: 1, at: 'acquire (/app/lock.js:5:9)', callers: [`${name.slice(5)} (/app/app.js:3:9)`], until: `${settler} of another request` }
+  return span({
+    name,
+    at: begin,
+    ms: turn + 5 - begin,
+    attributes: {
+      'longstack.run_ms': 6,
+      'longstack.delayed_ms': 0,
+      'longstack.waited_ms': wait.ms,
+      'longstack.waits': settler === '' ? [] : [wait],
+      'longstack.runs': [[0, 1, 'HTTPINCOMINGMESSAGE'], [turn - begin, 5, 'Timeout', ...(settler === '' ? [] : [1])]]
+    }
+  })
+}
+
+able('who waited for whom: each two, and how many at once; nothing where nobody did', async (t) => {
+  const model = await modelOf([
+    queued('GET /slow', 0, 80), queued('GET /a', 2, 86, 'GET /slow'), queued('GET /a', 4, 93, 'GET /a'), queued('GET /b', 6, 100, 'GET /a'),
+    queued('GET /quick', 200, 201)
+  ])
+  const { page, errors } = await open(model)
+  const part = page.locator('#waited-for')
+  t.is(await part.locator('li').innerText(), '3 requests (2 × GET /a, GET /b) waited at once at acquire (lock.js:5), the longest for 93 ms, the first of them for GET /slow')
+  const cells = async () => (await part.locator('tbody tr').allInnerTexts()).map((row) => row.split('\t').slice(1, 4).map((cell) => cell.trim().split('\n')[0]))
+  t.deepEqual(await cells(), [
+    ['GET /b', '93.0 ms', 'GET /a'], ['GET /a', '88.0 ms', 'GET /a'], ['GET /a', '83.0 ms', 'GET /slow']
+  ])
+  t.regex(await part.locator('tbody th').first().innerText(), /^acquire \(lock\.js:5\) ← b \(app\.js:3\)/)
+  await part.getByRole('button', { name: 'Waited for' }).press('Enter')
+  t.is(await part.locator('th[aria-sort]').innerText(), 'Waited for')
+  await page.getByLabel('Route or trace').fill('/b')
+  t.deepEqual(await cells(), [['GET /b', '93.0 ms', 'GET /a']])
+  const alone = await open(await modelOf(load({ spans: 100 })))
+  t.is(await alone.page.locator('#waited-for').count(), 0)
+  t.deepEqual([errors, alone.errors], [[], []])
+})
+
 able('what is open is shown as open', async (t) => {
   const { page } = await open(await modelOf([...dear(0, 300), span({ name: 'POST /orders', at: 0, ms: 61_200, attributes: { 'longstack.end': 'open' } })]))
   await page.locator('.spans').getByRole('button', { name: 'audit' }).click()

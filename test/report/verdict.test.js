@@ -34,16 +34,20 @@ test.after.always(() => { database.kill() })
  * @param {string} name
  * @param {string[]} expected rules and routes
  * @param {Record<string, string>} [env]
+ * @param {number} [convoy] requests that wait at once, at least; 0: no such thing
  */
-async function verdictOn (t, name, expected, env) {
+async function verdictOn (t, name, expected, env, convoy) {
   for (let attempts = 1; ; attempts++) {
-    const findings = await verdictOfRun(t, name, env)
+    const { verdict: findings, convoys } = await modelOfRun(t, name, env)
     const told = findings.map((finding) => `${finding.rule} ${finding.route}`)
     if (attempts < 3 && told.join() !== expected.join()) {
       t.log(`attempt ${attempts}: ${told.join(', ')}`)
       continue
     }
     t.deepEqual(told, expected)
+    if (convoy === 0) t.deepEqual(convoys, [])
+    if (convoy > 0) t.is(convoys[0]?.at, findings[0].at)
+    if (convoy > 0) t.true(convoys[0]?.count >= convoy, JSON.stringify(convoys))
     return findings
   }
 }
@@ -53,14 +57,14 @@ async function verdictOn (t, name, expected, env) {
  * @param {string} name
  * @param {Record<string, string>} [env]
  */
-async function verdictOfRun (t, name, env = {}) {
+async function modelOfRun (t, name, env = {}) {
   const file = path.join(folder(t), 'spans.jsonl')
   const options = { env: { LONGSTACK_SPANS: file, DATABASE_PORT: port, ...env } }
   const { stderr, code } = await node(['-r', register, path.join(fixtures, `${name}.js`)], options)
   t.is(code, 0, stderr)
   const model = await createModel([file])
   t.true(model.routes.some(({ kind, count }) => kind === 'SERVER' && count >= 10), 'requests were recorded')
-  return model.verdict
+  return model
 }
 
 /** Returns the line of a fixture with the fault. @param {string} name */
@@ -107,7 +111,7 @@ for (const [name, { rule, route, at: functionName, figures = {}, env }] of Objec
 
 test.serial('questions one after another are counted, also where the loop and a pool are busy', async (t) => {
   for (const CLIENTS of ['1', '12']) {
-    const findings = await verdictOfRun(t, 'faulty/sequence-pool', { CLIENTS })
+    const { verdict: findings } = await modelOfRun(t, 'faulty/sequence-pool', { CLIENTS })
     const { sentence, at: frame } = findings.find(({ rule }) => rule === 'sequence') ?? {}
     t.regex(String(sentence), /: 8 × loadUser in each request, /, `${CLIENTS}: ${JSON.stringify(findings)}`)
     t.regex(String(frame), /loadUser|listOrders/)
@@ -115,7 +119,7 @@ test.serial('questions one after another are counted, also where the loop and a 
 })
 
 test.serial('a lock is called one, though what it guards uses connections', async (t) => {
-  const [finding] = await verdictOn(t, 'faulty/lock', ['pool GET /cache'])
+  const [finding] = await verdictOn(t, 'faulty/lock', ['pool GET /cache'], {}, 3)
   t.regex(finding.sentence, /waits for a lock at lock \(lock\.js:\d+\)/)
   t.is(finding.figures.atATime, 1)
 })
@@ -123,6 +127,6 @@ test.serial('a lock is called one, though what it guards uses connections', asyn
 for (const file of fs.readdirSync(path.join(fixtures, 'healthy'))) {
   const name = path.basename(file, '.js')
   test.serial(`${name}: there is nothing to say`, async (t) => {
-    await verdictOn(t, `healthy/${name}`, [], { LONGSTACK_BLOCKED: '50' })
+    await verdictOn(t, `healthy/${name}`, [], { LONGSTACK_BLOCKED: '50' }, 0)
   })
 }

@@ -8,7 +8,9 @@
 // work, what only those do that did not wait was done for the others as well (a shared answer).
 
 const { amount, isRecord, list, text } = require('../../read/values')
+const { turnsOf } = require('../convoys')
 const { BoundedMap, getOrCreate, sum } = require('../lists')
+const { processOf } = require('../recording')
 const { endOf } = require('../route-names')
 const { siteTextsOf } = require('../sites')
 
@@ -85,6 +87,8 @@ class RouteFacts {
   /** requests with a turn: start, ms of turns, end; empty if lines are sampled @type {number[][]} */
   intervals = []
   isSampled = false
+  /** @type {import('../convoys').Turn[]} */
+  turns = []
   /**
    * when each connection was used, by peer, then by process and id: ms since 1970, the first and the last
    * @type {BoundedMap<string, BoundedMap<string, [number, number]>>}
@@ -120,6 +124,7 @@ class RouteFacts {
     this.requests[group] += weight
     const { intervals } = this
     if (group === 1 && intervals.length < MAX_INTERVALS) intervals.push([startMs, turn, startMs + ms])
+    if (group === 1 && this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     const { 'network.peer.address': address, 'network.peer.port': port } = attributes
     places.forEach((facts, i) => {
       const isOfClient = kind === 'SERVER' && facts?.peer === `${address}:${port}`
@@ -206,10 +211,10 @@ class IntervalFacts {
   #histories = new BoundedMap(MAX_PROCESSES)
 
   /** @param {Span} record */
-  add ({ startMs, attributes, record }) {
-    const pid = `${record.resource?.['process.pid']} ${record.resource?.['longstack.thread']}`
+  add (record) {
+    const { startMs, attributes } = record
     const latest = { startMs, groups: intervalGroupsOf(attributes['longstack.open_intervals']) }
-    const history = this.#histories.find(pid, () => ({ first: latest, last: latest }))
+    const history = this.#histories.find(processOf(record), () => ({ first: latest, last: latest }))
     if (history === undefined) return
     if (startMs < history.first.startMs) history.first = latest
     if (startMs >= history.last.startMs) history.last = latest

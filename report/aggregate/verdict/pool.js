@@ -2,7 +2,7 @@
 
 // A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
 
-const { getOrCreate, sum } = require('../lists')
+const { getOrCreate, peakOf, sum } = require('../lists')
 const { widen } = require('./facts')
 
 const MIN_TURNS = 20 // requests that waited for one
@@ -179,16 +179,8 @@ function connectionsOf (routes, peer) {
       widen(getOrCreate(uses, connection, () => [first, last]), [first, last])
     }
   }
-  return processes.size === 0 ? undefined : Math.max(...[...processes.values()].map(peakOf))
-}
-
-/** Returns how many overlap. @param {Map<string, [number, number]>} uses start and end, by connection */
-function peakOf (uses) {
-  const changes = [...uses.values()].flatMap(([start, end]) => [[start, 1], [end, -1]])
-  changes.sort((a, b) => a[0] - b[0] || a[1] - b[1])
-  let [open, peak] = [0, 0]
-  for (const [, change] of changes) peak = Math.max(peak, open += change)
-  return peak
+  const peaks = [...processes.values()].map((uses) => peakOf(uses.values()).count)
+  return peaks.length === 0 ? undefined : Math.max(...peaks)
 }
 
 /**

@@ -17,8 +17,8 @@ const { pack } = require('./client/pack')
  *
  * @typedef {Omit<Route, 'density'> & { times?: import('../../aggregate/time-axis').RouteSeries }} PageRoute
  *
- * @typedef {Pick<Model, 'files' | 'span' | 'notes' | 'verdict' | 'blockers' | 'failures' | 'series'> &
- *   { label: string, routes: PageRoute[], tree?: Node, slowTree?: Node }} PageRun
+ * @typedef {Pick<Model, 'files' | 'span' | 'notes' | 'verdict' | 'convoys' | 'blockers' | 'failures' |
+ *   'series'> & { label: string, routes: PageRoute[], tree?: Node, slowTree?: Node }} PageRun
  *
  * @typedef {object} PageTrace
  * @property {string} id
@@ -167,7 +167,7 @@ function dataOf (model, title, thinner) {
 
 /** @param {Model} model @param {string} label @param {Thinner} thinner @returns {PageRun} */
 function runOf (model, label, thinner) {
-  const { files, span, notes, verdict, series } = model
+  const { files, span, notes, verdict, convoys, series } = model
   const { limits } = thinner
   const timesOf = (/** @type {Route} */ { name, kind }) =>
     series?.routes.find((route) => route.name === name && route.kind === kind)
@@ -178,6 +178,7 @@ function runOf (model, label, thinner) {
     span,
     notes,
     verdict,
+    convoys,
     routes: thinner.first(model.routes, 'routes', limits.routes).map((route, rank) =>
       routeOf(route, timesOf(route), rank, thinner)),
     blockers: thinner.first(blockers, 'blockers').map((row) =>

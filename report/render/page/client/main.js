@@ -13,7 +13,7 @@ const { badge, foreign, h, link, moveTo, radioButtons, section, themes } = requi
 const { counted, grouped, moment, NONE, percent, rate, time } = require('../../format')
 const { routesSection } = require('./routes')
 const {
-  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSection
+  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSections
 } = require('./tables')
 const { Timeline, momentOf } = require('./timeline')
 const { requestSection } = require('./waterfall')
@@ -189,7 +189,7 @@ function footer () {
 }
 
 const sections = [
-  timeSection(), routesSection(), pathsSection(), waitsSection(), failuresSection(), changesSection(),
+  timeSection(), routesSection(), pathsSection(), ...waitsSections(), failuresSection(), changesSection(),
   blockersSection(), slowestSection(), requestSection(), openSection()
 ].filter(Boolean)
 const links = sections.map(({ id, firstChild }) =>

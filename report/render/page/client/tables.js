@@ -8,6 +8,8 @@ const {
   selectedBlockers, selectedFailures, selectedRequests, selectedSites, timedWaits
 } = require('./data')
 const { badge, folded, foreign, h, link, section } = require('./dom')
+const { endOf: settlerAndPeer, requestRoutes } = require('../../../aggregate/route-names')
+const { recordedSentence } = require('../../../../lib/format/wait-graph')
 const { change, clock, grouped, NONE, percent, time } = require('../../format')
 const { changed, kindOf, splitBar } = require('./routes')
 const { createTable, figure, textual } = require('./table')
@@ -31,6 +33,7 @@ const { endOf, framesOf, shortCode, siteName, waitText } = require('./words')
  */
 
 const SLOWEST_ROWS = 10
+const MIN_EDGE = 0.01 // of the time of a route
 const MAX_ROUTES = 3 // of a failure
 const QUARTILES = /** @type {const} */ ([
   ['1st Qu.', 'q1'], ['Median', 'median'], ['3rd Qu.', 'q3'], ['Max', 'max']
@@ -39,18 +42,42 @@ const QUARTILES = /** @type {const} */ ([
 /** Of the first run. @type {{ waits?: any, blockers?: any }} */
 const tables = {}
 
-/** Where the requests of each route waited: a row for each site. */
-const waitsSection = () => runs.some(({ routes }) => routes.some(({ sites }) => sites.length > 0)) &&
-  section('waits', 'Waits', runs.map(waitsTable))
+/** Where the requests of each route waited: a row for each site; and of these, who waited for whom. */
+const waitsSections = () => [
+  runs.some(({ routes }) => routes.some(({ sites }) => sites.length > 0)) &&
+    section('waits', 'Waits', runs.map((run) => waitsTable(run, false))),
+  runs.some((run) => edgesOf(run).length > 0) &&
+    section('waited-for', 'Who waited for whom', runs.map((run) => [convoys(run), waitsTable(run, true)]))
+]
 
-/** @param {PageRun} run */
-function waitsTable (run) {
+/** Returns the sites where requests waited for others. @param {PageRun} run */
+function edgesOf (run) {
+  const [{ kind } = { kind: undefined }] = requestRoutes(run.routes)
+  return selectedSites(run).filter((site) =>
+    site.route.kind === kind && site.share >= MIN_EDGE && settlerOf(site) !== undefined)
+}
+
+/** @param {SelectedSite} site */
+const settlerOf = ({ until }) => settlerAndPeer(until).settler
+
+/** Lists what waited at one place at once. @param {PageRun} run */
+function convoys (run) {
+  const list = h('ul', { class: 'delays' })
+  follow(() => list.replaceChildren(...run.convoys
+    .filter(({ requests, for: holder }) => matchesText(holder, ...requests.map(({ request }) => request)))
+    .map((convoy) => h('li', {}, foreign(recordedSentence(convoy))))))
+  const known = 'Known by who settled what was awaited: a callback of the other request.'
+  return [h('p', { class: 'lead' }, known), list]
+}
+
+/** @param {PageRun} run @param {boolean} isOfEdges only waits for other requests */
+function waitsTable (run, isOfEdges) {
   /** @param {SelectedSite} site */
   const siteCell = (site) =>
     siteName(site, openFlame(site.route.name, [...framesOf(site), endOf(site) ?? '']))
   const table = createTable({
-    caption: `Waits by await site${ofRun('of', run)}`,
-    rows: () => selectedSites(run),
+    caption: `${isOfEdges ? 'Waits for other requests' : 'Waits by await site'}${ofRun('of', run)}`,
+    rows: () => isOfEdges ? edgesOf(run) : selectedSites(run),
     sorted: 2,
     columns: [
       textual('Waited at', ({ at: frame }) => frame ?? '', { class: 'site', cell: siteCell }),
@@ -59,7 +86,9 @@ function waitsTable (run) {
         cell: ({ route: { name, kind } }) => [foreign(name, { class: 'name', title: name }), kindOf(kind)]
       }),
       figure('Total', ({ ms }) => ms, time),
-      { title: 'Of its route', text: true, class: 'share', value: ({ share }) => share, cell: shareCell },
+      isOfEdges
+        ? textual('Waited for', settlerOf)
+        : { title: 'Of its route', text: true, class: 'share', value: ({ share }) => share, cell: shareCell },
       ...QUARTILES.map(([title, name]) => {
         const quartile = (/** @type {SelectedSite} */ { summary }) => summary?.[name]
         return figure(title, quartile, time, { hint: 'of what one request waited there' })
@@ -68,7 +97,7 @@ function waitsTable (run) {
       figure('Requests', ({ spans }) => spans, grouped, { hint: 'that waited there', cell: requestsCell })
     ]
   })
-  if (run === runs[0]) tables.waits = table
+  if (run === runs[0] && !isOfEdges) tables.waits = table
   const isTimed = areSitesTimed(run)
   const missing = 1 - timedWaits(run)
   const unknown = h('p', { class: 'note unfiltered' }, 'Quartiles and requests of a range are not known.',
@@ -314,5 +343,5 @@ function requestCell ({ name, traceId, spanId, status }) {
 }
 
 module.exports = {
-  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSection
+  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSections
 }

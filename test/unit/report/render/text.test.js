@@ -8,6 +8,7 @@ const tree = { name: 'all requests', kind: /** @type {const} */ ('root'), ms: 0,
 /** @param {any[]} verdict @returns {any} a model of nothing but its verdict */
 function modelOf (verdict) {
   return {
+    convoys: [],
     ...{ files: [], notes: [], routes: [], failures: [], slowest: [], blockers: [], open: [], openCount: 0 },
     ...{ traces: {}, span: undefined, series: undefined, tree, slowTree: tree, verdict }
   }
