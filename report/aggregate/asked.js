@@ -3,11 +3,14 @@
 // What spans asked on connections: valid entries of a line, and how many of a route's requests' there are.
 
 const { amount, isRecord, list, text } = require('../read/values')
-const { siteTextsOf } = require('./sites')
+const { BoundedMap, sum } = require('./lists')
+const { framesOf, siteTextsOf } = require('./sites')
 
 const MAX_ASKED = 64
 const MAX_TEXT_CHARS = 300
 const ROUNDING_MS = 0.002
+const MAX_FRAMES = 300 // of a route
+const MIN_SERIAL = 0.95 // of the queries of one place: else they are under way at once
 
 /**
  * @typedef {object} Asked a query: what was asked on a connection, until the answer had come
@@ -51,6 +54,11 @@ class AskedSums {
   count = 0
   serial = 0
   ms = 0
+  /**
+   * queries by frame that led to them: all, and those one after another
+   * @type {BoundedMap<string, number[]>}
+   */
+  #frames = new BoundedMap(MAX_FRAMES)
 
   /** @param {Record<string, any>} attributes of a span @param {number} weight */
   add (attributes, weight) {
@@ -59,8 +67,27 @@ class AskedSums {
     if (asked.length === 0) return
     const more = amount(attributes['longstack.asked_more']?.count) ?? 0
     this.count += (asked.length + more) * weight
-    this.serial += serialOf(asked) * weight
+    const serial = new Set(serialOf(asked))
+    this.serial += serial.size * weight
+    for (const question of asked) {
+      for (const frame of new Set(framesOf(question))) {
+        const counts = this.#frames.find(frame, () => [0, 0]) ?? []
+        counts[0] += weight
+        if (serial.has(question)) counts[1] += weight
+      }
+    }
     this.ms += coveredMs(asked) * weight
+  }
+
+  /**
+   * Returns how many queries a request asks below frames of one function, if they come one after another.
+   * @param {string[]} frames
+   * @returns {number} 0: they do not, or it asks none
+   */
+  serialAt (frames) {
+    const counts = frames.map((frame) => this.#frames.get(frame) ?? [0, 0])
+    const [count, serial] = [0, 1].map((i) => sum(counts, (pair) => pair[i]))
+    return count > 0 && serial >= count * MIN_SERIAL ? count / this.weight : 0
   }
 
   /** @returns {AskedFigures | undefined} undefined if nothing was asked */
@@ -70,18 +97,16 @@ class AskedSums {
   }
 }
 
-/** Returns how many came one after another, of those that were answered. @param {Asked[]} asked */
+/** Returns those that came one after another, of those that were answered. @param {Asked[]} asked */
 function serialOf (asked) {
   const byEnd = asked.filter(({ unanswered }) => !unanswered)
     .sort((a, b) => a.start + a.ms - b.start - b.ms)
-  let count = 0
   let end = -Infinity
-  for (const { start, ms } of byEnd) {
-    if (start < end - ROUNDING_MS) continue
-    count++
-    end = start + ms
-  }
-  return count
+  return byEnd.filter(({ start, ms }) => {
+    const isAfter = start >= end - ROUNDING_MS
+    if (isAfter) end = start + ms
+    return isAfter
+  })
 }
 
 /** @param {Asked[]} asked in order of start */

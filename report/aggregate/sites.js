@@ -64,6 +64,11 @@ function siteTextsOf ({ at: frame, callers, until, label }) {
   }
 }
 
+/** @param {Pick<Place, 'at' | 'callers'>} place @returns {string[]} innermost first */
+function framesOf ({ at: frame, callers }) {
+  return frame === undefined ? callers : [frame.replace(/ via \S+$/, ''), ...callers]
+}
+
 /** The different sites of a report. */
 class Places {
   /** @type {BoundedMap<string, Place>} */
@@ -141,4 +146,4 @@ function siteOf (group, totalMs) {
   }
 }
 
-module.exports = { BESIDE, MAX_PLACES, OTHER_SITES, Places, UNKNOWN, listSites, siteTextsOf }
+module.exports = { BESIDE, MAX_PLACES, OTHER_SITES, Places, UNKNOWN, framesOf, listSites, siteTextsOf }

@@ -5,7 +5,7 @@
 const { callFramesOf, functionOf } = require('./frames')
 const { getOrCreate, groupsOf, sum } = require('./lists')
 const { endOf } = require('./route-names')
-const { framesOf } = require('./verdict/sequence')
+const { framesOf } = require('./sites')
 
 /**
  * @typedef {import('./replay').Change} Change

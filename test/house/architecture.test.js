@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7740,
+  report: 7770,
   core: 3600,
   spans: 3540,
   stacks: 2675,

@@ -32,9 +32,11 @@ const MAX_NAME_CHARS = 100
  *   whatIf?: import('../what-if').WhatIf & { sentence: string } }} Finding
  * @typedef {import('./facts').RouteFacts} RouteFacts
  *
+ * @typedef {{ name: string, facts: RouteFacts, asked: import('../asked').AskedSums }} RouteEvidence
+ *
  * @typedef {object} Evidence
  * @property {import('../model').Model} model
- * @property {Array<{ name: string, facts: import('./facts').RouteFacts }>} routes of requests
+ * @property {RouteEvidence[]} routes of requests
  * @property {number} totalMs of all requests
  * @property {import('./facts').IntervalFacts} intervals
  */
@@ -263,13 +265,18 @@ const sentences = {
         : 'use more connections if the other side can take them, or fewer queries a request'
     ]
   },
-  sequence ({ route, at: frame, share, figures: { steps, requestMs, places }, details: { loop } }) {
+  sequence ({ route, at: frame, share, figures, details: { loop } }) {
+    const { steps, queries, requestMs, places } = figures
     const sites = `at ${places === 1 ? '' : `${places} places of `}${place(frame)}`
     const repeated = loop === undefined
       ? ''
       : `: ${Math.round(loop.steps)} × ${short(loop.frame.replace(/ \(.*$/, ''))} in each request`
+    const part = queries - steps < 0.5 ? '' : `${meanText(steps)} of them `
+    const answers = queries === undefined
+      ? `waits for ${Math.round(steps)} answers `
+      : `asks ${meanText(queries)} queries a request, ${part}`
     return [
-      `${short(route)} waits for ${Math.round(steps)} answers one after another ${sites}${repeated}, for ` +
+      `${short(route)} ${answers}one after another ${sites}${repeated}, for ` +
         `${time(requestMs)} a request; if they do not depend on each other, all at once would save ` +
         `${percent(share)} of its time.`,
       'await them with Promise.all, or ask for all of them once'

@@ -4,6 +4,7 @@
 
 const { functionOf, parseFrame } = require('../frames')
 const { getOrCreate, sum } = require('../lists')
+const { framesOf } = require('../sites')
 
 const MIN_REQUESTS = 10
 // Two in a row are mostly needed by one another (a session, then its user).
@@ -18,6 +19,7 @@ const MIN_SENT = 0.7
 const MAX_BESIDE = 0.25 // callbacks beside the path for each wait; else they are under way at once already
 const MIN_PART = 0.5 // of the requests
 const TIE = 0.02
+const MIN_COUNTED = 0.95 // of the waits
 const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
 
 /**
@@ -46,13 +48,15 @@ const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
  */
 function sequence ({ routes }) {
   const callersOf = sharing(routes)
-  return routes.flatMap(({ name, facts }) => {
+  return routes.flatMap(({ name, facts, asked }) => {
     if (facts.lines < MIN_REQUESTS) return []
     const candidates = sequencesOf(facts).filter((found) => isCertain(found, facts.undelayedMs))
     const loop = loopOf(facts, callersOf)
     const best = choose(candidates, callersOf) ?? loop
     if (best === undefined) return []
-    const { positions, steps, ms, lostMs } = best
+    const { positions, ms, lostMs } = best
+    const counted = countOf(best, asked)
+    const loopSteps = loop && (countOf(loop, asked) ?? loop.steps)
     return [{
       rule: 'sequence',
       route: name,
@@ -60,13 +64,14 @@ function sequence ({ routes }) {
       lostMs,
       share: lostMs / facts.totalMs,
       figures: {
-        steps,
+        steps: counted ?? best.steps,
+        queries: counted && asked.means()?.count,
         requestMs: ms / facts.count,
         savedMs: lostMs / facts.count,
         places: positions.length
       },
       details: {
-        loop: loop && { steps: loop.steps, frame: loop.positions[0].frame },
+        loop: loop && { steps: loopSteps, frame: loop.positions[0].frame },
         frames: positions.map(({ frame }) => frame)
       }
     }]
@@ -77,6 +82,18 @@ function sequence ({ routes }) {
 function isCertain ({ positions, steps, ms, lostMs }, totalMs) {
   const minShare = positions.length === 1 ? MIN_LOST : MIN_LOST_OF_SITES
   return steps >= MIN_STEPS - 0.05 && lostMs >= totalMs * minShare && ms >= MIN_RATIO * (ms - lostMs)
+}
+
+/**
+ * Returns how many queries each request asks one after another there: exactly, where the waits miss those
+ * that were answered while the loop was busy.
+ * @param {Sequence} sequence
+ * @param {import('../asked').AskedSums} asked
+ * @returns {number | undefined} undefined: what is awaited are no queries, or not all of it
+ */
+function countOf ({ positions, steps }, asked) {
+  const count = asked.serialAt(positions.map(({ frame }) => frame))
+  return count >= steps * MIN_COUNTED ? count : undefined
 }
 
 /**
@@ -179,14 +196,9 @@ function lineOf ({ frame }) {
   return Number(parseFrame(frame)?.line ?? 0)
 }
 
-/** @param {Pick<import('../sites').Place, 'at' | 'callers'>} place @returns {string[]} innermost first */
-function framesOf ({ at: frame, callers }) {
-  return frame === undefined ? callers : [frame.replace(/ via \S+$/, ''), ...callers]
-}
-
 /** Names the function of a frame; one without a name is known by its place only. @param {string} frame */
 function nameOf (frame) {
   return frame.startsWith('<anonymous>') ? frame : functionOf(frame)
 }
 
-module.exports = { framesOf, sequence }
+module.exports = { sequence }

@@ -135,6 +135,22 @@ test('sequence: a loop, at the place that calls a shared helper', (t) => {
   t.regex(found.sentence, /3 answers one after another at report \(app\.js:24\), for 90 ms .* if they do not depend .* 60 %/)
 })
 
+test('sequence: queries are counted exactly, where the file has them', (t) => {
+  const users = ['users (/app/app.js:24:9)']
+  const waits = () => [query(5, 1, { at: 'session (/app/app.js:20:9)', callers: [] }), query(77, 7, { at: 'load (/app/db.js:5:9)', callers: users })]
+  const load = (/** @type {number} */ i) => ({ start: 6 + i * 11, ms: 10, at: 'load (/app/db.js:5:9) via pg', callers: users })
+  const asked = [{ start: 0, ms: 5, at: 'session (/app/app.js:20:9)' }, ...Array.from({ length: 8 }, (_, i) => load(i))]
+  const withAsked = (/** @type {object[]} */ list) => requests(30, waits, { run: 18 })
+    .map((record) => ({ ...record, attributes: { ...record.attributes, 'longstack.asked': list } }))
+  const found = only(t, withAsked(asked), 'sequence')
+  t.like(found.figures, { steps: 8, queries: 9 })
+  t.regex(found.sentence, /^GET \/report asks 9 queries a request, 8 of them one after another at load \(db\.js:5\): 8 × load in each request, for 77 ms/)
+  t.regex(only(t, withAsked(asked.slice(1)), 'sequence').sentence, /asks 8 queries a request, one after another at load/)
+  for (const list of [asked.slice(0, 5), asked.map((question) => ({ ...question, start: 0 }))]) {
+    t.regex(only(t, withAsked(list), 'sequence').sentence, /waits for 7 answers one after another at load .*: 7 × load/)
+  }
+})
+
 test('sequence: limits of steps, share, requests', (t) => {
   only(t, requests(30, () => [query(90, 2)]))
   only(t, requests(9, () => [query(90, 3)]))
