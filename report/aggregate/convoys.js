@@ -13,7 +13,7 @@ const MIN_MS = 20 // of the longest wait: at 60 frames a second nobody notices l
 const LONG_MS = 1000 // a single convoy is worth a line, as in a running process
 const MIN_SHARE = 0.05 // else of the time of all requests
 const SAME_MS = 1 // waits that end within it after the run of the one before share one answer
-const MAX_RUNS = 64
+const MAX_RUNS = 64 // of a line: with so many others may be left out, and which ended a wait is not certain
 const MAX_CONVOYS = 20
 
 /**
@@ -41,9 +41,10 @@ const MAX_CONVOYS = 20
  */
 function turnsOf (span, waits) {
   const isTurn = waits.map(({ place }) => endOf(place.until).settler !== undefined)
-  if (!isTurn.includes(true)) return []
+  const runs = isTurn.includes(true) ? spellsOf(span.attributes['longstack.runs'], MAX_RUNS) : []
+  if (runs.length === MAX_RUNS) return []
+  runs.sort((a, b) => a[0] - b[0])
   const process = processOf(span)
-  const runs = spellsOf(span.attributes['longstack.runs'], MAX_RUNS).sort((a, b) => a[0] - b[0])
   return runs.flatMap(([begin, length, , ended], i) => {
     if (!isTurn[ended - 1]) return []
     const { place, ms, delayed, count } = waits[ended - 1]

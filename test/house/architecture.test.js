@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7770,
+  report: 7765,
   core: 3600,
   spans: 3540,
   stacks: 2675,

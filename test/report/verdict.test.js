@@ -40,8 +40,9 @@ async function verdictOn (t, name, expected, env, convoy) {
   for (let attempts = 1; ; attempts++) {
     const { verdict: findings, convoys } = await modelOfRun(t, name, env)
     const told = findings.map((finding) => `${finding.rule} ${finding.route}`)
-    if (attempts < 3 && told.join() !== expected.join()) {
-      t.log(`attempt ${attempts}: ${told.join(', ')}`)
+    const isAsExpected = told.join() === expected.join() && (convoy !== 0 || convoys.length === 0)
+    if (attempts < 3 && !isAsExpected) {
+      t.log(`attempt ${attempts}: ${told.join(', ')} ${JSON.stringify(convoys)}`)
       continue
     }
     t.deepEqual(told, expected)
@@ -114,7 +115,7 @@ test.serial('questions one after another are counted, also where the loop and a 
     const { verdict: findings } = await modelOfRun(t, 'faulty/sequence-pool', { CLIENTS })
     const { sentence, at: frame } = findings.find(({ rule }) => rule === 'sequence') ?? {}
     t.regex(String(sentence), /: 8 × loadUser in each request, /, `${CLIENTS}: ${JSON.stringify(findings)}`)
-    t.regex(String(frame), /loadUser|listOrders/)
+    t.regex(String(frame), /loadUser|listOrders|\/orders /)
   }
 })
 

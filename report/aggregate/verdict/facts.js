@@ -115,6 +115,7 @@ class RouteFacts {
     this.undelayedMs += Math.max(0, ms - split.delayed) * weight
     this.runMs += split.run * weight
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
+    if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))
     // the part of each wait that was for a turn
     const turns = waits.map(({ ms, unsent = 0 }, i) =>
@@ -124,7 +125,6 @@ class RouteFacts {
     this.requests[group] += weight
     const { intervals } = this
     if (group === 1 && intervals.length < MAX_INTERVALS) intervals.push([startMs, turn, startMs + ms])
-    if (group === 1 && this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     const { 'network.peer.address': address, 'network.peer.port': port } = attributes
     places.forEach((facts, i) => {
       const isOfClient = kind === 'SERVER' && facts?.peer === `${address}:${port}`

@@ -67,7 +67,8 @@ function convoys (run) {
     .filter(({ requests, for: holder }) => matchesText(holder, ...requests.map(({ request }) => request)))
     .map((convoy) => h('li', {}, foreign(recordedSentence(convoy))))))
   const known = 'Known by who settled what was awaited: a callback of the other request.'
-  return [h('p', { class: 'lead' }, known), list]
+  const note = run.convoys.length > 0 && noteOf('What waited at once is', ['range', 'status'])
+  return [h('p', { class: 'lead' }, known), note, list]
 }
 
 /** @param {PageRun} run @param {boolean} isOfEdges only waits for other requests */
