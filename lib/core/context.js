@@ -294,7 +294,7 @@ const contextTag = {
 
   /** @param {object} object @param {Context} context */
   write (object, context) {
-    tags.OnResource.rewrite(object, context)
+    tags.OnResource.write(object, context)
   }
 }
 

@@ -7,24 +7,29 @@
 const LEVEL = 5 // words saved a level
 const LEVELS = 1024
 
-// Words of `current`.
-const CURRENT_CHAIN = 0 // number of its chain
-const CURRENT_CAUSE = 1 // reference of its record
-const CURRENT_SPAN = 2 // number of its span
-const CURRENT_RUN = 3 // number of this run in the log of its span
-const CURRENT_REF = 4 // reference of the resource or promise that was entered last
-const DEPTH = 5 // how many are entered; 0: no hook has said what runs
-const LAST_LEFT = 6 // reference of the step that was left last
-const ATTENTION = 7 // what else is done when a step begins: the bits below
-const PRESENT_ERA = 8 // the ERA of records that are made now, in its place among their flags
+const words = {
+  // Words of `current`.
+  CURRENT_CHAIN: 0, // number of its chain
+  CURRENT_CAUSE: 1, // reference of its record
+  CURRENT_SPAN: 2, // number of its span
+  CURRENT_RUN: 3, // number of this run in the log of its span
+  CURRENT_REF: 4, // reference of the resource or promise that was entered last
+  DEPTH: 5, // how many are entered; 0: no hook has said what runs
+  LAST_LEFT: 6, // reference of the step that was left last
+  ATTENTION: 7, // what else is done when a step begins: the bits below
+  PRESENT_ERA: 8, // the ERA of records that are made now, in its place among their flags
 
-// Bits of ATTENTION.
-const TIMED = 1 // spans are timed
-const WATCHED = 2 // the length of callbacks is watched
-const ORPHANED = 4 // a handle was made while nothing executed: what runs next is its cause
-const PROFILED = 8 // steps are logged for a profile
-const SETTLING = 16 // code runs that may be terminated: see core/settlements.js
-const MISSING = 32 // such code ran since the event loop called last: not all that was settled is known
+  // Bits of ATTENTION.
+  TIMED: 1, // spans are timed
+  WATCHED: 2, // the length of callbacks is watched
+  ORPHANED: 4, // a handle was made while nothing executed: what runs next is its cause
+  PROFILED: 8, // steps are logged for a profile
+  SETTLING: 16, // code runs that may be terminated: see core/settlements.js
+  MISSING: 32 // such code ran since the event loop called last: not all that was settled is known
+}
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, LAST_LEFT
+} = words
 
 const current = new Int32Array(32)
 /** what the levels below were: chain, cause, span, run, ref */
@@ -111,21 +116,7 @@ function leaveAll () {
 }
 
 module.exports = {
-  CURRENT_CHAIN,
-  CURRENT_CAUSE,
-  CURRENT_SPAN,
-  CURRENT_RUN,
-  CURRENT_REF,
-  DEPTH,
-  LAST_LEFT,
-  ATTENTION,
-  PRESENT_ERA,
-  TIMED,
-  WATCHED,
-  ORPHANED,
-  PROFILED,
-  SETTLING,
-  MISSING,
+  ...words,
   current,
   profiled,
   timed,

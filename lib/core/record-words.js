@@ -2,150 +2,93 @@
 
 // The layout of a record: sixteen 32-bit words, a cache line. See records.js.
 
-// Records of each ring, a power of two: ids follow one another, a slot is their lowest bits.
 const SIZE = 1 << 15
-const MASK = SIZE - 1
-const SHIFT = 4 // log2 of the words of a record
-const IDS = SHIFT - 1 // shift: from the first word of a record to its two ids, see records.js
-
-// The words of a record.
-const REF = 0
-const CHAIN = 1 // number of the chain, see stacks/capture.js
-const CAUSE = 2 // reference: in whose callback it was made
-const TRIGGER = 3 // reference: what caused it; of a promise the one that is awaited
-const SPAN = 4 // number of the span
-const TIME = 5 // when it was made, in TICKS a ms of the clock, modulo 2 ** 32; 0: it is not recorded. See ERA
-// By type. Of a timer: its ms. Of a promise: reference of what settled it. Of a resource made for a span:
-// number of the span. Of a request: number of its name, see request-names.js. Of a parser: reference of the
-// request that came last. Of a connection of the program: of the present ask. Of an ask: of its request,
-// once that was looked for.
-const DETAIL = 6
-const FLAGS = 7
-
-// Words that few records need.
-
-// Reference: of a record whose chain is that of one of its ancestors, the parent of the chain; of a request
-// or an ask, the resource on which it came.
-const OUTER = 8
-const RUN = 9 // the run of its span in which it was made, see spans/critical-path.js
-const SETTLED_RUN = 10 // the run in which the promise was settled, and its span
-const SETTLED_SPAN = 11
-const INCOMING = 10 // of a parser: whether the request that came last is still coming in
-const TRIGGER_WRAPS = 10 // of a copy that a resource carries, see carry in records.js
-// Of an ask, see asks.js.
-const FIRST_ASK = 10 // where several have asked: references of two of their asks
-const LAST_ASK = 11
-const STATE = 12
-const SETTLED_FOR = 13 // reference: who made the promise that its answer has settled
-const ANSWERED_AT = 14 // when data came last, in ms of the clock
-const OUTER_WRAPS = 15 // how often the asyncId of the connection had passed WRAP
-const EPOCH = 11
-const REPEATS = 12 // repetitions of the loop that this record ends
-const PRIOR = 13 // reference: what came before the first repetition of the loop
-const PRIOR_TIME = 14 // TIME of that one, whose record may be gone
-const PRIOR_WRAPS = 15 // how often its asyncId has passed WRAP; above WRAP_BITS its ERA
-
-// Flags.
-const LIVE = 1 // it may run
-const PASSED = 2 // the filter leaves it out: chain and cause are those of its maker
-const AWAITED = 4 // a promise that `await` or `then` made
-const ONE_SHOT = 8 // it runs once
-const SPECIAL = 16 // a handle: the registry notes that it runs
-const TICK = 32
-const TIMER = 64 // with ONE_SHOT: an immediate
-const LISTENED = 128 // of a resource: run-listeners.js has who waits for its callbacks
-const SETTLED = 256 // a promise that is settled
-const ANSWERED = 256 // of an ask: data has come
-const LOOPED = 512 // one more repetition of a loop, as many as REPEATS says
-const CALLED = 1 << 14 // the event loop calls it
-const DETAILED = 1 << 15 // its detail can be read when it runs
-const PARSER = 1 << 16 // requests come on it, one after another
-const CARRIED = 1 << 17 // its resource carries a copy of the record
-const COUNTED = 1 << 18 // its callbacks are counted, see passing/thread-messages.js
-const BRIEF = 1 << 19 // of a resource: a timer or a file, which has no entry in the registry for a while
-const ROUND_START = 1 << 19 // of the first record of the ring of promises, see makeRoom in records.js
-const DISTANCE = 10 // shift: of four bits, how many steps up the repetition before is
-const ERA = 20 // shift: of twelve bits, how often TIME had passed 2 ** 31 when the iteration began
-
-// Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
-const NO_CHAIN = 0
-const ROOT_CHAIN = 1 // the start of the process
-const OWN_WORK_CHAIN = 2 // longstack's own work, and what comes of it
-const EARLY_CHAIN = 3 // made before longstack was enabled
-const FIRST_CHAIN = 4
-// With a scope (scope.js): from this number on, past those that engines give, one for each kind of resource.
-const OUTSIDE_CHAIN = 0xff0000
-
-// What an engine returns for a step: the number of a chain and, above, how many ancestors up it was found,
-// see stacks/capture.js.
+const SHIFT = 4
 const FOLD_SHIFT = 24
-const CHAIN_BITS = (1 << FOLD_SHIFT) - 1
-
-const TICKS = 4
-const NO_REF = -1 // in place of a reference: no record has it
-const WRAP = 2 ** 31 // references of resources are equal where their asyncIds are, modulo this
-const WRAP_BITS = 23 // enough for asyncIds below 2 ** 53, and one more value
 
 module.exports = {
+  // Records of each ring, a power of two: ids follow one another, a slot is their lowest bits.
   SIZE,
-  MASK,
-  SHIFT,
-  IDS,
-  REF,
-  CHAIN,
-  CAUSE,
-  TRIGGER,
-  SPAN,
-  TIME,
-  DETAIL,
-  FLAGS,
-  OUTER,
-  RUN,
-  SETTLED_RUN,
-  SETTLED_SPAN,
-  TRIGGER_WRAPS,
-  FIRST_ASK,
-  LAST_ASK,
-  STATE,
-  SETTLED_FOR,
-  ANSWERED_AT,
-  OUTER_WRAPS,
-  EPOCH,
-  REPEATS,
-  PRIOR,
-  PRIOR_TIME,
-  PRIOR_WRAPS,
-  INCOMING,
-  LIVE,
-  PASSED,
-  AWAITED,
-  ONE_SHOT,
-  SPECIAL,
-  TICK,
-  TIMER,
-  LISTENED,
-  SETTLED,
-  ANSWERED,
-  LOOPED,
-  CALLED,
-  DETAILED,
-  PARSER,
-  CARRIED,
-  COUNTED,
-  BRIEF,
-  ROUND_START,
-  DISTANCE,
-  ERA,
-  NO_CHAIN,
-  ROOT_CHAIN,
-  OWN_WORK_CHAIN,
-  EARLY_CHAIN,
-  FIRST_CHAIN,
-  OUTSIDE_CHAIN,
+  MASK: SIZE - 1,
+  SHIFT, // log2 of the words of a record
+  IDS: SHIFT - 1, // shift: from the first word of a record to its two ids, see records.js
+
+  // The words of a record.
+  REF: 0,
+  CHAIN: 1, // number of the chain, see stacks/capture.js
+  CAUSE: 2, // reference: in whose callback it was made
+  TRIGGER: 3, // reference: what caused it; of a promise the one that is awaited
+  SPAN: 4, // number of the span
+  TIME: 5, // when it was made, in TICKS a ms of the clock, modulo 2 ** 32; 0: it is not recorded. See ERA
+  // By type. Of a timer: its ms. Of a promise: reference of what settled it. Of a resource made for a span:
+  // number of the span. Of a request: number of its name, see request-names.js. Of a parser: reference of the
+  // request that came last. Of a connection of the program: of the present ask. Of an ask: of its request,
+  // once that was looked for.
+  DETAIL: 6,
+  FLAGS: 7,
+
+  // Words that few records need.
+
+  // Reference: of a record whose chain is that of one of its ancestors, the parent of the chain; of a request
+  // or an ask, the resource on which it came.
+  OUTER: 8,
+  RUN: 9, // the run of its span in which it was made, see spans/critical-path.js
+  SETTLED_RUN: 10, // the run in which the promise was settled, and its span
+  SETTLED_SPAN: 11,
+  INCOMING: 10, // of a parser: whether the request that came last is still coming in
+  TRIGGER_WRAPS: 10, // of a copy that a resource carries, see carry in records.js
+  // Of an ask, see asks.js.
+  FIRST_ASK: 10, // where several have asked: references of two of their asks
+  LAST_ASK: 11,
+  STATE: 12,
+  SETTLED_FOR: 13, // reference: who made the promise that its answer has settled
+  ANSWERED_AT: 14, // when data came last, in ms of the clock
+  OUTER_WRAPS: 15, // how often the asyncId of the connection had passed WRAP
+  EPOCH: 11,
+  REPEATS: 12, // repetitions of the loop that this record ends
+  PRIOR: 13, // reference: what came before the first repetition of the loop
+  PRIOR_TIME: 14, // TIME of that one, whose record may be gone
+  PRIOR_WRAPS: 15, // how often its asyncId has passed WRAP; above WRAP_BITS its ERA
+
+  // Flags.
+  LIVE: 1, // it may run
+  PASSED: 2, // the filter leaves it out: chain and cause are those of its maker
+  AWAITED: 4, // a promise that `await` or `then` made
+  ONE_SHOT: 8, // it runs once
+  SPECIAL: 16, // a handle: the registry notes that it runs
+  TICK: 32,
+  TIMER: 64, // with ONE_SHOT: an immediate
+  LISTENED: 128, // of a resource: run-listeners.js has who waits for its callbacks
+  SETTLED: 256, // a promise that is settled
+  ANSWERED: 256, // of an ask: data has come
+  LOOPED: 512, // one more repetition of a loop, as many as REPEATS says
+  CALLED: 1 << 14, // the event loop calls it
+  DETAILED: 1 << 15, // its detail can be read when it runs
+  PARSER: 1 << 16, // requests come on it, one after another
+  CARRIED: 1 << 17, // its resource carries a copy of the record
+  COUNTED: 1 << 18, // its callbacks are counted, see passing/thread-messages.js
+  BRIEF: 1 << 19, // of a resource: a timer or a file, which has no entry in the registry for a while
+  ROUND_START: 1 << 19, // of the first record of the ring of promises, see makeRoom in records.js
+  DISTANCE: 10, // shift: of four bits, how many steps up the repetition before is
+  ERA: 20, // shift: of twelve bits, how often TIME had passed 2 ** 31 when the iteration began
+
+  // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.
+  NO_CHAIN: 0,
+  ROOT_CHAIN: 1, // the start of the process
+  OWN_WORK_CHAIN: 2, // longstack's own work, and what comes of it
+  EARLY_CHAIN: 3, // made before longstack was enabled
+  FIRST_CHAIN: 4,
+  // With a scope (scope.js): from this number on, past those that engines give, one for each kind of
+  // resource.
+  OUTSIDE_CHAIN: 0xff0000,
+
+  // What an engine returns for a step: the number of a chain and, above, how many ancestors up it was found,
+  // see stacks/capture.js.
   FOLD_SHIFT,
-  CHAIN_BITS,
-  TICKS,
-  NO_REF,
-  WRAP,
-  WRAP_BITS
+  CHAIN_BITS: (1 << FOLD_SHIFT) - 1,
+
+  TICKS: 4,
+  NO_REF: -1, // in place of a reference: no record has it
+  WRAP: 2 ** 31, // references of resources are equal where their asyncIds are, modulo this
+  WRAP_BITS: 23 // enough for asyncIds below 2 ** 53, and one more value
 }

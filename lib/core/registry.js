@@ -2,72 +2,30 @@
 
 // What is open: an entry for each resource of a type that stays open, held weakly. The entry of a socket or a
 // server lives as long as that object, also when its handle is closed and gone: it is a tag on the object.
-// Entries whose resource is gone stay for a while (entry.js), for objects that had no event to be tagged
-// in.
+// Entries whose resource is gone stay for a while, for objects that had no event to be tagged in.
 
 const guard = require('./guard')
-const { contextTag } = require('./context')
+const { contextOfId, contextTag } = require('./context')
 const { source } = require('./source')
-const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
-const { BriefResources, Entries, Entry, countBytes, entryTag } = require('./entry')
+const { addressOf, handleOf, idOf, isClosed, numberOf, ownerOf } = require('../node-objects')
+const { hiddenProperty } = require('../objects')
+const { Entry, entryTag } = require('./entry')
 
 const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
+const timerId = hiddenProperty('asyncId')
 
 /** @typedef {import('./context').Context} Context */
 
-/** Whether tracing has noticed all activity: it has not while it was disabled. */
-class Watch {
-  /** ms of the clock; Infinity while tracing is off */
-  #since = Infinity
-  /** called once there is a socket @type {(() => void) | undefined} */
-  #onFirstSocket
-
-  /** @param {number} time ms of the clock @param {() => void} onFirstSocket */
-  start (time, onFirstSocket) {
-    this.#since = time
-    this.#onFirstSocket = onFirstSocket
-  }
-
-  /** From now on activity shows only in the count of bytes. @param {Iterable<Entry>} entries */
-  stop (entries) {
-    this.#since = Infinity
-    this.#onFirstSocket = undefined
-    for (const entry of entries) {
-      entry.hadGap = true
-      entry.bytesAtGap = countBytes(entry)
-    }
-  }
-
-  /** @param {string} type of a resource */
-  noteType (type) {
-    if (this.#onFirstSocket === undefined || !sockets.has(type)) return
-    this.#onFirstSocket()
-    this.#onFirstSocket = undefined
-  }
-
-  /** @param {number} time ms of the clock */
-  isSince (time) { return time >= this.#since }
-
-  /** @param {Entry} entry @returns {number | undefined} ms of the clock; undefined where it is not known */
-  lastActive (entry) {
-    if (!entry.hadGap || this.isSince(entry.activeAt)) return entry.activeAt
-    const bytes = entry.bytesAtGap
-    return bytes !== undefined && bytes === countBytes(entry) ? entry.activeAt : undefined
-  }
-}
-
-const entries = new Entries()
-const coverage = new Watch()
+/** by asyncId, oldest first @type {Map<number, Entry>} */
+const entries = new Map()
+/** since when tracing has noticed all activity, ms of the clock; Infinity while it is off */
+let watchedSince = Infinity
+/** called once there is a socket @type {(() => void) | undefined} */
+let onFirstSocket
 /** when promises were last settled unseen, ms of the clock */
 let missedAt = -Infinity
 /** @type {((entry: Entry) => void) | undefined} */
 let onTimer
-const brief = new BriefResources((context, resource) => {
-  if (entries.get(context.asyncId) === undefined) opened(context, resource)
-})
-
-/** @type {BriefResources['add']} */
-const addBrief = (asyncId, type, time, resource) => brief.add(asyncId, type, time, resource)
 
 /** @param {((entry: Entry) => void) | undefined} listener gets the entry of each timer that stays */
 function listenToTimers (listener) {
@@ -79,18 +37,10 @@ function closed (asyncId) {
   entries.delete(asyncId)
 }
 
-/**
- * The record of a resource is overwritten: if it was just made, what is still open gets its entry now.
- * @param {number} asyncId
- */
-function admitBrief (asyncId) {
-  if (brief.mayHave(asyncId)) brief.settle(Infinity)
-}
-
 /** The event loop enters JavaScript. @param {number} time ms of the clock */
 function startIteration (time) {
-  if (brief.isDue(time)) brief.settle(time)
-  entries.sweepByTime(time)
+  if (time >= settleAt) settleBrief(time)
+  if (time >= nextSweep) sweepByTime(time)
 }
 
 /** @param {number} asyncId */
@@ -102,7 +52,7 @@ function openerOf (asyncId) { return entries.get(asyncId)?.context }
 /** @param {object} object what the program holds @returns {Entry | undefined} */
 function ofObject (object) {
   const handle = handleOf(object)
-  if (!brief.isEmpty && contextTag.read(handle ?? object)?.kind.brief) brief.settle(Infinity)
+  if (briefCount > 0 && contextTag.read(handle ?? object)?.kind.brief) settleBrief(Infinity)
   const tagged = entryTag.read(object)
   if (handle === undefined) return tagged ?? entries.get(idOf(object) ?? 0)
   if (tagged !== undefined && tagged.resource.deref() === handle) return tagged
@@ -188,21 +138,34 @@ function setOwner (resource, owner) {
 /**
  * Tracing is enabled.
  * @param {number} time ms of the clock
- * @param {() => void} onFirstSocket called once there is a socket
+ * @param {() => void} listener called once there is a socket
  */
-function watch (time, onFirstSocket) {
-  coverage.start(time, onFirstSocket)
-  for (const { context } of entries.values()) coverage.noteType(context.type)
+function watch (time, listener) {
+  watchedSince = time
+  onFirstSocket = listener
+  for (const { context } of entries.values()) noteType(context.type)
 }
 
-/** Tracing is disabled. */
+/** Tracing is disabled: from now on activity shows only in the count of bytes. */
 function unwatch () {
-  brief.settle(Infinity)
-  coverage.stop(entries.values())
+  settleBrief(Infinity)
+  watchedSince = Infinity
+  onFirstSocket = undefined
+  for (const entry of entries.values()) {
+    entry.hadGap = true
+    entry.bytesAtGap = countBytes(entry)
+  }
+}
+
+/** @param {string} type of a resource */
+function noteType (type) {
+  if (onFirstSocket === undefined || !sockets.has(type)) return
+  onFirstSocket()
+  onFirstSocket = undefined
 }
 
 /** Whether tracing was enabled from a time until now. @param {number} time ms of the clock */
-function wasWatchingSince (time) { return coverage.isSince(time) }
+function wasWatchingSince (time) { return time >= watchedSince }
 
 /** Not all promises that were settled until now are known. @param {number} time ms of the clock */
 function missSettled (time) { missedAt = time }
@@ -211,35 +174,196 @@ function missSettled (time) { missedAt = time }
 function sawSettledSince (time) { return time > missedAt && wasWatchingSince(time) }
 
 /** @param {Entry} entry @returns {number | undefined} ms of the clock; undefined where it is not known */
-function lastActive (entry) { return coverage.lastActive(entry) }
+function lastActive (entry) {
+  if (!entry.hadGap || wasWatchingSince(entry.activeAt)) return entry.activeAt
+  const bytes = entry.bytesAtGap
+  return bytes !== undefined && bytes === countBytes(entry) ? entry.activeAt : undefined
+}
 
 /** A resource that stays open was made. @param {Context} context @param {object} resource */
 function opened (context, resource) {
   const entry = new Entry(context, resource)
-  entries.add(entry)
+  if (context.type === 'HTTP2STREAM') entry.session = entries.get(context.triggerAsyncId)
+  if (entry.session !== undefined) entry.session.activeAt = context.time
+  entries.set(context.asyncId, entry)
+  sweepPause = SWEEP_MS
+  nextSweep = Math.min(nextSweep, context.time + SWEEP_MS)
   if (onTimer !== undefined && context.type === 'Timeout') onTimer(entry)
-  coverage.noteType(context.type)
-  if (entries.isFull) entries.sweep()
+  noteType(context.type)
+  if (entries.size >= sweepSize) sweep()
   return entry
 }
 
 /** @param {object} handle @returns {Entry | undefined} */
 function ofHandle (handle) {
   const context = contextTag.read(handle)
-  if (context !== undefined && context.kind.brief) brief.settle(Infinity)
+  if (context !== undefined && context.kind.brief) settleBrief(Infinity)
   const entry = context === undefined ? undefined : entries.get(context.asyncId)
   return entry?.resource.deref() === handle ? entry : undefined
 }
 
 function sweepAll () {
-  brief.settle(Infinity)
-  entries.sweep()
+  settleBrief(Infinity)
+  sweep()
 }
 
 /** @param {Entry} entry @param {object} owner what the program holds */
 function tagOwner (entry, owner) {
   entry.isOwnerKnown = true
   entryTag.write(owner, entry)
+}
+
+/**
+ * Whether a resource is still the one of a context: a timer that was cleared and refreshed is another
+ * resource in the same object.
+ * @param {object} resource
+ * @param {Context} context
+ */
+function isResourceOf (resource, context) {
+  return context.type !== 'Timeout' || timerId(resource) === context.asyncId
+}
+
+/**
+ * Whether a timer was over and refreshed, which gave it another id: servers do that to one timer for each
+ * request.
+ * @param {string} type
+ * @param {object} timer
+ * @param {number} asyncId
+ */
+function isRefreshed (type, timer, asyncId) {
+  return type === 'Timeout' && timerId(timer) !== asyncId
+}
+
+/** @param {Entry} entry @returns {string | undefined} bytes in and out */
+function countBytes (entry) {
+  const handle = entry.resource.deref()
+  const bytesRead = handle && numberOf(handle, 'bytesRead')
+  if (handle === undefined || bytesRead === undefined) return undefined
+  return `${bytesRead},${numberOf(handle, 'bytesWritten')}`
+}
+
+// Entries whose resource is gone are swept by time and by count. By time an entry is looked at ever less
+// often: a look keeps its resource until the job ends (see stacks/realms.js). A FinalizationRegistry would
+// report sooner which are gone, but V8 cleans up one registry a task, so that the program's own would be late
+// by an iteration of the event loop (src/heap/finalization-registry-cleanup-task.cc).
+
+const MAX_GONE = 64
+const MIN_SWEEP_SIZE = 256
+const SWEEP_MS = 1000 // between two sweeps, where resources are opened or go
+const MAX_SWEEP_MS = 32_000 // between two sweeps where they remove nothing
+
+let sweepSize = MIN_SWEEP_SIZE
+/** ms of the clock */
+let nextSweep = Infinity
+let sweepPause = SWEEP_MS
+
+/** Sweeps; the next time later if that removes nothing. @param {number} time ms of the clock */
+function sweepByTime (time) {
+  const before = entries.size
+  sweep(time)
+  const hasRemoved = entries.size < before
+  sweepPause = hasRemoved ? SWEEP_MS : Math.min(2 * sweepPause, MAX_SWEEP_MS)
+  nextSweep = entries.size === 0 ? Infinity : time + sweepPause
+}
+
+/**
+ * Removes entries whose resource is gone, but for the newest that a query may still ask for.
+ * @param {number} [time] ms of the clock: only of those that are to be looked at by then
+ */
+function sweep (time = Infinity) {
+  /** @type {number[]} */
+  const gone = []
+  for (const [asyncId, entry] of entries) {
+    if (entry.sweepAt > time) continue
+    const resource = entry.resource.deref()
+    if (resource !== undefined && isResourceOf(resource, entry.context)) {
+      if (time !== Infinity) entry.sweepAt = Math.ceil(time + Math.max(SWEEP_MS, time - entry.context.time))
+      continue
+    }
+    const hasOwner = entry.context.type !== 'SIGNALWRAP' // of which the program holds no object
+    if (!hasOwner || entry.isOwnerKnown || resource !== undefined) entries.delete(asyncId)
+    else gone.push(asyncId)
+  }
+  for (const asyncId of gone.slice(0, Math.max(0, gone.length - MAX_GONE))) entries.delete(asyncId)
+  sweepSize = Math.max(MIN_SWEEP_SIZE, entries.size * 2)
+}
+
+// Timers and files that were just made. V8 takes a WeakRef for a strong reference until the next mark-sweep:
+// one for each timer and file would promote them, with their contexts, to the old generation. Most are over
+// soon, so they wait in a list until SETTLE_MS have passed, and only what is still open then gets an entry.
+
+const SETTLE_MS = 32
+const CAPACITY = 1024
+
+/** @type {any[]} */
+const briefResources = Array(CAPACITY).fill(undefined)
+const briefIds = new Float64Array(CAPACITY)
+/** ms of the clock */
+const briefTimes = new Float64Array(CAPACITY)
+/** @type {string[]} */
+const briefTypes = Array(CAPACITY).fill('')
+let briefCount = 0
+/** ms of the clock */
+let settleAt = Infinity
+
+/**
+ * The record of a resource is overwritten: if it was just made, what is still open gets its entry now. Ids
+ * grow.
+ * @param {number} asyncId
+ */
+function admitBrief (asyncId) {
+  if (briefCount > 0 && asyncId >= briefIds[0]) settleBrief(Infinity)
+}
+
+/**
+ * Adds a resource that was just made. The hot path.
+ * @param {number} asyncId
+ * @param {string} type
+ * @param {number} time ms of the clock
+ * @param {object} resource that is still being made: it must not be asked anything
+ */
+function addBrief (asyncId, type, time, resource) {
+  if (briefCount === CAPACITY || time >= settleAt) settleBrief(time)
+  if (briefCount === 0) settleAt = time + SETTLE_MS
+  const index = briefCount++
+  briefResources[index] = resource
+  briefTypes[index] = type
+  briefTimes[index] = time
+  briefIds[index] = asyncId
+}
+
+/**
+ * Drops what is over, and admits what has waited for long enough.
+ * @param {number} time ms of the clock; Infinity: all have
+ */
+function settleBrief (time) {
+  let kept = 0
+  for (let i = 0; i < briefCount; i++) {
+    const resource = briefResources[i]
+    const type = briefTypes[i]
+    if (isClosed(type, resource) || isRefreshed(type, resource, briefIds[i])) continue
+    if (time - briefTimes[i] >= SETTLE_MS) {
+      admit(i)
+      continue
+    }
+    briefResources[kept] = resource
+    briefTypes[kept] = type
+    briefTimes[kept] = briefTimes[i]
+    briefIds[kept++] = briefIds[i]
+  }
+  for (let i = kept; i < briefCount; i++) briefResources[i] = undefined
+  briefCount = kept
+  // All at once: to settle each in its time would look at most of them again and again.
+  settleAt = kept > 0 ? time + SETTLE_MS : Infinity
+  if (kept > CAPACITY / 2) settleBrief(Infinity) // there is no room for the next ones
+}
+
+/** @param {number} index */
+function admit (index) {
+  const context = contextOfId(briefIds[index])
+  const resource = briefResources[index]
+  if (context === undefined || !context.kind.brief || !isResourceOf(resource, context)) return
+  if (entries.get(context.asyncId) === undefined) opened(context, resource)
 }
 
 Object.assign(source, { lastAsks })

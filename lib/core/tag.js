@@ -78,26 +78,8 @@ class OnResource extends Same {
     return #context in resource ? resource.#context : undefined
   }
 
-  /**
-   * Node reuses some resources (HTTP parsers): stamp again, don't fail.
-   * @param {any} resource
-   * @param {Context} context
-   */
+  /** Has been stamped before, as likely as not. @param {any} resource @param {Context} context */
   static write (resource, context) {
-    try {
-      return new OnResource(resource, context)
-    } catch (error) {
-      if (!(#context in resource)) throw error // a full stack
-      resource.#context = context
-    }
-  }
-
-  /**
-   * The same for what has been stamped before, as likely as not.
-   * @param {any} resource
-   * @param {Context} context
-   */
-  static rewrite (resource, context) {
     if (#context in resource) resource.#context = context
     else return new OnResource(resource, context)
   }
