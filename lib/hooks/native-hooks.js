@@ -14,9 +14,6 @@ const { mistake } = require('../errors')
 const { loadBinding } = require('../stacks/binding')
 const capture = require('../stacks/capture')
 
-const INIT = 0
-const BEFORE = 1
-const AFTER = 2
 const BYTES = 48 // four doubles and three counts, see Shared in native/native-hooks.cc
 const WANTS = 32
 const TYPES = 1000 // types whose numbers are cached; programs may make names up
@@ -37,8 +34,11 @@ const TYPES = 1000 // types whose numbers are cached; programs may make names up
  *   each; undefined where they were dropped.
  *
  * @typedef {import('../reasons').EngineReason} EngineReason
+ * @typedef {keyof typeof indexes} Stage
  */
 
+/** of the counts of callbacks */
+const indexes = { init: 0, before: 1, after: 2 }
 const memory = new ArrayBuffer(BYTES)
 const event = new Float64Array(memory, 0, 4)
 const wants = new Uint32Array(memory, WANTS, 3)
@@ -74,24 +74,11 @@ function write (context) {
   event[3] = context.stack?.id ?? 0 // what the js engine keeps has no number
 }
 
-/** Callbacks for init, before and after, as counts; read before the functions below are called. */
-
-/** @param {Context} context */
-function init (context) {
+/** Calls the callbacks for a stage, where there are any. @param {Stage} stage @param {Context} context */
+function report (stage, context) {
+  if (wants[indexes[stage]] === 0) return
   write(context)
-  native.init()
-}
-
-/** @param {Context} context */
-function before (context) {
-  write(context)
-  native.before()
-}
-
-/** @param {Context} context */
-function after (context) {
-  write(context)
-  native.after()
+  native[stage]()
 }
 
 /** Returns whether the program has read the handle. */
@@ -129,4 +116,4 @@ function describe (failure) {
   return require('../reasons').explain('engine', failure)
 }
 
-module.exports = { AFTER, BEFORE, INIT, after, before, inUse, init, share, wants }
+module.exports = { inUse, report, share }

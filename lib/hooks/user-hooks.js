@@ -15,13 +15,12 @@ const { failed, runGuarded } = require('../core/faults')
 const { wrapHooks } = require('../core/installer')
 const native = require('./native-hooks')
 
-const { INIT, BEFORE, AFTER } = native
 const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
 
 /**
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('node:async_hooks').AsyncResource} AsyncResource
- * @typedef {'init' | 'before' | 'after'} Stage
+ * @typedef {import('./native-hooks').Stage} Stage
  *
  * @typedef {object} Hook whose functions throw nothing
  * @property {(context: Context) => void} [init]
@@ -35,7 +34,6 @@ const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
  */
 const resourceTag = createTag()
 
-const { wants } = native
 /** hooks of users, in order; replaced, never mutated @type {Hook[]} */
 let listeners = []
 
@@ -52,10 +50,7 @@ function reportInit (asyncId, resource) {
     const context = contextOfId(asyncId)
     if (context === undefined) return
     resourceTag.write(resource, context)
-    runGuarded(() => {
-      if (wants[INIT] !== 0) native.init(context)
-      callListeners('init', context)
-    })
+    report('init', context)
   } catch (error) {
     failed(error)
   }
@@ -68,10 +63,7 @@ function reportCallback (resource, stage) {
     const context = resourceTag.read(resource) ?? contextFromBefore()
     if (context === undefined || context.ref !== current[CURRENT_REF]) return // its init was not reported
     resourceTag.write(resource, context)
-    runGuarded(() => {
-      if (wants[stage === 'before' ? BEFORE : AFTER] !== 0) native[stage](context)
-      callListeners(stage, context)
-    })
+    report(stage, context)
   } catch (error) {
     failed(error)
   }
@@ -83,17 +75,24 @@ function contextFromBefore () {
 }
 
 /** @param {Stage} stage @param {Context} context */
+function report (stage, context) {
+  runGuarded(() => {
+    native.report(stage, context)
+    callListeners(stage, context)
+  })
+}
+
+/** @param {Stage} stage @param {Context} context */
 function callListeners (stage, context) {
   if (listeners.length === 0) return
   measure(stage, context.ensureExtra())
   // The list is replaced where a callback changes it
   const present = listeners
-  const wasInHook = guard.mayBeInHook
-  guard.mayBeInHook = true
-  for (const hook of present) {
-    if (listeners === present || listeners.includes(hook)) hook[stage]?.(context)
-  }
-  guard.mayBeInHook = wasInHook
+  guard.callInHook(() => {
+    for (const hook of present) {
+      if (listeners === present || listeners.includes(hook)) hook[stage]?.(context)
+    }
+  })
 }
 
 /** @param {number} asyncId */

@@ -164,48 +164,20 @@ function identityAt (number) {
 }
 
 /**
- * Names the span that delayed another while that one is written: its id becomes a text only where it is read.
- */
-class Delayer {
-  /** @param {number} seq @param {string} name */
-  constructor (seq, name) {
-    this.seq = seq
-    this.name = name
-    /** @type {string | undefined} */
-    this.spanIdText = undefined
-  }
-
-  get spanId () { return spanIdOf(this.seq) }
-}
-
-/** What is remembered of a span for longer than the span itself: its name, and its id as text. */
-class Signature {
-  /** @param {string} name @param {string} spanId */
-  constructor (name, spanId) {
-    this.name = name
-    this.spanId = spanId
-  }
-}
-
-/**
- * Returns what names a span however many come after it. It holds nothing else of the span.
+ * Returns what names a span however many come after it: its name, and its id as text. It holds nothing else
+ * of the span.
  * @param {number} number
- * @returns {Signature | undefined}
+ * @returns {{ name: string, spanId: string } | undefined}
  */
 function signatureAt (number) {
   const span = openAt(number)
   if (span !== undefined) {
-    span.signature ??= new Signature(span.name, span.spanId)
+    span.signature ??= { name: '', spanId: span.spanId }
+    span.signature.name = span.name
     return span.signature
   }
-  const ended = identityAt(number)
-  return ended === undefined ? undefined : new Signature(ended.name, ended.spanId)
-}
-
-/** @param {number} number @returns {Span | Ended | Delayer | undefined} good until the next span begins */
-function delayerAt (number) {
   const slot = number & MASK
-  return numbers[slot] === number && number !== 0 ? new Delayer(number, names[slot]) : identityAt(number)
+  return numbers[slot] === number ? { name: names[slot], spanId: spanIdOf(number) } : endedOlder.get(number)
 }
 
 /**
@@ -247,7 +219,6 @@ Object.assign(source, { identityAt, spanAt })
 module.exports = {
   add,
   allOpen,
-  delayerAt,
   end,
   identityAt,
   isInside,

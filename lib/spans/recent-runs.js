@@ -3,7 +3,7 @@
 // Who ran of late: two rings, for long runs and for short ones; and of each span its longest runs. Hot path,
 // as loop-time.js is.
 
-const { delayerAt, isInside, signatureAt } = require('./identities')
+const { isInside, signatureAt } = require('./identities')
 
 const LONG = 4096 // long runs remembered, for the question who delayed a span; a power of two
 const SHORT = 1024 // shorter ones: with many open spans they are many, and each span that ends reads all
@@ -169,7 +169,7 @@ class Sums {
     const max = this.max[index]
     const number = this.spans[index]
     this.max[index] = 0
-    const span = this.signatures[index] ?? (number === 0 ? undefined : delayerAt(number))
+    const span = this.signatures[index] ?? (number === 0 ? undefined : signatureAt(number))
     return { span, ms, max, start: this.start[index], longest: this.longest[index] }
   }
 

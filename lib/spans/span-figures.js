@@ -27,49 +27,19 @@ const MIN_SHARE = 1 / 50 // of the duration, of these, and of who delayed it
  * @property {number} max us
  * @property {string | undefined} at
  *
+ * @typedef {ReturnType<typeof figuresOf>} Figures
+ *
  * @typedef {[start: number, us: number, certain?: number]} Delay when a span was delayed, in microseconds:
  *   after its start, at the earliest, for how long at most, and the end of it that is certain
  */
 
-/** In microseconds, where nothing else is said. */
-class Figures {
-  constructor () {
-    /** the long stack @type {string | undefined} */
-    this.trace = undefined
-    this.run = 0
-    /** ms */
-    this.duration = 0
-    /** where the time went @type {import('./wait-sites').Path} */
-    this.path = /** @type {any} */ (undefined)
-    /** own code beside the path */
-    this.beside = 0
-    /** waits by subsystem of what ended them @type {Record<string, number> | undefined} */
-    this.sums = undefined
-    /** their sum, and that of all waits */
-    this.summed = 0
-    this.waited = 0
-    this.delayed = 0
-    /** more than that where it is not known when what it waited for had come */
-    this.delayedMax = 0
-    /** @type {Delayer[] | undefined} */
-    this.delayers = undefined
-    /** @type {Delay[] | undefined} */
-    this.delays = undefined
-  }
-}
-
-const figures = new Figures()
-/** whose they are @type {Span | undefined} */
-let owner
-
 /**
- * Returns the figures of a span, until another one's are asked for.
+ * Returns the figures of a span, in microseconds where nothing else is said. Their path is good until those
+ * of another one are asked for.
  * @param {Span} span that has ended
  * @param {Surroundings} surroundings
- * @returns {Figures}
  */
 function figuresOf (span, surroundings) {
-  if (owner === span) return figures
   const duration = span.end - span.start
   const run = Math.min(span.run, duration)
   const path = surroundings.pathOf(span)
@@ -88,28 +58,23 @@ function figuresOf (span, surroundings) {
   }
   delayed = clamp(delayed, duration - run)
   delayedMax = clamp(delayedMax, duration - run)
-  figures.trace = surroundings.stack(span)
-  figures.run = us(run)
-  figures.duration = duration
-  figures.path = path
-  figures.beside = us(path.beside)
-  figures.sums = sums
-  figures.summed = sums === undefined ? 0 : rounded(sums)
-  figures.waited = us(waited)
-  figures.delayed = us(delayed)
-  figures.delayedMax = us(rangeEnd(delayed, delayedMax))
-  figures.delayers = figures.delays = undefined
-  if (lateCount > 0) {
-    figures.delayers = delayersOf(span, path, surroundings, delayed, delayedMax, duration * MIN_SHARE)
-    figures.delays = delaysOf(path, surroundings.loop.zero - span.start, duration)
+  const isLate = lateCount > 0
+  return {
+    trace: surroundings.stack(span), // of the place that made it
+    run: us(run),
+    duration, // ms
+    path, // where the time went
+    beside: us(path.beside), // own code beside the path
+    sums, // waits by subsystem of what ended them
+    summed: sums === undefined ? 0 : rounded(sums), // their sum; that of all waits is `waited`
+    waited: us(waited),
+    delayed: us(delayed),
+    delayedMax: us(rangeEnd(delayed, delayedMax)), // where it is not known when what it waited for had come
+    delayers: isLate
+      ? delayersOf(span, path, surroundings, delayed, delayedMax, duration * MIN_SHARE)
+      : undefined,
+    delays: isLate ? delaysOf(path, surroundings.loop.zero - span.start, duration) : undefined
   }
-  owner = span
-  return figures
-}
-
-/** Forgets whose they are, who may be collected. */
-function forget () {
-  owner = undefined
 }
 
 /**
@@ -215,4 +180,4 @@ const us = (ms) => Math.round(ms * 1000)
 /** Rounds to microseconds. @param {number} ms */
 const toMicros = (ms) => us(ms) / 1000
 
-module.exports = { Figures, MIN_RANGE, appended, figuresOf, forget, toMicros, us }
+module.exports = { MIN_RANGE, appended, figuresOf, toMicros, us }

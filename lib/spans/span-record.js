@@ -47,6 +47,8 @@ const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
 class SpanWriting {
   /** @type {SpanRecord | undefined} */
   #record
+  /** @type {import('./span-figures').Figures | undefined} */
+  #figures
   #surroundings
 
   /** @param {Span} span @param {Surroundings} surroundings */
@@ -57,11 +59,13 @@ class SpanWriting {
 
   /** Returns the record, the same object each time. @returns {SpanRecord} */
   record () {
-    if (this.#record === undefined) {
-      const figures = figuresOf(this.span, this.#surroundings)
-      this.#record = recordOf(this.span, figures, this.#surroundings)
-    }
+    this.#record ??= recordOf(this.span, this.figures, this.#surroundings)
     return this.#record
+  }
+
+  get figures () {
+    this.#figures ??= figuresOf(this.span, this.#surroundings)
+    return this.#figures
   }
 
   /**
@@ -72,9 +76,8 @@ class SpanWriting {
    * @param {() => void} onReplaced called for each attribute that cannot be written
    */
   line (definitions, weight, onReplaced) {
-    const { span } = this
+    const { figures, span } = this
     const { loop } = this.#surroundings
-    const figures = figuresOf(span, this.#surroundings)
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, path } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     const { longestRuns: runs } = span

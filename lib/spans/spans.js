@@ -16,7 +16,7 @@ const { loop } = require('./loop-time')
 const openIntervals = require('./open-intervals')
 const { areWatched, hasListeners, isBatching, notify, schedule, sinks, spanResource, write: writeOut } =
   require('./outputs')
-const { MIN_RANGE, forget, toMicros } = require('./span-figures')
+const { MIN_RANGE, toMicros } = require('./span-figures')
 const { SpanWriting, addException, blockedRecord, describeException } = require('./span-record')
 const { pathOf } = require('./wait-sites')
 const { activeSpanContext } = require('./traceparent')
@@ -205,7 +205,6 @@ function writeAndRelease (span) {
   try {
     write(span)
   } finally {
-    forget()
     span.release()
   }
 }
