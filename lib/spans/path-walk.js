@@ -51,102 +51,51 @@ const MIN_PART = 0.001 // ms of a part that is reported
  * @property {number} run ms of the request's runs that are the span's
  */
 
-/**
- * The parts of one path, in objects that serve one span after another: a span that is written makes no object
- * that its line does not need (bench/run.js, longstack-spans). Newest first.
- */
-class Parts {
-  constructor () {
-    /** @type {Wait[]} */
-    this.waits = []
-    this.waitCount = 0
-    /**
-     * own code on the path: ms, and number of the chain whose registration led to it, 0: none, or not known
-     * @type {Array<{ ms: number, site: number }>}
-     */
-    this.ran = []
-    this.ranCount = 0
-    /** ms of what ran beside the path */
-    this.beside = 0
-  }
-
-  clear () {
-    this.waitCount = this.ranCount = this.beside = 0
-  }
-
-  /** @returns {Wait} a further one, all of whose figures are to be set */
-  nextWait () {
-    if (this.waitCount === this.waits.length) this.waits.push({ ...NO_WAIT })
-    return this.waits[this.waitCount++]
-  }
-
-  /** @param {number} ms @param {number} site */
-  addRan (ms, site) {
-    if (ms < MIN_PART) return
-    if (this.ranCount === this.ran.length) this.ran.push({ ms, site })
-    const ran = this.ran[this.ranCount++]
-    ran.ms = ms
-    ran.site = site
-  }
-}
-
-/** @type {Wait} */
-const NO_WAIT = {
-  ms: 0,
-  delayed: 0,
-  delayedMax: 0,
-  cameAfter: 0,
-  cameBy: 0,
-  until: 0,
-  own: 0,
-  ownLate: 0,
-  site: 0,
-  proven: false,
-  callback: 0,
-  callbackChain: 0,
-  settler: 0,
-  sent: 0,
-  unsent: 0,
-  beside: 0
-}
 const NO_ENDING = { callback: 0, callbackChain: 0, cameBy: 0, cameAfter: 0 }
+const NO_QUESTION = { sent: 0, unsent: 0, beside: 0 }
+const NOTHING = { idle: 0, others: 0, own: 0 }
 
-const parts = new Parts()
-/** the two moments between which a wait is, and what ended it */
-const from = { idle: 0, others: 0, own: 0 }
-const to = { idle: 0, others: 0, own: 0 }
-const ending = { ...NO_ENDING }
-
+/** of the path that is walked, newest first @type {Wait[]} */
+let waits = []
 /**
- * Returns the parts of a span's path, until the next one is walked.
- * @param {Walked} span that has ended
- * @returns {Parts}
+ * own code on the path: ms, and number of the chain whose registration led to it, 0: none, or not known
+ * @type {Array<{ ms: number, site: number }>}
  */
+let ran = []
+/** ms of what ran beside the path */
+let beside = 0
+/** the two moments between which a wait is @type {Counters} */
+let from = NOTHING
+/** @type {Counters} */
+let to = NOTHING
+
+/** Returns the parts of a span's path. @param {Walked} span that has ended */
 function walkPath (span) {
-  parts.clear()
+  waits = []
+  ran = []
+  beside = 0
   walk(span)
-  addOutside(span.endState.own - span.ownAtStart - span.run)
-  return parts
+  addOutside(span)
+  return { waits, ran, beside }
 }
 
 /** @param {Walked} span */
 function walk (span) {
   const { log, firstRun: first, lastRun: last, runCount: count, endState: end } = span
+  const start = { idle: span.idleAtStart, others: span.busyAtStart - span.ownAtStart, own: span.ownAtStart }
   let run = last === 0 ? count : last
+  to = end
   if (!log.has(run)) {
-    setToStart(span)
-    copy(end, to)
+    from = start
     addWait(log, 0, end, 0, false, 0)
-    parts.addRan(end.own - span.ownAtStart, 0)
+    addRan(end.own - start.own, 0)
     return
   }
-  if (last === 0 || end.idle - log.idleAt(run) >= MIN_PART) {
-    setCounters(from, log, run)
-    copy(end, to)
-    addWait(log, 0, end, siteOf(log, run), false, 0)
-  }
+  from = countersAt(log, run)
+  if (last === 0 || end.idle - from.idle >= MIN_PART) addWait(log, 0, end, siteOf(log, run), false, 0)
   addOwn(span, run, end.own)
   while (run > first) {
+    to = from
     const offset = log.offsetOf(run)
     const settled = log.words[offset + SETTLED]
     const registered = log.words[offset + REGISTERED]
@@ -158,43 +107,30 @@ function walk (span) {
     if (!log.has(cause)) break
     const site = siteOf(log, proven ? run : cause)
     const isOwnSite = proven || site === log.words[offset + SITE]
-    ending.callback = log.callbackAt(run)
-    ending.callbackChain = log.words[offset + CALLBACK_CHAIN]
-    ending.cameBy = isContinuation ? 0 : log.cameBy(run)
-    ending.cameAfter = isContinuation ? 0 : log.cameAfter(run)
-    setCounters(from, log, cause)
-    setCounters(to, log, run)
-    const wait = addWait(log, run, ending, site, isOwnSite, log.words[offset + SETTLER])
-    if (wait !== undefined && wait.ms >= MIN_PART && !isContinuation) addQuestion(wait, log, run, cause)
+    const ending = {
+      callback: log.callbackAt(run),
+      callbackChain: log.words[offset + CALLBACK_CHAIN],
+      cameBy: isContinuation ? 0 : log.cameBy(run),
+      cameAfter: isContinuation ? 0 : log.cameAfter(run)
+    }
+    from = countersAt(log, cause)
+    addWait(log, run, ending, site, isOwnSite, log.words[offset + SETTLER], isContinuation ? 0 : cause)
     addOwn(span, cause, to.own)
     run = cause
   }
   // What was before the oldest run that is still recorded.
-  setToStart(span)
-  setCounters(to, log, run)
+  to = from
+  from = start
   addWait(log, 0, NO_ENDING, 0, false, 0)
-  parts.addRan(to.own - span.ownAtStart, 0)
+  addRan(to.own - start.own, 0)
 }
 
-/** @param {Counters} counters @param {Counters} target */
-function copy ({ idle, others, own }, target) {
-  target.idle = idle
-  target.others = others
-  target.own = own
-}
+/** @param {import('./critical-path').PathLog} log @param {number} run @returns {Counters} at its begin */
+const countersAt = (log, run) => ({ idle: log.idleAt(run), others: log.othersAt(run), own: log.ownAt(run) })
 
-/** @param {Walked} span */
-function setToStart ({ idleAtStart, busyAtStart, ownAtStart }) {
-  from.idle = idleAtStart
-  from.others = busyAtStart - ownAtStart
-  from.own = ownAtStart
-}
-
-/** @param {Counters} counters @param {import('./critical-path').PathLog} log @param {number} run its begin */
-function setCounters (counters, log, run) {
-  counters.idle = log.idleAt(run)
-  counters.others = log.othersAt(run)
-  counters.own = log.ownAt(run)
+/** @param {number} ms @param {number} site */
+function addRan (ms, site) {
+  if (ms >= MIN_PART) ran.push({ ms, site })
 }
 
 /**
@@ -205,12 +141,12 @@ function setCounters (counters, log, run) {
  * @param {number} site
  * @param {boolean} proven
  * @param {number} settler
- * @returns {Wait | undefined} undefined if there was none
+ * @param {number} [cause] run that may have asked what this one answers
  */
-function addWait (log, run, end, site, proven, settler) {
+function addWait (log, run, end, site, proven, settler, cause = 0) {
   const idle = to.idle - from.idle
   const others = Math.max(0, to.others - from.others)
-  if (idle < MIN_PART && others < MIN_PART) return undefined
+  if (idle < MIN_PART && others < MIN_PART) return
   const begin = from.idle + from.others + from.own
   const until = to.idle + to.others + to.own
   const cameBy = Math.max(begin, Math.min(end.cameBy, until))
@@ -220,22 +156,26 @@ function addWait (log, run, end, site, proven, settler) {
   const delayed = Math.max(0, Math.min(others, until - cameBy - ownLate))
   const isExact = cameAfter === cameBy || others < MIN_PART
   const earliest = isExact ? delayed : until - cameAfter - ownSince(log, run, cameAfter, own)
-  const wait = parts.nextWait()
-  wait.ms = idle + others - delayed
-  wait.delayed = delayed
-  wait.delayedMax = Math.max(delayed, Math.min(others, earliest))
-  wait.cameAfter = cameAfter
-  wait.cameBy = cameBy
-  wait.until = until
-  wait.own = own
-  wait.ownLate = ownLate
-  wait.site = site
-  wait.proven = proven
-  wait.callback = end.callback
-  wait.callbackChain = end.callbackChain
-  wait.settler = settler
-  wait.sent = wait.unsent = wait.beside = 0
-  return wait
+  const ms = idle + others - delayed
+  const question = cause !== 0 && ms >= MIN_PART ? questionOf(log, run, cause, ms) : NO_QUESTION
+  waits.push({
+    ms,
+    delayed,
+    delayedMax: Math.max(delayed, Math.min(others, earliest)),
+    cameAfter,
+    cameBy,
+    until,
+    own,
+    ownLate,
+    site,
+    proven,
+    callback: end.callback,
+    callbackChain: end.callbackChain,
+    settler,
+    sent: question.sent,
+    unsent: question.unsent,
+    beside: question.beside
+  })
 }
 
 /**
@@ -256,18 +196,18 @@ function ownSince (log, run, since, max) {
   return Math.min(own, max)
 }
 
-/** Adds what the request ran outside of a span inside of it, to its waits meanwhile. @param {number} ms */
-function addOutside (ms) {
+/** Adds what the request ran outside of a span inside of it, to its waits meanwhile. @param {Walked} span */
+function addOutside ({ log, endState, ownAtStart, run }) {
+  const ms = endState.own - ownAtStart - run
   if (ms < MIN_PART) return
-  const { waits, waitCount } = parts
-  let total = 0
-  for (let i = 0; i < waitCount; i++) total += waits[i].own
+  const total = waits.reduce((sum, { own }) => sum + own, 0)
   if (total < MIN_PART) {
-    Object.assign(parts.nextWait(), NO_WAIT).ms = ms
+    from = NOTHING
+    to = { ...NOTHING, idle: ms }
+    addWait(log, 0, NO_ENDING, 0, false, 0)
     return
   }
-  for (let i = 0; i < waitCount; i++) {
-    const wait = waits[i]
+  for (const wait of waits) {
     const late = wait.ownLate * ms / total
     wait.ms += wait.own * ms / total - late
     wait.delayed += late
@@ -276,29 +216,25 @@ function addOutside (ms) {
 }
 
 /**
- * Adds whether a wait was one for an answer, and how long nothing had been asked for it: a pool had no free
- * connection.
- * @param {Wait} wait
+ * Returns whether a wait was one for an answer, and how long nothing had been asked for it: a pool had no
+ * free connection.
  * @param {import('./critical-path').PathLog} log
  * @param {number} run that ended it
  * @param {number} cause the run in which it began
+ * @param {number} ms
  */
-function addQuestion (wait, log, run, cause) {
+function questionOf (log, run, cause, ms) {
   const sent = log.sentAt(run)
+  const begin = log.idleAt(cause)
   const callback = log.callbackAt(run)
+  let others = 0
   // What runs before the loop waits is a part of the cause: ticks, the end of a request that has no body.
   for (let other = cause + 1; other < run; other++) {
-    const isLater = log.idleAt(other) >= log.idleAt(cause) + MIN_PART
-    if (isLater && log.callbackAt(other) !== callback) wait.beside++
+    if (log.idleAt(other) >= begin + MIN_PART && log.callbackAt(other) !== callback) others++
   }
-  if (sent === OWN_QUESTION) {
-    wait.sent = 1
-  } else if (sent === Infinity) {
-    wait.unsent = wait.ms
-  } else if (sent > log.idleAt(cause)) {
-    wait.unsent = wait.ms * Math.min(1, (sent - log.idleAt(cause)) / (log.idleAt(run) - log.idleAt(cause)))
-    wait.sent = 1
-  }
+  if (sent === Infinity) return { sent: 0, unsent: ms, beside: others }
+  const unsent = sent > begin ? ms * Math.min(1, (sent - begin) / (log.idleAt(run) - begin)) : 0
+  return { sent: sent > begin || sent === OWN_QUESTION ? 1 : 0, unsent, beside: others }
 }
 
 /**
@@ -309,10 +245,10 @@ function addQuestion (wait, log, run, cause) {
  */
 function addOwn ({ log, runCount }, run, own) {
   const following = run < runCount ? Math.min(log.ownAt(run + 1), own) : own
-  parts.beside += own - following
+  beside += own - following
   const offset = log.offsetOf(run)
   const isOwnSite = log.words[offset + REGISTERED] !== 0
-  parts.addRan(following - log.ownAt(run), isOwnSite ? log.words[offset + SITE] : 0)
+  addRan(following - log.ownAt(run), isOwnSite ? log.words[offset + SITE] : 0)
 }
 
 /** @param {import('./critical-path').PathLog} log @param {number} run @returns {number} number of a chain */

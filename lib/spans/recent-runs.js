@@ -82,9 +82,9 @@ class RunLog {
    * @param {Lateness[]} late newest first, without overlaps
    * @param {number} zero of their times, in ms of the clock
    * @param {Sums} sums
-   * @param {number} [count] how many of `late` count
    */
-  sum ({ seq, hasInner }, late, zero, sums, count = late.length) {
+  sum ({ seq, hasInner }, late, zero, sums) {
+    const { length: count } = late
     const oldest = Math.max(0, this.count - this.size)
     let first = 0
     for (let i = this.count - 1; i >= oldest && first < count; i--) {
@@ -235,13 +235,12 @@ class RecentRuns {
    * @param {Span} span
    * @param {Lateness[]} late when it was, newest first
    * @param {number} zero of these times, in ms of the clock
-   * @param {number} [count] how many of `late` count
    * @returns {Sums} the same each time, to be cleared
    */
-  sumOf (span, late, zero, count) {
+  sumOf (span, late, zero) {
     const sums = this.sums ??= new Sums()
-    this.long.sum(span, late, zero, sums, count)
-    this.short.sum(span, late, zero, sums, count)
+    this.long.sum(span, late, zero, sums)
+    this.short.sum(span, late, zero, sums)
     return sums
   }
 }

@@ -34,8 +34,7 @@ const MIN_SHARE = 1 / 50 // of the duration, of these, and of who delayed it
  */
 
 /**
- * Returns the figures of a span, in microseconds where nothing else is said. Their path is good until those
- * of another one are asked for.
+ * Returns the figures of a span, in microseconds where nothing else is said.
  * @param {Span} span that has ended
  * @param {Surroundings} surroundings
  */
@@ -43,12 +42,11 @@ function figuresOf (span, surroundings) {
   const duration = span.end - span.start
   const run = Math.min(span.run, duration)
   const path = surroundings.pathOf(span)
-  const { waits, waitCount, lateCount } = path
+  const { waits, late } = path
   /** @type {Record<string, number> | undefined} */
   let sums
   let [waited, delayed, delayedMax] = [0, 0, 0]
-  for (let i = 0; i < waitCount; i++) {
-    const { ms, delayed: ownDelay, delayedMax: ownMax, until = UNKNOWN } = waits[i]
+  for (const { ms, delayed: ownDelay, delayedMax: ownMax, until = UNKNOWN } of waits) {
     delayed += ownDelay
     delayedMax += ownMax
     waited += ms
@@ -58,7 +56,7 @@ function figuresOf (span, surroundings) {
   }
   delayed = clamp(delayed, duration - run)
   delayedMax = clamp(delayedMax, duration - run)
-  const isLate = lateCount > 0
+  const isLate = late.length > 0
   return {
     trace: surroundings.stack(span), // of the place that made it
     run: us(run),
@@ -109,12 +107,12 @@ function rangeEnd (ms, max) {
  * @param {number} delayedMax
  * @param {number} min ms of one who is told
  */
-function delayersOf (span, { late, lateCount }, { loop, frameAt }, delayed, delayedMax, min) {
+function delayersOf (span, { late }, { loop, frameAt }, delayed, delayedMax, min) {
   let remaining = delayed
   let remainingMax = delayedMax
   /** @type {Delayer[] | undefined} */
   let delayers
-  const sums = loop.recent.sumOf(span, late, loop.zero, lateCount)
+  const sums = loop.recent.sumOf(span, late, loop.zero)
   for (let i = 0; i < MAX_DELAYERS; i++) {
     const delay = sums.takeLongest(min)
     if (delay === undefined) break
@@ -141,11 +139,11 @@ function delayersOf (span, { late, lateCount }, { loop, frameAt }, delayed, dela
  * @param {number} zero of its times, in ms after the start of the span
  * @param {number} duration ms
  */
-function delaysOf ({ late, lateCount }, zero, duration) {
+function delaysOf ({ late }, zero, duration) {
   const min = Math.max(MIN_LATE, duration * MIN_SHARE)
   /** @type {Delay[] | undefined} */
   let delays
-  for (let i = lateCount - 1; i >= 0; i--) {
+  for (let i = late.length - 1; i >= 0; i--) {
     const { cameAfter, cameBy, until } = late[i]
     const ms = rangeEnd(until - cameBy, until - cameAfter)
     if (ms < min) continue

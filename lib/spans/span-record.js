@@ -105,12 +105,10 @@ class SpanWriting {
       delayed: delayed === 0 ? undefined : delayed,
       delayed_max: delayedMax > delayed ? delayedMax : undefined,
       delayed_by: delayers === undefined ? undefined : delayerLines(delayers, definitions),
-      waits: path.waitCount === 0
-        ? undefined
-        : listed(path.waits, path.waitCount, duration, waitLine, definitions),
+      waits: path.waits.length === 0 ? undefined : listed(path.waits, duration, waitLine, definitions),
       asked: askedLines(span, definitions),
       asked_more: more === undefined ? undefined : [more.count, us(more.ms)],
-      ran: path.ranCount < 0 ? null : ranLines(path, duration, definitions),
+      ran: path.ran === undefined ? null : ranLines(path.ran, duration, definitions),
       delays,
       runs: runs === undefined ? undefined : runNumbers(span, runs, path, loop.zero, definitions),
       events: events === undefined ? undefined : eventsOf(span)
@@ -150,10 +148,10 @@ function recordOf (span, figures, { resource, loop: { zero } }) {
       : runLines(span, longestRuns, path, zero, String)
         ?.map(([start, micros, ...others]) => [toMs(start), toMs(micros), ...others]),
     'code.stacktrace': trace,
-    'longstack.waits': listed(path.waits, path.waitCount, duration, waitOf),
+    'longstack.waits': listed(path.waits, duration, waitOf),
     'longstack.asked': askedRecords(span),
     'longstack.asked_more': moreAsked(span),
-    'longstack.ran': path.ranCount < 0 ? undefined : listed(path.ran, path.ranCount, duration, runOf)
+    'longstack.ran': path.ran === undefined ? undefined : listed(path.ran, duration, runOf)
   }))
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
   /** @type {SpanRecord} */
@@ -169,20 +167,14 @@ function recordOf (span, figures, { resource, loop: { zero } }) {
  * @template {{ ms: number, delayed: number }} T
  * @template R
  * @param {T[]} parts worst first
- * @param {number} count
  * @param {number} duration ms
  * @param {(part: T, definitions: any) => R} form
  * @param {Definitions} [definitions]
  * @returns {R[]}
  */
-function listed (parts, count, duration, form, definitions) {
-  /** @type {R[] | undefined} */
-  let result
-  for (let i = 0; i < count && i < MAX_SITES; i++) {
-    if (parts[i].ms + parts[i].delayed < duration * MIN_SHARE) break
-    result = appended(result, form(parts[i], definitions))
-  }
-  return result ?? []
+function listed (parts, duration, form, definitions) {
+  return parts.slice(0, MAX_SITES).filter(({ ms, delayed }) => ms + delayed >= duration * MIN_SHARE)
+    .map((part) => form(part, definitions))
 }
 
 /** Returns the events of a span as they are written. @param {Span} span */
@@ -248,7 +240,7 @@ function runNumbers (span, runs, path, zero, definitions) {
 function runLines ({ start, end }, { count, starts, lengths, types }, path, zero, formOf) {
   /** @type {RunLine<T>[] | undefined} */
   let lines
-  let next = path.stepCount - 1
+  let next = path.steps.length - 1
   for (let i = 0; i < count; i++) {
     /** @type {RunLine<T>} */
     const line = [us(starts[i] - start), us(lengths[i]), formOf(types[i])]
@@ -315,12 +307,12 @@ function waitLine (wait, definitions) {
 
 /**
  * Returns own code on a path as it is written: nothing where there is none of length.
- * @param {import('./wait-sites').Path} path
+ * @param {SiteRun[]} ran
  * @param {number} duration ms
  * @param {Definitions} definitions
  */
-function ranLines ({ ran, ranCount }, duration, definitions) {
-  const lines = listed(ran, ranCount, duration, runLine, definitions)
+function ranLines (ran, duration, definitions) {
+  const lines = listed(ran, duration, runLine, definitions)
   return lines.length === 0 ? undefined : lines
 }
 

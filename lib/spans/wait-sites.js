@@ -23,49 +23,50 @@ const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
  * @property {string | undefined} subsystem
  * @property {boolean} isConnection
  *
- * @typedef {object} SiteWait equal ones merged
- * @property {number} ms
- * @property {number} delayed ms in which others ran when what it waited for had come
- * @property {number} delayedMax the same, if that had come as early as may be
- * @property {number} count
- * @property {Site} site
- * @property {boolean} unproven that the wait began there, for what ended it was registered elsewhere
- * @property {string | undefined} until what ended it, as far as it is known: subsystem
- * @property {string | undefined} peer of the connection, address:port
- * @property {string | undefined} request another one, in whose run it ended
- * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
- * @property {number} sent how many of them were waits for an answer: the request had sent something there
- * @property {number} unsent ms before anything was sent for it on these connections
- * @property {number} beside the request's runs meanwhile that are not on the path
- *
  * @typedef {{ ms: number, delayed: number, count: number, site: Site }} SiteRun own code, by the site that
  *   led to it
  * @typedef {import('./path-walk').Wait} Late
+ *
+ * @typedef {object} Path where the time of a span went
+ * @property {SiteWait[]} waits worst first
+ * @property {SiteRun[] | undefined} ran likewise; undefined: it is not the outermost span of its process
+ * @property {number} beside ms of own code beside the path
+ * @property {Late[]} late when it was delayed, newest first
+ * @property {Late[]} steps each wait, newest first
+ * @property {SiteWait[]} merged what each was merged into
  */
 
-/** Where the time of a span went, in objects that serve one span after another, as path-walk.js has it. */
-class Path {
-  constructor () {
-    /** worst first @type {SiteWait[]} */
-    this.waits = []
-    this.waitCount = 0
-    /** likewise; -1: it is not the outermost span of its process @type {SiteRun[]} */
-    this.ran = []
-    this.ranCount = 0
-    /** ms of own code beside the path */
+/** Equal waits. */
+class SiteWait {
+  /**
+   * @param {Site} site
+   * @param {boolean} unproven that the wait began there, for what ended it was registered elsewhere
+   * @param {string | undefined} until what ended it, as far as it is known: subsystem
+   * @param {string | undefined} peer of the connection, address:port
+   * @param {string | undefined} request another one, in whose run it ended
+   */
+  constructor (site, unproven, until, peer, request) {
+    this.ms = 0
+    /** ms in which others ran when what it waited for had come */
+    this.delayed = 0
+    /** the same, if that had come as early as may be */
+    this.delayedMax = 0
+    this.count = 0
+    this.site = site
+    this.unproven = unproven
+    this.until = until
+    this.peer = peer
+    this.request = request
+    /** asyncIds of the connections whose callbacks ended it @type {number[] | undefined} */
+    this.on = undefined
+    /** how many of them were waits for an answer: the request had sent something there */
+    this.sent = 0
+    /** ms before anything was sent for it on these connections */
+    this.unsent = 0
+    /** the request's runs meanwhile that are not on the path */
     this.beside = 0
-    /** when it was delayed, newest first @type {Late[]} */
-    this.late = []
-    this.lateCount = 0
-    /** each wait, newest first, and what it was merged into @type {Late[]} */
-    this.steps = []
-    /** @type {SiteWait[]} */
-    this.merged = []
-    this.stepCount = 0
   }
 }
-
-const path = new Path()
 
 /** @param {number} id of a connection @returns {string | undefined} address:port of the other end */
 function peerOf (id) {
@@ -91,39 +92,35 @@ function writerOf ({ callback }, span) {
   return writer !== 0 && isInside(writer, span.seq) ? readWord(entry.lastAsk, CHAIN) : 0
 }
 
-/**
- * Returns where the time of a span went, until the next one is asked for.
- * @param {import('./span').Span} span that has ended
- * @returns {Path}
- */
+/** @param {import('./span').Span} span that has ended @returns {Path} */
 function pathOf (span) {
-  const { waits, waitCount, ran, ranCount, beside } = walkPath(span)
+  const { waits: steps, ran, beside } = walkPath(span)
   const isOutermost = span.outermost === span
-  path.waitCount = path.ranCount = path.lateCount = 0
-  path.beside = isOutermost ? beside : 0
-  path.steps = waits
-  path.stepCount = waitCount
-  for (let i = 0; i < waitCount; i++) {
-    path.merged[i] = addWait(waits[i], span)
-    if (waits[i].delayedMax > 0) path.late[path.lateCount++] = waits[i]
+  /** @type {SiteWait[]} */
+  const waits = []
+  const merged = steps.map((wait) => addWait(waits, wait, span))
+  return {
+    waits: waits.sort(longestFirst),
+    ran: isOutermost ? runsBySite(ran).sort(longestFirst) : undefined,
+    beside: isOutermost ? beside : 0,
+    late: steps.filter(({ delayedMax }) => delayedMax > 0),
+    steps,
+    merged
   }
-  sort(path.waits, path.waitCount)
-  if (!isOutermost) {
-    path.ranCount = -1
-    return path
-  }
-  for (let i = 0; i < ranCount; i++) addRan(ran[i].ms, siteOf(ran[i].site))
-  sort(path.ran, path.ranCount)
-  return path
 }
+
+/** @typedef {{ ms: number, delayed: number }} Part */
+/** @param {Part} a @param {Part} b */
+const longestFirst = (a, b) => b.ms + b.delayed - a.ms - a.delayed
 
 /**
  * Adds a wait to that which is equal.
+ * @param {SiteWait[]} waits
  * @param {Late} wait
  * @param {import('./span').Span} span
  * @returns {SiteWait} the sum
  */
-function addWait (wait, span) {
+function addWait (waits, wait, span) {
   const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
   const { subsystem, isConnection } = sourceOf(wait)
   const proven = wait.proven && wait.site !== 0
@@ -132,7 +129,15 @@ function addWait (wait, span) {
   const unproven = !proven && site.at !== undefined
   const request = wait.settler === 0 ? undefined : identityAt(wait.settler)?.name
   const peer = isConnection && request === undefined ? peerOf(wait.callback) : undefined
-  const equal = siteWait(site, unproven, subsystem, peer, request)
+  // What another request ended is one, whatever that was
+  let equal = waits.find((other) => {
+    if (other.site !== site || other.unproven !== unproven || other.request !== request) return false
+    return request !== undefined || (other.until === subsystem && other.peer === peer)
+  })
+  if (equal === undefined) {
+    equal = new SiteWait(site, unproven, subsystem, peer, request)
+    waits.push(equal)
+  }
   equal.ms += wait.ms
   equal.delayed += wait.delayed
   equal.delayedMax += wait.delayedMax
@@ -144,47 +149,20 @@ function addWait (wait, span) {
   return equal
 }
 
-/**
- * Returns the entry of equal waits.
- * @param {Site} site
- * @param {boolean} unproven
- * @param {string | undefined} subsystem
- * @param {string | undefined} peer
- * @param {string | undefined} request of another, whose end is one whatever it was
- */
-function siteWait (site, unproven, subsystem, peer, request) {
-  const { waits, waitCount } = path
-  for (let i = 0; i < waitCount; i++) {
-    const wait = waits[i]
-    if (wait.site !== site || wait.unproven !== unproven || wait.request !== request) continue
-    if (request !== undefined || (wait.until === subsystem && wait.peer === peer)) return wait
+/** Adds up own code by site. @param {Array<{ ms: number, site: number }>} ran @returns {SiteRun[]} */
+function runsBySite (ran) {
+  /** @type {SiteRun[]} */
+  const runs = []
+  for (const { ms, site: chain } of ran) {
+    const site = siteOf(chain)
+    const equal = runs.find((other) => other.site === site)
+    if (equal === undefined) runs.push({ ms, delayed: 0, count: 1, site })
+    else {
+      equal.ms += ms
+      equal.count++
+    }
   }
-  if (waitCount === waits.length) waits.push({ ...NO_WAIT })
-  const wait = waits[path.waitCount++]
-  wait.ms = wait.delayed = wait.delayedMax = wait.count = wait.sent = wait.unsent = wait.beside = 0
-  wait.on = undefined
-  wait.site = site
-  wait.unproven = unproven
-  wait.until = subsystem
-  wait.peer = peer
-  wait.request = request
-  return wait
-}
-
-/** Adds own code likewise. @param {number} ms @param {Site} site */
-function addRan (ms, site) {
-  const { ran } = path
-  for (let i = 0; i < path.ranCount; i++) {
-    if (ran[i].site !== site) continue
-    ran[i].ms += ms
-    ran[i].count++
-    return
-  }
-  if (path.ranCount === ran.length) ran.push({ ms, delayed: 0, count: 1, site })
-  const run = ran[path.ranCount++]
-  run.ms = ms
-  run.count = 1
-  run.site = site
+  return runs
 }
 
 /** by type @type {Map<string, Source>} */
@@ -203,44 +181,10 @@ function sourceOf ({ callback, callbackChain }) {
   return source
 }
 
-/** @type {SiteWait} */
-const NO_WAIT = {
-  ms: 0,
-  delayed: 0,
-  delayedMax: 0,
-  count: 0,
-  site: siteOf(0),
-  unproven: false,
-  until: undefined,
-  peer: undefined,
-  request: undefined,
-  on: undefined,
-  sent: 0,
-  unsent: 0,
-  beside: 0
-}
-
-/**
- * Sorts a few items, the longest first: faster for these than Array.prototype.sort.
- * @param {Array<{ ms: number, delayed: number }>} items
- * @param {number} count
- */
-function sort (items, count) {
-  for (let i = 1; i < count; i++) {
-    const item = items[i]
-    const length = item.ms + item.delayed
-    let place = i
-    for (; place > 0 && items[place - 1].ms + items[place - 1].delayed < length; place--) {
-      items[place] = items[place - 1]
-    }
-    items[place] = item
-  }
-}
-
 /** @param {SiteWait} wait @param {number} connection asyncId */
 function addConnection (wait, connection) {
   if (wait.on === undefined) wait.on = [connection]
   else if (wait.on.length < MAX_CONNECTIONS && !wait.on.includes(connection)) wait.on.push(connection)
 }
 
-module.exports = { Path, pathOf, peerOf }
+module.exports = { pathOf, peerOf }

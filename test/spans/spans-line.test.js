@@ -148,12 +148,10 @@ function pathIn ({ path }) {
   const noEnd = { until: undefined, peer: undefined, request: undefined }
   return {
     waits: waits.map((/** @type {any} */ wait) => ({ ...wait, ...noEnd, ...wait.until })),
-    waitCount: waits.length,
-    ran: ran?.map((/** @type {any} */ run) => ({ delayed: 0, ...run })) ?? [],
-    ranCount: ran?.length ?? -1,
+    ran: ran?.map((/** @type {any} */ run) => ({ delayed: 0, ...run })),
     beside,
     late,
-    lateCount: late.length
+    steps: []
   }
 }
 

@@ -47,9 +47,9 @@ function pathOf (runs, last, { idle = 0, others = 0, own = 0 }) {
   return walked({ log, first: 1, last, count: log.count, start: START, end, ownRun: own })
 }
 
-/** Walks a path, whose parts serve the next one. @param {Record<string, any>} section */
+/** Walks a path. @param {Record<string, any>} section */
 function walked ({ log, first, last, count, start, end, ownRun }) {
-  const { waits, waitCount, ran, ranCount, beside } = walkPath({
+  const { waits, ran, beside } = walkPath({
     log,
     firstRun: first,
     lastRun: last,
@@ -60,8 +60,7 @@ function walked ({ log, first, last, count, start, end, ownRun }) {
     endState: end,
     run: ownRun
   })
-  const [ownWaits, ownRan] = structuredClone([waits.slice(0, waitCount), ran.slice(0, ranCount)])
-  return { waits: /** @type {any[]} */ (ownWaits), ran: /** @type {any[]} */ (ownRan), beside }
+  return { waits: /** @type {any[]} */ (waits), ran: /** @type {any[]} */ (ran), beside }
 }
 
 /** Adds up a figure. @param {any[]} parts @param {string} name */

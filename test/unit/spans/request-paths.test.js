@@ -64,8 +64,7 @@ function scriptedLoop () {
     close (span, run) {
       loop.accountUntil(time)
       span.finish(time, loop, run)
-      const { waits, waitCount, ran, ranCount, beside } = walkPath(span) // whose parts serve the next one
-      const parts = structuredClone({ waits: waits.slice(0, waitCount), ran: ran.slice(0, ranCount), beside })
+      const parts = walkPath(span)
       loop.leave(span)
       span.release()
       return { ...parts, duration: span.end - span.start, own: span.run }
