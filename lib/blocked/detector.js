@@ -29,6 +29,7 @@ const { currentContext } = require('../core/current-step')
 const { safely } = require('../core/faults')
 const { BlockingTexts } = require('../format/blocking')
 const { paint } = require('../format/paint')
+const { attempt } = require('../files')
 const { afterChange } = require('../listeners')
 const { settings } = require('../settings')
 const { loadBinding } = require('../stacks/binding')
@@ -326,21 +327,13 @@ function isAttached () {
  */
 function isConnected (port) {
   const suffix = `:${port.toString(16).toUpperCase().padStart(4, '0')}`
-  const tables = ['/proc/self/net/tcp', '/proc/self/net/tcp6'].map(read)
+  const tables = ['/proc/self/net/tcp', '/proc/self/net/tcp6']
+    .map((file) => attempt(() => fs.readFileSync(file, 'latin1')))
   if (tables.every((table) => table === undefined)) return true
   return tables.some((table) => table?.split('\n').some((line) => {
     const [, local, , state] = line.trim().split(/\s+/)
     return state !== LISTENING && local?.endsWith(suffix)
   }))
-}
-
-/** @param {string} file */
-function read (file) {
-  try {
-    return fs.readFileSync(file, 'latin1')
-  } catch {
-    return undefined
-  }
 }
 
 // The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.

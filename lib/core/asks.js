@@ -132,14 +132,6 @@ function isOver ({ words, offset }, time) {
 }
 
 /**
- * Nothing more comes for a request that went out on a connection.
- * @param {Connection} entry
- */
-function endUse (entry) {
-  setAsk(entry, 0)
-}
-
-/**
  * Notes in the ask of which the current step is a part that it has settled a promise.
  * @param {Int32Array} words of the promise's record
  * @param {number} offset
@@ -150,5 +142,5 @@ function noteSettled (words, offset) {
 }
 
 module.exports = {
-  ONE, SHARED, UNKNOWN, answer, descends, endUse, isOfConnection, isOwnAnswer, isSameFlow, noteSettled, setAsk
+  ONE, SHARED, UNKNOWN, answer, descends, isOfConnection, isOwnAnswer, isSameFlow, noteSettled, setAsk
 }

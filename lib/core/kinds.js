@@ -107,6 +107,11 @@ const kindAt = (number) => kinds[number]
 /** Types of the handles of connections. */
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
+/** Types with which a request begins: what is further up, or out, is the server's. */
+const requestTypes = new Set([
+  'HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'
+])
+
 /**
  * Returns whether resources of a type stay open and serve whoever uses them, one after another.
  * @param {string} type
@@ -141,4 +146,6 @@ function listening (handle) {
   return failed ? undefined : address(out.address, out.port)
 }
 
-module.exports = { ASKED, AWAIT, connectionTypes, isHandleType, kindAt, kindCount, kindOf, resetKinds }
+module.exports = {
+  ASKED, AWAIT, connectionTypes, isHandleType, kindAt, kindCount, kindOf, requestTypes, resetKinds
+}

@@ -8,7 +8,7 @@ const records = require('./records')
 const { calledTypes } = require('./kind-table')
 const { source } = require('./source')
 const { counterTag } = require('./tag')
-const { CURRENT_CAUSE, CURRENT_RUN, DEPTH, current, setCurrent } = require('./current')
+const { CURRENT_RUN, DEPTH, current, setCurrent } = require('./current')
 const registry = require('./registry')
 const { providerOf } = require('../node-objects')
 const { className } = require('../objects')
@@ -54,12 +54,6 @@ function resolveExecuting (id) {
   setCurrent(EARLY_CHAIN, ref, 0)
 }
 
-/** @returns {number} reference of the step that runs while nothing is entered */
-function resolveCause () {
-  resolveCurrent(0)
-  return current[CURRENT_CAUSE]
-}
-
 /** Resolves the current step, where no hook has entered one. */
 function resolve () {
   if (current[DEPTH] === 0) resolveCurrent(0)
@@ -99,4 +93,4 @@ function earlyFlags (resource) {
     (type === 'HTTPINCOMINGMESSAGE' ? PARSER : 0)
 }
 
-module.exports = { recordEarly, resolve, resolveCause, resolveCurrent }
+module.exports = { recordEarly, resolve, resolveCurrent }

@@ -22,7 +22,7 @@ const {
 const { OnPromise } = require('./tag')
 const capture = require('../stacks/capture')
 const { failed } = require('./faults')
-const { resolveCause } = require('./lookup')
+const { resolveCurrent } = require('./lookup')
 const { emit } = require('./on')
 const orphans = require('./orphans')
 const { idOfTracked } = require('./promise-ids')
@@ -79,7 +79,8 @@ function addPending (promise) {
   pending[count] = promise
   const isEntered = current[DEPTH] !== 0
   chains[count] = isEntered ? current[CURRENT_CHAIN] : NO_CHAIN
-  settlers[count++] = isEntered ? current[CURRENT_CAUSE] : resolveCause()
+  if (!isEntered) resolveCurrent(0)
+  settlers[count++] = current[CURRENT_CAUSE]
 }
 
 /** Reads the states of the pending promises and reports the rejected ones. Runs no code of the program. */

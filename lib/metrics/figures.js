@@ -9,6 +9,7 @@ const { performance } = require('node:perf_hooks')
 const timers = require('node:timers') // programs replace the global ones
 const guard = require('../core/guard')
 const { on } = require('../core/on')
+const { groupBy } = require('../group-by')
 const { drain } = require('../handles/list')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
@@ -216,15 +217,9 @@ function waitPoints (sites) {
  * @returns {MetricPoint[]}
  */
 function largest (points, total, other) {
-  /** @type {Map<string, typeof points[number]>} */
-  const distinct = new Map()
-  for (const point of points) {
-    const key = JSON.stringify(point.attributes)
-    const present = distinct.get(key)
-    if (present === undefined) distinct.set(key, point)
-    else present.value += point.value
-  }
-  const listed = [...distinct.values()].sort((a, b) => b.value - a.value).slice(0, MAX_SITES)
+  const distinct = groupBy(points, ({ attributes }) => JSON.stringify(attributes)).map((equal) =>
+    ({ ...equal[0], value: equal.reduce((sum, { value }) => sum + value, 0) }))
+  const listed = distinct.sort((a, b) => b.value - a.value).slice(0, MAX_SITES)
   const rest = total - listed.reduce((sum, { value }) => sum + value, 0)
   return rest > 0 ? [...listed, { attributes: other, value: rest }] : listed
 }

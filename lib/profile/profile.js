@@ -4,6 +4,7 @@
 // and both as one tree. Chains that read the same (a step internal to Node differs) are one here.
 
 const { fileURLToPath } = require('node:url')
+const { requestTypes } = require('../core/kinds')
 const chainTexts = require('../format/chain-texts')
 const { parseFrame } = require('../stacks/frames')
 const { mapFrame } = require('../stacks/source-maps')
@@ -143,11 +144,6 @@ function mergeChains (totals) {
   }
   return { chains: [...chainsByText.values()], chainsBySlot }
 }
-
-/** Types with which a request begins: what is further out is the server's. */
-const requestTypes = new Set([
-  'HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'
-])
 
 /**
  * @param {DescribedHop[]} hops newest first

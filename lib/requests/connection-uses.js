@@ -5,7 +5,7 @@
 
 const { adopt, contextTag } = require('../core/context')
 const { kindOf } = require('../core/kinds')
-const { endUse } = require('../core/asks')
+const { setAsk } = require('../core/asks')
 const { formatAddress, handleOf, idOf, providerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOfRequest } = require('../core/current-step')
@@ -66,7 +66,7 @@ function finished (request) {
   if (entry?.use?.request.deref() !== request) return
   entry.activeAt = capture.clock[0]
   entry.use.isOver = true
-  endUse(entry)
+  setAsk(entry, 0) // nothing more comes for it
 }
 
 /** server.listen() is called. @param {object} server */

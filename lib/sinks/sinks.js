@@ -58,39 +58,26 @@ const BITS = 52 // of the 56: integers that a double holds
 /**
  * @param {Output[]} outputs
  * @param {SinkContext} context
- * @param {(output: Output, context: SinkContext) => Sink} [createSink]
  */
-function createSinks (outputs, context, createSink = sinkFor) {
+function createSinks (outputs, context) {
   let replaced = 0
   /** @type {Destination[]} */
   const destinations = guard.run(() =>
-    outputs.map((output) => ({ output, sink: createSink(output, context), lost: 0 })))
+    outputs.map((output) => ({ output, sink: sinkFor(output, context), lost: 0 })))
 
   /** @param {EndedSpan} span */
   function deliver (span) {
     for (const destination of destinations) {
       try {
         const weight = weightFor(destination.output, span)
-        if (weight !== 0) destination.sink.write(formOf(span, destination.sink, weight))
+        if (weight !== 0) destination.sink.write(formOf(span, destination.sink, weight, countReplaced))
       } catch {
         destination.lost++ // an attribute or a built-in of the program's throws
       }
     }
   }
 
-  /** @param {EndedSpan} span @param {Sink} sink @param {number} weight */
-  function formOf (span, { definitions }, weight) {
-    const countReplaced = () => { replaced++ }
-    if (definitions !== undefined && span.line !== undefined) {
-      return span.line(definitions, weight, countReplaced)
-    }
-    let record = span.record()
-    if (weight !== 1) {
-      const attributes = withAttributes(record.attributes, { 'longstack.sample_ratio': weight })
-      record = { ...record, attributes }
-    }
-    return definitions === undefined ? record : lineOf(record, countReplaced)
-  }
+  const countReplaced = () => { replaced++ }
 
   /** @param {(sink: Sink) => void} work */
   function forEachSink (work) {
@@ -156,6 +143,24 @@ function statsOf ({ output, sink, lost }) {
 }
 
 /**
+ * Returns what an output gets of a span: a line, behind definitions that it needs, or the record.
+ * @param {EndedSpan} span
+ * @param {{ definitions?: Definitions }} output
+ * @param {number} weight
+ * @param {() => void} onReplaced called for each attribute that cannot be written
+ * @returns {any}
+ */
+function formOf (span, { definitions }, weight, onReplaced) {
+  if (definitions !== undefined && span.line !== undefined) return span.line(definitions, weight, onReplaced)
+  let record = span.record()
+  if (weight !== 1) {
+    const attributes = withAttributes(record.attributes, { 'longstack.sample_ratio': weight })
+    record = { ...record, attributes }
+  }
+  return definitions === undefined ? record : lineOf(record, onReplaced)
+}
+
+/**
  * Returns whether a trace is in the sample.
  * @param {string} traceId 32 hexadecimal digits
  * @param {number} ratio 0 to 1
@@ -178,4 +183,4 @@ function weightFor ({ slower, errors, sample, keep }, { ms, failed, traceId }) {
   return inSample(traceId, sample) ? sample : 0
 }
 
-module.exports = { createSinks, inSample, weightFor }
+module.exports = { createSinks, formOf, inSample, weightFor }

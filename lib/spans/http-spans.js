@@ -51,18 +51,6 @@ function takeHandle (span, handle) {
 }
 
 /**
- * @param {import('./http-attributes').Described} description
- * @param {Function} above
- * @returns {Span}
- */
-function startRequested ({ name, attributes, shared }, above) {
-  const span = spans.start({ name, kind: 'CLIENT', context: contextOfRequest(above) })
-  span.attributes = attributes
-  span.shared = shared
-  return span
-}
-
-/**
  * Adds the header, unless the program has its own.
  * @param {any} request of http or undici
  * @param {string} traceparent
@@ -102,9 +90,7 @@ const listener = {
   requestServed (request, socket) {
     if (inOwnWork()) return undefined
     const { name, attributes, shared, traceparent, isNew } = describeServed(request, socket)
-    const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent) })
-    span.attributes = attributes
-    span.shared = shared
+    const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent), attributes, shared })
     span.chain = enterSpan(span).chain
     spans.begin(span, socket, isNew)
     return span
@@ -158,7 +144,8 @@ const listener = {
 
   requestMade (request) {
     if (inOwnWork()) return undefined
-    const span = startRequested(describeRequested(request), listener.requestMade)
+    const context = contextOfRequest(listener.requestMade)
+    const span = spans.start({ ...describeRequested(request), kind: 'CLIENT', context })
     if (settings.options.propagate) addTraceparent(request, format(span))
     return span
   },
@@ -202,13 +189,12 @@ const listener = {
 
   streamServed (stream, headers, context) {
     if (inOwnWork()) return undefined
-    const { name, attributes, shared } = describeServedStream(headers, socketOf(stream))
-    const span = spans.start({ name, kind: 'SERVER', remote: parse(own(headers, 'traceparent')), context })
-    span.attributes = attributes
-    span.shared = shared
+    const socket = socketOf(stream)
+    const remote = parse(own(headers, 'traceparent'))
+    const span = spans.start({ ...describeServedStream(headers, socket), kind: 'SERVER', remote, context })
     if (context === undefined) {
       span.chain = enterSpan(span).chain
-      spans.begin(span, socketOf(stream), true)
+      spans.begin(span, socket, true)
     } else {
       context.span = span
     }
@@ -217,7 +203,8 @@ const listener = {
 
   streamRequested (headers, origin) {
     if (inOwnWork()) return undefined
-    return startRequested(describeRequestedStream(headers, origin), listener.streamRequested)
+    const context = contextOfRequest(listener.streamRequested)
+    return spans.start({ ...describeRequestedStream(headers, origin), kind: 'CLIENT', context })
   },
 
   streamDescribed (span, headers, origin) {

@@ -87,7 +87,6 @@ class LoopTime {
 
   /** @param {number} time now, in ms */
   start (time) {
-    this.recent.start()
     this.polled = idleTime()
     this.mayHavePolled = true
     this.since = time
@@ -97,7 +96,7 @@ class LoopTime {
 
   stop () {
     this.setRunning(0)
-    this.clear()
+    this.recent.clear()
   }
 
   /** Sets the span whose code runs. @param {number} number */
@@ -363,11 +362,6 @@ class LoopTime {
     const record = findRecord(promise)
     const isAnswer = isOfConnection(cause, ref) || isOfConnection(readWord(cause, CAUSE), ref)
     if (record !== undefined && isAnswer) this.noteSettled(record.words, record.offset)
-  }
-
-  /** Forgets who ran: no open span is left that they could have delayed. */
-  clear () {
-    this.recent.clear()
   }
 
   /** Notes that a span has ended: what runs on belongs to the one around it. @param {Span} span */

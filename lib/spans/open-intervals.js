@@ -4,6 +4,7 @@
 // The registry reports a timer once it is known to stay; what became of it is looked up only when the record
 // is made, every 10 s at most and when the program ends.
 
+const { groupBy } = require('../group-by')
 const { isClosed } = require('../node-objects')
 const { own } = require('../objects')
 const { placeText } = require('../text')
@@ -54,28 +55,21 @@ function remaining () {
 
 /** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */
 function groups (time) {
-  /** @type {Map<number, IntervalGroup>} */
-  const byChain = new Map()
-  for (const timer of remaining()) {
-    const { chain, time: since } = timer.entry.context
-    let group = byChain.get(chain)
-    if (group === undefined) {
-      const { at: site, callers = [], label } = siteOf(chain)
-      group = {
-        at: site && placeText(site),
-        callers: callers.map(placeText),
-        label,
-        count: 0,
-        oldest_ms: 0,
-        requests: {}
-      }
-      byChain.set(chain, group)
+  const groups = groupBy(remaining(), ({ entry }) => String(entry.context.chain)).map((timers) => {
+    const { at: site, callers = [], label } = siteOf(timers[0].entry.context.chain)
+    /** @type {Record<string, number>} */
+    const requests = {}
+    for (const { request, name } of timers) countName(requests, identityAt(request)?.name ?? name)
+    return {
+      at: site && placeText(site),
+      callers: callers.map(placeText),
+      label,
+      count: timers.length,
+      oldest_ms: Math.round(time - Math.min(...timers.map(({ entry }) => entry.context.time))),
+      requests
     }
-    group.count++
-    group.oldest_ms = Math.max(group.oldest_ms, Math.round(time - since))
-    countName(group.requests, identityAt(timer.request)?.name ?? timer.name)
-  }
-  return [...byChain.values()].sort((a, b) => b.count - a.count).slice(0, MAX_GROUPS)
+  })
+  return groups.sort((a, b) => b.count - a.count).slice(0, MAX_GROUPS)
 }
 
 /** Notes a timer that is known to stay. @param {import('../core/entry').Entry} entry */

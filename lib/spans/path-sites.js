@@ -5,6 +5,7 @@
 // there up to the beginning of the request.
 
 const { contextOfChain } = require('../core/context')
+const { requestTypes } = require('../core/kinds')
 const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
 const { placeText } = require('../text')
@@ -12,11 +13,6 @@ const { placeText } = require('../text')
 const MAX_SITES = 5_000 // chains whose sites are remembered
 const MAX_STEPS = 32 // up a chain in search of frames
 const MAX_CALLERS = 8
-/** Types with which a request begins: what is further up is the server's. */
-const requestTypes = new Set([
-  'HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'
-])
-
 /**
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/frames').Frame} Frame

@@ -182,17 +182,12 @@ class Sums {
 
 class RecentRuns {
   constructor () {
-    this.long = new RunLog(0, true)
-    this.short = new RunLog(0, false)
+    this.long = new RunLog(LONG, true)
+    this.short = new RunLog(SHORT, false)
     /** @type {Sums | undefined} */
     this.sums = undefined
     /** code of no span @type {Runner} */
     this.outside = { seq: 0, shortRuns: 0, shortRunsSince: 0 }
-  }
-
-  start () {
-    this.long = new RunLog(LONG, true)
-    this.short = new RunLog(SHORT, false)
   }
 
   clear () {

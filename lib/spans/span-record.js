@@ -25,7 +25,7 @@ const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
  * @typedef {import('./span-figures').Surroundings} Surroundings
  * @typedef {import('./path-sites').Site} Site
  * @typedef {import('./wait-sites').SiteRun} SiteRun
- * @typedef {import('./wait-sites').SiteWait} SiteWait
+ * @typedef {import('./wait-sites').Path['waits'][number]} SiteWait
  * @typedef {import('../encoding/definitions').Definitions} Definitions
  *
  * @typedef {object} SpanRecord a span, as it is given to listeners

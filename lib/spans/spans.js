@@ -48,6 +48,8 @@ const UNKNOWN_END = { end: 'unknown' }
  * @property {import('./traceparent').SpanContext} [remote] where the trace comes from
  * @property {import('../core/context').Context} [context] the place that makes it; default the running one
  * @property {number} [since] ms, where it began before
+ * @property {Record<string, unknown>} [attributes]
+ * @property {Record<string, unknown>} [shared] those that many spans have
  */
 
 let openCount = 0
@@ -72,7 +74,7 @@ function start (description) {
  * @param {SpanStart} start
  * @returns {Span}
  */
-function makeSpan ({ name, kind, remote, context, since }) {
+function makeSpan ({ name, kind, remote, context, since, attributes = {}, shared }) {
   const { chain } = currentStep()
   const time = now()
   loop.accountUntil(time)
@@ -93,6 +95,8 @@ function makeSpan ({ name, kind, remote, context, since }) {
     origin: parent === undefined ? originAt(time) : parent.origin,
     loop
   })
+  span.attributes = attributes
+  span.shared = shared
   span.otelSpanId = active?.spanId
   span.chain = context === undefined ? chain : context.chain
   return span
@@ -235,7 +239,7 @@ function writeOpenIntervals (time) {
 
 /** Forgets who ran of late: no span is left that they could have delayed. */
 function clearRuns () {
-  if (openCount === 0 && waiting.length === 0) loop.clear()
+  if (openCount === 0 && waiting.length === 0) loop.recent.clear()
 }
 
 /**

@@ -7,7 +7,7 @@ const guard = require('../core/guard')
 const { now } = require('../core/clock')
 const { Definitions } = require('../encoding/definitions')
 const { changeState } = require('../listeners')
-const { createSinks } = require('../sinks/sinks')
+const { formOf, weightFor } = require('../sinks/sinks')
 const { applySpans, taps } = require('./index')
 
 const MAX_PER_SECOND = 1000
@@ -23,7 +23,7 @@ const FLUSH_MS = 200
 
 class Tap {
   #receiver
-  #definitions = new Definitions()
+  definitions = new Definitions()
   #lines = ''
   #dropped = 0
   /** `sample` is set where there is too much @type {import('../sinks/outputs').Output} */
@@ -31,13 +31,6 @@ class Tap {
   #spans = 0 // of this interval
   #intervalStart = now()
   #sentAt = now()
-  #sinks = createSinks([this.#output], { warn () {} }, () => ({
-    definitions: this.#definitions,
-    write: (line) => this.#add(line),
-    flush () {},
-    close () {},
-    stats: () => ({ written: 0, waiting: 0, dropped: this.#dropped })
-  }))
 
   /** @param {Receiver} receiver */
   constructor (receiver) {
@@ -54,7 +47,10 @@ class Tap {
       this.#intervalStart += ms
       this.#spans = 0
     }
-    this.#sinks.write(span)
+    try {
+      const weight = weightFor(this.#output, span)
+      if (weight !== 0) this.#add(formOf(span, this, weight, () => {}))
+    } catch {} // an attribute or a built-in of the program's throws
   }
 
   /** @param {string} lines one, behind definitions that it needs */
@@ -63,7 +59,7 @@ class Tap {
       this.#lines += `${lines}\n`
     } else {
       this.#dropped++
-      this.#definitions.clear() // they may have been among the lines
+      this.definitions.clear() // they may have been among the lines
     }
     if (this.#lines.length >= MAX_BATCH || now() - this.#sentAt >= FLUSH_MS) this.flush()
   }

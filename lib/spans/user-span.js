@@ -91,10 +91,9 @@ function endWith (span, promise) {
  */
 function runSpan (name, attributes, fn) {
   const copy = { ...attributes } // the program's getters may throw
-  const span = safely(() => spans.start({ name, kind: 'INTERNAL' }))
+  const span = safely(() => spans.start({ name, kind: 'INTERNAL', attributes: copy }))
   if (span === undefined) return fn(noSpan)
   const depth = running.push(span) - 1
-  span.attributes = copy
   span.endsBy(running, noLook)
   const handle = handleOf(span)
   let result

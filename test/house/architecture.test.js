@@ -23,7 +23,7 @@ const maxLines = {
   top: 1419,
   metrics: 480,
   incident: 534,
-  cli: 1326,
+  cli: 1340,
   sinks: 1222,
   format: 998,
   profile: 830,

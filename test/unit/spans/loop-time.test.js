@@ -71,7 +71,7 @@ test('short runs are added up, so that many of them count as one long one', (t) 
 test('clear: no delays remain', (t) => {
   const loop = started()
   loop.charge(START + 8)
-  loop.clear()
+  loop.recent.clear()
   t.deepEqual(delayersUntil(loop, START + 8), [])
 })
 
