@@ -4,7 +4,7 @@
 // once, right before the poll phase. Without the addon, or where the loop does not run yet or any more,
 // nothing is scheduled: `batching()` is false, and callers do their work at once.
 //
-// One for each thread, shared by all its users.
+// One for each thread.
 
 const guard = require('./guard')
 const { loadBinding } = require('../stacks/binding')
@@ -24,8 +24,6 @@ const counters = new Uint32Array(2)
 
 /** @type {NativeBinding | undefined} */
 let native
-/** calls of start without a stop */
-let users = 0
 /** the iteration in which nothing is batched: the one before the loop runs, and the one in which it ended */
 let heldIteration = 0
 /** @type {Array<() => void>} */
@@ -55,22 +53,18 @@ const loopIterations = {
   counters,
 
   /**
-   * Has the iterations counted, until `stop` is called as often.
+   * Has the iterations counted, until `stop` is called.
    * @returns {boolean} false where no addon is there to do it
    */
   start () {
-    if (users === 0) {
-      native = /** @type {any} */ (loadBinding().binding)?.turns
-      heldIteration = counters[ITERATIONS]
-      if (native !== undefined && !native.start(counters, runScheduled)) native = undefined
-    }
-    users++
+    native = /** @type {any} */ (loadBinding().binding)?.turns
+    heldIteration = counters[ITERATIONS]
+    if (native !== undefined && !native.start(counters, runScheduled)) native = undefined
     return native !== undefined
   },
 
-  /** Takes back one `start`. What is scheduled runs now. */
+  /** Takes back `start`. What is scheduled runs now. */
   stop () {
-    if (users === 0 || --users > 0) return
     native?.stop()
     native = undefined
     counters[WANTED] = 0

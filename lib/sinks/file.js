@@ -19,16 +19,14 @@ const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
 const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
 const guard = require('../core/guard')
+const { batching, schedule } = require('../core/loop-iterations')
 const { Definitions, isDefinition } = require('../encoding/definitions')
 const { OutputFile, codeOf, faultOf } = require('./output-file')
 
 /**
  * @typedef {import('./output-file').Opened} Opened
  *
- * @typedef {object} SinkContext
- * @property {(code: string, sentence: string) => void} warn
- * @property {Pick<typeof import('../core/loop-iterations'), 'batching' | 'schedule'>} [loopIterations]
- *   default: each line is written at once
+ * @typedef {{ warn: (code: string, sentence: string) => void }} SinkContext
  */
 
 const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
@@ -113,7 +111,6 @@ class LineSink {
   #target
   #name
   #warn
-  #loopIterations
   #file
   definitions = new Definitions()
   /**
@@ -149,11 +146,10 @@ class LineSink {
    * @param {string} name as it is printed
    * @param {SinkContext} context
    */
-  constructor (target, name, { warn, loopIterations }) {
+  constructor (target, name, { warn }) {
     this.#target = target
     this.#name = name
     this.#warn = warn
-    this.#loopIterations = loopIterations
     this.#file = new OutputFile(target)
     /** why nothing can be written now @type {string | undefined} */
     this.fault = undefined
@@ -167,7 +163,7 @@ class LineSink {
   write (lines) {
     if (this.#isClosed) return this.#drop(1)
     const maxBytes = lines.length * MAX_BYTES + 1
-    const isBatching = this.#loopIterations?.batching() === true
+    const isBatching = batching()
     if (!isBatching || this.#batchBytes + maxBytes > BATCH) this.#writeBatch()
     if (!isBatching || maxBytes > BATCH) return this.#writeLines(Buffer.from(`${lines}\n`), 1)
     const batch = this.#batch ??= Buffer.allocUnsafeSlow(BATCH)
@@ -177,7 +173,7 @@ class LineSink {
     this.#batchLines++
     if (this.#isScheduled) return
     this.#isScheduled = true
-    this.#loopIterations?.schedule(this.#endIteration)
+    schedule(this.#endIteration)
   }
 
   #endIteration = () => {

@@ -21,7 +21,6 @@ const MAX_WAITING = 1000 // records that wait for the end of an iteration
 let wanted
 /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
 let sinks
-let isCounting = false
 /** records that are not handed on yet @type {unknown[]} */
 let waiting = []
 /** those that listened when the first of them came @type {SpanListener[]} */
@@ -36,23 +35,12 @@ function setOutputs (next) {
   if (next === undefined) return
   const { parseOutputs } = require('../sinks/outputs')
   const { createSinks } = require('../sinks/sinks')
-  sinks = createSinks(parseOutputs(next), { warn, loopIterations })
+  sinks = createSinks(parseOutputs(next), { warn })
 }
-
-/** @param {boolean} isWanted whether iterations are counted */
-function countIterations (isWanted) {
-  if (isWanted === isCounting) return
-  isCounting = isWanted
-  if (isWanted) loopIterations.start()
-  else loopIterations.stop()
-}
-
-/** Returns whether what is scheduled now runs before the event loop polls next. */
-const isBatching = () => isCounting && loopIterations.batching()
 
 /** @param {unknown} record for the listeners @param {boolean} [atOnce] the loop may not poll for long */
 function notify (record, atOnce = false) {
-  const isScheduled = isBatching()
+  const isScheduled = loopIterations.batching()
   if (waiting.length === 0) {
     receivers = [...listeners]
     if (isScheduled) loopIterations.schedule(flushRecords)
@@ -122,12 +110,9 @@ function write (span, isWanted = true) {
 
 module.exports = {
   areWatched: () => listeners.size > 0 || taps.size > 0,
-  countIterations,
   flushRecords,
   hasListeners: () => listeners.size > 0,
-  isBatching,
   notify,
-  schedule: loopIterations.schedule,
   setOutputs,
   sinks: () => sinks,
   spanResource,

@@ -13,7 +13,6 @@ const loopIterations = require('../core/loop-iterations')
 const { on } = require('../core/on')
 const stepSpans = require('./step-spans')
 const { isAnyObject } = require('../objects')
-const { settings } = require('../settings')
 require('./http-spans') // before what tells it of requests
 const layer = require('../requests/layer')
 const { noSpan } = require('./index')
@@ -48,7 +47,6 @@ on('escaped', (error, { span }) => {
 /** @param {unknown} wanted where spans go */
 function enable (wanted) {
   handOn()
-  outputs.countIterations(settings.options.capture !== 'js')
   outputs.setOutputs(wanted)
   // Else spans are made only to name those of blocking callbacks.
   stepSpans.timeSpans(wanted !== undefined || outputs.areWatched() ? loop : undefined)
@@ -68,7 +66,6 @@ function disable () {
   spans.flush()
   outputs.flushRecords()
   outputs.setOutputs(undefined)
-  outputs.countIterations(false)
   stopListening()
   layer.disable()
   registry.listenToTimers(undefined)

@@ -14,8 +14,8 @@ const { read: readSettlements } = require('../core/settlements')
 const { allOpen, identityAt, spanAt } = require('./identities')
 const { loop } = require('./loop-time')
 const openIntervals = require('./open-intervals')
-const { areWatched, hasListeners, isBatching, notify, schedule, sinks, spanResource, write: writeOut } =
-  require('./outputs')
+const { batching, schedule } = require('../core/loop-iterations')
+const { areWatched, hasListeners, notify, sinks, spanResource, write: writeOut } = require('./outputs')
 const { MIN_RANGE, toMicros } = require('./span-figures')
 const { SpanWriting, addException, blockedRecord, describeException } = require('./span-record')
 const { pathOf } = require('./wait-sites')
@@ -189,7 +189,7 @@ function discard (span) {
 /** @param {Span} span that has ended @returns {boolean} it is written when the iteration is over */
 function postpone (span) {
   if (waiting.length === 0) {
-    if (!isBatching()) return false
+    if (!batching()) return false
     schedule(drain)
   }
   if (waiting.push(span) >= MAX_WAITING) drain()
