@@ -13,10 +13,9 @@
 // Expensive work is done when the callback has ended.
 
 const fs = require('node:fs')
-const { BlockingCallback, frameIn, innermostFrame } = require('./blocking-callback')
+const { BlockingCallback, frameIn, innermostFrame, linesOf } = require('./blocking-callback')
 const { startInspectorWatchdog } = require('./inspector-watchdog')
 const { isInGlobalMatch, preserveRegExpStatics } = require('./regexp-statics')
-const { linesOf } = require('./samples')
 const {
   ARMED, ARMED_START, ASKED, ASLEEP, CALLBACKS, DEBUGGABLE, NATIVE_BYTES, START
 } = require('./shared-memory')

@@ -118,7 +118,8 @@ class Context {
   /** @returns {string | undefined} what a label has in brackets: an address, a delay */
   get detail () {
     if (this.extra?.detail !== undefined) return this.extra.detail
-    if (this.kind.type === 'Span') return this.spanName
+    // Of a trace.span, whose number its record has; a program may give a resource of its own the same type
+    if (this.kind.type === 'Span') return source.identityAt(this.readWord(DETAIL))?.name
     if (!this.kind.timer) return undefined
     const record = findRecordOf(this)
     const delay = record === undefined ? records.delayOf(this.chain) : record.words[record.offset + DETAIL]
@@ -137,16 +138,6 @@ class Context {
   }
 
   set request (request) { this.ensureExtra().request = request }
-
-  /**
-   * The name of a trace.span, whose number its record has; a program may give a resource of its own the same
-   * type.
-   * @returns {string | undefined}
-   */
-  get spanName () {
-    const number = this.readWord(DETAIL)
-    return number === 0 ? undefined : source.identityAt(number)?.name
-  }
 
   /** @returns {Origin} */
   get origin () { return this.extra?.origin ?? 'registered' }

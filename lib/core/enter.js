@@ -8,7 +8,7 @@ const { executionAsyncResource } = require('node:async_hooks')
 const { answer } = require('./asks')
 const { now } = require('./clock')
 const guard = require('./guard')
-const { OnPromise } = require('./tag')
+const { OnPromise, idOfTracked } = require('./tag')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, PROFILED, SETTLING, TIMED, current,
   profiled, push, setCurrent, timed
@@ -23,7 +23,6 @@ const capture = require('../stacks/capture')
 const allocationClock = require('./allocation-clock')
 const { countCallback, handleAttention, handleBefore } = require('./callback-handlers')
 const { recordEarly } = require('./lookup')
-const { idOfTracked } = require('./promise-ids')
 const { readBeforeStep } = require('./settled-hook')
 
 const { clock } = capture

@@ -11,9 +11,9 @@ const guard = require('./guard')
 const capture = require('../stacks/capture')
 const { momentaryStep } = require('./current-step')
 const events = require('./events')
-const { idOfTracked } = require('./promise-ids')
 const { setSettled, terminableState } = require('./settled-hook')
 const settlements = require('./settlements')
+const { idOfTracked } = require('./tag')
 
 /**
  * @typedef {object} HookWrapper functions around initResource, beforeResource and afterResource
@@ -129,17 +129,15 @@ function enterResource (resource) {
   return () => events.afterResource(asyncId)
 }
 
-/** Installs other hooks where those around them came or went. */
-function updateHooks () {
+/**
+ * Has functions around those that record, for as long as they are wanted: called again when that changes.
+ * @param {HookWrapper} next
+ */
+function wrapHooks (next) {
+  wrapper = next
   if (disableFunctions.length === 0 || isHooked === isWrapped()) return
   uninstall()
   install()
-}
-
-/** Has functions around those that record, for as long as they are wanted. @param {HookWrapper} next */
-function wrapHooks (next) {
-  wrapper = next
-  updateHooks()
 }
 
 /**

@@ -20,15 +20,15 @@ const keepLast = /** @type {(promise: object) => void} */ (Reflect.set.bind(unde
 let settle
 /** code runs that may be terminated */
 let isTerminable = false
-/** @type {Function[]} */
-let disableFunctions = []
+/** @type {Function | undefined} */
+let uninstall
 
 function install () {
-  for (let i = 0; i < disableFunctions.length; i++) disableFunctions[i]() // programs may lack iterators
-  disableFunctions = []
+  uninstall?.()
+  uninstall = undefined
   if (settle === undefined) return
   const { promiseHooks } = require('node:v8')
-  disableFunctions.push(promiseHooks.onSettled(isTerminable ? keepLast : settle))
+  uninstall = promiseHooks.onSettled(isTerminable ? keepLast : settle)
   if (isTerminable) current[ATTENTION] |= SETTLING | MISSING
 }
 

@@ -19,13 +19,12 @@ const {
   CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, PASSED, REF, SETTLED,
   SETTLED_RUN, SETTLED_SPAN, SHIFT, SPAN, ended, findRecord, findResource, isAsk, ids, promises, resources
 } = require('./records')
-const { OnPromise } = require('./tag')
+const { OnPromise, idOfTracked } = require('./tag')
 const capture = require('../stacks/capture')
 const { failed } = require('./faults')
 const { resolveCurrent } = require('./lookup')
 const { emit } = require('./on')
 const orphans = require('./orphans')
-const { idOfTracked } = require('./promise-ids')
 
 const NO_RECORD = { ref: 0, chain: 0, span: 0 }
 const BATCH = 8 // the addon looks at its arguments, without reading an array

@@ -6,6 +6,8 @@
 // few shapes of objects and one field: therefore promises, of which there are most, have a class and a field
 // of their own.
 
+const { hiddenProperty } = require('../objects')
+
 /** @typedef {import('./context').Context} Context */
 
 class Same extends Object {
@@ -126,7 +128,22 @@ function createTag () {
   return Tag
 }
 
+// The ids that async_hooks gave to promises. It keeps that id on the promise, under a symbol of its own
+// (async_id_symbol in lib/internal/async_hooks.js).
+
+const trackedId = hiddenProperty('async_id_symbol')
+
+/**
+ * Returns the async id of a promise that async_hooks tracks, 0 if it gave the promise none.
+ * @param {any} promise
+ * @returns {number}
+ */
+function idOfTracked (promise) {
+  const id = trackedId(promise)
+  return typeof id === 'number' ? id : 0
+}
+
 /** What counts the callbacks of a resource, which has the flag COUNTED. */
 const counterTag = /** @type {ReturnType<typeof createTag<{ receive: () => void }>>} */ (createTag())
 
-module.exports = { OnPromise, OnResource, asyncIdOf, counterTag, createTag, readIdsBy }
+module.exports = { OnPromise, OnResource, asyncIdOf, counterTag, createTag, idOfTracked, readIdsBy }
