@@ -19,7 +19,7 @@ const { idAt } = require('./record-ids')
 const { counterTag } = require('./tag')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
-const { runGuarded } = require('./faults')
+const { safely } = require('./faults')
 const { callbackListeners, emit } = require('./on')
 const orphans = require('./orphans')
 
@@ -51,7 +51,7 @@ function handleTimerAfter (asyncId, offset) {
     const context = contextOfId(asyncId)
     if (context === undefined) return
     context.repeats++
-    runGuarded(() => registry.repeated(context, timer, now()))
+    safely(() => registry.repeated(context, timer, now()))
   }
 }
 
@@ -69,7 +69,7 @@ function handleBefore (flags, words, offset) {
   const id = executionAsyncId()
   registry.noteActivity(id, clock[0])
   if ((flags & DETAILED) === 0) return
-  runGuarded(() => {
+  safely(() => {
     const context = contextOfId(id)
     if (context === undefined) return
     if (context.kind.detail === undefined || context.detail !== undefined) return

@@ -26,20 +26,8 @@ function codeOf (error) {
   }
 }
 
-/** Runs work as longstack's own, within a hook. @param {() => void} work */
-function runGuarded (work) {
-  guard.inOwnWork = true
-  try {
-    work()
-  } catch (error) {
-    failed(error)
-  } finally {
-    guard.inOwnWork = false
-  }
-}
-
 /**
- * Runs own work between the program's, and never throws.
+ * Runs own work, in a hook or between the program's, and never throws.
  * @template T
  * @param {() => T} work
  * @returns {T | undefined}
@@ -53,4 +41,4 @@ function safely (work) {
   }
 }
 
-module.exports = { failed, first: () => firstFault, runGuarded, safely }
+module.exports = { failed, first: () => firstFault, safely }

@@ -10,7 +10,7 @@ const {
 } = require('./current')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
-const { runGuarded } = require('./faults')
+const { safely } = require('./faults')
 const { emit, listeners } = require('./on')
 const orphans = require('./orphans')
 const scope = require('./scope')
@@ -46,7 +46,7 @@ function handleInit (kind, asyncId, offset, trigger, resource) {
   if (!kind.handle) return
   // Last: a handle that is still being made must not be asked anything, a callback might.
   if (kind.brief) registry.addBrief(asyncId, kind.type, clock[0], resource)
-  else runGuarded(() => openHandle(asyncId, resource))
+  else safely(() => openHandle(asyncId, resource))
 }
 
 /**
@@ -83,9 +83,9 @@ function handleTimer (offset, timer) {
 function handleTick (asyncId, offset, tick) {
   const { args } = tick
   const isList = Array.isArray(args)
-  if (isList && args.length > 3 && args[1] === 'stream') runGuarded(() => handleHttp2Stream(offset, args))
+  if (isList && args.length > 3 && args[1] === 'stream') safely(() => handleHttp2Stream(offset, args))
   if (listeners.ticked.length > 0 && (current[ATTENTION] & TIMED) !== 0) {
-    runGuarded(() => emit('ticked', /** @type {Context} */ (contextOfId(asyncId)), tick))
+    safely(() => emit('ticked', /** @type {Context} */ (contextOfId(asyncId)), tick))
   }
   if (!isList) return
   for (let i = 0; i < args.length; i++) {

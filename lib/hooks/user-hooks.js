@@ -11,7 +11,7 @@ const { contextAt, contextOfId } = require('../core/context')
 const { createTag } = require('../core/tag')
 const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, current } = require('../core/current')
 const { afterResource, beforeResource, initResource } = require('../core/events')
-const { failed, runGuarded } = require('../core/faults')
+const { failed, safely } = require('../core/faults')
 const { wrapHooks } = require('../core/installer')
 const native = require('./native-hooks')
 
@@ -76,7 +76,7 @@ function contextFromBefore () {
 
 /** @param {Stage} stage @param {Context} context */
 function report (stage, context) {
-  runGuarded(() => {
+  safely(() => {
     native.report(stage, context)
     callListeners(stage, context)
   })

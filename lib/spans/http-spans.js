@@ -194,7 +194,7 @@ const listener = {
     const span = spans.start({ ...describeServedStream(headers, socket), kind: 'SERVER', remote, context })
     if (context === undefined) {
       span.chain = enterSpan(span).chain
-      spans.begin(span, socket, true)
+      spans.begin(span, socket)
     } else {
       context.span = span
     }

@@ -15,7 +15,7 @@ const { allOpen, identityAt, spanAt } = require('./identities')
 const { loop } = require('./loop-time')
 const openIntervals = require('./open-intervals')
 const { batching, schedule } = require('../core/loop-iterations')
-const { areWatched, hasListeners, notify, sinks, spanResource, write: writeOut } = require('./outputs')
+const { areWatched, hasListeners, notify, sinks, spanResource, write } = require('./outputs')
 const { MIN_RANGE, toMicros } = require('./span-figures')
 const { SpanWriting, addException, blockedRecord, describeException } = require('./span-record')
 const { pathOf } = require('./wait-sites')
@@ -59,22 +59,13 @@ let isSweeping = false
 /** that have ended and are not written yet @type {Span[]} */
 let waiting = []
 
-/** Begins a span. @param {SpanStart} description */
-function start (description) {
-  const span = makeSpan(description)
-  span.isCounted = openCount < MAX_OPEN
-  if (span.isCounted) openCount++
-  else dropped++
-  return span
-}
-
 /**
- * Makes a span. Its parent is what another process named, else OpenTelemetry's active span where that is the
+ * Begins a span. Its parent is what another process named, else OpenTelemetry's active span where that is the
  * inner one, else the running span.
  * @param {SpanStart} start
  * @returns {Span}
  */
-function makeSpan ({ name, kind, remote, context, since, attributes = {}, shared }) {
+function start ({ name, kind, remote, context, since, attributes = {}, shared }) {
   const { chain } = currentStep()
   const time = now()
   loop.accountUntil(time)
@@ -99,27 +90,22 @@ function makeSpan ({ name, kind, remote, context, since, attributes = {}, shared
   span.shared = shared
   span.otelSpanId = active?.spanId
   span.chain = context === undefined ? chain : context.chain
+  span.isCounted = openCount < MAX_OPEN
+  if (span.isCounted) openCount++
+  else dropped++
   return span
 }
 
 /**
- * Excludes the time until its first callback from a span.
+ * Excludes the time until its first callback from a span, and notes how long a request lay there before it
+ * was read.
  * @param {Span} span
  * @param {unknown} [socket] on which it came
  * @param {boolean} [isNew] it is the first on that
  */
 function begin (span, socket = undefined, isNew = true) {
   if (span.run === 0) span.startNow(loop)
-  if (socket !== undefined) noteQueue(span, socket, isNew)
-}
-
-/**
- * Notes how long a request lay there before it was read.
- * @param {Span} span that begins
- * @param {unknown} socket
- * @param {boolean} isNew
- */
-function noteQueue (span, socket, isNew) {
+  if (socket === undefined) return
   const { ms, max } = loop.arrivals.queueTime(socket, isNew, loop.since - loop.zero)
   if (max === 0) return
   span.attributes['longstack.queued_ms'] = toMicros(ms)
@@ -207,19 +193,14 @@ function drain () {
 /** @param {Span} span that has ended */
 function writeAndRelease (span) {
   try {
-    write(span)
+    writtenCount++
+    const writing = new SpanWriting(span, surroundings)
+    write(writing)
+    if (hasListeners()) notify(writing.record())
+    if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
   } finally {
     span.release()
   }
-}
-
-/** @param {Span} span that has ended */
-function write (span) {
-  writtenCount++
-  const writing = new SpanWriting(span, surroundings)
-  writeOut(writing)
-  if (hasListeners()) notify(writing.record())
-  if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
 }
 
 /** @type {import('./span-figures').Surroundings} */
@@ -234,7 +215,7 @@ const surroundings = {
 /** Writes what repeats on after its request. @param {number} time ms of the clock */
 function writeOpenIntervals (time) {
   const record = sinks() === undefined && !areWatched() ? undefined : openIntervals.take(time)
-  if (record !== undefined) writeOut(record)
+  if (record !== undefined) write(record)
 }
 
 /** Forgets who ran of late: no span is left that they could have delayed. */
@@ -252,7 +233,7 @@ function addBlocking (event, run) {
   const isWanted = settings.options.blocked !== undefined // else a command has asked for it
   if (event.stillRunning) drain()
   const record = blockedRecord(event, run, spanResource())
-  writeOut({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record }, isWanted)
+  write({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record }, isWanted)
   if (event.stillRunning && isWanted) sinks()?.flush(true)
   if (hasListeners() && isWanted) notify(record, event.stillRunning)
 }
