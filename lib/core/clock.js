@@ -24,10 +24,10 @@ function now () {
 
 stepClock[0] = now()
 
-/** Reads the clock for what is recorded from now on. @param {Float64Array} clock */
-function readClock (clock) {
-  clock[0] = now()
-  current[PRESENT_ERA] = (clock[0] / ERA_MS) << ERA
+/** Reads the clock for what is recorded from now on. */
+function readClock () {
+  stepClock[0] = now()
+  current[PRESENT_ERA] = (stepClock[0] / ERA_MS) << ERA
 }
 
 let queryTime = 0

@@ -264,7 +264,7 @@ function startIteration () {
   if ((current[ATTENTION] & TIMED) !== 0) timed.loop.mayHavePolled = true
   if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.startIteration()
   readSettlements()
-  readClock(clock)
+  readClock()
   allocationClock.startIteration()
   registry.startIteration(clock[0])
   records.markWaits()

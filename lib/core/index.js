@@ -30,7 +30,7 @@ let isCounting = false
 /** Tracing is enabled. */
 function start () {
   selectEngine()
-  readClock(capture.clock)
+  readClock()
   kindTable.refill()
   installer.install()
   terminableRuns.enable()

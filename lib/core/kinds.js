@@ -45,7 +45,6 @@ const details = {
  * @property {boolean} timer
  * @property {boolean} embedded it is none of Node's own: an AsyncResource, mostly
  * @property {boolean} carried its resource carries its record, see carry in records.js
- * @property {boolean} server whose connections come while nothing executes
  * @property {number} flags of its records, see records.js
  * @property {boolean} special core/index.js has more to do for it than to record it
  * @property {((resource: any) => string | undefined) | undefined} detail
@@ -93,7 +92,6 @@ function kindOf (type, isSelected) {
     timer: type === 'Timeout',
     embedded: false,
     carried: false,
-    server: type === 'TCPSERVERWRAP' || type === 'PIPESERVERWRAP',
     special: handle || detail !== undefined || type === 'TickObject',
     detail
   }

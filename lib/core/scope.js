@@ -11,7 +11,7 @@
 
 const { resolve } = require('node:path')
 const { CHAIN_BITS, FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('./record-words')
-const { readClock, stepClock } = require('./clock')
+const { readClock } = require('./clock')
 const { ChainValues } = require('./chain-values')
 const { source } = require('./source')
 const { isObject, own } = require('../objects')
@@ -146,7 +146,7 @@ function chainOfRequest (request, headers, kind) {
   const headerOf = (/** @type {string} */ name) => {
     return Array.isArray(headers) ? listed(headers, name) : isObject(headers) ? own(headers, name) : undefined
   }
-  readClock(stepClock) // steps outside have not
+  readClock() // steps outside have not
   let isMatch = false
   try {
     isMatch = matches(headerOf, request)
