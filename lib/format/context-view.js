@@ -92,4 +92,6 @@ function inspectContext (context, depth, options) {
   return inspectPrinted({ text, title: label }, depth, options)
 }
 
-module.exports = { unwrap: View.unwrap, view }
+const { unwrap } = View
+
+module.exports = { unwrap, view }
