@@ -100,11 +100,13 @@ void ChainStats(const FunctionCallbackInfo<Value>& info) {
   ReturnArray(info, chains.count(), chains.bytes(), chains.first());
 }
 
-// clock(array): from now on capture() and step() write the time into the array's first element, in ms from
-// the same origin as its present value. It is no result, since V8 would allocate a number.
+// clock(array, origin): from now on capture() and step() write the time into the array's first element, in ms
+// since an origin in ms of libuv's clock. It is no result, since V8 would allocate a number.
 void Clock(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsFloat64Array() || info[0].As<v8::Float64Array>()->Length() == 0) return;
-  EngineOf(info)->clock().Start(info.GetIsolate(), info[0].As<v8::Float64Array>());
+  if (!info[1]->IsNumber()) return;
+  const double origin = info[1].As<v8::Number>()->Value();
+  EngineOf(info)->clock().Start(info.GetIsolate(), info[0].As<v8::Float64Array>(), origin);
 }
 
 // remember(stack, builtins): sets the number of the stack missed last, and how many built-ins with a name (a

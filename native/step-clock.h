@@ -14,12 +14,12 @@ namespace longstack {
 
 class StepClock {
  public:
-  // Writes the time into the array's first element from now on, in ms from the same origin as its present
-  // value.
-  void Start(v8::Isolate* isolate, v8::Local<v8::Float64Array> array) {
+  // Writes the time into the array's first element from now on, in ms since an origin, which is in ms of
+  // libuv's clock.
+  void Start(v8::Isolate* isolate, v8::Local<v8::Float64Array> array, double origin) {
     array_.Reset(isolate, array);
     time_ = reinterpret_cast<double*>(static_cast<char*>(array->Buffer()->Data()) + array->ByteOffset());
-    origin_ = Now() - *time_;
+    origin_ = origin;
   }
 
   // The kernel's clock costs as much as the walk. Where the CPU's counter has advanced by less than max_age_

@@ -6,7 +6,7 @@
 //
 // The hot path: bench/capture.js measures `step`.
 
-const { now, stepClock } = require('../core/clock')
+const { originMs, stepClock } = require('../core/clock')
 const { settings } = require('../settings')
 const { loadBinding } = require('./binding')
 const { captureText } = require('./formatter')
@@ -31,8 +31,8 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {() => void} resetChains
  * @property {() => [chains: number, bytes: number, first: number]} chainStats
  * @property {(...promises: unknown[]) => number} rejected returns which of them are rejected, a bit each
- * @property {(array: Float64Array) => void} clock capture() writes ms into it, counted from its
- *   present value
+ * @property {(array: Float64Array, origin: number) => void} clock capture() writes ms since the origin
+ *   into it
  * @property {(id: number, builtins?: number) => boolean} remember gives a number to the stack that capture()
  *   did not know; with the count of built-ins that it prints, to its contents, too
  * @property {() => Array<string | number> | undefined} unnamed returns file, line and column, from 0, of each
@@ -196,8 +196,8 @@ function learn (result, parent, kind, outermost) {
 function createEngine (binding) {
   addon = binding
   stepOf = binding.step
-  stepClock[0] = now()
-  binding.clock(stepClock)
+  // Not since now: were the process interrupted after the reading, the addon's times would lag behind
+  binding.clock(stepClock, originMs)
   return {
     step,
     intern: binding.intern,

@@ -26,6 +26,7 @@ async function told (t, source, env = {}) {
   return saw
 }
 
+const interrupted = require.resolve('../fixtures/chains/interrupted')
 const root = JSON.stringify(require('node:path').resolve(__dirname, '..', '..'))
 const prelude = `
 const { createRequire } = require('node:module')
@@ -134,6 +135,16 @@ for (const env of modes) {
     t.is(saw['2.0'][0], 'GET /new')
   })
 }
+
+test('an interruption while longstack starts does not part the clocks of JavaScript and of the addon', async (t) => {
+  const saw = await told(t, `
+    const server = http.createServer((req, res) => setTimeout(() => { saw[req.url] = labels(); res.end() }, 1))
+    const port = await listen(server)
+    await ask(port, '/one')
+    await ask(port, '/two')`, { NODE_OPTIONS: `-r ${interrupted}` })
+  t.true(saw['/one'].includes('GET /one'), saw['/one'].join())
+  t.true(saw['/two'].includes('GET /two'), saw['/two'].join())
+})
 
 test('what comes on a connection and is no request has the plain words', async (t) => {
   const saw = await told(t, `
