@@ -7,6 +7,7 @@ const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
 const { node, register, root, separator } = require('../helpers/run')
+const { timeFactor } = require('../helpers/time-factor')
 
 const engines = process.env.ENGINE === 'js' ? ['js'] : ['native', 'js']
 
@@ -19,7 +20,7 @@ async function run (source, env) {
   const head = `const trace = require(${JSON.stringify(root)})
     const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
     process.on('exit', () => clearTimeout(guard))
-    const guard = setTimeout(() => { throw new Error('too slow') }, 60_000)
+    const guard = setTimeout(() => { throw new Error('too slow') }, ${60_000 * timeFactor})
     ;(async () => {\n`
   const tail = '\n})().then((result) => { console.log(JSON.stringify(result)); process.exit() })'
   const { stdout, stderr } = await node(['-r', register, '-e', head + source + tail], { env })
@@ -27,7 +28,7 @@ async function run (source, env) {
 }
 
 /** Leaves out times, remarks, and frames of Node, which timing changes. @param {string} text */
-const withoutAges = (text) => text.replace(/ · [\d.]+ m?s earlier/g, '').replace(/ · reader: .*? ──/g, ' ──')
+const withoutAges = (text) => text.replace(/ · [\d.]+ m?s earlier/g, '').replace(/ · (?:reader: .*?|rejected here) ──/g, ' ──')
   .replace(/\n.*\(node:.*/g, '')
 
 /** @param {string} text */
@@ -245,8 +246,8 @@ test('spans stay whole outside: times are known, and no sites', async (t) => {
     trace.on('span', ({ kind, attributes }) => { if (kind === 'SERVER') spans.push(attributes) })
     trace.enable({ scope: 'header:x-trace' })
     const server = http.createServer(async (request, response) => {
-      await sleep(20)
-      trace.span('inner', () => sleep(20)).then(() => response.end(trace.request().name))
+      await sleep(${20 * timeFactor})
+      trace.span('inner', () => sleep(${20 * timeFactor})).then(() => response.end(trace.request().name))
     })
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
     const ask = (headers) => new Promise((resolve) => {
