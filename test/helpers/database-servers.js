@@ -1,6 +1,6 @@
 'use strict'
 
-// Starts servers of Debian's packages, and FerretDB (build-ferretdb.sh), on ports of their own, with data
+// Starts servers of Debian's packages, and FerretDB (build-server.sh), on ports of their own, with data
 // in a directory that goes with them.
 
 const { execFileSync, spawn, spawnSync } = require('node:child_process')

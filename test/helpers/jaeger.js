@@ -1,7 +1,7 @@
 'use strict'
 
 // A real Jaeger, started by a test on ports of its own and ended after it: spans go in by OTLP, and are read
-// back from its query API. test/helpers/build-jaeger.sh builds it.
+// back from its query API. test/helpers/build-server.sh jaeger builds it.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -21,8 +21,8 @@ const READY_MS = 30_000
  */
 function missing (t) {
   if (fs.existsSync(binary)) return false
-  if (strict) throw new Error(`there is no Jaeger at ${binary}: test/helpers/build-jaeger.sh builds it`)
-  t.log('skipped: there is no Jaeger; test/helpers/build-jaeger.sh builds it (needs Go)')
+  if (strict) throw new Error(`there is no Jaeger at ${binary}: test/helpers/build-server.sh jaeger builds it`)
+  t.log('skipped: there is no Jaeger; test/helpers/build-server.sh jaeger builds it (needs Go)')
   t.pass()
   return true
 }

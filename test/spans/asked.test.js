@@ -134,7 +134,7 @@ function defineTest (driver, needs = '') {
 defineTest('pg', postgresDirectory() === undefined ? 'postgresql' : '')
 defineTest('mysql2', hasMariadb() ? '' : 'mariadb-server')
 defineTest('ioredis', hasRedis() ? '' : 'redis-server')
-defineTest('mongodb', hasFerretdb() ? '' : 'FerretDB; test/helpers/build-ferretdb.sh builds it (needs Go)')
+defineTest('mongodb', hasFerretdb() ? '' : 'FerretDB; test/helpers/build-server.sh ferretdb builds it (needs Go)')
 
 test('undici: requests of HTTP have spans of their own, and are no queries', async (t) => {
   const [{ asked, clients, otel }] = (await (outcome ??= compare())).filter(({ url }) => url === '/undici')
