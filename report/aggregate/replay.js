@@ -14,13 +14,20 @@ const { quantile } = require('./summary')
  * @typedef {import('./recording').Request} Request
  * @typedef {import('./recording').Step} Step
  *
- * @typedef {{ median: number, p99: number, count: number }} Durations
+ * @typedef {object} Durations ms
+ * @property {number} median
+ * @property {number} p99
+ * @property {number} count
+ * @property {Pick<Durations, 'median' | 'p99'>} drift by which its halves differ, as a share
+ *
+ * @typedef {Pick<Request, 'name' | 'ms' | 'start'>} Duration
  */
 
 const MIN_REQUESTS = 30
 const MIN_FOR_P99 = 500 // requests: five are beyond it
 const MAX_ERROR = 0.05 // of a replay
 const MIN_GAIN = 0.05 // of a change that is told
+const MAX_DRIFT = 0.15 // between the halves of a replay: else another run gives another figure as well
 const FIGURES = /** @type {const} */ (['median', 'p99'])
 const SAME_MS = 0.1 // in which what is ready runs in the order in which it ran
 const MIN_ANSWERS = 3 // on a connection, for its client's rhythm
@@ -93,11 +100,11 @@ function medianOf (numbers) {
  * @param {Recording} recording
  * @param {ReturnType<typeof rhythmOf>} rhythm
  * @param {Changed} changed
- * @returns {Array<{ name: string, ms: number }>} how long each request took
+ * @returns {Duration[]} how long each request took
  */
 function simulate ({ requests, outside: recorded }, rhythm, changed) {
   const { steps: others, outside = recorded, places = 0 } = changed
-  /** @type {Array<{ name: string, ms: number }>} */
+  /** @type {Duration[]} */
   const durations = []
   const followers = new Map([...rhythm].map(([request, { before, pause }]) => [before, { request, pause }]))
   const queue = new Ready()
@@ -114,7 +121,7 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
       const next = steps[++index]
       if (next === undefined) {
         const end = now + length + request.rest
-        durations.push({ name: request.name, ms: end - begin })
+        durations.push({ name: request.name, ms: end - begin, start: request.start })
         const follower = followers.get(request)
         if (follower !== undefined) arrive(follower.request, end + follower.pause)
       } else {
@@ -273,7 +280,8 @@ class Replay {
         const beforeMs = recorded[figure]
         const afterMs = beforeMs * to[figure] / from[figure]
         return { route, figure, beforeMs, afterMs, error: Math.abs(from[figure] / beforeMs - 1) }
-      }).find(({ error, beforeMs, afterMs }) => error <= MAX_ERROR && afterMs <= beforeMs * (1 - MIN_GAIN))
+      }).find(({ figure, error, beforeMs, afterMs }) =>
+        error <= MAX_ERROR && to.drift[figure] <= MAX_DRIFT && afterMs <= beforeMs * (1 - MIN_GAIN))
       if (best === undefined) return []
       return [{ prediction: best, gainedMs: recorded.count * (best.beforeMs - best.afterMs) }]
     })
@@ -282,16 +290,25 @@ class Replay {
 }
 
 /**
- * @param {Array<{ name: string, ms: number }>} durations
+ * @param {Duration[]} durations
  * @returns {Map<string, Durations>} by name of the requests
  */
 function figuresOf (durations) {
   return new Map(groupsOf(durations, ({ name }) => name).map((group) => {
-    const values = Float64Array.from(group, ({ ms }) => ms).sort()
-    const sample = { values, total: values.length }
-    const [median, p99] = [0.5, 0.99].map((part) => quantile(sample, part))
-    return [group[0].name, { median, p99, count: values.length }]
+    group.sort((a, b) => a.start - b.start)
+    const middle = group.length >> 1
+    const [first, second] = [quantilesOf(group.slice(0, middle)), quantilesOf(group.slice(middle))]
+    const differ = (/** @type {'median' | 'p99'} */ figure) => Math.abs(first[figure] / second[figure] - 1)
+    const drift = { median: differ('median'), p99: differ('p99') }
+    return [group[0].name, { ...quantilesOf(group), count: group.length, drift }]
   }))
+}
+
+/** @param {Duration[]} durations */
+function quantilesOf (durations) {
+  const values = Float64Array.from(durations, ({ ms }) => ms).sort()
+  const sample = { values, total: values.length }
+  return { median: quantile(sample, 0.5), p99: quantile(sample, 0.99) }
 }
 
 module.exports = { Replay }
