@@ -36,6 +36,8 @@ const SUMS = 5
  *   figure is not 0; ms have three decimals
  *
  * @typedef {object} Axis
+ * @property {number} min first bucket of the time axis
+ * @property {number} max its last one
  * @property {number} fromUnixMs
  * @property {number} stepMs
  * @property {number} buckets at most 120
@@ -98,22 +100,23 @@ class TimeAxis {
   #widen () {
     const ratio = WIDTHS[this.#width + 1] / WIDTHS[this.#width]
     this.#width++
-    const convert = (/** @type {number} */ bucket) => Math.floor(bucket / ratio)
-    this.#min = convert(this.#min)
-    this.#max = convert(this.#max)
-    for (const follower of this.#followers) follower.convert(convert)
+    for (const follower of this.#followers) follower.merge(this.#min, this.#max, ratio)
+    this.#min = Math.floor(this.#min / ratio)
+    this.#max = Math.floor(this.#max / ratio)
   }
 
   /** @returns {Axis | undefined} of nice steps; undefined if there was no moment */
   axis () {
     if (this.#min > this.#max) return undefined
-    const width = WIDTHS[this.#width]
-    const [first, last] = [this.#min * width, this.#max * width]
+    const [min, max, width] = [this.#min, this.#max, WIDTHS[this.#width]]
+    const [first, last] = [min * width, max * width]
     const count = (/** @type {number} */ step) => Math.floor(last / step) - Math.floor(first / step) + 1
     const fits = (/** @type {number} */ step) => step % width === 0 && count(step) <= MAX_BUCKETS
     const stepMs = /** @type {number} */ (NICE_WIDTHS.find(fits))
     const begin = Math.floor(first / stepMs)
     return {
+      min,
+      max,
       fromUnixMs: begin * stepMs,
       stepMs,
       buckets: count(stepMs),
@@ -123,54 +126,50 @@ class TimeAxis {
   }
 }
 
-/** Several figures, added up by bucket. */
+/** Several figures, added up by bucket. An axis has at most MAX_FINE, each of which has a place here. */
 class Times {
   #figures
-  #first = 0 // bucket of the first sums
-  #sums = new Float64Array(0)
+  #sums
 
   /** @param {TimeAxis} axis @param {number} figures how many */
   constructor (axis, figures) {
     this.#figures = figures
+    this.#sums = new Float64Array(MAX_FINE * figures)
     axis.follow(this)
+  }
+
+  /** @param {number} bucket of the axis */
+  #placeOf (bucket) {
+    return bucket % MAX_FINE * this.#figures
   }
 
   /** @param {number} bucket @param {number[]} values of the first figures */
   add (bucket, ...values) {
-    const index = bucket - this.#first
-    if (index < 0 || index * this.#figures >= this.#sums.length) this.#grow(bucket)
-    const start = (bucket - this.#first) * this.#figures
-    for (let i = 0; i < values.length; i++) this.#sums[start + i] += values[i]
+    const place = this.#placeOf(bucket)
+    for (let i = 0; i < values.length; i++) this.#sums[place + i] += values[i]
   }
 
-  /** @param {number} bucket */
-  #grow (bucket) {
-    const length = this.#sums.length / this.#figures
-    if (length === 0) this.#first = bucket
-    const isBefore = bucket < this.#first
-    const first = isBefore ? Math.min(bucket, this.#first - length) : this.#first
-    const end = Math.max(this.#first + length, bucket + 1 + (isBefore ? 0 : length))
-    const sums = new Float64Array((end - first) * this.#figures)
-    sums.set(this.#sums, (this.#first - first) * this.#figures)
-    this.#first = first
-    this.#sums = sums
-  }
-
-  /** Changes the numbers of the buckets. @param {(bucket: number) => number} convert */
-  convert (convert) {
-    const [first, sums, figures] = [this.#first, this.#sums, this.#figures]
-    this.#sums = new Float64Array(0)
-    for (let i = 0; i < sums.length; i += figures) {
-      this.add(convert(first + i / figures), ...sums.subarray(i, i + figures))
+  /**
+   * Merges so many buckets each into one.
+   * @param {number} min the first one
+   * @param {number} max the last one
+   * @param {number} ratio
+   */
+  merge (min, max, ratio) {
+    const sums = this.#sums
+    this.#sums = new Float64Array(sums.length)
+    for (let bucket = min; bucket <= max; bucket++) {
+      const place = this.#placeOf(bucket)
+      this.add(Math.floor(bucket / ratio), ...sums.subarray(place, place + this.#figures))
     }
   }
 
   /** @param {Axis} axis @param {number} figure which @returns {number[]} a sum for each bucket */
-  list ({ buckets, indexOf }, figure) {
+  list ({ min, max, buckets, indexOf }, figure) {
     /** @type {number[]} */
     const list = Array(buckets).fill(0)
-    for (let i = figure; i < this.#sums.length; i += this.#figures) {
-      if (this.#sums[i] !== 0) list[indexOf(this.#first + Math.floor(i / this.#figures))] += this.#sums[i]
+    for (let bucket = min; bucket <= max; bucket++) {
+      list[indexOf(bucket)] += this.#sums[this.#placeOf(bucket) + figure]
     }
     return list
   }
