@@ -4,7 +4,7 @@
 // by function and file; waits and blockers are per request, since runs differ in length.
 
 const { parseFrame } = require('./frames')
-const { groupsOf, sum } = require('./lists')
+const { groupsOf, lineUp, sum } = require('./lists')
 const { requestRoutes, routeKey } = require('./route-names')
 
 /**
@@ -85,26 +85,9 @@ function framesOf ({ routes, blockers }) {
   return sites.flatMap(({ at: frame }) => frame === undefined ? [] : frame)
 }
 
-/**
- * Pairs what two runs have by a key.
- * @template T
- * @param {T[]} before
- * @param {T[]} after
- * @param {(item: T) => string} key
- * @returns {Array<[T | undefined, T | undefined]>} at least one of each pair is defined
- */
-function pairs (before, after, key) {
-  const others = new Map(before.map((item) => [key(item), item]))
-  /** @type {Array<[T | undefined, T | undefined]>} */
-  const both = after.map((item) => [others.get(key(item)), item])
-  const keys = new Set(after.map(key))
-  for (const item of before) if (!keys.has(key(item))) both.push([item, undefined])
-  return both
-}
-
 /** @param {Route[]} before @param {Route[]} after @returns {RouteChange[]} */
 function routeChanges (before, after) {
-  const changes = pairs(before, after, routeKey).map(([a, b]) => {
+  const changes = lineUp([after, before], routeKey).map(([b, a]) => {
     const { name, kind } = /** @type {Route} */ (b ?? a)
     const [first, second] = [figuresOf(a), figuresOf(b)]
     const isInBoth = first !== undefined && second !== undefined
@@ -129,7 +112,7 @@ function figuresOf (route) {
  * @returns {SiteChange[]}
  */
 function siteChanges (before, after, [first, second]) {
-  const changes = pairs(before, after, routeKey).flatMap(([a, b]) => {
+  const changes = lineUp([after, before], routeKey).flatMap(([b, a]) => {
     if (a?.summary === undefined || b?.summary === undefined || b.kind !== after[0].kind) return []
     const { name: route, kind, weighted } = b
     return costChanges(mergedSites(a, first), mergedSites(b, second)).map(({ worst, figures }) => {
@@ -178,7 +161,7 @@ function blockerChanges (before, after, [first, second]) {
  * @param {Array<{ key: string, ms: number, worst: T }>} after
  */
 function costChanges (before, after) {
-  return pairs(before, after, ({ key }) => key).map(([a, b]) => {
+  return lineUp([after, before], ({ key }) => key).map(([b, a]) => {
     const [beforeMs, afterMs] = [a?.ms ?? 0, b?.ms ?? 0]
     const { worst } = /** @type {{ worst: T }} */ (b ?? a)
     return { worst, figures: { beforeMs, afterMs, change: afterMs - beforeMs } }

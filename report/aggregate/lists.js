@@ -46,6 +46,19 @@ function getOrCreate (map, key, create) {
 }
 
 /**
+ * Lines up what lists have by a key that is unique in each.
+ * @template T
+ * @param {T[][]} lists
+ * @param {(item: T) => string} keyOf
+ * @returns {Array<Array<T | undefined>>} for each key the item of each list, in the order of the first ones
+ */
+function lineUp (lists, keyOf) {
+  const all = lists.flatMap((list, number) => list.map((item) => ({ item, number })))
+  return groupsOf(all, ({ item }) => keyOf(item)).map((same) =>
+    lists.map((_, i) => same.find(({ number }) => number === i)?.item))
+}
+
+/**
  * Lists a node of a tree and all below it, parents first.
  * @template {{ children?: N[] }} N
  * @param {...N} roots
@@ -93,4 +106,4 @@ function peakOf (intervals) {
   return peak
 }
 
-module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, partOf, peakOf, sum }
+module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, lineUp, partOf, peakOf, sum }

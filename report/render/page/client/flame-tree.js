@@ -3,7 +3,7 @@
 // The tree behind a flame graph, without a document: two runs merged into one, where each frame lies, what a
 // search finds, how much of a frame ran and waited.
 
-const { allOf, groupsOf } = require('../../../aggregate/lists')
+const { allOf, lineUp } = require('../../../aggregate/lists')
 
 /**
  * @typedef {object} PathNode see PathNode in report/aggregate/model.js
@@ -42,12 +42,12 @@ function mergeTrees (trees, parent) {
   const depth = parent === undefined ? 0 : parent.depth + 1
   /** @type {Frame} */
   const frame = { name, kind, runs: trees, parent, children: [], depth, ms: 0, start: 0 }
-  const nodes = trees.flatMap((tree, run) => (tree?.children ?? []).map((child, i, siblings) => {
+  const nodes = trees.map((tree) => (tree?.children ?? []).map((child, i, siblings) => {
     const isSame = (/** @type {PathNode} */ other) => other.name === child.name && other.kind === child.kind
-    return { run, child, key: `${child.kind} ${child.name} ${siblings.slice(0, i).filter(isSame).length}` }
+    return { child, key: `${child.kind} ${child.name} ${siblings.slice(0, i).filter(isSame).length}` }
   }))
-  frame.children = groupsOf(nodes, ({ key }) => key).map((same) =>
-    mergeTrees(trees.map((_, i) => same.find(({ run }) => run === i)?.child), frame))
+  frame.children = lineUp(nodes, ({ key }) => key).map((same) =>
+    mergeTrees(same.map((node) => node?.child), frame))
   return frame
 }
 

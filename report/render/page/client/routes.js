@@ -10,6 +10,8 @@ const { current, follow, isComparison, labels, noteOf, runs, select, selectedRou
 const { facts, foreign, h, legend, link, s, section } = require('./dom')
 const { change, fromTo, grouped, isNumber, percent, rate, time } = require('../../format')
 const { createTable, figure, textual } = require('./table')
+const { lineUp } = require('../../../aggregate/lists')
+const { routeKey } = require('../../../aggregate/route-names')
 
 /**
  * @typedef {import('../data').PageRoute} PageRoute
@@ -81,17 +83,10 @@ function routesSection () {
 
 /** @returns {Lane[]} */
 function selectedLanes () {
-  /** @type {Map<string, Lane>} */
-  const lanes = new Map()
-  runs.forEach((run, i) => {
-    for (const route of selectedRoutes(run)) {
-      const { name, kind } = route
-      const lane = lanes.get(`${kind} ${name}`) ?? { name, kind, runs: runs.map(() => undefined) }
-      lane.runs[i] = route
-      lanes.set(`${kind} ${name}`, lane)
-    }
+  return lineUp(runs.map(selectedRoutes), routeKey).map((ofRuns) => {
+    const { name, kind } = /** @type {PageRoute} */ (ofRuns.find((route) => route !== undefined))
+    return { name, kind, runs: ofRuns }
   })
-  return [...lanes.values()]
 }
 
 /** Returns the axis of all durations, above 0. @param {Lane[]} lanes */
