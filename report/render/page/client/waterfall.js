@@ -12,6 +12,7 @@ const { badge, foreign, h, legend, moveTo, s, section } = require('./dom')
 const { clock, counted, time } = require('../../format')
 const { endOf, shortCode, spanDetail } = require('./words')
 const { waitGapsOf } = require('../../wait-gaps')
+const { sum } = require('../../../aggregate/lists')
 const { askedName } = require('../../../../lib/text')
 
 /**
@@ -19,12 +20,18 @@ const { askedName } = require('../../../../lib/text')
  * @typedef {import('../../../aggregate/digest').Digest} Digest
  * @typedef {import('../../wait-gaps').WaitGap} WaitGap
  *
- * @typedef {object} Entry a row: of a span or, with a wait or what it asked, of that
+ * @typedef {(style: string, times: [start: number, end: number], box: any, min?: number) => any} Bar
+ *
+ * @typedef {object} Entry a row: of a span, or of a wait of it, or of what it asked
  * @property {Digest} span
+ * @property {boolean} isSpan
  * @property {number} depth
- * @property {WaitGap[]} gaps that are certain, of the span or of the wait, in order of time
- * @property {WaitGap['wait']} [wait]
- * @property {import('../../../aggregate/asked').Asked} [asked]
+ * @property {number} start unix ms
+ * @property {number} ms
+ * @property {any} name
+ * @property {string} title
+ * @property {string} label
+ * @property {(bar: Bar, xOf: (ms: number) => number) => any[]} bars of times since the start of the span
  *
  * @typedef {Entry & { element: any, button: any, plot: any }} Row
  */
@@ -32,6 +39,7 @@ const { askedName } = require('../../../../lib/text')
 const ROW_PX = 26
 const [BAR_PX, WAIT_PX] = [14, 10]
 const BAR_TOP = (ROW_PX - BAR_PX) / 2
+const WAIT_BOX = { y: (ROW_PX - WAIT_PX) / 2, height: WAIT_PX, rx: 1 }
 const MAX_INDENT = 12 // levels
 /** @type {Array<[string, string]>} */
 const MEANINGS = [
@@ -48,87 +56,95 @@ const MEANINGS = [
 
 /**
  * Orders rows: parents before children, then by start; a span without its parent here is a root.
- * @param {Digest[]} spans sorted by start
+ * @param {PageTrace} trace whose spans are sorted by start
  * @returns {Entry[]}
  */
-function entriesOf (spans) {
+function entriesOf ({ spans, startUnixMs: origin }) {
   const ids = new Set(spans.map(({ spanId }) => spanId))
   const children = Map.groupBy(spans, ({ spanId, parentSpanId }) =>
     parentSpanId !== spanId && ids.has(String(parentSpanId)) ? parentSpanId : undefined)
-  /** @type {Entry[]} */
-  const entries = []
   const done = new Set()
-  /** @param {Digest} span @param {number} depth */
-  function add (span, depth) {
-    if (done.has(span)) return
+  /** @param {Digest} span @param {number} depth @returns {Entry[]} its own, and those below it */
+  function entriesFrom (span, depth) {
+    if (done.has(span)) return []
     done.add(span)
-    const gaps = waitGapsOf(span)
-    entries.push({ span, depth, gaps })
-    const nested = (children.get(span.spanId) ?? []).map((child) =>
-      ({ start: child.startUnixMs, enter: () => add(child, depth + 1) }))
-    const waits = [...Map.groupBy(gaps, ({ wait }) => wait)].map(([wait, own]) => ({
-      start: span.startUnixMs + own[0].start,
-      enter: () => entries.push({ span, depth: depth + 1, gaps: own, wait })
-    }))
-    const questions = span.asked.map((asked) => ({
-      start: span.startUnixMs + asked.start,
-      enter: () => entries.push({ span, depth: depth + 1, gaps: [], asked })
-    }))
-    for (const { enter } of [...nested, ...waits, ...questions].sort((a, b) => a.start - b.start)) enter()
+    const waits = Map.groupBy(waitGapsOf(span), ({ wait }) => wait)
+    const below = [
+      ...(children.get(span.spanId) ?? []).map((child) => entriesFrom(child, depth + 1)),
+      ...[...waits.values()].map((gaps) => [waitEntry(span, depth + 1, gaps)]),
+      ...span.asked.map((asked) => [askedEntry(span, depth + 1, asked, origin)])
+    ].filter(({ length }) => length > 0)
+    return [spanEntry(span, depth, origin), ...below.sort(([a], [b]) => a.start - b.start).flat()]
   }
-  for (const span of children.get(undefined) ?? []) add(span, 0)
-  for (const span of spans) add(span, 0) // a file may contain spans that are their own ancestors
-  return entries
+  // A file may contain spans that are their own ancestors.
+  return [...(children.get(undefined) ?? []), ...spans].flatMap((span) => entriesFrom(span, 0))
 }
 
-/** @param {Entry} entry @param {number} origin of the trace, unix ms */
-function labelOf ({ span, gaps, wait, asked }, origin) {
-  const start = span.startUnixMs - origin
-  if (asked !== undefined) {
-    const unsent = asked.unsent === undefined ? '' : `, after ${time(asked.unsent)} in the driver`
-    const end = asked.unanswered ? 'no answer' : time(start + asked.start + asked.ms)
-    const place = asked.at === undefined ? '' : ` at ${asked.at}`
-    return `asked ${asked.peer ?? ''}${place} from ${time(start + asked.start)} to ${end}${unsent}`
-  }
-  if (wait === undefined) {
-    const callbacks = span.runs.length > 0 ? `, ${counted(span.runs.length, 'callback')}` : ''
-    return `from ${time(start)} to ${time(start + span.ms)}${callbacks}`
-  }
-  const times = gaps.map((gap) => `${time(gap.end - gap.start)} from + ${time(gap.start)}`)
-  const end = endOf(wait)
-  const parts = [`waited ${times.join(', ')}`, wait.at && `at ${wait.at}`, end && `until ${end}`]
-  return parts.filter(Boolean).join(' ')
+/**
+ * @param {Digest} span
+ * @param {number} depth
+ * @param {number} origin of the trace, unix ms
+ * @returns {Entry}
+ */
+function spanEntry (span, depth, origin) {
+  const { name: title, status, end, ms, runs, startUnixMs } = span
+  const callbacks = runs.length > 0 ? `, ${counted(runs.length, 'callback')}` : ''
+  const label = `from ${time(startUnixMs - origin)} to ${time(startUnixMs - origin + ms)}${callbacks}`
+  const badges = [status.code === 'ERROR' && badge('error', 'error'), end !== undefined && badge(end)]
+  const bars = (/** @type {Bar} */ bar, /** @type {(ms: number) => number} */ xOf) => spanBars(span, xOf, bar)
+  const name = [badges, foreign(title)]
+  return { span, isSpan: true, depth, start: startUnixMs, ms, name, title, label, bars }
 }
 
-/** @param {Entry} entry */
-function nameOf ({ span: { name, status, end }, wait, asked }) {
-  if (asked !== undefined) return foreign(askedName(asked), { class: 'code', title: asked.at })
-  if (wait === undefined) {
-    const isFailed = status.code === 'ERROR'
-    return [isFailed && badge('error', 'error'), end !== undefined && badge(end), foreign(name)]
-  }
+/** @param {Digest} span @param {number} depth @param {WaitGap[]} gaps of one wait @returns {Entry} */
+function waitEntry (span, depth, gaps) {
+  const [{ wait, start: first }] = gaps
   const until = endOf(wait)
-  if (wait.at === undefined) return foreign(until ?? 'an unknown place', { class: 'code' })
-  return [shortCode(wait.at), until !== undefined && h('small', {}, ' until ', foreign(until))]
+  const times = gaps.map(({ start, end }) => `${time(end - start)} from + ${time(start)}`)
+  const parts = [`waited ${times.join(', ')}`, wait.at && `at ${wait.at}`, until && `until ${until}`]
+  const label = parts.filter(Boolean).join(' ')
+  const name = wait.at === undefined
+    ? foreign(until ?? 'an unknown place', { class: 'code' })
+    : [shortCode(wait.at), until !== undefined && h('small', {}, ' until ', foreign(until))]
+  const bars = (/** @type {Bar} */ bar) => gaps.map(({ start, end }) => bar('gap', [start, end], WAIT_BOX))
+  const start = span.startUnixMs + first
+  const ms = sum(gaps, (gap) => gap.end - gap.start)
+  return { span, isSpan: false, depth, start, ms, name, title: label, label, bars }
+}
+
+/**
+ * @param {Digest} span
+ * @param {number} depth
+ * @param {Digest['asked'][number]} asked
+ * @param {number} origin of the trace, unix ms
+ * @returns {Entry}
+ */
+function askedEntry (span, depth, asked, origin) {
+  const { ms, at: frame, peer = '', unsent, unanswered } = asked
+  const start = span.startUnixMs + asked.start
+  const driver = unsent === undefined ? '' : `, after ${time(unsent)} in the driver`
+  const end = unanswered ? 'no answer' : time(start - origin + ms)
+  const place = frame === undefined ? '' : ` at ${frame}`
+  const label = `asked ${peer}${place} from ${time(start - origin)} to ${end}${driver}`
+  const name = foreign(askedName(asked), { class: 'code', title: frame })
+  const bars = (/** @type {Bar} */ bar) =>
+    [bar('bar client', [asked.start, asked.start + ms], WAIT_BOX, 2)]
+  return { span, isSpan: false, depth, start, ms, name, title: label, label, bars }
 }
 
 /**
  * Creates the elements of a row.
  * @param {Entry} entry
- * @param {number} origin of the trace, unix ms
  * @param {Record<string, (event: any) => void>} on listeners of its button
  * @returns {Row}
  */
-function createRow (entry, origin, on) {
-  const { span, depth, gaps, wait, asked } = entry
-  const label = labelOf(entry, origin)
+function createRow (entry, on) {
+  const { isSpan, depth, ms, name, title, label } = entry
   const plot = s('svg', { class: 'plot', height: ROW_PX, role: 'img', 'aria-label': label })
-  const button = h('button', { type: 'button', class: 'span', 'aria-controls': 'detail', on }, nameOf(entry))
-  const isSpan = wait === undefined && asked === undefined
-  const ms = isSpan ? span.ms : asked?.ms ?? gaps.reduce((sum, { start, end }) => sum + end - start, 0)
+  const button = h('button', { type: 'button', class: 'span', 'aria-controls': 'detail', on }, name)
   const style = isSpan ? undefined : 'wait-row'
   const element = h('tr', { class: style, css: { '--depth': String(Math.min(depth, MAX_INDENT)) } },
-    h('th', { scope: 'row', title: isSpan ? span.name : label }, button),
+    h('th', { scope: 'row', title }, button),
     h('td', { class: 'number' }, time(ms)),
     h('td', { class: 'track' }, plot))
   return { ...entry, element, button, plot }
@@ -142,27 +158,22 @@ function createRow (entry, origin, on) {
  * @param {number[]} ticks
  * @param {number} origin of the trace, unix ms
  */
-function drawRow ({ span, gaps, wait, asked, plot }, view, width, ticks, origin) {
+function drawRow ({ span, bars, plot }, view, width, ticks, origin) {
   plot.setAttribute('width', width)
   plot.setAttribute('viewBox', `0 0 ${width} ${ROW_PX}`)
   const xOf = (/** @type {number} */ ms) => view(span.startUnixMs - origin + ms)
-  /** @type {(style: string, times: [start: number, end: number], box: any, min?: number) => any} */
+  /** @type {Bar} */
   const bar = (style, [start, end], box, min = 1) => {
     const x = xOf(start)
     return s('rect', { class: style, x, width: Math.max(min, xOf(end) - x), ...box })
   }
-  const gapBox = { y: (ROW_PX - WAIT_PX) / 2, height: WAIT_PX, rx: 1 }
-  const waits = () => gaps.map(({ start, end }) => bar('gap', [start, end], gapBox))
-  const query = asked && bar('bar client', [asked.start, asked.start + asked.ms], gapBox, 2)
-  const bars = wait === undefined ? spanBars(span, xOf, bar) : waits()
-  plot.replaceChildren(...ticks.map((value) => gridLine(view(value), ROW_PX)),
-    ...(query === undefined ? bars : [query]))
+  plot.replaceChildren(...ticks.map((value) => gridLine(view(value), ROW_PX)), ...bars(bar, xOf))
 }
 
 /**
  * @param {Digest} span
  * @param {(ms: number) => number} xOf a time since its start
- * @param {(style: string, times: [number, number], box: any, min?: number) => any} bar
+ * @param {Bar} bar
  */
 function spanBars (span, xOf, bar) {
   const kind = span.blocked ? 'blocker' : span.kind.toLowerCase()
@@ -217,8 +228,8 @@ function show (next, spanId) {
   const option = options[data.traces.indexOf(next)]
   if (!option.isConnected) select.append(option) // opened by a link, though it is not in what is filtered
   select.value = option.value
-  rows = entriesOf(trace.spans).map((entry) => {
-    const row = createRow(entry, trace.startUnixMs, { click: () => choose(row), keydown: onKey })
+  rows = entriesOf(trace).map((entry) => {
+    const row = createRow(entry, { click: () => choose(row), keydown: onKey })
     return row
   })
   body.replaceChildren(...rows.map(({ element }) => element))
@@ -233,10 +244,9 @@ function choose (row) {
     other.element.classList.toggle('chosen', other === row)
     other.button.setAttribute('aria-pressed', String(other === row))
   }
-  const ofSpan = (/** @type {string} */ id) =>
-    rows.find(({ span, wait, asked }) => span.spanId === id && wait === undefined && asked === undefined)
-  const gaps = ofSpan(row.span.spanId)?.gaps ?? []
-  panel.replaceChildren(...spanDetail(row.span, gaps, trace, (id) => ofSpan(id)?.button))
+  const buttonOf = (/** @type {string} */ id) =>
+    rows.find(({ span, isSpan }) => isSpan && span.spanId === id)?.button
+  panel.replaceChildren(...spanDetail(row.span, trace, buttonOf))
 }
 
 /** Selects the next or previous row with the arrow keys. @param {any} event */

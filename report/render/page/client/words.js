@@ -7,13 +7,13 @@ const { facts, folded, foreign, h, link, stack } = require('./dom')
 const { splitDetail } = require('./routes')
 const { createTable, figure, textual } = require('./table')
 const { clock, counted, time } = require('../../format')
+const { waitGapsOf } = require('../../wait-gaps')
 const { shortFrame } = require('../../../../lib/text')
 
 /**
  * @typedef {{ at?: string, callers?: string[], until?: string, label?: string }} Place
  * @typedef {import('../../../aggregate/digest').Digest} Digest
  * @typedef {import('../data').PageTrace} PageTrace
- * @typedef {import('../../wait-gaps').WaitGap} WaitGap
  */
 
 const OPEN_ATTRIBUTES = 12 // more are collapsed at first
@@ -110,12 +110,11 @@ function waitText (wait) {
 
 /**
  * @param {Digest} span
- * @param {WaitGap[]} gaps
  * @param {PageTrace} trace
  * @param {(id: string) => any} buttonOf a span of the same trace
  * @returns {any[]}
  */
-function spanDetail (span, gaps, trace, buttonOf) {
+function spanDetail (span, trace, buttonOf) {
   const { split, name, waits, ran, delayedBy, events, runs } = span
   const attributes = Object.entries(span.attributes)
   return [
@@ -128,7 +127,7 @@ function spanDetail (span, gaps, trace, buttonOf) {
     listOf('Delayed by', delayedBy.map((delayer) => delayerItem(delayer, buttonOf))),
     events.length > 0 && [h('h4', {}, 'Errors and events'), events.map((event) => eventItem(event, span))],
     span.stack !== undefined && [h('h4', {}, 'Created at'), stack(span.stack)],
-    runs.length > 0 && callbacks(runs, gaps),
+    runs.length > 0 && callbacks(span),
     attributes.length > 0 && h('details', { open: attributes.length <= OPEN_ATTRIBUTES },
       h('summary', {}, 'Attributes'),
       facts(attributes.map(([key, value]) => [foreign(key), foreign(String(value))])))
@@ -186,12 +185,10 @@ function eventItem (event, { startUnixMs }) {
     folded(text))
 }
 
-/**
- * Lists callbacks, with the waits that they ended where that is certain.
- * @param {Digest['runs']} runs
- * @param {WaitGap[]} gaps
- */
-function callbacks (runs, gaps) {
+/** Lists callbacks, with the waits that they ended where that is certain. @param {Digest} span */
+function callbacks (span) {
+  const { runs } = span
+  const gaps = waitGapsOf(span)
   const waitBefore = (/** @type {Digest['runs'][number]} */ [start]) => {
     const gap = gaps.find(({ end }) => Math.abs(end - start) < GAP_ROUNDING_MS)
     if (gap === undefined) return ''
