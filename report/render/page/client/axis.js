@@ -106,28 +106,23 @@ function createZoom ({ label, width, draw, describe }) {
   const behaviour = d3.zoom()
     .scaleExtent([1, MAX_SCALE])
     .extent(() => [[0, 0], [width(), 1]])
+    .constrain((/** @type {any} */ { x, k }) =>
+      d3.zoomIdentity.translate(Math.min(0, Math.max(width() * (1 - k), x)), 0).scale(k))
     .filter((/** @type {any} */ event) =>
       event.type === 'wheel' ? event.ctrlKey || event.metaKey : !event.button)
-    .on('zoom', (/** @type {any} */ event) => move(event.transform.x, event.transform.k))
+    .on('zoom', (/** @type {any} */ event) => {
+      transform = event.transform
+      for (const target of targets) target.__zoom = transform // d3 starts from it in any plot
+      draw()
+      status.textContent = transform.k === 1 ? '' : describe()
+      for (const button of buttons) button.disabled = transform.k === 1 && button !== buttons[1]
+    })
 
-  /** @param {number} x px of the left end @param {number} scale */
-  function move (x, scale) {
-    const k = Math.min(MAX_SCALE, Math.max(1, scale))
-    transform = d3.zoomIdentity.translate(Math.min(0, Math.max(width() * (1 - k), x)), 0).scale(k)
-    for (const target of targets) target.__zoom = transform // d3 starts from it in any plot
-    draw()
-    status.textContent = k === 1 ? '' : describe()
-    for (const button of buttons) button.disabled = k === 1 && button !== buttons[1]
-  }
-
-  /** @param {number} factor */
-  function scaleBy (factor) {
-    const [middle, k] = [width() / 2, Math.min(MAX_SCALE, Math.max(1, transform.k * factor))]
-    move(middle - (middle - transform.x) * k / transform.k, k)
-  }
-
-  const shift = (/** @type {number} */ part) => move(transform.x - part * width(), transform.k)
-  const reset = () => move(0, 1)
+  const first = () => d3.select(targets[0]) // the others follow it
+  const scaleBy = (/** @type {number} */ factor) => behaviour.scaleBy(first(), factor)
+  const shift = (/** @type {number} */ part) =>
+    behaviour.translateBy(first(), -part * width() / transform.k, 0)
+  const reset = () => behaviour.transform(first(), d3.zoomIdentity)
 
   /** @type {Array<[string, string, string, () => void]>} */
   const actions = [
@@ -165,7 +160,10 @@ function createZoom ({ label, width, draw, describe }) {
       reset()
     },
     /** Keeps the visible range after a change of the width. @param {number} ratio */
-    resized: (ratio) => move(transform.x * ratio, transform.k)
+    resized (ratio) {
+      const { x, k } = transform
+      behaviour.transform(first(), d3.zoomIdentity.translate(x * ratio, 0).scale(k))
+    }
   }
 }
 
