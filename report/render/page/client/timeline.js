@@ -145,21 +145,15 @@ class Timeline {
     const page = Math.max(2, Math.round(buckets / 10))
     const [min, max] = end === 0 ? [0, range[1] - 1] : [range[0] + 1, buckets]
     /** @type {Record<string, number>} */
-    const targets = {
-      ArrowLeft: range[end] - 1,
-      ArrowDown: range[end] - 1,
-      ArrowRight: range[end] + 1,
-      ArrowUp: range[end] + 1,
-      PageDown: range[end] - page,
-      PageUp: range[end] + page,
-      Home: min,
-      End: max
+    const steps = {
+      ...{ ArrowLeft: -1, ArrowDown: -1, ArrowRight: 1, ArrowUp: 1 },
+      ...{ PageDown: -page, PageUp: page, Home: -buckets, End: buckets }
     }
     const isEscape = event.key === 'Escape'
-    if (!isEscape && targets[event.key] === undefined) return
+    if (!isEscape && steps[event.key] === undefined) return
     event.preventDefault()
     if (isEscape) return select({ range: undefined })
-    range[end] = Math.max(min, Math.min(max, targets[event.key]))
+    range[end] = Math.max(min, Math.min(max, range[end] + steps[event.key]))
     this.#select(...range)
   }
 
