@@ -15,30 +15,23 @@ const NEVER_INLINE = /<\/script|<!--/i // would end the element of a script
 
 /** @returns {Client} texts of the page; the sources are relative to this directory */
 function build () {
-  const esbuild = require('esbuild')
-  /** @type {Set<string>} */
-  const inputs = new Set()
-  const bundle = (/** @type {string} */ name) => {
-    const { outputFiles, metafile } = esbuild.buildSync({
-      entryPoints: [path.join(__dirname, 'client', name)],
-      absWorkingDir: __dirname,
-      bundle: true,
-      ...(name === 'd3.mjs' ? { format: 'iife', globalName: 'd3' } : {}),
-      logLevel: 'silent',
-      charset: 'utf8',
-      metafile: true,
-      minify: true,
-      target: 'es2023',
-      write: false
-    })
-    for (const input of Object.keys(metafile.inputs)) inputs.add(input)
-    return outputFiles[0].text
-  }
-  const [style, d3, report, profile] = ['page.css', 'd3.mjs', 'main.js', 'profile.js'].map(bundle)
+  const { outputFiles, metafile } = require('esbuild').buildSync({
+    entryPoints: ['page.css', 'd3.mjs', 'main.js', 'profile.js'].map((name) => `client/${name}`),
+    absWorkingDir: __dirname,
+    bundle: true,
+    charset: 'utf8',
+    logLevel: 'silent',
+    metafile: true,
+    minify: true,
+    outdir: 'client',
+    target: 'es2023',
+    write: false
+  })
+  const [style, d3, report, profile] = outputFiles.map(({ text }) => text) // in the order of the entry points
   if (NEVER_INLINE.test(d3 + report + profile)) throw new Error(`A script contains ${NEVER_INLINE}.`)
-  const sources = [...inputs].filter((input) => !input.includes('node_modules/'))
-  const library = `${licencesOf([...inputs])}${d3}`
-  const client = { sources, style, library, report, profile }
+  const inputs = Object.keys(metafile.inputs)
+  const sources = inputs.filter((input) => !input.includes('node_modules/'))
+  const client = { sources, style, library: `${licencesOf(inputs)}${d3}`, report, profile }
   const unfinished = `${file}.${process.pid}`
   fs.writeFileSync(unfinished, brotliCompressSync(JSON.stringify(client)))
   fs.renameSync(unfinished, file)
