@@ -50,7 +50,7 @@ function askedOf (asked) {
 
 /** Sums of a route's spans. */
 class AskedSums {
-  weight = 0
+  weight = 0 // of all
   count = 0
   serial = 0
   ms = 0

@@ -7,7 +7,7 @@
 const { text } = require('../read/values')
 const { functionOf, innermostFrame } = require('./frames')
 const { IdTable } = require('./id-table')
-const { BoundedMap, groupsOf, sum } = require('./lists')
+const { BoundedMap, Sums, groupsOf, sum } = require('./lists')
 const { sparse, timesBudget } = require('./time-axis')
 
 /**
@@ -40,10 +40,10 @@ const SUMS = /** @type {const} */ (['runs', 'runMs', 'spans', 'longestMs', 'dela
 
 /** Callbacks and delays of one function or, without a frame, of one request. */
 class Group {
-  /** @type {Map<string, number>} */
-  names = new Map()
-  /** @type {Map<string, number>} */
-  frames = new Map()
+  /** @type {Sums<string>} */
+  names = new Sums(MAX_VARIANTS)
+  /** @type {Sums<string>} */
+  frames = new Sums(MAX_VARIANTS)
   runs = 0
   runMs = 0
   worstRun = 0
@@ -86,8 +86,8 @@ class Blockers {
    */
   #unnamed = new BoundedMap(MAX_UNNAMED)
   #longestDelays = new IdTable(true)
-  /** spans that were delayed, each once, by the name of the delayer @type {Map<string, number>} */
-  #delayedSpans = new Map()
+  /** spans that were delayed, each once, by the name of the delayer @type {Sums<string>} */
+  #delayedSpans = new Sums()
 
   /** @param {import('./time-axis').TimeAxis} axis @param {import('./route-names').Renames} renames */
   constructor (axis, renames) {
@@ -121,19 +121,19 @@ class Blockers {
     group.times[0]?.add(this.#axis.bucketOf(startMs), 1, ms)
     if (ms >= group.worstRun) [group.worstRun, group.stack] = [ms, stack]
     group.open ||= open
-    if (frame !== undefined) tally(group.frames, frame)
+    if (frame !== undefined) group.frames.add(frame, 1)
     const name = text(attributes['longstack.blocked_by'], 300)
     if (name === undefined && parentSpanId !== undefined) {
       this.#unnamed.find(parentSpanId, () => [])?.push(group) // is named later
     } else {
-      tally(group.names, name ?? OUTSIDE)
+      group.names.add(name ?? OUTSIDE, 1)
     }
   }
 
   /** Gives the name of a request. @param {string} spanId @param {string} name */
   setName (spanId, name) {
     if (this.#unnamed.size === 0) return
-    for (const group of this.#unnamed.get(spanId) ?? []) tally(group.names, name)
+    for (const group of this.#unnamed.get(spanId) ?? []) group.names.add(name, 1)
     this.#unnamed.delete(spanId)
   }
 
@@ -144,7 +144,7 @@ class Blockers {
     for (const { name: nameThen = OUTSIDE, at: frame, ms, spanId } of delayers) {
       if (ms < MIN_MS) continue // it only may have been delayed
       const name = this.#renames.nameOf(nameThen, spanId)
-      if (!counted.has(name)) this.#delayedSpans.set(name, (this.#delayedSpans.get(name) ?? 0) + weight)
+      if (!counted.has(name)) this.#delayedSpans.add(name, weight)
       counted.add(name)
       const group = this.#groupOf(frame, name)
       if (group === undefined) continue
@@ -152,8 +152,8 @@ class Blockers {
       counted.add(group)
       group.delayedMs += ms * weight
       group.worstDelay = Math.max(group.worstDelay, ms)
-      tally(group.names, name)
-      if (frame !== undefined) tally(group.frames, frame)
+      group.names.add(name, 1)
+      if (frame !== undefined) group.frames.add(frame, 1)
       if (spanId !== undefined) this.#addDelay(group, spanId, ms)
     }
   }
@@ -230,17 +230,11 @@ function blockerOf ({ group, name, frame }, axis) {
   return { name, at: frame, ...figures, delayedSpans, delayedMs, open, stack, byBucket }
 }
 
-/** @param {Map<string, number>} counts @param {string} text */
-function tally (counts, text) {
-  const count = counts.get(text)
-  if (count !== undefined || counts.size < MAX_VARIANTS) counts.set(text, (count ?? 0) + 1)
-}
-
-/** @param {Map<string, number>} counts @param {(text: string) => string} [nameOf] what counts as one */
+/** @param {Sums<string>} counts @param {(text: string) => string} [nameOf] what counts as one */
 function mostFrequent (counts, nameOf = String) {
-  /** @type {Map<string, number>} */
-  const sums = new Map()
-  for (const [text, count] of counts) sums.set(nameOf(text), (sums.get(nameOf(text)) ?? 0) + count)
+  /** @type {Sums<string>} */
+  const sums = new Sums()
+  for (const [text, count] of counts) sums.add(nameOf(text), count)
   const max = Math.max(...sums.values())
   return [...sums.keys()].find((text) => sums.get(text) === max)
 }

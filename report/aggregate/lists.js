@@ -32,6 +32,18 @@ class BoundedMap extends Map {
 }
 
 /**
+ * Sums by key.
+ * @template K
+ * @extends {BoundedMap<K, number>}
+ */
+class Sums extends BoundedMap {
+  /** @param {K} key @param {number} amount left out if there is no room for the key */
+  add (key, amount) {
+    if (this.has(key) || this.size < this.max) this.set(key, (this.get(key) ?? 0) + amount)
+  }
+}
+
+/**
  * Returns the value of a key in a map, which is created if it is not there.
  * @template K, V
  * @param {Map<K, V>} map
@@ -106,4 +118,4 @@ function peakOf (intervals) {
   return peak
 }
 
-module.exports = { BoundedMap, allOf, getOrCreate, groupsOf, lineUp, partOf, peakOf, sum }
+module.exports = { BoundedMap, Sums, allOf, getOrCreate, groupsOf, lineUp, partOf, peakOf, sum }

@@ -8,6 +8,7 @@ const { convoysOf } = require('./convoys')
 const { delayersOf, digest } = require('./digest')
 const { Failures } = require('./failures')
 const { IdTable } = require('./id-table')
+const { Sums } = require('./lists')
 const { insert, isLarge } = require('./numbers')
 const { Recordings } = require('./recording')
 const { Renames } = require('./route-names')
@@ -49,8 +50,8 @@ class ModelBuilder {
   #start = Infinity
   #end = -Infinity
   #sampledLines = 0
-  /** @type {Map<FileReport, number>} */
-  #copies = new Map()
+  /** @type {Sums<FileReport>} */
+  #copies = new Sums()
 
   /** @param {number} maxSlowest @param {boolean} isTimed whether sites have sums along time */
   constructor (maxSlowest, isTimed) {
@@ -72,7 +73,7 @@ class ModelBuilder {
       this.#open.remove(span)
       this.#addEnded(span)
     } else {
-      this.#copies.set(file, (this.#copies.get(file) ?? 0) + 1)
+      this.#copies.add(file, 1)
     }
   }
 

@@ -5,7 +5,7 @@
 
 const { FIGURES, addExample } = require('./critical-paths')
 const { BESIDE } = require('./sites')
-const { allOf, getOrCreate, sum } = require('./lists')
+const { Sums, allOf, getOrCreate, sum } = require('./lists')
 const { sparse } = require('./time-axis')
 
 /**
@@ -108,11 +108,11 @@ function addLeaf (path, name, kind, { ms, count, examples, byBucket }) {
 
 /** Adds up ms along time; undefined if any of them are not known. @param {Array<Sparse | undefined>} lists */
 function joinedTimes (lists) {
-  /** @type {Map<number, number>} */
-  const sums = new Map()
+  /** @type {Sums<number>} */
+  const sums = new Sums()
   for (const list of lists) {
     if (!Array.isArray(list)) return undefined
-    for (let i = 0; i < list.length; i += 2) sums.set(list[i], (sums.get(list[i]) ?? 0) + list[i + 1])
+    for (let i = 0; i < list.length; i += 2) sums.add(list[i], list[i + 1])
   }
   const sorted = [...sums].sort((a, b) => a[0] - b[0])
   return sorted.flatMap(([bucket, ms]) => [bucket, Math.round(ms * 1000) / 1000])

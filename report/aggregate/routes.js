@@ -5,8 +5,8 @@
 const { amount } = require('../read/values')
 const { CriticalPaths, SlowestRequests, TIMED, pathOf } = require('./critical-paths')
 const { AskedSums } = require('./asked')
-const { delayersOf, splitOf } = require('./digest')
-const { BoundedMap, getOrCreate } = require('./lists')
+const { splitOf } = require('./digest')
+const { BoundedMap, Sums, getOrCreate } = require('./lists')
 const { Numbers, Samples } = require('./numbers')
 const { PathTree } = require('./path-tree')
 const { Places, listSites } = require('./sites')
@@ -55,13 +55,11 @@ class RouteSums {
   requests = 0
   errors = 0
   open = 0
-  splits = 0
   parts = { run: 0, waited: 0, delayed: 0 }
-  /** @type {Map<string, number>} */
-  wait = new Map()
+  /** @type {Sums<string>} */
+  wait = new Sums()
   asked = new AskedSums() // of those with a breakdown
-  outermost = 0 // with a breakdown
-  facts = new RouteFacts() // of the outermost, for the verdict
+  facts = new RouteFacts() // of the outermost with a breakdown, for the verdict
 
   /**
    * @param {string} name
@@ -99,22 +97,19 @@ class RouteSums {
     this.asked.add(attributes, weight)
     const { waits, path } = pathOf(span, split, this.places)
     if (!isRequest) return this.innerPaths.add(path, weight, traceId)
-    this.outermost += weight
     this.times.add(bucket, 0, weight, split.run * weight, split.waited * weight, split.delayed * weight)
     this.outermostPaths.add(path, weight, traceId, bucket)
     this.facts.add(span, split, waits)
-    this.facts.addDelays(delayersOf(attributes), weight)
     this.slowest.add(ms, weight, traceId, path)
   }
 
   /** @param {import('./digest').Split} split @param {number} weight */
   #addSplit ({ run, waited, delayed, wait }, weight) {
     const { parts } = this
-    this.splits += weight
     parts.run += run * weight
     parts.waited += waited * weight
     parts.delayed += delayed * weight
-    for (const name in wait) this.wait.set(name, (this.wait.get(name) ?? 0) + wait[name] * weight)
+    for (const name in wait) this.wait.add(name, wait[name] * weight)
   }
 
   /**
@@ -148,9 +143,9 @@ class RouteSums {
   }
 
   #means () {
-    const { splits, parts } = this
-    if (splits === 0) return undefined
-    const mean = (/** @type {number} */ sum) => sum / splits
+    const { parts, asked: { weight } } = this
+    if (weight === 0) return undefined
+    const mean = (/** @type {number} */ sum) => sum / weight
     /** @type {Record<string, number>} */
     const wait = Object.fromEntries([...this.wait].map(([name, sum]) => [name, mean(sum)]))
     return { run: mean(parts.run), waited: mean(parts.waited), delayed: mean(parts.delayed), wait }
@@ -229,9 +224,9 @@ class Routes {
   trees () {
     const [tree, slowTree] = [new PathTree(this.#shared.axis.axis()), new PathTree()]
     let isSlowExact = true
-    for (const { name, outermost, outermostPaths, slowest } of this.#routes.values()) {
-      if (outermost === 0) continue
-      tree.add(name, outermost, outermostPaths.list())
+    for (const { name, facts, outermostPaths, slowest } of this.#routes.values()) {
+      if (facts.count === 0) continue
+      tree.add(name, facts.count, outermostPaths.list())
       const { paths, weight, isExact } = slowest.list()
       slowTree.add(name, weight, paths.list())
       isSlowExact &&= isExact

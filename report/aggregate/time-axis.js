@@ -5,6 +5,7 @@
 // multiples of it since 1970, so that sums stay exact. And the whole run along it: requests by the moment of
 // their start.
 
+const { Sums } = require('./lists')
 const { Numbers, binOf } = require('./numbers')
 const { requestRoutes } = require('./route-names')
 const { quantile } = require('./summary')
@@ -296,12 +297,9 @@ function maxOf (durations) {
 
 /** @param {Numbers} durations of a bucket @param {number} bucket */
 function histogramOf (durations, bucket) {
-  /** @type {Map<number, number>} */
-  const counts = new Map()
-  durations.forEach((ms, weight) => {
-    const bin = binOf(ms)
-    counts.set(bin, (counts.get(bin) ?? 0) + weight)
-  })
+  /** @type {Sums<number>} */
+  const counts = new Sums()
+  durations.forEach((ms, weight) => counts.add(binOf(ms), weight))
   return [...counts].sort((a, b) => a[0] - b[0]).flatMap(([bin, count]) => [bucket, bin, count])
 }
 

@@ -8,7 +8,7 @@
 const { gzipSync } = require('node:zlib')
 const { clean } = require('../../lib/text')
 const { parseFrame } = require('../aggregate/frames')
-const { partOf, sum } = require('../aggregate/lists')
+const { Sums, partOf, sum } = require('../aggregate/lists')
 const { columns, counted, noColours, percent, time, word } = require('./text-parts')
 const { treeLines } = require('./tree')
 const { glued, wrap } = require('./wrap')
@@ -76,11 +76,11 @@ function nameOf (frame) {
  * @returns {string} a line for each stack: frames from the outermost inwards, then µs; none where these are 0
  */
 function collapsed (profile, value = 'ran') {
-  /** @type {Map<string, number>} */
-  const sums = new Map()
+  /** @type {Sums<string>} */
+  const sums = new Sums()
   for (const stack of stacksOf(profile)) {
     const line = [...stack.frames].reverse().map((name) => clean(name).replaceAll(';', '?')).join(';')
-    sums.set(line, (sums.get(line) ?? 0) + values[value](stack))
+    sums.add(line, values[value](stack))
   }
   return [...sums].map(([line, ms]) => [line, Math.round(ms * 1000)]).filter(([, count]) => Number(count) > 0)
     .map(([line, count]) => `${line} ${count}\n`).join('')

@@ -9,7 +9,8 @@
 
 const { amount, isRecord, list, text } = require('../../read/values')
 const { turnsOf } = require('../convoys')
-const { BoundedMap, getOrCreate, sum } = require('../lists')
+const { delayersOf } = require('../digest')
+const { BoundedMap, Sums, getOrCreate, sum } = require('../lists')
 const { processOf } = require('../recording')
 const { endOf } = require('../route-names')
 const { siteTextsOf } = require('../sites')
@@ -82,8 +83,8 @@ class RouteFacts {
   longRuns = 0 // requests that ran for MIN_LONG_MS or longer
   /** requests that did not wait for a turn, and those that did @type {[number, number]} */
   requests = [0, 0]
-  /** ms by the name of the request that ran @type {Map<string, number>} */
-  delayedBy = new Map()
+  /** ms by the name of the request that ran @type {Sums<string>} */
+  delayedBy = new Sums(MAX_NAMES)
   /** requests with a turn: start, ms of turns, end; empty if lines are sampled @type {number[][]} */
   intervals = []
   isSampled = false
@@ -123,6 +124,9 @@ class RouteFacts {
     const turn = sum(turns, Number)
     const group = turn >= MIN_TURN_MS ? 1 : 0
     this.requests[group] += weight
+    for (const { name, ms } of delayersOf(attributes)) {
+      if (name !== undefined) this.delayedBy.add(name, ms * weight)
+    }
     const { intervals } = this
     if (group === 1 && intervals.length < MAX_INTERVALS) intervals.push([startMs, turn, startMs + ms])
     const { 'network.peer.address': address, 'network.peer.port': port } = attributes
@@ -130,14 +134,6 @@ class RouteFacts {
       const isOfClient = kind === 'SERVER' && facts?.peer === `${address}:${port}`
       if (facts !== undefined && !isOfClient) this.#addWait(facts, waits[i], turns[i], group, span)
     })
-  }
-
-  /** @param {import('../digest').Delayer[]} delayers @param {number} weight */
-  addDelays (delayers, weight) {
-    for (const { name, ms } of delayers) {
-      if (name === undefined || (this.delayedBy.size >= MAX_NAMES && !this.delayedBy.has(name))) continue
-      this.delayedBy.set(name, (this.delayedBy.get(name) ?? 0) + ms * weight)
-    }
   }
 
   /**
@@ -148,9 +144,7 @@ class RouteFacts {
     for (const facts of this.#places.values()) facts.settler = endOf(facts.place.until).settler
     const before = [...this.delayedBy]
     this.delayedBy.clear()
-    for (const [name, ms] of before) {
-      this.delayedBy.set(nameOf(name), (this.delayedBy.get(nameOf(name)) ?? 0) + ms)
-    }
+    for (const [name, ms] of before) this.delayedBy.add(nameOf(name), ms)
   }
 
   /**

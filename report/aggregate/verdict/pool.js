@@ -2,7 +2,7 @@
 
 // A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
 
-const { getOrCreate, peakOf, sum } = require('../lists')
+const { Sums, getOrCreate, peakOf, sum } = require('../lists')
 const { widen } = require('./facts')
 
 const MIN_TURNS = 20 // requests that waited for one
@@ -196,8 +196,8 @@ function concurrencyOf (intervals) {
     [end, -1, 0]
   ])
   changes.sort((a, b) => a[0] - b[0])
-  /** @type {Map<number, number>} */
-  const times = new Map()
+  /** @type {Sums<number>} */
+  const times = new Sums()
   let [running, waiting, sum] = [0, 0, 0]
   changes.forEach(([time, more, waiters], i) => {
     running += more
@@ -205,7 +205,7 @@ function concurrencyOf (intervals) {
     const ms = i + 1 < changes.length ? changes[i + 1][0] - time : 0
     if (waiting <= 0) return
     sum += ms
-    times.set(running, (times.get(running) ?? 0) + ms)
+    times.add(running, ms)
   })
   for (const [count, ms] of times) if (count > 0 && ms >= sum * MIN_STEADY_PART) return count
   return undefined

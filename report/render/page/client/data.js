@@ -5,7 +5,7 @@
 
 /* global document */
 
-const { sum } = require('../../../aggregate/lists')
+const { Sums, sum } = require('../../../aggregate/lists')
 const { Numbers, msOf } = require('../../../aggregate/numbers')
 const { boxOf, logDensityOf, summarize } = require('../../../aggregate/summary')
 const { foreign, h } = require('./dom')
@@ -41,8 +41,8 @@ const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
 let selection = EVERYTHING
 /** @type {Array<(selection: Selection) => void>} */
 const listeners = []
-/** Of what is selected now. @type {Map<PageRun, PageRoute[]>} */
-const routesOfRuns = new Map()
+/** Of what is selected now, by run. */
+let selectedByRun = new Map(runs.map((run) => [run, run.routes]))
 
 /** Ends a caption with the run, if there are two. @param {string} preposition @param {PageRun} run */
 const ofRun = (preposition, run) => isComparison ? ` ${preposition} ${run.label}` : ''
@@ -56,7 +56,7 @@ function heading (run) {
 /** Changes some of it. @param {Partial<Selection>} changes */
 function select (changes) {
   selection = { ...selection, ...changes }
-  routesOfRuns.clear()
+  selectedByRun = new Map(runs.map((run) => [run, filteredRoutes(run)]))
   for (const listener of listeners) listener(selection)
 }
 
@@ -139,11 +139,7 @@ function sparseSums (sparse, width, [from, to]) {
 }
 
 /** Returns the routes of a run that are selected and have a request in the range. @param {PageRun} run */
-function selectedRoutes (run) {
-  const routes = routesOfRuns.get(run) ?? filteredRoutes(run)
-  routesOfRuns.set(run, routes)
-  return routes
-}
+const selectedRoutes = (run) => selectedByRun.get(run) ?? []
 
 /** @param {PageRun} run @returns {PageRoute[]} */
 function filteredRoutes (run) {
@@ -194,11 +190,11 @@ function routeInRange (route, buckets, seconds) {
  * @returns {import('../../../aggregate/summary').Sample}
  */
 function sampleOf (histogram, [from, to]) {
-  /** @type {Map<number, number>} */
-  const counts = new Map()
+  /** @type {Sums<number>} */
+  const counts = new Sums()
   for (let i = 0; i < histogram.length; i += 3) {
     const [bucket, bin, count] = histogram.slice(i, i + 3)
-    if (bucket >= from && bucket < to) counts.set(bin, (counts.get(bin) ?? 0) + count)
+    if (bucket >= from && bucket < to) counts.add(bin, count)
   }
   const durations = new Numbers()
   for (const [bin, count] of counts) durations.add(msOf(bin), count)
