@@ -3,7 +3,7 @@
 // What spans asked on connections: valid entries of a line, and how many of a route's requests' there are.
 
 const { amount, isRecord, list, text } = require('../read/values')
-const { BoundedMap, sum } = require('./lists')
+const { Sums, periodsOf, sum } = require('./lists')
 const { framesOf, siteTextsOf } = require('./sites')
 
 const MAX_ASKED = 64
@@ -54,11 +54,10 @@ class AskedSums {
   count = 0
   serial = 0
   ms = 0
-  /**
-   * queries by frame that led to them: all, and those one after another
-   * @type {BoundedMap<string, number[]>}
-   */
-  #frames = new BoundedMap(MAX_FRAMES)
+  /** queries by frame that led to them @type {Sums<string>} */
+  #below = new Sums(MAX_FRAMES)
+  /** those of them one after another @type {Sums<string>} */
+  #serialBelow = new Sums(MAX_FRAMES)
 
   /** @param {Record<string, any>} attributes of a span @param {number} weight */
   add (attributes, weight) {
@@ -71,9 +70,8 @@ class AskedSums {
     this.serial += serial.size * weight
     for (const question of asked) {
       for (const frame of new Set(framesOf(question))) {
-        const counts = this.#frames.find(frame, () => [0, 0]) ?? []
-        counts[0] += weight
-        if (serial.has(question)) counts[1] += weight
+        this.#below.add(frame, weight)
+        if (serial.has(question)) this.#serialBelow.add(frame, weight)
       }
     }
     this.ms += coveredMs(asked) * weight
@@ -85,8 +83,8 @@ class AskedSums {
    * @returns {number} 0: they do not, or it asks none
    */
   serialAt (frames) {
-    const counts = frames.map((frame) => this.#frames.get(frame) ?? [0, 0])
-    const [count, serial] = [0, 1].map((i) => sum(counts, (pair) => pair[i]))
+    const [count, serial] = [this.#below, this.#serialBelow].map((sums) =>
+      sum(frames, (frame) => sums.get(frame)))
     return count > 0 && serial >= count * MIN_SERIAL ? count / this.weight : 0
   }
 
@@ -109,16 +107,10 @@ function serialOf (asked) {
   })
 }
 
-/** @param {Asked[]} asked in order of start */
+/** @param {Asked[]} asked */
 function coveredMs (asked) {
-  let ms = 0
-  let end = 0
-  for (const question of asked) {
-    const questionEnd = question.start + question.ms
-    ms += Math.max(0, questionEnd - Math.max(end, question.start))
-    end = Math.max(end, questionEnd)
-  }
-  return ms
+  const periods = periodsOf(asked.map(({ start, ms }) => ({ start, end: start + ms })))
+  return sum(periods, (period) => Math.max(...period.map(({ end }) => end)) - period[0].start)
 }
 
 module.exports = { AskedSums, askedOf }

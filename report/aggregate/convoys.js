@@ -4,7 +4,7 @@
 // settled what it awaited, and the line tells in which run that was seen.
 
 const { spellsOf } = require('./digest')
-const { groupsOf, peakOf, sum } = require('./lists')
+const { groupsOf, peakOf, periodsOf, sum } = require('./lists')
 const { processOf } = require('./recording')
 const { endOf } = require('./route-names')
 
@@ -73,24 +73,6 @@ function convoysOf (routes) {
     const worst = group.reduce((max, convoy) => convoy.count > max.count ? convoy : max)
     return { ...worst, times: group.length }
   }).sort((a, b) => b.count - a.count || b.longestMs - a.longestMs).slice(0, MAX_CONVOYS)
-}
-
-/**
- * Groups waits that overlap, also indirectly.
- * @template {Turn} T
- * @param {T[]} waits
- * @returns {T[][]}
- */
-function periodsOf (waits) {
-  /** @type {T[][]} */
-  const periods = []
-  let end = -Infinity
-  for (const wait of waits.sort((a, b) => a.start - b.start)) {
-    if (wait.start >= end) periods.push([])
-    periods[periods.length - 1].push(wait)
-    end = Math.max(end, wait.end)
-  }
-  return periods
 }
 
 /**

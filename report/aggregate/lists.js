@@ -103,6 +103,24 @@ function sum (list, figure) {
 }
 
 /**
+ * Groups intervals that overlap, also indirectly.
+ * @template {{ start: number, end: number }} T
+ * @param {T[]} intervals
+ * @returns {T[][]} each group, and all of them, in order of start
+ */
+function periodsOf (intervals) {
+  /** @type {T[][]} */
+  const periods = []
+  let end = -Infinity
+  for (const interval of intervals.sort((a, b) => a.start - b.start)) {
+    if (interval.start >= end) periods.push([])
+    periods[periods.length - 1].push(interval)
+    end = Math.max(end, interval.end)
+  }
+  return periods
+}
+
+/**
  * Returns how many intervals overlap at most, and from when on.
  * @param {Iterable<[start: number, end: number]>} intervals
  */
@@ -118,4 +136,4 @@ function peakOf (intervals) {
   return peak
 }
 
-module.exports = { BoundedMap, Sums, allOf, getOrCreate, groupsOf, lineUp, partOf, peakOf, sum }
+module.exports = { BoundedMap, Sums, allOf, getOrCreate, groupsOf, lineUp, partOf, peakOf, periodsOf, sum }
