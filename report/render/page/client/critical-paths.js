@@ -8,7 +8,7 @@ const {
 const { h, moveTo, radioButtons, section } = require('./dom')
 const { Flame } = require('./flame')
 const { clock, percent, time } = require('../../format')
-const { hasTrace, openRequest } = require('./waterfall')
+const { openRequest } = require('./waterfall')
 const { allOf, sum } = require('../../../aggregate/lists')
 
 /**
@@ -47,7 +47,7 @@ function pathsSection () {
     controls: [h('label', { class: 'choice' }, 'Route ', routeList), portions],
     requests: (id) => {
       const trace = data.traces.find((candidate) => candidate.id === id)
-      if (trace === undefined || !hasTrace(id)) return undefined
+      if (trace === undefined) return undefined
       const text = `${trace.name} · ${time(trace.ms)} · ${clock(trace.startUnixMs)}`
       return { text, open: () => openRequest(id) }
     }

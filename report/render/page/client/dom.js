@@ -13,8 +13,13 @@ const SVG = 'http://www.w3.org/2000/svg'
  * @typedef {Record<string, any>} Attributes by name; `on` holds listeners, `css` custom properties
  */
 
-/** @param {any} element @param {Attributes} attributes @param {Child[]} children */
-function fill (element, attributes, children) {
+/**
+ * Sets attributes and appends children.
+ * @param {any} element
+ * @param {Attributes} attributes
+ * @param {Child[]} [children]
+ */
+function fill (element, attributes, children = []) {
   const { on = {}, css = {}, ...others } = attributes
   for (const [name, value] of Object.entries(others)) {
     if (value !== undefined && value !== false) element.setAttribute(name, value === true ? '' : value)
@@ -134,5 +139,5 @@ function kindOf (line) {
 const folded = (text, title = 'Stack') => text && h('details', {}, h('summary', {}, title), stack(text))
 
 module.exports = {
-  badge, facts, folded, foreign, h, legend, link, moveTo, radioButtons, s, section, stack, themes
+  badge, facts, fill, folded, foreign, h, legend, link, moveTo, radioButtons, s, section, stack, themes
 }

@@ -7,7 +7,7 @@
 
 const { axis, ticksOf } = require('./axis')
 const { bucketsOf, current, follow, isComparison, labels, runs, select, sumIn } = require('./data')
-const { h, s } = require('./dom')
+const { fill, h, s } = require('./dom')
 const { clock, counted, grouped, isNumber, rate, tick, time } = require('../../format')
 
 /**
@@ -181,15 +181,12 @@ class Timeline {
     const scale = this.#scale()
     this.#rows.forEach((row, i) => {
       const plot = this.#plots[i]
-      plot.setAttribute('width', width)
-      plot.setAttribute('viewBox', `0 0 ${width} ${ROW_PX}`)
-      plot.setAttribute('aria-label', describe(row))
+      fill(plot, { width, viewBox: `0 0 ${width} ${ROW_PX}`, 'aria-label': describe(row) })
       plot.replaceChildren(...plotRow(row, scale))
     })
     this.#axis.replaceChildren(this.#createAxis(scale, width))
     const height = this.#overlay.parentNode.clientHeight
-    this.#overlay.setAttribute('width', width)
-    this.#overlay.setAttribute('height', height)
+    fill(this.#overlay, { width, height })
     this.#brush.extent([[0, 0], [width, height]])
     d3.select(this.#overlay).call(this.#brush)
     this.#showRange()
@@ -208,17 +205,15 @@ class Timeline {
 
   /** Puts brush, sliders and text where the selected range is. */
   #showRange () {
-    const { buckets, stepMs } = this.#series
+    const { stepMs } = this.#series
     const isWhole = current().range === undefined
     const range = this.#buckets()
     this.#clear.disabled = isWhole
     this.#status.textContent = isWhole ? '' : this.#textOf(range)
     const places = range.map((bucket) => this.#width === 0 ? 0 : this.#scale()(bucket * stepMs))
     range.forEach((bucket, i) => {
-      const slider = this.#sliders[i]
-      slider.style.setProperty('--left', `${places[i]}px`)
-      slider.setAttribute('aria-valuenow', String(Math.min(bucket, buckets)))
-      slider.setAttribute('aria-valuetext', momentOf(bucket * stepMs))
+      const css = { '--left': `${places[i]}px` }
+      fill(this.#sliders[i], { css, 'aria-valuenow': bucket, 'aria-valuetext': momentOf(bucket * stepMs) })
     })
     if (this.#width > 0) d3.select(this.#overlay).call(this.#brush.move, isWhole ? null : places)
   }

@@ -8,7 +8,7 @@
 
 const { axis, createZoom, gridLine, ticksOf } = require('./axis')
 const { data, follow, heading, runs, selectedTraces } = require('./data')
-const { badge, foreign, h, legend, moveTo, s, section } = require('./dom')
+const { badge, fill, foreign, h, legend, moveTo, s, section } = require('./dom')
 const { clock, counted, time } = require('../../format')
 const { endOf, shortCode, spanDetail } = require('./words')
 const { waitGapsOf } = require('../../wait-gaps')
@@ -159,8 +159,7 @@ function createRow (entry, on) {
  * @param {number} origin of the trace, unix ms
  */
 function drawRow ({ span, bars, plot }, view, width, ticks, origin) {
-  plot.setAttribute('width', width)
-  plot.setAttribute('viewBox', `0 0 ${width} ${ROW_PX}`)
+  fill(plot, { width, viewBox: `0 0 ${width} ${ROW_PX}` })
   const xOf = (/** @type {number} */ ms) => view(span.startUnixMs - origin + ms)
   /** @type {Bar} */
   const bar = (style, [start, end], box, min = 1) => {

@@ -87,14 +87,13 @@ const callersOf = (callers = []) => callers.map((caller) =>
 function siteName (place, open) {
   const { at: frame, callers } = place
   const until = endOf(place)
-  const name = foreign(frame === undefined ? 'not known' : shortFrame(frame), { class: 'code', title: frame })
-  return [
-    frame === undefined || open === undefined
-      ? name
-      : link(foreign(shortFrame(frame)), open, { class: 'code', title: `${frame}: show in the flame graph` }),
-    callersOf(callers),
-    until !== undefined && h('small', { class: 'until' }, 'until ', foreign(until))
-  ]
+  const name = frame === undefined
+    ? foreign('not known', { class: 'code' })
+    : open === undefined
+      ? shortCode(frame)
+      : link(foreign(shortFrame(frame)), open, { class: 'code', title: `${frame}: show in the flame graph` })
+  const end = until !== undefined && h('small', { class: 'until' }, 'until ', foreign(until))
+  return [name, callersOf(callers), end]
 }
 
 /**
