@@ -30,15 +30,16 @@ const MIN_MS = 0.05 // shorter gaps look alike
 function waitGapsOf ({ runs, waits }) {
   const gaps = gapsBetween(runs)
   const single = waits.filter(({ count, ms }) => count === 1 && ms >= MIN_MS)
-  const exact = placed(gaps, single, () => ROUNDING_MS)
-  const otherGaps = (/** @type {WaitGap[]} */ found) =>
-    gaps.filter(({ start }) => found.every((gap) => gap.start !== start))
-  const isOther = (/** @type {WaitGap[]} */ found) => (/** @type {Wait} */ wait) =>
-    found.every((gap) => gap.wait !== wait)
-  const alone = [...exact, ...placed(otherGaps(exact), single.filter(isOther(exact)), roughly)]
-  const longGaps = otherGaps(alone).filter(({ start, end }) => end - start >= MIN_MS)
-  const longWaits = waits.filter(isOther(alone)).filter((wait) => lengthOf(wait) >= MIN_MS)
-  return [...alone, ...gapsOfOne(longGaps, longWaits)].sort((a, b) => a.start - b.start)
+  /** @type {WaitGap[]} */
+  const found = []
+  const isGapOpen = (/** @type {Gap} */ { start }) => found.every((gap) => gap.start !== start)
+  const isWaitOpen = (/** @type {Wait} */ wait) => found.every((gap) => gap.wait !== wait)
+  for (const tolerance of [() => ROUNDING_MS, roughly]) {
+    found.push(...placed(gaps.filter(isGapOpen), single.filter(isWaitOpen), tolerance))
+  }
+  const longGaps = gaps.filter((gap) => isGapOpen(gap) && gap.end - gap.start >= MIN_MS)
+  const longWaits = waits.filter((wait) => isWaitOpen(wait) && lengthOf(wait) >= MIN_MS)
+  return [...found, ...gapsOfOne(longGaps, longWaits)].sort((a, b) => a.start - b.start)
 }
 
 /** @param {Wait} wait */

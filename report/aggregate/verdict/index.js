@@ -8,7 +8,7 @@ const { MIN_LONG_MS } = require('./facts')
 const { pool } = require('./pool')
 const { sequence } = require('./sequence')
 const { OUTSIDE } = require('../blockers')
-const { sum } = require('../lists')
+const { groupsOf, sum } = require('../lists')
 const { Replay } = require('../replay')
 const { whatIf } = require('../what-if')
 const { formatDuration, shortFrame } = require('../../../lib/text')
@@ -154,9 +154,8 @@ function dependency ({ routes }) {
   return routes.flatMap(({ name, facts }) => {
     const asked = facts.places.filter(({ peer, allWork: { sent, count } }) =>
       peer !== undefined && sent >= count / 2)
-    const peers = [...new Set(asked.map(({ peer }) => String(peer)))]
-    return peers.flatMap((peer) => {
-      const sites = asked.filter((site) => site.peer === peer)
+    return groupsOf(asked, ({ peer }) => String(peer)).flatMap((sites) => {
+      const [{ peer }] = sites
       const ms = sum(sites, ({ allWork }) => allWork.ms)
       const count = sum(sites, ({ allWork }) => allWork.count)
       const [share, answerMs] = [ms / facts.totalMs, ms / count]
