@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7640,
+  report: 7580,
   core: 3400,
   spans: 3360,
   stacks: 2680,
