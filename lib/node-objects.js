@@ -5,7 +5,6 @@
 
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
-const { readIdsBy } = require('./core/tag')
 const { address, findProperty, hidden, inherits, isObject, own, textOf } = require('./objects')
 
 const { apply, getPrototypeOf } = Reflect
@@ -247,8 +246,6 @@ function portState (port) {
 function providers () {
   return Object.keys(asyncWrapProviders)
 }
-
-readIdsBy((object) => isProxy(object) ? undefined : idOf(object))
 
 module.exports = {
   addressOf,

@@ -1,27 +1,183 @@
 'use strict'
 
-// Reads contexts from what is recorded: hooks write integers (records.js), and a step becomes an object
-// (context-object.js) when a query needs it. Objects of the same record are one for as long as one of them is
-// held. Where the ring has gone on, a context is read from its chain alone: type, stack and ancestors are
-// known, ids and times are not.
+// Asynchronous steps as objects. Hooks write integers (records.js), and a step becomes an object when a query
+// needs it. A context never points at a resource, so it keeps no object of the program alive. Objects of the
+// same record are one for as long as one of them is held. Where the ring has gone on, a context is read from
+// its chain alone: type, stack and ancestors are known, ids and times are not.
 
+const { isProxy } = require('node:util').types
 const records = require('./records')
 const { findRecordOf, idAt, idOf, priorOf, timeAt, triggerIdAt } = require('./record-ids')
 const { kindAt, kindOf } = require('./kinds')
+const { distanceOf } = require('./loops')
 const { source } = require('./source')
-const { Context, OWN_WORK, root } = require('./context-object')
 const tags = require('./tag')
+const nodeObjects = require('../node-objects')
 
 const {
-  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, OUTER, REPEATS, PRIOR, PASSED, SETTLED, LOOPED, DISTANCE, ROOT_CHAIN,
+  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, LIVE, OUTER, REPEATS, PRIOR, PASSED, SETTLED, LOOPED, ROOT_CHAIN,
   OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, OUTSIDE_CHAIN
 } = records
 const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
 const CACHED = 256 // contexts in the cache, before those that are not held are dropped
 const RARELY = 255 // the sentinel is held by the job that reads it
 
-/** @typedef {import('./context-object').Extra} Extra */
-/** @typedef {import('./kinds').Kind} Kind */
+/**
+ * @typedef {import('./kinds').Kind} Kind
+ * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('../stacks/chain').Origin} Origin
+ *
+ * @typedef {object} Extra what few contexts have
+ * @property {string} [detail]
+ * @property {string} [request]
+ * @property {number} [requestRef] of a stream of HTTP/2: reference of its request
+ * @property {Origin} [origin]
+ * @property {object} [view]
+ * @property {number} [since] ms of the clock when it was made or ran last; this and the following while hooks
+ *   of users listen
+ * @property {number[]} [startTimes] when its present callbacks began
+ * @property {number} [waitMs]
+ * @property {number} [runMs]
+ */
+
+class Context {
+  /**
+   * @param {number} asyncId of Node's, or longstack's own of a promise to which Node gave none, see
+   *   PROMISE_IDS
+   * @param {number} triggerAsyncId
+   * @param {Kind} kind
+   * @param {Context | undefined | null} parent the context in which it was made, else that of its trigger;
+   *   null: it is read when it is needed
+   * @param {number} time ms of the clock when it was made
+   */
+  constructor (asyncId, triggerAsyncId, kind, parent, time) {
+    this.asyncId = asyncId
+    this.triggerAsyncId = triggerAsyncId
+    this.kind = kind
+    this.time = time
+    /** of its record, 0: it has none @type {number} */
+    this.ref = 0
+    /** @type {number} */
+    this.chain = 0
+    /** repetitions of a loop that this context stands for */
+    this.repeats = 1
+    /** its chain was folded: `repeats` and `parent` are final */
+    this.folded = false
+    /** null: not read yet @type {Context | undefined | null} */
+    this.readParent = parent
+    /** null: not read yet @type {import('../stacks/frames').Stack | undefined | null} */
+    this.readStack = null
+    /** number of its span where it has no record */
+    this.spanNumber = 0
+    /** @type {Extra | undefined} */
+    this.extra = undefined
+  }
+
+  get type () { return this.kind.type }
+
+  /** @returns {Context | undefined} */
+  get parent () {
+    if (this.readParent === null) this.readParent = parentOf(this)
+    return this.readParent
+  }
+
+  set parent (parent) { this.readParent = parent }
+
+  /** @returns {import('../stacks/frames').Stack | undefined} where it was made */
+  get stack () {
+    if (this.readStack === null) {
+      this.readStack = this.chain < FIRST_CHAIN ? undefined : source.chainAt(this.chain)?.stack
+    }
+    return this.readStack
+  }
+
+  set stack (stack) { this.readStack = stack }
+
+  /** @returns {Span | undefined} */
+  get span () {
+    const number = this.readWord(SPAN) || this.spanNumber
+    return number === 0 ? undefined : source.spanAt(number)
+  }
+
+  /**
+   * @returns {Span | import('../spans/identities').Ended | undefined} who its span is, also when that has
+   *   ended
+   */
+  get spanIdentity () {
+    const number = this.readWord(SPAN) || this.spanNumber
+    return number === 0 ? undefined : source.identityAt(number)
+  }
+
+  set span (span) {
+    this.spanNumber = span === undefined ? 0 : span.seq
+    const record = findRecordOf(this)
+    if (record !== undefined) record.words[record.offset + SPAN] = this.spanNumber
+  }
+
+  /** @param {number} word of its record @returns {number} 0 where that is gone */
+  readWord (word) {
+    const record = findRecordOf(this)
+    return record === undefined ? 0 : record.words[record.offset + word]
+  }
+
+  /** @returns {boolean} it will not run again */
+  get done () { return this.ref !== 0 && (this.readWord(FLAGS) & LIVE) === 0 }
+
+  /** @returns {boolean} a promise that an await or a then made: it has another promise as its trigger */
+  get awaited () { return this.kind.awaited }
+
+  /** @returns {string | undefined} what a label has in brackets: an address, a delay */
+  get detail () {
+    if (this.extra?.detail !== undefined) return this.extra.detail
+    // Of a trace.span, whose number its record has; a program may give a resource of its own the same type
+    if (this.kind.type === 'Span') return source.identityAt(this.readWord(DETAIL))?.name
+    if (!this.kind.timer) return undefined
+    const record = findRecordOf(this)
+    const delay = record === undefined ? records.delayOf(this.chain) : record.words[record.offset + DETAIL]
+    return delay === undefined ? undefined : String(delay)
+  }
+
+  set detail (detail) { this.ensureExtra().detail = detail }
+
+  /**
+   * @returns {string | undefined} of a request that a server got: `GET /config`, with the route once it is
+   *   known
+   */
+  get request () {
+    return records.isRequest(this.ref) ? source.nameOfRequest(this.ref) : this.extra?.request
+  }
+
+  set request (request) { this.ensureExtra().request = request }
+
+  /** @returns {Origin} */
+  get origin () { return this.extra?.origin ?? 'registered' }
+  set origin (origin) { this.ensureExtra().origin = origin }
+
+  /** ms from when it was made, or ran last, to its present or last callback, where users listened. */
+  get waitMs () { return this.extra?.waitMs }
+
+  /** ms of its last callback, likewise. */
+  get runMs () { return this.extra?.runMs }
+
+  /** What users see of it, once they asked. @returns {object | undefined} */
+  get view () { return this.extra?.view }
+  set view (view) { this.ensureExtra().view = view }
+
+  /** @returns {Extra} */
+  ensureExtra () {
+    this.extra ??= {}
+    return this.extra
+  }
+}
+
+/** Stands for everything that longstack or a hook callback does: never traced, nor what comes of it. */
+const OWN_WORK = new Context(0, 0, kindOf('longstack', false), undefined, 0)
+OWN_WORK.chain = OWN_WORK_CHAIN
+
+/** The start of the process. */
+const root = new Context(1, 0, kindOf('process', false), undefined, 0)
+root.chain = ROOT_CHAIN
+root.origin = 'process'
 
 /** @type {Map<number, WeakRef<Context>>} by reference */
 let cache = new Map()
@@ -48,7 +204,8 @@ function contextOfRecord (ref, { words, offset }) {
   }
   if (ref === 0) return readContext(ref, words, offset) // its id is a multiple of WRAP
   const cached = cachedContext(ref)
-  if (cached !== undefined && cached.chain === chain && isOf(cached, words, offset)) return cached
+  const isKnown = cached?.chain === chain && (records.isApart(ref) || idAt(words, offset) === cached.asyncId)
+  if (isKnown) return cached
   const context = readContext(ref, words, offset)
   const isCollected = (cache.size & RARELY) === 0 && sentinel.deref() === undefined
   if (isCollected || cache.size >= cacheLimit) dropUnheld()
@@ -56,26 +213,27 @@ function contextOfRecord (ref, { words, offset }) {
   return context
 }
 
-/**
- * Whether a context is that of a record with its reference.
- * @param {Context} context
- * @param {Int32Array} words
- * @param {number} offset
- */
-function isOf ({ ref, asyncId }, words, offset) {
-  return records.isApart(ref) || idAt(words, offset) === asyncId
-}
-
 /** @param {number} ref @param {Int32Array} words @param {number} offset @returns {Context} */
 function readContext (ref, words, offset) {
-  const chain = words[offset + CHAIN]
   const asyncId = idAt(words, offset)
   const triggerAsyncId = triggerIdAt(words, offset)
   const time = timeAt(words, offset)
-  const context = new Context(asyncId, triggerAsyncId, kindOfChain(chain), null, time)
+  const context = createContext(words[offset + CHAIN], words[offset + SPAN], asyncId, triggerAsyncId, time)
   context.ref = ref
+  return context
+}
+
+/**
+ * @param {number} chain
+ * @param {number} span number
+ * @param {number} asyncId
+ * @param {number} triggerAsyncId
+ * @param {number} time
+ */
+function createContext (chain, span, asyncId, triggerAsyncId, time) {
+  const context = new Context(asyncId, triggerAsyncId, kindOfChain(chain), null, time)
   context.chain = chain
-  context.spanNumber = words[offset + SPAN]
+  context.spanNumber = span
   if (chain === EARLY_CHAIN) context.origin = 'early'
   return context
 }
@@ -121,24 +279,13 @@ function contextOf (chain, ref, span) {
  */
 function contextOfChain (chain, span = 0) {
   if (chain === ROOT_CHAIN) return root
-  if (chain === EARLY_CHAIN) return earlyContext()
-  if (source.chainAt(chain) === undefined) return undefined
-  const context = new Context(0, 0, kindOfChain(chain), null, NaN)
-  context.chain = chain
-  context.spanNumber = span
-  return context
-}
-
-function earlyContext () {
-  const context = new Context(0, 0, kindOf('unknown', false), root, NaN)
-  context.chain = EARLY_CHAIN
-  context.origin = 'early'
-  return context
+  if (chain !== EARLY_CHAIN && source.chainAt(chain) === undefined) return undefined
+  return createContext(chain, span, 0, 0, NaN)
 }
 
 /** @param {number} chain @returns {Kind} */
 function kindOfChain (chain) {
-  const parts = chain === EARLY_CHAIN ? undefined : source.chainAt(chain)
+  const parts = source.chainAt(chain)
   return (parts === undefined ? undefined : kindAt(parts.kind)) ?? kindOf('unknown', false)
 }
 
@@ -198,9 +345,6 @@ function isCause (parent, { chain, time }) {
   return ancestor === chain
 }
 
-/** @param {number} flags @returns {number} steps from a repetition of a loop up to the one before, 0: none */
-const distanceOf = (flags) => (flags >> DISTANCE) & 15
-
 /**
  * Returns which repetition of a loop a context is, undefined if it is none.
  * @param {Context} context
@@ -253,11 +397,8 @@ function adopt (context, parent) {
 /** @param {object} promise @returns {Context | undefined} what resolved or rejected it, if that is known */
 function settlerOf (promise) {
   const context = contextTag.read(promise)
-  if (context === undefined || context.ref === 0 || !context.kind.promise) return undefined
-  const record = findRecordOf(context)
-  if (record === undefined || (record.words[record.offset + FLAGS] & SETTLED) === 0) return undefined
-  const settler = record.words[record.offset + DETAIL]
-  return settler === 0 ? undefined : contextAt(settler)
+  if (!context?.kind.promise || (context.readWord(FLAGS) & SETTLED) === 0) return undefined
+  return contextAt(context.readWord(DETAIL))
 }
 
 /**
@@ -282,9 +423,8 @@ const contextTag = {
     if (tagged !== undefined) return tagged
     const ref = tags.OnPromise.read(object)
     if (ref !== undefined) return ref === 0 ? OWN_WORK : contextAt(ref)
-    const id = tags.asyncIdOf(object)
-    if (id === undefined) return undefined
-    return contextOfId(id, object)
+    const id = isProxy(object) ? undefined : nodeObjects.idOf(object)
+    return id === undefined ? undefined : contextOfId(id, object)
   },
 
   /** Returns whether the object bears its context itself. @param {object} object */
@@ -297,8 +437,6 @@ const contextTag = {
     tags.OnResource.write(object, context)
   }
 }
-
-source.parentOf = parentOf
 
 module.exports = {
   Context,

@@ -106,4 +106,4 @@ function ancestorOf (ref, steps) {
   return ancestor
 }
 
-module.exports = { noteRepetition }
+module.exports = { distanceOf, noteRepetition }

@@ -5,12 +5,11 @@
 // has no other meaning until it is settled. Begins with the first request of a server, and looks at records
 // in ranges of RANGE, once there are as many new ones.
 
+const { distanceOf } = require('./loops')
 const records = require('./records')
 const { source } = require('./source')
 const requestRecords = require('./request-records')
-const {
-  AWAITED, CAUSE, DETAIL, DISTANCE, FLAGS, LIVE, OUTER, REF, SETTLED, SHIFT
-} = require('./record-words')
+const { AWAITED, CAUSE, DETAIL, FLAGS, LIVE, OUTER, REF, SETTLED, SHIFT } = require('./record-words')
 
 const { findRecord, isAsk, isRequest, promises, resources } = records
 const MAX_STEPS = 1 << 15 // from a step up to its request
@@ -64,8 +63,7 @@ function causeOf (ref) {
   const flags = words[offset + FLAGS]
   const isMarked = isAsk(ref) || (flags & (AWAITED | SETTLED)) === AWAITED
   if (isMarked && isRequest(words[offset + DETAIL])) return words[offset + DETAIL]
-  const isRepetition = ((flags >> DISTANCE) & 15) !== 0
-  return (isRepetition && words[offset + OUTER]) || words[offset + CAUSE]
+  return (distanceOf(flags) !== 0 && words[offset + OUTER]) || words[offset + CAUSE]
 }
 
 /** Notes the requests of what waits in a ring. */

@@ -82,15 +82,6 @@ function noteRoute (route) {
   record.words[index] = requests.withRoute(record.words[index], route)
 }
 
-/**
- * @param {number} ref of a request
- * @returns {string | undefined} its name, with the route if that was read before
- */
-function nameOf (ref) {
-  const record = records.findRecord(ref)
-  return record === undefined ? undefined : requests.textAt(record.words[record.offset + DETAIL])
-}
-
 /** Reads the route of a request that was answered, within it. @param {{ request: object }} message */
 function answered ({ request }) {
   const route = source.routeTextOf(request)
@@ -139,18 +130,16 @@ function isAnswered (ref) {
 
 /**
  * @param {number} ref of a request
- * @returns {string | undefined} its name with the route, if a framework found one
+ * @returns {string | undefined} its name, with the route if a framework found one
  */
-function routeOf (ref) {
+function nameOf (ref) {
   const record = records.findRecord(ref)
   if (record === undefined) return undefined
   const { words, offset } = record
   const request = incomingOf(ref, words[offset + OUTER])
   const route = request === undefined ? undefined : source.routeTextOf(request)
-  if (route === undefined) return undefined
-  const number = requests.withRoute(words[offset + DETAIL], route)
-  words[offset + DETAIL] = number
-  return requests.textAt(number)
+  if (route !== undefined) words[offset + DETAIL] = requests.withRoute(words[offset + DETAIL], route)
+  return requests.textAt(words[offset + DETAIL])
 }
 
 /**
@@ -174,6 +163,6 @@ function socketOf ({ words, offset }) {
   return handle === undefined ? undefined : ownerOf(handle)
 }
 
-Object.assign(source, { isAnswered, routeOf })
+Object.assign(source, { isAnswered, nameOfRequest: nameOf })
 
-module.exports = { answered, nameOf, routeOf, routed, started, streamed }
+module.exports = { answered, nameOf, routed, started, streamed }

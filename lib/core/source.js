@@ -16,29 +16,23 @@
  * @property {() => number} emptyStack number of a stack without frames
  * @property {(number: number) => Span | undefined} spanAt
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
- * @property {(ref: number) => string | undefined} routeOf the name of a request with the route that a
- *   framework reported
+ * @property {(ref: number) => string | undefined} nameOfRequest with the route that a framework reported
  * @property {(ref: number) => boolean} isAnswered whether a request is known to be
  * @property {(request: object) => string | undefined} routeTextOf the route that a framework found
  * @property {() => Iterable<number>} lastAsks references of the last asks on what is open
  */
 
-/**
- * @typedef {import('./context-object').Context} Context
- *
- * @type {Source & { parentOf: (context: Context) => Context | undefined, startsWithHops: boolean }}
- */
+/** @type {Source & { startsWithHops: boolean }} */
 const source = {
   chainAt: () => undefined,
   intern: () => 0,
   emptyStack: () => 0,
   spanAt: () => undefined,
   identityAt: () => undefined,
-  routeOf: () => undefined,
+  nameOfRequest: () => undefined,
   isAnswered: () => false,
   routeTextOf: () => undefined,
   lastAsks: () => [],
-  parentOf: () => undefined, // set by context.js
   startsWithHops: false // the main script has those of another thread or process; set by passing/threads.js
 }
 

@@ -87,17 +87,6 @@ class OnResource extends Same {
   }
 }
 
-/** @type {((object: object) => number | undefined)} */
-let idOf = () => undefined
-
-/** @param {(object: object) => number | undefined} read the async id that an object of Node's keeps itself */
-function readIdsBy (read) {
-  idOf = read
-}
-
-/** @param {object} object @returns {number | undefined} its async id, where it is a resource */
-const asyncIdOf = (object) => idOf(object)
-
 /**
  * Makes an independent kind of mark.
  * @template T
@@ -146,4 +135,4 @@ function idOfTracked (promise) {
 /** What counts the callbacks of a resource, which has the flag COUNTED. */
 const counterTag = /** @type {ReturnType<typeof createTag<{ receive: () => void }>>} */ (createTag())
 
-module.exports = { OnPromise, OnResource, asyncIdOf, counterTag, createTag, idOfTracked, readIdsBy }
+module.exports = { OnPromise, OnResource, counterTag, createTag, idOfTracked }

@@ -106,7 +106,7 @@ class Totals {
   routeNumber (request) {
     const remembered = this.requestRoutes.get(request)
     if (remembered !== undefined) return remembered
-    const name = served.routeOf(request) ?? served.nameOf(request)
+    const name = served.nameOf(request)
     const number = name === undefined ? 0 : this.routeNumbers.get(name) ?? this.addRoute(name)
     this.requestRoutes.set(request, number)
     return number
