@@ -4,7 +4,7 @@
 // Worker.
 
 const { isCore, isProgram } = require('./frames')
-const { aliasStart, isNameCode, withoutPrefix } = require('./text-scan')
+const { isNameCode, withoutAlias, withoutPrefix } = require('./text-scan')
 
 /** @typedef {import('./frames').Frame} Frame */
 
@@ -109,30 +109,18 @@ function findApiName (frames) {
 }
 
 /** Whether a text is a name, or names with dots between, maybe after "new ". @param {string} text */
-function isDottedName (text) {
-  const start = text.startsWith('new ') ? 4 : 0
-  let length = 0
-  for (let i = start; i < text.length; i++) {
-    const code = text.charCodeAt(i)
-    if (code !== 46 && !isNameCode(code)) return false
-    if (code === 46 && length === 0) return false
-    length = code === 46 ? 0 : length + 1
-  }
-  return length > 0
-}
+const isDottedName = (text) => withoutPrefix(text, 'new ').split('.').every(isName)
 
 /**
  * Returns the name by which a function was called: "Object.query [as resolve4]" → "Object.resolve4".
  * @param {string} name
  */
 function calledName (name) {
-  const start = aliasStart(name)
-  if (start === -1) return bareName(name)
-  const alias = name.slice(start + ' [as '.length, -1)
-  let own = start
-  while (own > 0 && isNameCode(name.charCodeAt(own - 1))) own--
-  if (own === start || !isName(alias)) return bareName(name)
-  return withoutPrefix(name.slice(0, own), 'async ') + alias
+  const own = withoutAlias(name)
+  const alias = name.slice(own.length + ' [as '.length, -1)
+  let end = own.length
+  while (end > 0 && isNameCode(own.charCodeAt(end - 1))) end--
+  return end === own.length || !isName(alias) ? own : own.slice(0, end) + alias
 }
 
 /** @param {string} text */
@@ -141,10 +129,4 @@ function isName (text) {
   return text !== ''
 }
 
-/** Returns a function's name without its alias and "async ". @param {string} name */
-function bareName (name) {
-  const alias = name.endsWith(']') ? name.indexOf(' [as ') : -1
-  return withoutPrefix(alias === -1 ? name : name.slice(0, alias), 'async ')
-}
-
-module.exports = { apiName, bareName }
+module.exports = { apiName }

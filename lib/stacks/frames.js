@@ -9,7 +9,6 @@ const { AT, frameLines, namesInModules, numberStart, splitFrames, withoutAlias }
 
 const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
 const MAX_LINE = 1000 // characters of a line that is remembered
-const MAX_READ = 1 << 17 // characters of stacks that are remembered
 
 /**
  * @typedef {object} Frame shared by all that have its line: never changed
@@ -217,16 +216,10 @@ class Stack {
     this.frames = typeof content === 'string' ? framesOf(content) : content
     /** its number, see numbered-stacks.js; 0: none */
     this.id = 0
-    /** @type {boolean | undefined} */
-    this.hasProgramFrame = undefined
+    /** some frame is the program's */
+    this.program = this.frames.some(isProgram)
     /** another one that has a number, whose hash is the same @type {Stack | undefined} */
     this.next = undefined
-  }
-
-  /** Whether some frame is the program's. */
-  get program () {
-    this.hasProgramFrame ??= this.frames.some(isProgram)
-    return this.hasProgramFrame
   }
 }
 
@@ -235,22 +228,11 @@ function framesOf (text) {
   return text === '' ? [] : splitFrames(text).map(parseFrame).filter(isNotHook)
 }
 
-/** @type {RecentMap<Frame[]>} */
-const framesByText = new RecentMap(MAX_READ)
-
 /**
  * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
  * @param {string} text
- * @returns {Frame[]} shared: never changed
  */
-function readFrames (text) {
-  let frames = framesByText.get(text, text.length)
-  if (frames === undefined) {
-    frames = framesOf(frameLines(text, true))
-    framesByText.set(text, frames, text.length)
-  }
-  return frames
-}
+const readFrames = (text) => framesOf(frameLines(text, true))
 
 module.exports = {
   RecentMap, Stack, frameIn, isBuiltin, isCore, isOwn, isProgram, lineOf, parseFrame, readFrames

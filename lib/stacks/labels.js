@@ -3,10 +3,10 @@
 // The label of a hop: the call that a person wrote, not the provider that Node names.
 
 const { connectionTypes } = require('../core/kinds')
-const { apiName, bareName } = require('./api-names')
+const { apiName } = require('./api-names')
 const { isCore, isProgram } = require('./frames')
 const { ensureHeadroom } = require('./stack-headroom')
-const { afterLast, withoutPrefix } = require('./text-scan')
+const { afterLast, withoutAlias, withoutPrefix } = require('./text-scan')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -223,7 +223,7 @@ function promiseLabel (context, frames) {
   const creator = frames[own - 1]
   if (creator === undefined) {
     if (context.awaited) return 'await'
-    const name = bareName(frames[own].functionName ?? '')
+    const name = withoutAlias(frames[own].functionName ?? '')
     // A module itself makes no promise but by import() or native code.
     if (name.endsWith('Object.<anonymous>')) return 'promise'
     return name === '' ? 'async function' : `${name}()`
@@ -231,7 +231,7 @@ function promiseLabel (context, frames) {
   if (creator.functionName?.startsWith('importModuleDynamically')) return 'import()'
   if (creator.fileName !== undefined) return apiName(frames) ?? 'promise'
   // Node 20 and 22 call the receiver of Promise.reject "Function".
-  const name = bareName(creator.functionName ?? 'promise')
+  const name = withoutAlias(creator.functionName ?? 'promise')
   if (promiseMethods.has(name)) return name === 'Promise.finally' ? 'promise.finally' : 'promise.then'
   return name.startsWith('Function.') ? `Promise.${name.slice('Function.'.length)}` : name
 }

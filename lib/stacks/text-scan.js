@@ -40,15 +40,9 @@ function baseName (file) {
   return file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1)
 }
 
-/** Returns where " [as alias]" starts at the end of a function's name, or -1. @param {string} name */
-function aliasStart (name) {
-  if (!name.endsWith(']')) return -1
-  return name.indexOf(' [as ', name.lastIndexOf(']', name.length - 2) + 1)
-}
-
 /** "Timeout.warmUp [as _onTimeout]" -> "Timeout.warmUp". @param {string} name */
 function withoutAlias (name) {
-  const start = aliasStart(name)
+  const start = name.endsWith(']') ? name.indexOf(' [as ', name.lastIndexOf(']', name.length - 2) + 1) : -1
   return start === -1 ? name : name.slice(0, start)
 }
 
@@ -138,7 +132,6 @@ module.exports = {
   withoutPrefix,
   afterLast,
   baseName,
-  aliasStart,
   withoutAlias,
   pathNames,
   namesInModules,

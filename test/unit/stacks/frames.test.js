@@ -135,8 +135,6 @@ test('a recent map forgets what was not asked for since the last time that it wa
   t.is(map.get('large', 10), 1)
 })
 
-test('readFrames returns the same frames for the same text, awaiting functions included', (t) => {
-  const read = readFrames
-  t.deepEqual(read(text).map(({ text }) => text), ['second', 'load (/app/a.js:1:2)', 'async main (/app/a.js:3:4)'])
-  t.is(read(text), read(text))
+test('readFrames returns frames, those of awaiting functions included', (t) => {
+  t.deepEqual(readFrames(text).map(({ text }) => text), ['second', 'load (/app/a.js:1:2)', 'async main (/app/a.js:3:4)'])
 })

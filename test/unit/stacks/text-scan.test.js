@@ -38,8 +38,8 @@ test('withoutAlias removes the alias at the end only', (t) => {
   t.is(scan.withoutAlias('Timeout.warmUp'), 'Timeout.warmUp')
   t.is(scan.withoutAlias('Map.[Symbol.iterator]'), 'Map.[Symbol.iterator]')
   t.is(scan.withoutAlias('Map.[Symbol.iterator] [as entries]'), 'Map.[Symbol.iterator]')
-  t.is(scan.aliasStart('a [as b]'), 1)
-  t.is(scan.aliasStart('a [as b] c'), -1)
+  t.is(scan.withoutAlias('a [as b]'), 'a')
+  t.is(scan.withoutAlias('a [as b] c'), 'a [as b] c')
 })
 
 test('namesInModules returns the names from the innermost package on', (t) => {
