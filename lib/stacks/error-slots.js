@@ -86,16 +86,16 @@ function restore (realm, name, slot) {
  * Sets a formatter.
  * @param {Formatter} formatter
  * @param {PropertyDescriptor | undefined} slot the present one
- * @param {ErrorConstructor} [realm]
+ * @param {ErrorConstructor} realm
  */
-const setFormatter = (formatter, slot, realm = Error) => setValue(realm, FORMATTER, slot, formatter)
+const setFormatter = (formatter, slot, realm) => setValue(realm, FORMATTER, slot, formatter)
 
 /**
  * Restores what was there before a formatter was set.
  * @param {PropertyDescriptor | undefined} slot
- * @param {ErrorConstructor} [realm]
+ * @param {ErrorConstructor} realm
  */
-const restoreFormatter = (slot, realm = Error) => restore(realm, FORMATTER, slot)
+const restoreFormatter = (slot, realm) => restore(realm, FORMATTER, slot)
 
 /**
  * Replaces a value of the program's for the moment.
@@ -127,14 +127,14 @@ function giveBack ({ realm, name, value, slot, outer }) {
 const lendFormatter = (realm, formatter) => lend(realm, FORMATTER, formatter)
 
 /**
- * Reads a stack while a formatter of longstack is set, also in the place of an accessor: no formatter of the
- * program's gets an object of longstack's, but one that cannot be replaced, and what that throws is dropped.
+ * Reads the call sites of a stack while a formatter of longstack is set, also in the place of an accessor: no
+ * formatter of the program's gets an object of longstack's, but one that cannot be replaced, and what that
+ * throws is dropped. Without a formatter V8 writes a text.
  * @param {{ stack: any }} holder an object of longstack's own
- * @param {Formatter} formatter
  */
-function readWith (holder, formatter) {
+function readUnwrapped (holder) {
   if (readSlot() === undefined) return holder.stack
-  const lent = lendFormatter(Error, formatter)
+  const lent = lendFormatter(Error, (_, sites) => sites)
   try {
     return holder.stack
   } catch (error) {
@@ -192,7 +192,7 @@ module.exports = {
   limit,
   nodeFormatter,
   readSlot,
-  readWith,
+  readUnwrapped,
   realmOf,
   restoreFormatter,
   setFormatter

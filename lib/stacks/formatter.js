@@ -13,7 +13,7 @@ const guard = require('../core/guard')
 const { settings } = require('../settings')
 const { noteStartUpError, readSites } = require('./call-sites')
 const {
-  captureInto, giveBack, isSettable, lendFormatter, limit, nodeFormatter, readSlot, readWith, realmOf,
+  captureInto, giveBack, isSettable, lendFormatter, limit, nodeFormatter, readSlot, readUnwrapped, realmOf,
   restoreFormatter, setFormatter
 } = require('./error-slots')
 const { forget, noteInstalled, observeFormatter } = require('./program-mapper')
@@ -44,8 +44,6 @@ let isAppending = false
 let isInProgram = false
 /** a stack of longstack's own that is being read @type {object | undefined} */
 let ownHolder
-/** formats it @type {Formatter} */
-let ownFormat = (_, sites) => sites
 /** what the first hops need is loaded */
 let isLoaded = false
 /**
@@ -80,20 +78,14 @@ guard.add({
   }
 })
 
-/**
- * Reads a stack of longstack's own while a wrapper is in force.
- * @param {{ stack: any }} holder
- * @param {Formatter} formatter
- */
-function readOwn (holder, formatter) {
-  const [outerHolder, outerFormat] = [ownHolder, ownFormat]
-  ownFormat = formatter
+/** Reads a stack of longstack's own while a wrapper is in force. @param {{ stack: any }} holder */
+function readOwn (holder) {
+  const outerHolder = ownHolder
   ownHolder = holder
   try {
     return holder.stack
   } finally { // where this is not run, no other error is that holder
     ownHolder = outerHolder
-    ownFormat = outerFormat
   }
 }
 
@@ -130,7 +122,7 @@ function wrapFormatter (slot) {
  * @param {NodeJS.CallSite[]} allSites
  */
 function format (formatter, self, error, allSites) {
-  if (error === ownHolder) return apply(ownFormat, self, [error, allSites])
+  if (error === ownHolder) return allSites
   const isExtended = isEnabled && !isInProgram && !isAppending && hasHeadroom()
   if (isExtended) reporter.observe(error)
   const sites = isEnabled ? withoutOwnSites(allSites) : allSites
@@ -272,20 +264,6 @@ function isInstalled () {
   return installed.format !== undefined && Error.prepareStackTrace === installed.format
 }
 
-/**
- * Captures the present stack, and reads it: the wrapper knows that it is longstack's, another formatter is
- * replaced for the moment.
- * @param {Function} outermost frames from this function on are left out
- * @param {number} frames
- * @param {Formatter} formatter
- */
-function capturePresent (outermost, frames, formatter) {
-  const holder = /** @type {any} */ ({ __proto__: null })
-  captureInto(holder, outermost, frames)
-  if (isAppending) return holder.stack
-  return isInstalled() ? readOwn(holder, formatter) : readWith(holder, formatter)
-}
-
 /** Loads what the program's first error needs. */
 function preload () {
   try {
@@ -299,13 +277,20 @@ function preload () {
  */
 function enable () {
   isEnabled = true
-  const slot = readSlot()
-  const isWrapped = originalOf(slot?.value) !== undefined
-  installed.format = isWrapped ? slot?.value : undefined
-  if (isWrapped) return true
-  if (!isSettable(slot)) return false
-  installed.format = wrapFormatter(slot)
-  return setFormatter(installed.format, slot)
+  installed.format = wrapIn(Error, readSlot())
+  return installed.format !== undefined
+}
+
+/**
+ * Wraps the formatter of a realm.
+ * @param {ErrorConstructor} realm
+ * @param {PropertyDescriptor | undefined} slot of it
+ * @returns {Formatter | undefined} the wrapper; undefined where none can be set
+ */
+function wrapIn (realm, slot) {
+  if (originalOf(slot?.value) !== undefined) return slot?.value
+  const wrapper = isSettable(slot) ? wrapFormatter(slot) : undefined
+  return wrapper !== undefined && setFormatter(wrapper, slot, realm) ? wrapper : undefined
 }
 
 /** Removes the wrapper; under a formatter that was set on top of it, it passes everything through. */
@@ -313,8 +298,13 @@ function disable () {
   isEnabled = false
   installed.format = undefined
   forget()
-  const original = originalOf(readSlot()?.value)
-  if (original !== undefined) restoreFormatter(original.slot)
+  unwrapIn(Error)
+}
+
+/** Removes the wrapper of a realm's formatter. @param {ErrorConstructor} realm */
+function unwrapIn (realm) {
+  const original = originalOf(readSlot(realm)?.value)
+  if (original !== undefined) restoreFormatter(original.slot, realm)
 }
 
 /** Returns whether a wrapper is in force, around which formatter, and whether another can be set. */
@@ -343,18 +333,21 @@ const isInForce = () => isInstalled() || inForce().isWrapped
  * @returns {string} empty where it has no text
  */
 function captureText (outermost, frames) {
-  const text = capturePresent(outermost, frames, plainFormat)
-  return typeof text === 'string' ? text : ''
+  const sites = captureSites(outermost, frames)
+  return Array.isArray(sites) ? sites.map((site) => `${AT}${site}`).join('\n') : sites ?? ''
 }
 
 /**
- * Returns the present stack as call sites; as text where a formatter runs already.
+ * Returns the present stack as call sites; as text where a formatter runs already. The wrapper knows that it
+ * is longstack's, another formatter is replaced for the moment.
  * @param {Function} outermost frames from this function on are left out
  * @param {number} frames
  * @returns {NodeJS.CallSite[] | string | undefined}
  */
 function captureSites (outermost, frames) {
-  const value = capturePresent(outermost, frames, sitesFormat)
+  const holder = /** @type {any} */ ({ __proto__: null })
+  captureInto(holder, outermost, frames)
+  const value = isAppending ? holder.stack : isInstalled() ? readOwn(holder) : readUnwrapped(holder)
   return Array.isArray(value) || typeof value === 'string' ? value : undefined
 }
 
@@ -405,14 +398,6 @@ function readStack (error) {
   }
 }
 
-/** @type {Formatter} */
-function plainFormat (_, sites) {
-  return sites.map((site) => `${AT}${site}`).join('\n')
-}
-
-/** @type {Formatter} */
-const sitesFormat = (_, sites) => sites
-
 module.exports = {
   captureSites,
   captureText,
@@ -421,10 +406,10 @@ module.exports = {
   inForce,
   installed,
   isInForce,
-  originalOf,
   preload,
   readStack,
   setReporter,
+  unwrapIn,
   usesNodeFormatter,
-  wrapFormatter
+  wrapIn
 }

@@ -8,8 +8,8 @@
 const vm = require('node:vm')
 const guard = require('../core/guard')
 const { wrap } = require('../wrap')
-const { isSettable, readSlot, restoreFormatter, setFormatter } = require('./error-slots')
-const { originalOf, wrapFormatter } = require('./formatter')
+const { readSlot } = require('./error-slots')
+const { unwrapIn, wrapIn } = require('./formatter')
 
 const { apply, getPrototypeOf } = Reflect
 
@@ -79,7 +79,7 @@ const make = (method) => ({
  */
 function wrapFormatterOf (realm) {
   const error = realm.error.deref()
-  const isWrapped = error && wrapIn(error)
+  const isWrapped = error && wrapSet(error)
   if (isWrapped !== false && realm === unset) unset = undefined
   return isWrapped
 }
@@ -110,10 +110,9 @@ function checkDue (time) {
 }
 
 /** @param {ErrorConstructor} error */
-function wrapIn (error) {
+function wrapSet (error) {
   const slot = readSlot(error)
-  if (typeof slot?.value !== 'function' || !isSettable(slot)) return false
-  return originalOf(slot.value) !== undefined || setFormatter(wrapFormatter(slot), slot, error)
+  return typeof slot?.value === 'function' && wrapIn(error, slot) !== undefined
 }
 
 function enable () {
@@ -127,8 +126,7 @@ function disable () {
   if (unwrap?.()) unwrap = undefined
   for (const { error } of realms) {
     const realm = error.deref()
-    const before = realm && originalOf(readSlot(realm)?.value)
-    if (before) restoreFormatter(before.slot, realm)
+    if (realm !== undefined) unwrapIn(realm)
   }
 }
 
