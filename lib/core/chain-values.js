@@ -7,17 +7,9 @@ const { FIRST_CHAIN, OUTSIDE_CHAIN } = require('./record-words')
 
 const MIN_LENGTH = 1 << 10
 
-/** @template {Uint8Array | Int32Array} Values */
 class ChainValues {
-  #Type
   #first = FIRST_CHAIN
-  #values
-
-  /** @param {new (length: number) => Values} Type */
-  constructor (Type) {
-    this.#Type = Type
-    this.#values = new Type(MIN_LENGTH)
-  }
+  #values = new Int32Array(MIN_LENGTH)
 
   /** @param {number} chain @returns {number} 0 where none is stored */
   get (chain) {
@@ -30,7 +22,7 @@ class ChainValues {
     const i = chain - this.#first
     if (i < 0 || chain >= OUTSIDE_CHAIN) return
     if (i >= this.#values.length) {
-      const larger = new this.#Type(Math.max(i + 1, this.#values.length * 2))
+      const larger = new Int32Array(Math.max(i + 1, this.#values.length * 2))
       larger.set(this.#values)
       this.#values = larger
     }
@@ -40,14 +32,14 @@ class ChainValues {
   /** Forgets all chains. @param {number} first number of those that come now */
   forget (first) {
     this.#first = first
-    this.#values = new this.#Type(MIN_LENGTH)
+    this.#values = new Int32Array(MIN_LENGTH)
   }
 }
 
 const MIXED = -1 // the delays of a chain's timers differ
 
 /** The delay of the timers of each chain, which outlives their records: ms + 1, or MIXED. */
-const delays = new ChainValues(Int32Array)
+const delays = new ChainValues()
 
 /** @param {number} chain @param {number} delay of one of its timers, in ms */
 function noteDelay (chain, delay) {

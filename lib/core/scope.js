@@ -36,7 +36,7 @@ let requestCount = 0
 /** tells the files of the scope @type {RegExp | undefined} */
 let files
 /** whether a stack has one of them, by the chain that it has alone */
-const fileNotes = new ChainValues(Uint8Array)
+const fileNotes = new ChainValues()
 const NO = 1
 const YES = 2
 

@@ -45,7 +45,7 @@ const CORE = 2
  */
 
 /** whether the newest steps of chains have a frame of the program */
-const programFrames = new ChainValues(Uint8Array)
+const programFrames = new ChainValues()
 /** in force @type {Engine | undefined} */
 let engine
 /** @type {ReturnType<typeof nativeCapture.load> | undefined} */
