@@ -190,10 +190,11 @@ function copies () {
  * @param {string} file a path or a file: URL
  * @param {number} line from 1
  * @param {number} column from 1
+ * @param {boolean} isMappedByNode
  * @returns {Position | undefined}
  */
-function lookUp (file, line, column) {
-  if (nodeMaps()) {
+function lookUp (file, line, column, isMappedByNode) {
+  if (isMappedByNode) {
     const entry = /** @type {any} */ (Module.findSourceMap(file)?.findEntry(line - 1, column - 1))
     if (typeof entry?.originalSource === 'string') {
       const { originalSource, originalLine, originalColumn } = entry
@@ -232,8 +233,7 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
   const remembered = isMappedByNode ? undefined : mappedLines.get(line)
   if (remembered !== undefined) return remembered
   try {
-    const isMappable = isMappedByNode || !isWithoutMap(fileName)
-    const position = isMappable ? lookUp(fileName, lineNumber, columnNumber) : undefined
+    const position = lookUp(fileName, lineNumber, columnNumber, isMappedByNode)
     const mappedPosition = position ??
       (isMappedByNode ? undefined : positionOf(fileName, lineNumber, columnNumber))
     if (mappedPosition === undefined) return undefined
@@ -249,11 +249,6 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
   } catch {
     return undefined // no room, or a file that cannot be read
   }
-}
-
-/** Whether a file was looked up, and has no map: most have none. @param {string} file */
-function isWithoutMap (file) {
-  return supports.get(file) === undefined && supports.has(file)
 }
 
 /**
