@@ -30,14 +30,13 @@ const { afterLast, isDigitCode, isWordCode, withoutAlias } = require('../stacks/
 const { readSites } = require('../stacks/call-sites')
 const { isProgram } = require('../stacks/frames')
 const { withConnection } = require('./askers')
-const { isOneFlow, isSame } = require('./flows')
+const { contextOfStep, isOneFlow, isSame } = require('./flows')
 const { observe } = require('./observed-errors')
 
 /**
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/chain').Origin} Origin
  * @typedef {import('../stacks/frames').Frame} Frame
- * @typedef {import('./observed-errors').ObservedError} ObservedError
  *
  * @typedef {object} Part the hops of one context
  * @property {Context | undefined} context
@@ -57,7 +56,6 @@ class Evidence {
     this.frames = readSites(this.sites).frames
     /** also has pending rejections noted */
     this.reader = foldedContext()
-    /** @type {ObservedError} */
     this.observed = observe(error)
     /** the rejection with it that is told */
     this.rejection = this.observed.rejections?.concerning(this.reader)
@@ -156,8 +154,9 @@ function partsOfMaker (maker, evidence) {
  */
 function withRejections (parts, { observed, rejection }) {
   if (rejection === undefined) return parts
-  const { context: rejecter, awaiter } = rejection
+  const { context: rejecter, promise } = rejection
   if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
+  const awaiter = contextOfStep(promise)
   const caller = awaiter?.parent
   const isAwaited = caller !== undefined && caller !== root && !isSame(caller, rejecter)
   if (isAwaited && !isTold(caller, parts)) parts.push({ context: awaiter, origin: 'awaited' })

@@ -14,8 +14,9 @@ const MAX_STEPS = 32 // from a step up to one that was given the error
 
 /**
  * @typedef {import('../core/context').Context} Context
- * @typedef {{ ref: number, chain: number, span: number }} PromiseStep of a promise that is rejected; ref 0:
- *   unknown
+ * @typedef {{ ref: number, chain: number, span: number }} RecordedStep 0: unknown
+ * @typedef {{ context: Context, promise: RecordedStep }} Rejection somebody rejected a promise with an error
+ *   that no promise had brought
  */
 
 /** @param {Context | undefined} first @param {Context} second */
@@ -58,39 +59,28 @@ function isSame (first, second) {
   return first.ref !== 0 && second.ref !== 0 ? first.ref === second.ref : first.chain === second.chain
 }
 
-/** Somebody rejected a promise with an error that no promise had brought. */
-class Rejection {
-  #promise
-
-  /** @param {Context} context @param {PromiseStep} promise */
-  constructor (context, promise) {
-    this.context = context
-    this.#promise = promise
-  }
-
-  /** The context of the promise: who waits for it. @returns {Context | undefined} */
-  get awaiter () {
-    const { ref, chain, span } = this.#promise
-    const context = ref === 0 ? undefined : contextOf(chain, ref, span)
-    return context === OWN_WORK ? undefined : context
-  }
+/** @param {RecordedStep} step @returns {Context | undefined} undefined: unknown, or longstack's own work */
+function contextOfStep ({ chain, ref, span }) {
+  const context = contextOf(chain, ref, span)
+  return context === OWN_WORK ? undefined : context
 }
 
 class Rejections {
   /** @type {Array<{ asyncId: number, rejection: Rejection }>} asyncId of a promise; 0: unknown */
   #promises = []
 
-  /** @param {Context} context @param {PromiseStep} promise */
+  /** @param {Context} context @param {RecordedStep} promise */
   constructor (context, promise) {
-    this.first = this.last = new Rejection(context, promise)
+    /** @type {Rejection} */
+    this.first = this.last = { context, promise }
     this.#add(promise, this.first)
   }
 
-  /** @param {Context} context @param {PromiseStep} promise */
+  /** @param {Context} context @param {RecordedStep} promise */
   note (context, promise) {
     // What a promise of a subclass waits for is not known: taken for what was rejected last.
     const isPassedOn = context.kind.promise && !context.awaited
-    this.last = this.#find(context) ?? (isPassedOn ? this.last : new Rejection(context, promise))
+    this.last = this.#find(context) ?? (isPassedOn ? this.last : { context, promise })
     this.#add(promise, this.last)
   }
 
@@ -102,7 +92,7 @@ class Rejections {
     return context === undefined || this.first === this.last ? this.last : this.#find(context) ?? this.last
   }
 
-  /** @param {PromiseStep} promise @param {Rejection} rejection */
+  /** @param {RecordedStep} promise @param {Rejection} rejection */
   #add ({ ref }, rejection) {
     if (this.#promises.length === MAX_PROMISES) this.#promises.shift()
     this.#promises.push({ asyncId: ref === 0 ? 0 : idOf(ref), rejection })
@@ -134,4 +124,4 @@ function isGiven (step, asyncId) {
   return step.awaited && step.triggerAsyncId === asyncId
 }
 
-module.exports = { Rejections, findStep, isOneFlow, isSame }
+module.exports = { Rejections, contextOfStep, findStep, isOneFlow, isSame }

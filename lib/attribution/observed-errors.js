@@ -2,12 +2,12 @@
 
 // What was noted of an error before its stack was read: with the error's frames, all that attribution has.
 
-const { contextOf, OWN_WORK, root, typeOfStep } = require('../core/context')
+const { root, typeOfStep } = require('../core/context')
 const { createTag } = require('../core/tag')
 const { on } = require('../core/on')
 const { isAnyObject, own } = require('../objects')
 const { locate } = require('../core/allocation-clock')
-const { Rejections } = require('./flows')
+const { Rejections, contextOfStep } = require('./flows')
 
 const { isNativeError, isProxy } = require('node:util').types
 const MAX_MEMBERS = 16 // of an AggregateError
@@ -15,13 +15,7 @@ const MAX_VALUES = 64 // rejections with a value that is no object, in an iterat
 
 /**
  * @typedef {import('../core/context').Context} Context
- * @typedef {import('./flows').PromiseStep} PromiseStep
- *
- * @typedef {import('../core/allocation-clock').AllocationStep} AllocationStep
- *
- * @typedef {object} Maker
- * @property {Context} context
- * @property {boolean} isNative made by Node's native code, if it has no frames that ran
+ * @typedef {import('./flows').RecordedStep} RecordedStep
  *
  * @typedef {object} Escape an error that nothing caught
  * @property {Context} context in which it was thrown, or that rejected its promise
@@ -62,11 +56,7 @@ const tag = createTag()
 function observe (error) {
   let observed = tag.read(error)
   if (observed === undefined) tag.write(error, observed = new ObservedError())
-  const maker = observed.maker === undefined ? makerOf(error) : undefined
-  if (maker !== undefined) {
-    observed.maker = maker.context
-    observed.isNative = maker.isNative
-  }
+  if (observed.maker === undefined) noteMaker(error, observed)
   return observed
 }
 
@@ -110,7 +100,7 @@ const rejecterOf = (error) => isAnyObject(error) ? tag.read(error)?.rejections?.
  * Notes who rejected with an error.
  * @param {object} error
  * @param {Context} context
- * @param {PromiseStep} promise
+ * @param {RecordedStep} promise
  */
 function noteRejection (error, context, promise) {
   const observed = observe(error)
@@ -147,12 +137,12 @@ let values = []
  * Notes who rejected with a value that is no object.
  * @param {unknown} reason
  * @param {Context} context
- * @param {PromiseStep} promise
+ * @param {RecordedStep} record
  */
-function noteRejectedValue (reason, context, { ref, chain, span }) {
+function noteRejectedValue (reason, context, record) {
   if (typeof reason === 'function') return // its text is the program's to make
   if (values.length > MAX_VALUES) return
-  const promise = ref === 0 ? undefined : contextOf(chain, ref, span)
+  const promise = contextOfStep(record)
   const isInner = promise?.parent === context || context === root
   values.push({ reason, context: isInner ? promise ?? context : context })
 }
@@ -178,31 +168,25 @@ function startIteration () {
 }
 
 /**
- * Returns the context in whose callback an error was made, by the allocation clock.
+ * Notes in whose callback an error was made, by the allocation clock.
  * @param {object} error
- * @returns {Maker | undefined}
+ * @param {ObservedError} observed
  */
-function makerOf (error) {
+function noteMaker (error, observed) {
   const allocation = locate(error)
-  if (allocation === undefined) return undefined
+  if (allocation === undefined) return
   // Between two callbacks Node's native code makes the error that the second one is called with.
   const isNative = allocation.chain === 0
   const step = isNative ? allocation.next : allocation
-  if (step === undefined || step.chain === 0 || (isNative && !isReportedBy(error, step))) return undefined
-  const context = contextOfStep(step)
-  return context === undefined ? undefined : { context, isNative }
-}
-
-/** @param {AllocationStep} step @returns {Context | undefined} */
-function contextOfStep ({ chain, ref, span }) {
-  const context = contextOf(chain, ref, span)
-  return context === OWN_WORK ? undefined : context
+  if (step === undefined || step.chain === 0 || (isNative && !isReportedBy(error, step))) return
+  observed.maker = contextOfStep(step)
+  observed.isNative = isNative
 }
 
 /**
  * Whether an error is of a failed system call of the kind that a request makes.
  * @param {object} error
- * @param {AllocationStep} request
+ * @param {RecordedStep} request
  */
 function isReportedBy (error, { chain, ref }) {
   const call = Object.getOwnPropertyDescriptor(error, 'syscall')?.value
@@ -226,7 +210,6 @@ on('rejected', (reason, context, promise) => {
 })
 
 module.exports = {
-  ObservedError,
   get,
   noteEscape,
   observe,
