@@ -67,16 +67,27 @@ let usesPromiseHooks = false
  * @type {boolean | undefined}
  */
 let canLeave
-/** @type {HookWrapper | undefined} */
-let wrapper
+/** @type {HookWrapper} */
+const plain = {
+  init: events.initResource,
+  before: events.beforeResource,
+  after: events.afterResource,
+
+  enter (resource) {
+    const asyncId = resource.asyncId()
+    events.beforeResource(asyncId)
+    return () => events.afterResource(asyncId)
+  },
+
+  areWanted: () => false
+}
+let wrapper = plain
 /** @type {Function[]} */
 let disableFunctions = []
 
 function install () {
-  isHooked = isWrapped()
-  const { init, before, after } = isHooked && wrapper !== undefined
-    ? wrapper
-    : { init: events.initResource, before: events.beforeResource, after: events.afterResource }
+  isHooked = wrapper.areWanted()
+  const { init, before, after } = isHooked ? wrapper : plain
   events.setInitFunction(init)
   if (canLeave === undefined) {
     canLeave = guard.run(canLeavePromises)
@@ -95,8 +106,6 @@ function install () {
   }
   setSettled(usesPromiseHooks ? settlements.settlePromise : settlements.settleResource)
 }
-
-const isWrapped = () => wrapper?.areWanted() === true
 
 function uninstall () {
   for (let i = 0; i < disableFunctions.length; i++) disableFunctions[i]()
@@ -122,12 +131,7 @@ function repair () {
  * @param {any} resource an AsyncResource
  * @returns {() => void} leaves it
  */
-function enterResource (resource) {
-  if (isHooked && wrapper !== undefined) return wrapper.enter(resource)
-  const asyncId = resource.asyncId()
-  events.beforeResource(asyncId)
-  return () => events.afterResource(asyncId)
-}
+const enterResource = (resource) => (isHooked ? wrapper : plain).enter(resource)
 
 /**
  * Has functions around those that record, for as long as they are wanted: called again when that changes.
@@ -135,7 +139,7 @@ function enterResource (resource) {
  */
 function wrapHooks (next) {
   wrapper = next
-  if (disableFunctions.length === 0 || isHooked === isWrapped()) return
+  if (disableFunctions.length === 0 || isHooked === wrapper.areWanted()) return
   uninstall()
   install()
 }

@@ -87,8 +87,7 @@ const inUse = () => handle !== undefined
 /** Returns what users pass to their addon. @returns {NativeHooks} */
 function share () {
   if (handle !== undefined) return handle
-  const loaded = capture.binding()
-  const { binding, failure } = loaded === undefined ? loadBinding() : { binding: loaded, failure: undefined }
+  const { binding, failure } = loadBinding()
   const callbacks = binding?.hooks
   if (callbacks === undefined) throw mistake('NOT_AVAILABLE', 'trace.nativeHooks', describe(failure))
   native = callbacks

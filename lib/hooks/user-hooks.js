@@ -60,18 +60,15 @@ function reportInit (asyncId, resource) {
 function reportCallback (resource, stage) {
   try {
     if (guard.inOwnWork) return
-    const context = resourceTag.read(resource) ?? contextFromBefore()
+    // Recorded before there were hooks, it has no tag
+    const context = resourceTag.read(resource) ??
+      (isCurrentRecorded() ? contextAt(current[CURRENT_REF]) : undefined)
     if (context === undefined || context.ref !== current[CURRENT_REF]) return // its init was not reported
     resourceTag.write(resource, context)
     report(stage, context)
   } catch (error) {
     failed(error)
   }
-}
-
-/** Returns what runs now, if it was recorded before there were hooks. @returns {Context | undefined} */
-function contextFromBefore () {
-  return isCurrentRecorded() ? contextAt(current[CURRENT_REF]) : undefined
 }
 
 /** @param {Stage} stage @param {Context} context */
