@@ -214,24 +214,14 @@ function tagOwner (entry, owner) {
 }
 
 /**
- * Whether a resource is still the one of a context: a timer that was cleared and refreshed is another
- * resource in the same object.
+ * Whether a resource is still the one with an id: a timer that was over, or cleared, and refreshed is another
+ * resource in the same object. Servers do that to one timer for each request.
  * @param {object} resource
- * @param {Context} context
- */
-function isResourceOf (resource, context) {
-  return context.type !== 'Timeout' || timerId(resource) === context.asyncId
-}
-
-/**
- * Whether a timer was over and refreshed, which gave it another id: servers do that to one timer for each
- * request.
  * @param {string} type
- * @param {object} timer
  * @param {number} asyncId
  */
-function isRefreshed (type, timer, asyncId) {
-  return type === 'Timeout' && timerId(timer) !== asyncId
+function isSameResource (resource, type, asyncId) {
+  return type !== 'Timeout' || timerId(resource) === asyncId
 }
 
 /** @param {Entry} entry @returns {string | undefined} bytes in and out */
@@ -276,7 +266,7 @@ function sweep (time = Infinity) {
   for (const [asyncId, entry] of entries) {
     if (entry.sweepAt > time) continue
     const resource = entry.resource.deref()
-    if (resource !== undefined && isResourceOf(resource, entry.context)) {
+    if (resource !== undefined && isSameResource(resource, entry.context.type, asyncId)) {
       if (time !== Infinity) entry.sweepAt = Math.ceil(time + Math.max(SWEEP_MS, time - entry.context.time))
       continue
     }
@@ -341,7 +331,7 @@ function settleBrief (time) {
   for (let i = 0; i < briefCount; i++) {
     const resource = briefResources[i]
     const type = briefTypes[i]
-    if (isClosed(type, resource) || isRefreshed(type, resource, briefIds[i])) continue
+    if (isClosed(type, resource) || !isSameResource(resource, type, briefIds[i])) continue
     if (time - briefTimes[i] >= SETTLE_MS) {
       admit(i)
       continue
@@ -361,9 +351,7 @@ function settleBrief (time) {
 /** @param {number} index */
 function admit (index) {
   const context = contextOfId(briefIds[index])
-  const resource = briefResources[index]
-  if (context === undefined || !context.kind.brief || !isResourceOf(resource, context)) return
-  if (entries.get(context.asyncId) === undefined) opened(context, resource)
+  if (context?.kind.brief && !entries.has(context.asyncId)) opened(context, briefResources[index])
 }
 
 Object.assign(source, { lastAsks })

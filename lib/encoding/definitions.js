@@ -21,7 +21,6 @@ class Definitions {
   #written = ''
   /** what the next span refers to and is not written yet */
   #new = ''
-  #isResourceKnown = false
 
   /** All lines, for a file that is opened anew. */
   get text () { return this.#written }
@@ -32,16 +31,16 @@ class Definitions {
     this.#numbers.clear()
     this.#names.clear()
     this.#written = this.#new = ''
-    this.#isResourceKnown = false
   }
 
-  /** Returns the id of who writes. @param {Record<string, unknown>} resource @returns {string} */
+  /**
+   * Returns the id of who writes. Asked for by each span, before what it refers to is defined.
+   * @param {Record<string, unknown>} resource
+   * @returns {string}
+   */
   sourceOf (resource) {
     if (this.#written.length > MAX_TEXT && this.#new === '') this.clear()
-    if (!this.#isResourceKnown) {
-      this.#isResourceKnown = true
-      this.#add({ resource })
-    }
+    if (this.#written === '' && this.#new === '') this.#add({ resource })
     return this.#source
   }
 

@@ -9,6 +9,7 @@
 
 const { types } = require('node:util')
 const guard = require('../core/guard')
+const { attempt } = require('../files')
 const { hidden, own } = require('../objects')
 const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers')
 
@@ -315,12 +316,7 @@ function bufferOf (bytes) {
 
 /** @param {unknown} value @returns {Buffer | undefined} undefined: not bytes, or detached ones */
 function bytesOf (value) {
-  if (!types.isUint8Array(value)) return undefined
-  try {
-    return bufferOf(value)
-  } catch {
-    return undefined
-  }
+  return types.isUint8Array(value) ? attempt(() => bufferOf(value)) : undefined
 }
 
 /**
