@@ -6,12 +6,13 @@
 
 const guard = require('./guard')
 const { contextOfId, contextTag } = require('./context')
+const { connectionTypes } = require('./kinds')
+const { emit } = require('./on')
 const { source } = require('./source')
 const { addressOf, handleOf, idOf, isClosed, numberOf, ownerOf } = require('../node-objects')
 const { hiddenProperty } = require('../objects')
 const { Entry, entryTag } = require('./entry')
 
-const sockets = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 const timerId = hiddenProperty('asyncId')
 
 /** @typedef {import('./context').Context} Context */
@@ -24,13 +25,6 @@ let watchedSince = Infinity
 let onFirstSocket
 /** when promises were last settled unseen, ms of the clock */
 let missedAt = -Infinity
-/** @type {((entry: Entry) => void) | undefined} */
-let onTimer
-
-/** @param {((entry: Entry) => void) | undefined} listener gets the entry of each timer that stays */
-function listenToTimers (listener) {
-  onTimer = listener
-}
 
 /** @param {number} asyncId */
 function closed (asyncId) {
@@ -159,7 +153,7 @@ function unwatch () {
 
 /** @param {string} type of a resource */
 function noteType (type) {
-  if (onFirstSocket === undefined || !sockets.has(type)) return
+  if (onFirstSocket === undefined || !connectionTypes.has(type)) return
   onFirstSocket()
   onFirstSocket = undefined
 }
@@ -188,7 +182,7 @@ function opened (context, resource) {
   entries.set(context.asyncId, entry)
   sweepPause = SWEEP_MS
   nextSweep = Math.min(nextSweep, context.time + SWEEP_MS)
-  if (onTimer !== undefined && context.type === 'Timeout') onTimer(entry)
+  if (context.type === 'Timeout') emit('timerStays', entry)
   noteType(context.type)
   if (entries.size >= sweepSize) sweep()
   return entry
@@ -364,7 +358,6 @@ module.exports = {
   get,
   lastActive,
   list,
-  listenToTimers,
   missSettled,
   noteActivity,
   noteTraffic,

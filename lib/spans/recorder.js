@@ -6,7 +6,6 @@
 const process = require('node:process')
 const { recorder: blockedRecorder } = require('../blocked/wanted')
 const guard = require('../core/guard')
-const registry = require('../core/registry')
 const { inOwnWork } = require('../core/current-step')
 const { safely } = require('../core/faults')
 const loopIterations = require('../core/loop-iterations')
@@ -26,14 +25,18 @@ const SWEEP_MS = 1000
 
 let isOn = false
 let sweepAt = 0
-/** ends what is listened to @type {() => void} */
-let stopListening
 
 blockedRecorder.record = spans.addBlocking
 on('iteration', (time) => {
   if (time < sweepAt) return
   sweepAt = time + SWEEP_MS
   guard.run(() => spans.sweep(time, false))
+})
+on('opened', ({ type }, resource) => {
+  if (isOn && type === 'ZLIB') stepSpans.watchZlibWrites(resource)
+})
+on('timerStays', (entry) => {
+  if (isOn) noteTimer(entry)
 })
 on('traffic', stepSpans.noteTraffic)
 on('asked', stepSpans.noteAsked)
@@ -50,13 +53,9 @@ function enable (wanted) {
   outputs.setOutputs(wanted)
   // Else spans are made only to name those of blocking callbacks.
   stepSpans.timeSpans(wanted !== undefined || outputs.areWatched() ? loop : undefined)
-  registry.listenToTimers(noteTimer)
   layer.enable()
   if (isOn) return
   isOn = true
-  stopListening = on('opened', ({ type }, resource) => {
-    if (type === 'ZLIB') stepSpans.watchZlibWrites(resource)
-  })
   process.on('exit', onExit)
 }
 
@@ -66,9 +65,7 @@ function disable () {
   spans.flush()
   outputs.flushRecords()
   outputs.setOutputs(undefined)
-  stopListening()
   layer.disable()
-  registry.listenToTimers(undefined)
   stepSpans.timeSpans(undefined)
   stepSpans.unwatchZlibWrites()
   process.removeListener('exit', onExit)
