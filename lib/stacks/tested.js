@@ -7,16 +7,12 @@
 // branch afterwards (the numbers behind) are corrections, which the self-test judges.
 const V8 = ['11.3', '12.4', '13.6', '14.6'] // of Node 20, 22, 24, 26
 
-/** By platform, as ../platform.js names it. @type {Record<string, string[] | undefined>} */
-const testedVersions = {
-  'linux-x64': V8,
-  'linux-arm64': V8,
-  'linuxmusl-x64': V8
-}
+/** As ../platform.js names them. */
+const PLATFORMS = ['linux-x64', 'linux-arm64', 'linuxmusl-x64']
 
 /** @param {string} target the running platform */
 function isTested (target) {
-  return testedVersions[target]?.some((version) => process.versions.v8.startsWith(`${version}.`)) === true
+  return PLATFORMS.includes(target) && V8.some((version) => process.versions.v8.startsWith(`${version}.`))
 }
 
 module.exports = { isTested }

@@ -160,10 +160,7 @@ function homeCaches () {
 
 /** @param {string} key @returns {Result | undefined} */
 function readResult (key) {
-  for (const directory of cacheDirectories()) {
-    const result = readFrom(directory, key)
-    if (result !== undefined) return result
-  }
+  return cacheDirectories().map((directory) => readFrom(directory, key)).find(Boolean)
 }
 
 /** @param {string} directory @param {string} key @returns {Result | undefined} that still counts */

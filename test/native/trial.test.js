@@ -110,7 +110,7 @@ function copy (addon) {
   for (const name of fs.readdirSync(path.join(home, 'lib', 'start'))) if (name.startsWith('bundle')) fs.rmSync(path.join(home, 'lib', 'start', name))
   const tested = path.join(home, 'lib', 'stacks', 'tested.js')
   const text = fs.readFileSync(tested, 'utf8')
-  const emptied = text.replace(/(testedVersions = )\{[^}]*\}/, '$1{}')
+  const emptied = text.replace(/(PLATFORMS = )\[[^\]]*\]/, '$1[]')
   if (emptied === text) throw new Error('nothing to take out of tested.js')
   fs.writeFileSync(tested, emptied)
   fs.writeFileSync(path.join(home, 'program.js'), PROGRAM)
