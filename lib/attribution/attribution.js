@@ -26,7 +26,7 @@ const { OWN_WORK, contextTag, root } = require('../core/context')
 const { currentContext } = require('../core/current-step')
 const { isReusedTimer } = require('../core/kind-handlers')
 const { foldLoops } = require('../stacks/loop-folding')
-const { afterLast, isDigitCode, isWordCode, withoutAlias } = require('../stacks/text-scan')
+const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
 const { isProgram } = require('../stacks/frames')
 const { withConnection } = require('./askers')
@@ -218,11 +218,7 @@ function endsInStartUp (frames) {
 const SCOPE = 'runInAsyncScope'
 
 /** Whether an async scope is entered: below it another context runs. @param {Frame} frame */
-function isScope ({ kind, functionName }) {
-  if (kind !== 'core' || functionName === undefined || !functionName.endsWith(SCOPE)) return false
-  const before = functionName.length - SCOPE.length - 1
-  return before < 0 || !isWordCode(functionName.charCodeAt(before))
-}
+const isScope = ({ kind, functionName = '' }) => kind === 'core' && afterLast(functionName, '.') === SCOPE
 
 /**
  * Returns the frames of the innermost scope in which the program runs.

@@ -31,7 +31,7 @@ class ObservedError {
     this.isNative = false
     /** @type {Rejections | undefined} */
     this.rejections = undefined
-    /** the promise that was rejected with it last: the unhandled one */
+    /** reference of the promise that was rejected with it last, the unhandled one; 0: it has none */
     this.lastPromise = 0
     /** @type {Escape | undefined} */
     this.escape = undefined
@@ -83,18 +83,8 @@ function observeRelated (error) {
   }
 }
 
-/** @param {object} error @returns {ObservedError | undefined} */
-const get = (error) => tag.read(error)
-
-/**
- * Returns the promise that was rejected with an error last.
- * @param {unknown} error
- * @returns {number} its reference; 0: it has none
- */
-const promiseOf = (error) => isAnyObject(error) ? tag.read(error)?.lastPromise ?? 0 : 0
-
-/** @param {unknown} error @returns {Context | undefined} */
-const rejecterOf = (error) => isAnyObject(error) ? tag.read(error)?.rejections?.last.context : undefined
+/** @param {unknown} error @returns {ObservedError | undefined} */
+const get = (error) => isAnyObject(error) ? tag.read(error) : undefined
 
 /**
  * Notes who rejected with an error.
@@ -214,7 +204,5 @@ module.exports = {
   noteEscape,
   observe,
   observeQuietly,
-  promiseOf,
-  rejecterOf,
   rejecterOfValue
 }

@@ -120,9 +120,10 @@ function addHandler (matches, handler) {
 function noteEscaped (error, isRejection) {
   const present = presentContext()
   const isUnsure = isRejection && missesSettled()
+  const observed = observedErrors.get(error)
   // Node reports a rejection in the context of its promise.
   const rejecter = (isUnsure ? undefined : observedErrors.rejecterOfValue(error)) ??
-    (isRejection ? settlerOf(executionAsyncResource()) ?? observedErrors.rejecterOf(error) : undefined)
+    (isRejection ? settlerOf(executionAsyncResource()) ?? observed?.rejections?.last.context : undefined)
   const context = rejecter ?? (isUnsure ? undefined : present)
   if (context !== undefined) {
     observedErrors.noteEscape(error, { context, isRejection: rejecter !== undefined })
@@ -139,8 +140,8 @@ function noteEscaped (error, isRejection) {
  * @returns {boolean} whether one of them handled it
  */
 function askHandlers (error, fromPromise) {
-  const promise = fromPromise ? observedErrors.promiseOf(error) : 0
-  const context = (promise === 0 ? undefined : contextAt(promise)) ?? presentContext()
+  const promise = fromPromise ? observedErrors.get(error)?.lastPromise : undefined
+  const context = contextAt(promise ?? 0) ?? presentContext()
   for (const entry of handlers) {
     const { matches, handler } = entry
     if (!handlers.includes(entry)) continue // a handler before it has removed it

@@ -15,7 +15,7 @@
 //
 // No ask: nobody has written, or who has was answered, and is over.
 
-const { ATTENTION, CURRENT_CAUSE, CURRENT_REF, TIMED, current, timed } = require('./current')
+const { ATTENTION, CURRENT_CAUSE, TIMED, current, timed } = require('./current')
 const records = require('./records')
 const { findRecordOf } = require('./record-ids')
 const { source } = require('./source')
@@ -52,7 +52,6 @@ function setAsk (entry, ref) {
  * @param {number} connection reference of its handle
  */
 function isOwnAnswer (connection) {
-  if (current[CURRENT_REF] === connection && isOfConnection(current[CURRENT_CAUSE], connection)) return true
   let step = current[CURRENT_CAUSE]
   for (let i = 0; i < MAX_STEPS; i++) {
     if (step === 0 || records.isRequest(step)) return false

@@ -10,14 +10,10 @@ const HOP = '  \u2500\u2500 ' // before the label of a hop
 /** In place of a line feed of a path, where each frame is a line: no path has it. */
 const LINE_FEED = '\0'
 
-/** Whether it is one of a-z A-Z 0-9 _. @param {number} code of a UTF-16 unit */
-function isWordCode (code) {
-  return (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || isDigitCode(code) || code === 95
-}
-
-/** Whether it is one of a-z A-Z 0-9 _ $. @param {number} code */
+/** Whether it is one of a-z A-Z 0-9 _ $. @param {number} code of a UTF-16 unit */
 function isNameCode (code) {
-  return isWordCode(code) || code === 36
+  const isLetter = (code >= 97 && code <= 122) || (code >= 65 && code <= 90)
+  return isLetter || isDigitCode(code) || code === 95 || code === 36
 }
 
 /** @param {number} code @returns {boolean} */
@@ -126,7 +122,6 @@ module.exports = {
   AT,
   HOP,
   hasHops,
-  isWordCode,
   isNameCode,
   isDigitCode,
   withoutPrefix,

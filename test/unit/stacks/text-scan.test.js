@@ -4,7 +4,7 @@ const test = require('ava')
 const scan = require('../../../lib/stacks/text-scan')
 
 /** @type {Array<[name: string, expression: RegExp]>} */
-const classes = [['isWordCode', /[a-zA-Z0-9_]/], ['isNameCode', /[a-zA-Z0-9_$]/], ['isDigitCode', /[0-9]/]]
+const classes = [['isNameCode', /[a-zA-Z0-9_$]/], ['isDigitCode', /[0-9]/]]
 for (const [name, expression] of classes) {
   test(`${name} agrees with ${expression} on each UTF-16 unit`, (t) => {
     const wrong = []
