@@ -104,7 +104,8 @@ class Rejections {
     for (let count = 0; step !== undefined && count < MAX_STEPS; count++) {
       for (let i = this.#promises.length - 1; i >= 0; i--) {
         const { asyncId, rejection } = this.#promises[i]
-        if (asyncId === 0 ? isSame(step, rejection.context) : isGiven(step, asyncId)) return rejection
+        const isGiven = step.awaited && step.triggerAsyncId === asyncId
+        if (asyncId === 0 ? isSame(step, rejection.context) : isGiven) return rejection
       }
       step = step.parent
     }
@@ -113,15 +114,6 @@ class Rejections {
       return asyncId === 0 && descends(rejection.context, context)
     })?.rejection
   }
-}
-
-/**
- * Whether a step was given what a promise was settled with.
- * @param {Context} step
- * @param {number} asyncId
- */
-function isGiven (step, asyncId) {
-  return step.awaited && step.triggerAsyncId === asyncId
 }
 
 module.exports = { Rejections, contextOfStep, findStep, isOneFlow, isSame }

@@ -111,11 +111,6 @@ function noteEscape (error, escape) {
   observeRelated(error)
 }
 
-/** Notes who passed an error to nextTick. @param {object} error @param {Context} context */
-function noteHandOver (error, context) {
-  observe(error).handedOverBy ??= context
-}
-
 /**
  * Rejections of this iteration with values: these have no identity by which they could be tagged, but Node
  * reports them in the same one.
@@ -150,11 +145,6 @@ function rejecterOfValue (error) {
   const message = String(own(error, 'message'))
   const matches = values.filter(({ reason }) => message.endsWith(`"${String(reason)}".`))
   return matches.length === 1 ? matches[0].context : undefined
-}
-
-/** A new iteration of the event loop. */
-function startIteration () {
-  if (values.length > 0) values = []
 }
 
 /**
@@ -192,8 +182,8 @@ const fileCalls = new Set([
   'mkdtemp', 'fsync', 'fdatasync', 'statfs', 'rm'
 ])
 
-on('passedToTick', noteHandOver)
-on('iteration', startIteration)
+on('passedToTick', (error, context) => { observe(error).handedOverBy ??= context })
+on('iteration', () => { if (values.length > 0) values = [] })
 on('rejected', (reason, context, promise) => {
   if (isAnyObject(reason)) noteRejection(reason, context, promise)
   else noteRejectedValue(reason, context, promise)

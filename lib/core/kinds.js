@@ -57,15 +57,8 @@ const ASKED = ' asked'
 
 /** by number @type {Kind[]} */
 const kinds = []
-/** @type {Map<string, number>} */
+/** the same for the same type, until resetKinds() @type {Map<string, number>} */
 const numbers = new Map()
-
-/** @param {string} type @returns {number} the same for the same type, until resetKinds() */
-function numberOf (type) {
-  let number = numbers.get(type)
-  if (number === undefined) numbers.set(type, number = numbers.size)
-  return number
-}
 
 /**
  * @param {string} type
@@ -76,9 +69,11 @@ function kindOf (type, isSelected) {
   const asked = type.endsWith(ASKED)
   const handle = handles.has(type)
   const detail = details[type]
+  const number = numbers.get(type) ?? numbers.size
+  numbers.set(type, number)
   /** @type {Kind} */
   const kind = {
-    number: numberOf(type),
+    number,
     flags: 0,
     type: type === AWAIT ? 'PROMISE' : asked ? type.slice(0, -ASKED.length) : type,
     isSelected,
@@ -95,7 +90,7 @@ function kindOf (type, isSelected) {
     special: handle || detail !== undefined || type === 'TickObject',
     detail
   }
-  kinds[kind.number] = kind
+  kinds[number] = kind
   return kind
 }
 

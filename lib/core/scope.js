@@ -112,26 +112,18 @@ function matcherOf (scope) {
   if (typeof scope === 'function') {
     return (_, request) => request !== undefined && isTrue(/** @type {any} */ (scope)(request))
   }
-  const { kind, name, value } = parse(scope)
-  if (kind === 'header') {
-    return (headerOf) => {
-      const header = headerOf(name)
-      return value === undefined ? header !== undefined : header === value
-    }
-  }
-  return kind === 'one-in' ? () => requestCount++ % Number(name) === 0 : () => false
+  const [, kind, name = '', value] = /^([\w-]+)(?::([^=]*)(?:=(.*))?)?$/.exec(scope) ?? []
+  if (kind === 'one-in') return () => requestCount++ % Number(name) === 0
+  if (kind !== 'header') return () => false
+  const header = name.trim().toLowerCase()
+  const wanted = value?.trim()
+  return (headerOf) => wanted === undefined ? headerOf(header) !== undefined : headerOf(header) === wanted
 }
 
 /** @param {unknown} answer of the program's function */
 function isTrue (answer) {
   if (isObject(answer)) throw new TypeError('the function must return true or false, no promise')
   return Boolean(answer)
-}
-
-/** @param {string} scope @returns {{ kind: string, name: string, value: string | undefined }} */
-function parse (scope) {
-  const [, kind, name = '', value] = /^([\w-]+)(?::([^=]*)(?:=(.*))?)?$/.exec(scope) ?? []
-  return { kind, name: kind === 'header' ? name.trim().toLowerCase() : name, value: value?.trim() }
 }
 
 /**

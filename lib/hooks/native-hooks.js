@@ -65,19 +65,14 @@ function numberOf (type) {
   return number
 }
 
-/** @param {Context} context */
-function write (context) {
+/** Calls the callbacks for a stage, where there are any. @param {Stage} stage @param {Context} context */
+function report (stage, context) {
+  if (wants[indexes[stage]] === 0) return
   const { type } = context
   event[0] = context.asyncId
   event[1] = context.triggerAsyncId
   event[2] = type === lastType ? lastNumber : numberOf(type)
   event[3] = context.stack?.id ?? 0 // what the js engine keeps has no number
-}
-
-/** Calls the callbacks for a stage, where there are any. @param {Stage} stage @param {Context} context */
-function report (stage, context) {
-  if (wants[indexes[stage]] === 0) return
-  write(context)
   native[stage]()
 }
 

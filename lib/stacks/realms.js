@@ -79,7 +79,8 @@ const make = (method) => ({
  */
 function wrapFormatterOf (realm) {
   const error = realm.error.deref()
-  const isWrapped = error && wrapSet(error)
+  const slot = error && readSlot(error)
+  const isWrapped = error && typeof slot?.value === 'function' && wrapIn(error, slot) !== undefined
   if (isWrapped !== false && realm === unset) unset = undefined
   return isWrapped
 }
@@ -107,12 +108,6 @@ function checkDue (time) {
   const newest = realms.length - NEWEST
   realms = realms.filter((realm, i) => realm.checkAt > time || checkOne(realm, time, i >= newest))
   checkAt = realms.reduce((first, realm) => Math.min(first, realm.checkAt), Infinity)
-}
-
-/** @param {ErrorConstructor} error */
-function wrapSet (error) {
-  const slot = readSlot(error)
-  return typeof slot?.value === 'function' && wrapIn(error, slot) !== undefined
 }
 
 function enable () {
