@@ -7,6 +7,7 @@
 // One for each thread.
 
 const guard = require('./guard')
+const { attempt } = require('../files')
 const { loadBinding } = require('../stacks/binding')
 
 /**
@@ -31,22 +32,13 @@ let scheduled = []
 
 /** Runs what is scheduled. Throws nothing: an exception here would be the program's. */
 function runScheduled () {
-  try {
-    guard.run(() => {
-      for (let round = 0; round < ROUNDS && scheduled.length > 0; round++) {
-        const works = scheduled
-        scheduled = []
-        for (let i = 0; i < works.length; i++) runOne(works[i])
-      }
-    })
-  } catch {}
-}
-
-/** @param {() => void} work */
-function runOne (work) {
-  try {
-    work()
-  } catch {}
+  attempt(() => guard.run(() => {
+    for (let round = 0; round < ROUNDS && scheduled.length > 0; round++) {
+      const works = scheduled
+      scheduled = []
+      for (let i = 0; i < works.length; i++) attempt(works[i])
+    }
+  }))
 }
 
 const loopIterations = {

@@ -8,8 +8,10 @@ const fs = require('node:fs')
 const v8 = require('node:v8')
 const vm = require('node:vm')
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
+const { attempt } = require('../files')
 const { loadBinding } = require('./binding')
-makeCoreEmpty()
+// On Linux a core file of this process has nothing in it, and takes no time: core(5)
+attempt(() => fs.writeFileSync('/proc/self/coredump_filter', '0'))
 loadBinding(true)
 const capture = require('./capture')
 const { captureText } = require('./formatter')
@@ -75,13 +77,6 @@ function wasmShapes () {
   if (WebAssembly === undefined) return []
   const { exports } = new WebAssembly.Instance(new WebAssembly.Module(WASM), { '': { f: () => { probe() } } })
   return [exports.run, () => [1].forEach(exports.run)]
-}
-
-/** A core file of this process has nothing in it, and takes no time: core(5). */
-function makeCoreEmpty () {
-  try {
-    fs.writeFileSync('/proc/self/coredump_filter', '0')
-  } catch {} // not Linux
 }
 
 /** @returns {(options?: object) => void} */
