@@ -12,11 +12,11 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7580,
+  report: 7640,
   core: 3400,
   spans: 3360,
-  stacks: 2680,
-  '.': 2100,
+  stacks: 2620,
+  '.': 2090,
   handles: 2080,
   requests: 1500,
   ask: 1380,
@@ -28,12 +28,12 @@ const maxLines = {
   format: 980,
   profile: 810,
   blocked: 700,
-  attribution: 770,
+  attribution: 740,
   passing: 500,
   runners: 470,
   intercept: 420,
-  encoding: 190,
-  hooks: 190,
+  encoding: 180,
+  hooks: 180,
 }
 
 // What each part may require of others, when it is loaded or in a function. Small files at the top of lib/
@@ -61,7 +61,6 @@ const required = {
   'intercept/': ['core/', 'node-objects.js', 'requests/', 'stacks/'],
   'leak-watch.js': ['core/', 'format/', 'node-objects.js', 'shared.js'],
   'metrics/': ['ask/', 'core/', 'handles/', 'requests/', 'sinks/', 'spans/', 'stacks/', 'top/', 'top/buckets.js'],
-  'node-objects.js': ['core/'],
   'options.js': ['node-objects.js', 'sinks/'],
   'passing/': ['core/', 'node-objects.js', 'requests/', 'stacks/'],
   'profile/': ['core/', 'format/', 'requests/', 'stacks/'],
