@@ -46,36 +46,20 @@ const MAX_FRAMES = 200 // a sample with as many was cut off
  * @typedef {Sample & { frames: import('../stacks/frames').Frame[] }} ParsedSample frames outermost first
  */
 
-class Samples {
-  /** @type {Sample[]} */
-  #samples = []
-  #count = 0
-
-  /** @param {Sample} sample */
-  add (sample) {
-    this.#count++
-    if (this.#samples.length < MAX_SAMPLES) this.#samples.push(sample)
-  }
-
-  /** @returns {{ count: number, text: string, context?: Sample['context'], late?: number }} */
-  best () {
-    const count = this.#count
-    if (this.#samples.length === 0) return { count, text: '' }
-    // A late sample may show what Node or longstack does after the program's part has ended.
-    const withProgram = this.#samples.filter(({ text }) => new Stack(text).program)
-    const { text, samples } = commonPath(withProgram.length > 0 ? withProgram : this.#samples)
-    const { context, late } = heaviest(samples)
-    return { count, text, context, late }
-  }
-}
-
 const kind = kindOf('BLOCKED', false)
 
 class BlockingCallback {
-  samples = new Samples()
+  /** @type {Sample[]} */
+  #samples = []
+  #sampleCount = 0
   isReported = false // from inside
   /** Span that it was part of, if known. @type {Context['spanIdentity']} */
   span
+  /**
+   * ids of its record among the spans, once there is one
+   * @type {{ traceId: string, spanId: string, parentSpanId?: string } | undefined}
+   */
+  ids
 
   /**
    * @param {number} start ms of the clock
@@ -88,6 +72,22 @@ class BlockingCallback {
     this.context = context
   }
 
+  /** @param {Sample} sample */
+  addSample (sample) {
+    this.#sampleCount++
+    if (this.#samples.length < MAX_SAMPLES) this.#samples.push(sample)
+  }
+
+  /** @returns {{ text: string, context?: Sample['context'], late?: number }} */
+  bestSample () {
+    if (this.#samples.length === 0) return { text: '' }
+    // A late sample may show what Node or longstack does after the program's part has ended.
+    const withProgram = this.#samples.filter(({ text }) => new Stack(text).program)
+    const { text, samples } = commonPath(withProgram.length > 0 ? withProgram : this.#samples)
+    const { context, late } = heaviest(samples)
+    return { text, context, late }
+  }
+
   /**
    * Makes the event that listeners get, and sets `span`.
    * @param {number} ms
@@ -95,14 +95,14 @@ class BlockingCallback {
    * @returns {BlockedEvent}
    */
   createEvent (ms, stillRunning) {
-    const { count, text, context = this.context, late } = this.samples.best()
+    const { text, context = this.context, late } = this.bestSample()
     const explained = explain(context, text)
     const span = this.span = context?.spanIdentity
     return {
       ms: round(ms),
       stillRunning,
       ...(late === undefined ? {} : { sampledLate: round(late) }),
-      samples: count,
+      samples: this.#sampleCount,
       ...explained,
       ...(span && { span: { traceId: span.traceId, spanId: span.spanId, name: span.name } }),
       startUnixMs: this.startUnixMs
@@ -131,7 +131,7 @@ function explain (context, text) {
 }
 
 /** Returns the innermost frame of the program in a callback. @param {BlockingCallback} callback */
-const frameIn = ({ samples }) => innermostFrame(explain(undefined, samples.best().text).stack)
+const frameIn = (callback) => innermostFrame(explain(undefined, callback.bestSample().text).stack)
 
 /** @param {string} stack @returns {string | undefined} its first frame */
 function innermostFrame (stack) {

@@ -193,7 +193,7 @@ function sample () {
     const callback = sampled ??= createCallback()
     const weight = 1 + late / threshold
     const lateMs = late > LATE_MS ? late : undefined
-    callback.samples.add({ text, context: currentContext(), late: lateMs, weight })
+    callback.addSample({ text, context: currentContext(), late: lateMs, weight })
     const isDue = time - callback.start >= threshold + REPORT_INSIDE_MS
     if (isDue && !callback.isReported && !isInGlobalMatch(text)) reportInside(callback, time)
   })

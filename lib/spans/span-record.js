@@ -399,9 +399,6 @@ function nameOf (error) {
  * @typedef {import('../blocked/blocking-callback').BlockingCallback} BlockingCallback
  */
 
-/** @type {WeakMap<BlockingCallback, { traceId: string, spanId: string, parentSpanId?: string }>} */
-const idsByRun = new WeakMap()
-
 /**
  * @param {BlockedEvent} event
  * @param {BlockingCallback} run
@@ -410,8 +407,13 @@ const idsByRun = new WeakMap()
  */
 function blockedRecord (event, run, resource) {
   const { ms, startUnixMs, stack, stillRunning, sampledLate, span } = event
+  run.ids ??= {
+    traceId: span?.traceId ?? ids.traceId(),
+    spanId: ids.spanId(),
+    ...(span && { parentSpanId: span.spanId })
+  }
   return {
-    ...idsOf(event, run),
+    ...run.ids,
     name: 'blocked',
     kind: 'INTERNAL',
     startTimeUnixNano: unixNano(startUnixMs, 0),
@@ -427,17 +429,6 @@ function blockedRecord (event, run, resource) {
     },
     resource
   }
-}
-
-/** @param {BlockedEvent} event @param {BlockingCallback} run */
-function idsOf ({ span }, run) {
-  let identity = idsByRun.get(run)
-  if (identity === undefined) {
-    identity = { traceId: span?.traceId ?? ids.traceId(), spanId: ids.spanId() }
-    if (span !== undefined) identity.parentSpanId = span.spanId
-    idsByRun.set(run, identity)
-  }
-  return identity
 }
 
 module.exports = { SpanWriting, addException, blockedRecord, describeException }
