@@ -26,7 +26,7 @@ const { OutputFile, codeOf, faultOf } = require('./output-file')
 /**
  * @typedef {import('./output-file').Opened} Opened
  *
- * @typedef {{ warn: (code: string, sentence: string) => void }} SinkContext
+ * @typedef {{ warn: (code: string, sentence: string) => void }} SinkContext warn: gives a warning once a code
  */
 
 const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
@@ -56,21 +56,18 @@ const neverNotified = new Int32Array(new SharedArrayBuffer(4))
 class Backlog {
   /** @type {string[]} */
   #lines = []
-  #first = 0
   #bytes = 0
 
   /** The number of lines that wait. */
-  get size () { return this.#lines.length - this.#first }
+  get size () { return this.#lines.length }
 
   /** The number of spans among them. */
   get spans () {
-    let count = 0
-    for (let i = this.#first; i < this.#lines.length; i++) if (!isDefinition(this.#lines[i])) count++
-    return count
+    return this.#lines.filter((line) => !isDefinition(line)).length
   }
 
   /** The oldest line. @returns {string} */
-  get first () { return this.#lines[this.#first] }
+  get first () { return this.#lines[0] }
 
   /** @param {string} line @returns {boolean} false: there is no space for it, and others wait */
   add (line) {
@@ -84,26 +81,23 @@ class Backlog {
   /** Puts lines before all others, however many. @param {string} text of bytes, whole lines */
   prepend (text) {
     const lines = text.split('\n').slice(0, -1).map((line) => `${line}\n`)
-    this.#lines = [...lines, ...this.#lines.slice(this.#first)]
-    this.#first = 0
+    this.#lines = [...lines, ...this.#lines]
     this.#bytes += text.length
   }
 
   /** Removes the oldest line. @returns {string} it */
   shift () {
-    const line = this.#lines[this.#first]
+    const line = /** @type {string} */ (this.#lines.shift())
     this.#bytes -= line.length
-    this.#lines[this.#first++] = ''
-    if (this.size === 0) this.clear()
     return line
   }
 
   /** Removes all lines. @returns {number} how many spans there were */
   clear () {
-    const size = this.spans
+    const { spans } = this
     this.#lines = []
-    this.#first = this.#bytes = 0
-    return size
+    this.#bytes = 0
+    return spans
   }
 }
 
@@ -120,7 +114,6 @@ class LineSink {
   #batch
   #batchBytes = 0
   #batchLines = 0
-  #isScheduled = false
   /** the file that has all that was defined @type {Opened | undefined} */
   #definedIn
   #backlog = new Backlog()
@@ -138,8 +131,6 @@ class LineSink {
   #retryTimer
   /** it will never be written to again */
   #isClosed = false
-  /** codes of warnings, each of which is given once @type {Set<string>} */
-  #warned = new Set()
 
   /**
    * @param {{ fd?: number, path?: string }} target
@@ -170,18 +161,10 @@ class LineSink {
     const length = batch.write(lines, this.#batchBytes)
     batch[this.#batchBytes + length] = LINE_FEED
     this.#batchBytes += length + 1
-    this.#batchLines++
-    if (this.#isScheduled) return
-    this.#isScheduled = true
-    schedule(this.#endIteration)
+    if (this.#batchLines++ === 0) schedule(this.#writeBatch)
   }
 
-  #endIteration = () => {
-    this.#isScheduled = false
-    this.#writeBatch()
-  }
-
-  #writeBatch () {
+  #writeBatch = () => {
     if (this.#batchLines === 0) return
     const bytes = /** @type {Buffer} */ (this.#batch).subarray(0, this.#batchBytes)
     const count = this.#batchLines
@@ -292,7 +275,7 @@ class LineSink {
   #drop (count) {
     this.dropped += count
     if (this.#isBusy && count > 0) {
-      this.#warnOnce('SPANS_SLOW_READER', `the reader of ${this.#name} is too slow: ` +
+      this.#warn('SPANS_SLOW_READER', `the reader of ${this.#name} is too slow: ` +
         'spans are dropped, and counted in trace.stats().spans.')
     }
   }
@@ -376,7 +359,7 @@ class LineSink {
     } else {
       this.#retryIn(RETRY_MS)
     }
-    this.#warnOnce(`SPANS_${code}`, `spans cannot be written to ${this.#name}: ${reason}. ${this.#outlook()}`)
+    this.#warn(`SPANS_${code}`, `spans cannot be written to ${this.#name}: ${reason}. ${this.#outlook()}`)
   }
 
   #outlook () {
@@ -400,13 +383,6 @@ class LineSink {
     this.#retryAt = now() + ms
     clearTimeout(this.#retryTimer)
     this.#retryTimer = setTimeout(() => { guard.runQuietly(() => this.#proceed()) }, ms).unref()
-  }
-
-  /** @param {string} code @param {string} sentence */
-  #warnOnce (code, sentence) {
-    if (this.#warned.has(code)) return
-    this.#warned.add(code)
-    this.#warn(code, sentence)
   }
 
   /** Writes what waits; waits for a slow reader, for a bounded time. */

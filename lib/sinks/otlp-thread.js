@@ -254,16 +254,15 @@ function delayText ({ name = 'outside of spans', ms, at: frame }) {
 /** @param {any} record @returns {object} a ReadableSpan of @opentelemetry/sdk-trace */
 function readableSpan (record) {
   const { traceId, spanId, parentSpanId, name, kind, status, attributes, events, links, resource } = record
-  const start = hrTime(record.startTimeUnixNano)
-  const end = hrTime(record.endTimeUnixNano)
+  const { startTimeUnixNano: start, endTimeUnixNano: end } = record
   return {
     name: otlpScalar(name),
     kind: kinds[kind] ?? 0,
     spanContext: () => spanContext(traceId, spanId),
     parentSpanContext: parentSpanId === undefined ? undefined : spanContext(traceId, parentSpanId),
-    startTime: start,
-    endTime: end,
-    duration: elapsed(start, end),
+    startTime: hrTime(start),
+    endTime: hrTime(end),
+    duration: hrTime(String(BigInt(end) - BigInt(start))),
     ended: true,
     status: { code: statuses[status?.code] ?? 0, message: otlpScalar(status?.message) },
     attributes: attributesOf(attributes),
@@ -331,12 +330,6 @@ const hrTimeOfMs = (ms) => [Math.floor(ms / 1000), Math.round(ms % 1000 * 1e6)]
  */
 function hrTime (nanos) {
   return [Number(nanos.slice(0, -9)), Number(nanos.slice(-9))]
-}
-
-/** @param {[number, number]} start @param {[number, number]} end @returns {[number, number]} */
-function elapsed (start, end) {
-  const nanos = end[1] - start[1]
-  return nanos < 0 ? [end[0] - start[0] - 1, nanos + 1e9] : [end[0] - start[0], nanos]
 }
 
 /** @param {Record<string, unknown>} [attributes] as in the record */

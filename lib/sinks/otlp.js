@@ -58,9 +58,7 @@ const now = performance.now.bind(performance)
 
 /** The thread's mailbox, and the counters that it shares. */
 class OtlpSender {
-  #url
-  #signal
-  #exporter
+  #task
   #onExit
   #counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
   /** @type {Worker | undefined} */
@@ -79,9 +77,7 @@ class OtlpSender {
    * @param {Signal} [signal]
    */
   constructor (url, exporter, onExit, signal = 'spans') {
-    this.#url = url
-    this.#signal = signal
-    this.#exporter = exporter
+    this.#task = { url, signal, exporter, counts: this.#counts, slots }
     this.#onExit = onExit
     /** records that were handed to the thread */
     this.posted = 0
@@ -104,10 +100,8 @@ class OtlpSender {
     const { port1, port2: news } = new MessageChannel()
     this.#port = port1
     const thread = new Worker(path.join(__dirname, 'otlp-thread.js'), {
-      name: `longstack ${this.#signal}`,
-      workerData: {
-        signal: this.#signal, exporter: this.#exporter, url: this.#url, counts: this.#counts, slots, news
-      },
+      name: `longstack ${this.#task.signal}`,
+      workerData: { ...this.#task, news },
       transferList: [news],
       execArgv: [], // no preload of the program's, nor longstack
       env: environment(),
@@ -167,7 +161,6 @@ class OtlpSink {
   /** of the last loss @type {string | undefined} */
   #lossReason
   #lost = 0
-  #hasComplained = false
   /** nothing more is sent */
   #hasEnded = false
   #dropped = 0
@@ -175,7 +168,7 @@ class OtlpSink {
 
   /**
    * @param {{ to: string }} output
-   * @param {(code: string, sentence: string) => void} warn
+   * @param {(code: string, sentence: string) => void} warn gives a warning once a code
    * @param {Signal} [signal]
    */
   constructor ({ to }, warn, signal = 'spans') {
@@ -221,10 +214,8 @@ class OtlpSink {
     this.#lost = lost
   }
 
-  /** Warns once. @param {string} [reason] */
+  /** @param {string} [reason] */
   #complain (reason = this.#fault ?? 'no answer in time') {
-    if (this.#hasComplained) return
-    this.#hasComplained = true
     signals[this.#signal].warnUnsent(this.#warn,
       `${this.#signal} do not reach ${this.#address}: ${reason}. The program goes on`)
   }

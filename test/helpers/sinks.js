@@ -10,14 +10,16 @@ const { program, root } = require('./run')
 
 /**
  * What every program begins with: `span(i)` is an ended span, `sinks(outputs)` makes sinks and notes what is
- * warned of.
+ * warned of, each code once, as lib/warnings.js gives it.
  */
 const prelude = `
 const fs = require('node:fs')
 const { parseOutputs } = require(${JSON.stringify(path.join(root, 'lib/sinks/outputs'))})
 const { createSinks } = require(${JSON.stringify(path.join(root, 'lib/sinks/sinks'))})
 const warned = []
-const sinks = (outputs) => createSinks(parseOutputs(outputs), { warn: (code, sentence) => warned.push([code, sentence]) })
+const sinks = (outputs) => createSinks(parseOutputs(outputs), {
+  warn: (code, sentence) => { if (warned.every(([known]) => known !== code)) warned.push([code, sentence]) }
+})
 const hex = (i, length) => i.toString(16).padStart(length, '0')
 const span = (i, { ms = 10, failed = false, traceId = hex(i + 1, 32), attributes = {}, ...rest } = {}) => ({
   ms, failed, traceId, sampled: true,
