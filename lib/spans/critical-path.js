@@ -17,12 +17,18 @@ const SETTLED = 1 // run that settled what it awaited, 0: one of another request
 const SETTLER = 2 // number of the span that settled it, where that is another request's
 const SITE = 3 // number of the chain that was registered, 0: not known
 const CALLBACK_CHAIN = 4
-const TIMES = 6
-const OTHERS = 1
-const OWN = 2
+const TIMES = 7
+const IDLE = 0 // ms that the loop had waited when it began
+const OTHERS = 1 // ms that it had run the code of others
+const OWN = 2 // ms that the request had run
 const CALLBACK = 3 // asyncId of the resource whose callback the event loop ran
 const CAME_BY = 4 // when what it waited for had come, in ms since the counters began; 0: with its cause
 const CAME_AFTER = 5 // the same, at the earliest
+/**
+ * where an answer on a connection began it: OWN_QUESTION, or how long the loop had waited when the question
+ * was sent for nobody, Infinity: for another request; NaN: not known
+ */
+const SENT = 6
 const SENT_SIZE = 8 // connections on which a request sent something last
 const OWN_QUESTION = -1
 const UNASKED = -1 // in place of a run: the callback of a connection on which nobody asked
@@ -44,17 +50,10 @@ class PathLog {
   constructor () {
     this.size = FIRST_SIZE
     this.count = 0
-    /**
-     * of each run, when it began: ms that the loop had waited, had run others, and had run the request; the
-     * callback; when what it waited for had come
-     */
+    /** open spans that need it, or that are not written yet */
+    this.users = 0
     this.times = new Float64Array(FIRST_SIZE * TIMES)
     this.words = new Int32Array(FIRST_SIZE * WORDS)
-    /**
-     * of each run that an answer on a connection began: OWN_QUESTION, or how long the loop had waited when
-     * the question was sent for nobody, Infinity: for another request, NaN: not known
-     */
-    this.sent = new Float64Array(FIRST_SIZE)
     /** connections on which it sent something: reference, run */
     this.questions = new Int32Array(SENT_SIZE * 2)
     this.questionCount = 0
@@ -75,11 +74,11 @@ class PathLog {
     const slot = this.count & (this.size - 1)
     const { words, times } = this
     const time = slot * TIMES
-    times[time] = moment.idle
+    times[time + IDLE] = moment.idle
     times[time + OTHERS] = moment.busy - own
     times[time + OWN] = own
     const offset = slot * WORDS
-    words[offset] = registered
+    words[offset + REGISTERED] = registered
     words[offset + SETTLED] = settled
     words[offset + SETTLER] = settler
     words[offset + SITE] = site
@@ -87,7 +86,7 @@ class PathLog {
     times[time + CAME_BY] = moment.cameBy
     times[time + CAME_AFTER] = moment.cameAfter
     words[offset + CALLBACK_CHAIN] = moment.callbackChain
-    this.sent[slot] = NaN
+    times[time + SENT] = NaN
     return ++this.count
   }
 
@@ -99,7 +98,7 @@ class PathLog {
    */
   noteAwaited (run, registered, site) {
     if (!this.has(run)) return
-    const offset = this.offsetOf(run)
+    const offset = ((run - 1) & (this.size - 1)) * WORDS
     const { words } = this
     if (words[offset + SETTLED] !== UNASKED || words[offset + REGISTERED] >= registered) return
     words[offset + REGISTERED] = registered
@@ -125,14 +124,9 @@ class PathLog {
     return false
   }
 
-  /** @param {number} run @param {number} sent see `sent` */
+  /** @param {number} run @param {number} sent see SENT */
   setSent (run, sent) {
-    if (this.has(run)) this.sent[(run - 1) & (this.size - 1)] = sent
-  }
-
-  /** @param {number} run @returns {number} */
-  sentAt (run) {
-    return this.sent[(run - 1) & (this.size - 1)]
+    if (this.has(run)) this.times[((run - 1) & (this.size - 1)) * TIMES + SENT] = sent
   }
 
   /**
@@ -146,19 +140,17 @@ class PathLog {
     if (!this.has(run)) return false
     const time = ((run - 1) & (this.size - 1)) * TIMES
     const { times } = this
-    return times[time] === moment.idle && moment.busy - own - times[time + OTHERS] < INEXACT &&
+    return times[time + IDLE] === moment.idle && moment.busy - own - times[time + OTHERS] < INEXACT &&
       own - times[time + OWN] < MIN_SPLIT
   }
 
   grow () {
-    const { times, words, sent, size } = this
+    const { times, words, size } = this
     this.size = size * 4 > MAX_SIZE ? MAX_SIZE : size * 4
     this.times = new Float64Array(this.size * TIMES)
     this.words = new Int32Array(this.size * WORDS)
-    this.sent = new Float64Array(this.size)
     this.times.set(times)
     this.words.set(words)
-    this.sent.set(sent)
   }
 
   /** @param {number} run @returns {boolean} whether it is still recorded */
@@ -166,45 +158,19 @@ class PathLog {
     return run > 0 && run <= this.count && run > this.count - this.size
   }
 
-  /** @param {number} run @returns {number} ms that the loop had waited when it began */
-  idleAt (run) {
-    return this.times[((run - 1) & (this.size - 1)) * TIMES]
+  /** @param {number} run @param {number} time which one, IDLE to SENT @returns {number} */
+  timeAt (run, time) {
+    return this.times[((run - 1) & (this.size - 1)) * TIMES + time]
   }
 
-  /** @param {number} run @returns {number} ms that the loop had run the code of others when it began */
-  othersAt (run) {
-    return this.times[((run - 1) & (this.size - 1)) * TIMES + OTHERS]
-  }
-
-  /** @param {number} run @returns {number} ms that the request had run when it began */
-  ownAt (run) {
-    return this.times[((run - 1) & (this.size - 1)) * TIMES + OWN]
+  /** @param {number} run @param {number} word which one, REGISTERED to CALLBACK_CHAIN @returns {number} */
+  wordAt (run, word) {
+    return this.words[((run - 1) & (this.size - 1)) * WORDS + word]
   }
 
   /** @param {number} run @returns {number} when it began, in ms since the counters began */
   beginOf (run) {
-    const time = ((run - 1) & (this.size - 1)) * TIMES
-    return this.times[time] + this.times[time + OTHERS] + this.times[time + OWN]
-  }
-
-  /** @param {number} run @returns {number} when what it waited for had come at the latest, likewise */
-  cameBy (run) {
-    return this.times[((run - 1) & (this.size - 1)) * TIMES + CAME_BY]
-  }
-
-  /** @param {number} run @returns {number} at the earliest */
-  cameAfter (run) {
-    return this.times[((run - 1) & (this.size - 1)) * TIMES + CAME_AFTER]
-  }
-
-  /** @param {number} run @returns {number} asyncId of the resource whose callback the event loop ran */
-  callbackAt (run) {
-    return this.times[((run - 1) & (this.size - 1)) * TIMES + CALLBACK]
-  }
-
-  /** @param {number} run @returns {number} index of its words */
-  offsetOf (run) {
-    return ((run - 1) & (this.size - 1)) * WORDS
+    return this.timeAt(run, IDLE) + this.timeAt(run, OTHERS) + this.timeAt(run, OWN)
   }
 }
 
@@ -223,10 +189,17 @@ function putLog (log) {
 }
 
 module.exports = {
+  CALLBACK,
   CALLBACK_CHAIN,
+  CAME_AFTER,
+  CAME_BY,
+  IDLE,
   MIN_SPLIT,
+  OTHERS,
+  OWN,
   OWN_QUESTION,
   REGISTERED,
+  SENT,
   SETTLED,
   SETTLER,
   SITE,

@@ -11,7 +11,7 @@ const { performance } = require('node:perf_hooks')
 const { now } = require('../core/clock')
 const loopIterations = require('../core/loop-iterations')
 const { Arrivals, MAX_GAP } = require('./arrivals')
-const { MIN_SPLIT, OWN_QUESTION, SITE, UNASKED } = require('./critical-path')
+const { MIN_SPLIT, OTHERS, OWN_QUESTION, SITE, UNASKED } = require('./critical-path')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
 const { came, sent, settle } = require('./questions')
@@ -246,9 +246,9 @@ class LoopTime {
     const { running } = this
     if (running === undefined || !running.log.has(run)) return run
     const { log, outermost } = running
-    if (this.busy - outermost.run - log.othersAt(run) < MIN_SPLIT) return run
+    if (this.busy - outermost.run - log.timeAt(run, OTHERS) < MIN_SPLIT) return run
     this.cameBy = this.cameAfter = 0
-    return log.add(this, outermost.run, run, 0, 0, log.words[log.offsetOf(run) + SITE])
+    return log.add(this, outermost.run, run, 0, 0, log.wordAt(run, SITE))
   }
 
   /**

@@ -5,7 +5,10 @@
 // until what it waited for had come, and from then on what the loop ran for others, which delayed it. The
 // parts of all steps add up to the duration.
 
-const { CALLBACK_CHAIN, OWN_QUESTION, REGISTERED, SETTLED, SETTLER, SITE } = require('./critical-path')
+const {
+  CALLBACK, CALLBACK_CHAIN, CAME_AFTER, CAME_BY, IDLE, OTHERS, OWN, OWN_QUESTION, REGISTERED, SENT, SETTLED,
+  SETTLER, SITE
+} = require('./critical-path')
 
 const MIN_PART = 0.001 // ms of a part that is reported
 
@@ -92,29 +95,28 @@ function walk (span) {
     return
   }
   from = countersAt(log, run)
-  if (last === 0 || end.idle - from.idle >= MIN_PART) addWait(log, 0, end, siteOf(log, run), false, 0)
+  if (last === 0 || end.idle - from.idle >= MIN_PART) addWait(log, 0, end, log.wordAt(run, SITE), false, 0)
   addOwn(span, run, end.own)
   while (run > first) {
     to = from
-    const offset = log.offsetOf(run)
-    const settled = log.words[offset + SETTLED]
-    const registered = log.words[offset + REGISTERED]
+    const settled = log.wordAt(run, SETTLED)
+    const registered = log.wordAt(run, REGISTERED)
     let cause = settled > registered && settled < run && settled >= first && log.has(settled) ? settled : 0
     const isContinuation = cause !== 0
     if (!isContinuation) cause = registered
     const proven = isContinuation || (cause >= first && cause < run && log.has(cause))
     if (!proven) cause = Math.max(first, run - 1)
     if (!log.has(cause)) break
-    const site = siteOf(log, proven ? run : cause)
-    const isOwnSite = proven || site === log.words[offset + SITE]
+    const site = log.wordAt(proven ? run : cause, SITE)
+    const isOwnSite = proven || site === log.wordAt(run, SITE)
     const ending = {
-      callback: log.callbackAt(run),
-      callbackChain: log.words[offset + CALLBACK_CHAIN],
-      cameBy: isContinuation ? 0 : log.cameBy(run),
-      cameAfter: isContinuation ? 0 : log.cameAfter(run)
+      callback: log.timeAt(run, CALLBACK),
+      callbackChain: log.wordAt(run, CALLBACK_CHAIN),
+      cameBy: isContinuation ? 0 : log.timeAt(run, CAME_BY),
+      cameAfter: isContinuation ? 0 : log.timeAt(run, CAME_AFTER)
     }
     from = countersAt(log, cause)
-    addWait(log, run, ending, site, isOwnSite, log.words[offset + SETTLER], isContinuation ? 0 : cause)
+    addWait(log, run, ending, site, isOwnSite, log.wordAt(run, SETTLER), isContinuation ? 0 : cause)
     addOwn(span, cause, to.own)
     run = cause
   }
@@ -126,7 +128,8 @@ function walk (span) {
 }
 
 /** @param {import('./critical-path').PathLog} log @param {number} run @returns {Counters} at its begin */
-const countersAt = (log, run) => ({ idle: log.idleAt(run), others: log.othersAt(run), own: log.ownAt(run) })
+const countersAt = (log, run) =>
+  ({ idle: log.timeAt(run, IDLE), others: log.timeAt(run, OTHERS), own: log.timeAt(run, OWN) })
 
 /** @param {number} ms @param {number} site */
 function addRan (ms, site) {
@@ -189,7 +192,7 @@ function addWait (log, run, end, site, proven, settler, cause = 0) {
 function ownSince (log, run, since, max) {
   let own = 0
   for (let other = run - 1; own < max && log.has(other); other--) {
-    const end = log.beginOf(other) + log.ownAt(other + 1) - log.ownAt(other)
+    const end = log.beginOf(other) + log.timeAt(other + 1, OWN) - log.timeAt(other, OWN)
     if (end > since) own += end - Math.max(since, log.beginOf(other))
     if (log.beginOf(other) <= since) break
   }
@@ -224,16 +227,16 @@ function addOutside ({ log, endState, ownAtStart, run }) {
  * @param {number} ms
  */
 function questionOf (log, run, cause, ms) {
-  const sent = log.sentAt(run)
-  const begin = log.idleAt(cause)
-  const callback = log.callbackAt(run)
+  const sent = log.timeAt(run, SENT)
+  const begin = log.timeAt(cause, IDLE)
+  const callback = log.timeAt(run, CALLBACK)
   let others = 0
   // What runs before the loop waits is a part of the cause: ticks, the end of a request that has no body.
   for (let other = cause + 1; other < run; other++) {
-    if (log.idleAt(other) >= begin + MIN_PART && log.callbackAt(other) !== callback) others++
+    if (log.timeAt(other, IDLE) >= begin + MIN_PART && log.timeAt(other, CALLBACK) !== callback) others++
   }
   if (sent === Infinity) return { sent: 0, unsent: ms, beside: others }
-  const unsent = sent > begin ? ms * Math.min(1, (sent - begin) / (log.idleAt(run) - begin)) : 0
+  const unsent = sent > begin ? ms * Math.min(1, (sent - begin) / (log.timeAt(run, IDLE) - begin)) : 0
   return { sent: sent > begin || sent === OWN_QUESTION ? 1 : 0, unsent, beside: others }
 }
 
@@ -244,16 +247,10 @@ function questionOf (log, run, cause, ms) {
  * @param {number} own ms that the request had run by then
  */
 function addOwn ({ log, runCount }, run, own) {
-  const following = run < runCount ? Math.min(log.ownAt(run + 1), own) : own
+  const following = run < runCount ? Math.min(log.timeAt(run + 1, OWN), own) : own
   beside += own - following
-  const offset = log.offsetOf(run)
-  const isOwnSite = log.words[offset + REGISTERED] !== 0
-  addRan(following - log.ownAt(run), isOwnSite ? log.words[offset + SITE] : 0)
-}
-
-/** @param {import('./critical-path').PathLog} log @param {number} run @returns {number} number of a chain */
-function siteOf (log, run) {
-  return log.words[log.offsetOf(run) + SITE]
+  const isOwnSite = log.wordAt(run, REGISTERED) !== 0
+  addRan(following - log.timeAt(run, OWN), isOwnSite ? log.wordAt(run, SITE) : 0)
 }
 
 module.exports = { walkPath }

@@ -29,7 +29,6 @@ const MAX_OUTSTANDING = 256 // of a connection
 const MAX_STEPS = 16 // from a write up to the connect request
 const FEW = 8 // outstanding; beyond that, those of spans that have ended are dropped
 const MIN_UNSENT = 0.5 // ms; the time of a promise is known to a quarter of one
-const POOL = 256 // questions kept for those to come
 
 // Who asked.
 const KNOWN = 0 // the step that wrote
@@ -52,8 +51,6 @@ const DROPPED = 4 // it is a part of another one
 
 class Question {
   constructor () {
-    /** lists that have it */
-    this.users = 0
     this.asker = KNOWN
     this.state = WAITING
     /** @type {Span | undefined} */
@@ -90,27 +87,6 @@ class Question {
 
 const bytesRead = numberReader('bytesRead')
 const bytesWritten = numberReader('bytesWritten')
-/** @type {Question[]} */
-const pool = []
-
-/** @returns {Question} */
-function take () {
-  const question = pool.pop() ?? new Question()
-  question.users = 1
-  question.state = WAITING
-  question.span = undefined
-  question.end = question.unsent = question.promise = question.cause = 0
-  question.place = question.promisePlace = 0
-  question.out = question.in = -1
-  return question
-}
-
-/** @param {Question} question that a list has no more */
-function release (question) {
-  if (--question.users > 0) return
-  question.span = undefined
-  if (pool.length < POOL) pool.push(question)
-}
 
 /**
  * Notes that the program writes on a connection.
@@ -122,7 +98,7 @@ function release (question) {
  */
 function ask (entry, place, isHeld, time, polledAt) {
   const isFirst = entry.questions === undefined
-  const questions = entry.questions ??= []
+  let questions = entry.questions ?? []
   const cause = current[CURRENT_CAUSE]
   const last = questions[questions.length - 1]
   if (last !== undefined && isSameCall(last, cause, place)) return
@@ -135,8 +111,9 @@ function ask (entry, place, isHeld, time, polledAt) {
     if (isHandshake) unassign(question)
     if (question.state === DATA) question.state = isHandshake ? DROPPED : PAST
   }
-  if (questions.length >= FEW) dropOld(questions)
-  const question = take()
+  if (questions.length >= FEW) questions = withoutOld(questions)
+  entry.questions = questions
+  const question = new Question()
   const asker = askerOf(entry, place, isFirst)
   question.asker = asker
   question.operation = settings.options.peek ? peek.present() : undefined
@@ -198,8 +175,6 @@ function assign (question, number) {
   span.askedCount++
   if (span.asked === undefined) span.asked = [question]
   else if (span.asked.length < MAX_QUESTIONS) span.asked.push(question)
-  else return // it has one user, its connection
-  question.users++
 }
 
 /** @param {Question} question that is not one of its span after all */
@@ -209,9 +184,7 @@ function unassign (question) {
   if (span === undefined || span.ended) return
   span.askedCount--
   const index = span.asked?.indexOf(question) ?? -1
-  if (index === -1) return
-  span.asked?.splice(index, 1)
-  release(question)
+  if (index !== -1) span.asked?.splice(index, 1)
 }
 
 /**
@@ -301,7 +274,7 @@ function settle (entry, words, offset, loop) {
     if (questions[i] !== found && isOpen && start < begin) isAlone = false
   }
   finish(found, entry, loop, isAlone)
-  dropParts(questions, found, begin)
+  entry.questions = withoutParts(questions, found, begin)
 }
 
 /**
@@ -347,7 +320,7 @@ function finish (question, entry, loop, isAlone) {
   const { span } = question
   if (span === undefined || span.ended) return
   const end = loop.answeredAt(question.start)
-  if (question.users === 1) span.askedMoreMs += end - (question.end || question.start)
+  if (!span.asked?.includes(question)) span.askedMoreMs += end - (question.end || question.start)
   question.end = end
   if (!isAlone) {
     question.in = -1
@@ -360,42 +333,30 @@ function finish (question, entry, loop, isAlone) {
 }
 
 /**
- * Drops what was a part of a call that has ended: a statement that is prepared is executed in the
- * connection's callback. What is before the one that was answered last is over.
+ * Returns questions without what was a part of a call that has ended: a statement that is prepared is
+ * executed in the connection's callback. What is before the one that was answered last is over.
  * @param {Question[]} questions
  * @param {Question} answered
  * @param {number} begin of the callback, ms of the clock
  */
-function dropParts (questions, answered, begin) {
-  let kept = 0
+function withoutParts (questions, answered, begin) {
   let isBefore = true
-  for (let i = 0; i < questions.length; i++) {
-    const question = questions[i]
+  return questions.filter((question) => {
     if (question === answered) isBefore = false
     const { asker, isOpen, start, state } = question
-    const isPart = !isBefore && asker === UNDECIDED && state === DATA && start < begin
-    const isOver = isBefore && (!isOpen || (asker === UNDECIDED && state === PAST))
-    if (isPart || isOver) {
-      question.state = DROPPED
-      release(question)
-    } else questions[kept++] = question
-  }
-  questions.length = kept
+    if (isBefore) return isOpen && (asker !== UNDECIDED || state !== PAST)
+    return asker !== UNDECIDED || state !== DATA || start >= begin
+  })
 }
 
 /**
- * Drops questions whose spans have ended, and where there are too many the oldest.
+ * Returns questions without those whose spans have ended, and where there are too many without the oldest.
  * @param {Question[]} questions
  */
-function dropOld (questions) {
-  let kept = 0
-  for (let i = 0; i < questions.length; i++) {
-    const { asker, span, state } = questions[i]
-    const isOver = span === undefined ? state >= PAST || asker < UNDECIDED : span.ended
-    if (isOver || questions.length - i >= MAX_OUTSTANDING) release(questions[i])
-    else questions[kept++] = questions[i]
-  }
-  questions.length = kept
+function withoutOld (questions) {
+  return questions.slice(1 - MAX_OUTSTANDING).filter(({ asker, span, state }) => {
+    return span === undefined ? state < PAST && asker >= UNDECIDED : !span.ended
+  })
 }
 
 /**
@@ -443,4 +404,4 @@ function packagesOf (chain) {
   return framesOf(chain).map(({ fileName }) => packageOf(fileName)).filter((name) => name !== undefined)
 }
 
-module.exports = { Question, ask, came, framesOf, isOfOneLibrary, release, sent, settle }
+module.exports = { Question, ask, came, framesOf, isOfOneLibrary, sent, settle }

@@ -9,7 +9,6 @@
 const identities = require('./identities')
 const { PathLog, putLog, takeLog } = require('./critical-path')
 const { finish: finishStep } = require('../core/records')
-const { release: releaseQuestion } = require('./questions')
 const { putLongestRuns, takeLongestRuns } = require('./recent-runs')
 
 const MIN_RUN = 0.02 // ms of a run that is remembered
@@ -106,8 +105,7 @@ class Span {
 
     /** the runs of the request that it is part of @type {import('./critical-path').PathLog} */
     this.log = parent === undefined ? takeLog() : parent.log
-    /** spans that use its log, where it is the outermost one */
-    this.logUsers = 1
+    this.log.users++
     /**
      * its name and id, where they are remembered beyond its end
      * @type {{ name: string, spanId: string } | undefined}
@@ -118,11 +116,10 @@ class Span {
     /** there are, or were, spans inside of it */
     this.hasInner = false
     for (let outer = parent; outer !== undefined; outer = outer.parent) outer.hasInner = true
-    if (parent !== undefined) this.outermost.logUsers++
-    /** ms that the outermost one had run when this one began */
-    this.ownAtStart = parent === undefined ? 0 : this.outermost.run
+    /** ms that the outermost one had run when this one began @type {number} */
+    this.ownAtStart = this.outermost.run
     /** the run of the log in which it began */
-    this.firstRun = Math.max(1, parent === undefined ? 0 : this.log.count)
+    this.firstRun = Math.max(1, this.log.count)
     /** that in which it ended, 0: in none of its own */
     this.lastRun = 0
     /** runs of the log when it ended */
@@ -155,7 +152,7 @@ class Span {
     this.start = loop.since
     this.busyAtStart = loop.busy
     this.idleAtStart = loop.idle
-    if (this.outermost !== this) this.ownAtStart = this.outermost.run
+    this.ownAtStart = this.outermost.run
   }
 
   get ended () { return this.end !== 0 }
@@ -244,13 +241,12 @@ class Span {
     this.events = this.failure = this.rejection = undefined
     if (this.longestRuns !== undefined) putLongestRuns(this.longestRuns)
     this.longestRuns = undefined
-    this.asked?.forEach(releaseQuestion)
     this.asked = undefined
-    const { log, outermost } = this
+    const { log } = this
     if (log === noLog) return
     this.log = noLog // which the next request writes to
     this.outermost = this
-    if (--outermost.logUsers === 0) putLog(log)
+    if (--log.users === 0) putLog(log)
   }
 }
 
@@ -258,14 +254,6 @@ const noLook = () => undefined
 const noLog = new PathLog()
 /** @type {Status} */
 const UNSET = { code: 'UNSET' }
-const NO_END_STATE = {
-  idle: 0,
-  others: 0,
-  own: 0,
-  callback: 0,
-  callbackChain: 0,
-  cameBy: 0,
-  cameAfter: 0
-}
+const NO_END_STATE = { idle: 0, others: 0, own: 0, callback: 0, callbackChain: 0, cameBy: 0, cameAfter: 0 }
 
 module.exports = { Span }

@@ -1,7 +1,9 @@
 'use strict'
 
 const test = require('ava')
-const { PathLog, putLog, takeLog } = require('../../../lib/spans/critical-path')
+const {
+  CALLBACK, CAME_AFTER, CAME_BY, IDLE, OTHERS, OWN, PathLog, putLog, takeLog
+} = require('../../../lib/spans/critical-path')
 
 const CHAIN = 31
 
@@ -15,6 +17,13 @@ const moment = (idle, busy) => ({
   cameAfter: busy
 })
 
+/**
+ * What the log knows of the moment at which a run began.
+ * @param {PathLog} log
+ * @param {number} run
+ */
+const countersAt = (log, run) => [IDLE, OTHERS, OWN].map((time) => log.timeAt(run, time))
+
 /** Records runs without causes. @param {number} count */
 function logOf (count) {
   const log = new PathLog()
@@ -26,11 +35,11 @@ test('a run is recorded with what the loop had waited, had run for others and fo
   const log = new PathLog()
   t.is(log.add(moment(10, 30), 12, 0, 0, 0, 7), 1)
   t.is(log.add(moment(11, 35), 13, 1, 0, 0, 8), 2)
-  t.deepEqual([log.idleAt(1), log.othersAt(1), log.ownAt(1)], [10, 18, 12])
-  t.deepEqual([log.idleAt(2), log.othersAt(2), log.ownAt(2)], [11, 22, 13])
-  t.deepEqual([...log.words.subarray(log.offsetOf(2), log.offsetOf(2) + 5)], [1, 0, 0, 8, CHAIN])
-  t.is(log.callbackAt(2), 21)
-  t.deepEqual([log.beginOf(2), log.cameAfter(2), log.cameBy(2)], [46, 35, 36])
+  t.deepEqual(countersAt(log, 1), [10, 18, 12])
+  t.deepEqual(countersAt(log, 2), [11, 22, 13])
+  t.deepEqual([0, 1, 2, 3, 4].map((word) => log.wordAt(2, word)), [1, 0, 0, 8, CHAIN])
+  t.is(log.timeAt(2, CALLBACK), 21)
+  t.deepEqual([log.beginOf(2), log.timeAt(2, CAME_AFTER), log.timeAt(2, CAME_BY)], [46, 35, 36])
 })
 
 test('what a run causes is part of it until the loop waits, runs others, or it has taken long', (t) => {
@@ -54,8 +63,8 @@ test('sums that differ by less than a clock can tell are equal', (t) => {
 test('a log knows its newest runs, 1024 of them', (t) => {
   const log = logOf(1112)
   t.deepEqual([0, 1, 88, 89, 1112, 1113].map((run) => log.has(run)), [false, false, false, true, true, false])
-  t.deepEqual([log.idleAt(89), log.othersAt(89), log.ownAt(89)], [88, 176, 88])
-  t.deepEqual([log.idleAt(1112), log.othersAt(1112), log.ownAt(1112)], [1111, 2222, 1111])
+  t.deepEqual(countersAt(log, 89), [88, 176, 88])
+  t.deepEqual(countersAt(log, 1112), [1111, 2222, 1111])
 })
 
 test('logs are used again, empty', (t) => {
