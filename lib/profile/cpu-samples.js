@@ -138,22 +138,21 @@ class CpuTotals {
 
   /**
    * Gives numbers to the stacks of a profile.
-   * @param {CpuProfile['nodes']} nodes
+   * @param {CpuProfile['nodes']} nodes each behind its caller (flattenNodesTree in V8's
+   *   src/inspector/v8-profiler-agent-impl.cc)
    * @returns {Map<number, number>} by id of the node; without those of V8's idle time
    */
   numberStacks (nodes) {
-    const byId = new Map(nodes.map((node) => [node.id, node]))
     /** @type {Map<number, number>} */
     const stacks = new Map()
-    /** @type {Array<[id: number, caller: number]>} */
-    const pending = nodes.length === 0 ? [] : [[nodes[0].id, ROOT]]
-    for (let next = pending.pop(); next !== undefined; next = pending.pop()) {
-      const [id, caller] = next
-      const node = byId.get(id)
-      if (node === undefined || node.callFrame.functionName === '(idle)') continue
-      const stack = node.callFrame.functionName === '(root)' ? ROOT : this.numberOf(caller, node.callFrame)
+    /** stack of the caller, by id of the node @type {Map<number, number>} */
+    const callers = new Map()
+    for (const { id, callFrame, children = [] } of nodes) {
+      if (callFrame.functionName === '(idle)') continue
+      const caller = callers.get(id) ?? ROOT
+      const stack = callFrame.functionName === '(root)' ? ROOT : this.numberOf(caller, callFrame)
       stacks.set(id, stack)
-      for (const child of node.children ?? []) pending.push([child, stack])
+      for (const child of children) callers.set(child, stack)
     }
     return stacks
   }

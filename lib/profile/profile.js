@@ -124,9 +124,8 @@ function mergeChains (totals) {
   const chainsByText = new Map()
   /** @type {PathChain[]} */
   const chainsBySlot = []
-  for (let slot = 0; slot < totals.slotCount; slot++) {
-    const { hops, type } = chainTexts.describeChain(totals.chains[slot])
-    const route = totals.routes[totals.routeOfSlot[slot]]
+  for (const { chain: number, route, count, requests, ranMs, waitedMs, waits } of totals.list) {
+    const { hops, type } = chainTexts.describeChain(number)
     const described = describeChain(hops, route)
     const text = [route, described.label, described.type, ...described.frames].join('\n')
     let chain = chainsByText.get(text)
@@ -135,12 +134,12 @@ function mergeChains (totals) {
       chainsByText.set(text, chain)
     }
     chainsBySlot.push(chain)
-    chain.count += totals.counts[slot]
-    chain.requests += totals.requestCounts[slot]
-    chain.ranMs += totals.ranMs[slot]
+    chain.count += count
+    chain.requests += requests
+    chain.ranMs += ranMs
     if (listeningTypes.has(type)) continue
-    chain.waitedMs += totals.waitedMs[slot]
-    chain.waits += totals.waitCounts[slot]
+    chain.waitedMs += waitedMs
+    chain.waits += waits
   }
   return { chains: [...chainsByText.values()], chainsBySlot }
 }

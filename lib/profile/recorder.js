@@ -21,8 +21,8 @@ const SAMPLED_CAPACITY = 1 << 19 // the same where samples are joined with them:
 
 /** @typedef {import('./profile').Profile} Profile */
 
-/** @type {ReturnType<typeof createRecording> | undefined} */
-let recording
+/** ends the profile that is on @type {(() => Profile | undefined) | undefined} */
+let finishPresent
 
 /**
  * Records a profile of this thread.
@@ -31,9 +31,13 @@ let recording
  *   `finish` was called
  */
 function record ({ seconds, samples }) {
-  if (recording !== undefined) throw mistake('PROFILE_RUNS')
+  if (finishPresent !== undefined) throw mistake('PROFILE_RUNS')
   return new Promise((resolve, reject) => {
+    const end = startRecording(samples)
     const finish = () => guard.run(() => {
+      finishPresent = undefined
+      clearTimeout(timer)
+      process.off('beforeExit', finish)
       try {
         const profile = end()
         resolve(profile)
@@ -42,44 +46,33 @@ function record ({ seconds, samples }) {
         reject(error)
       }
     })
-    recording = createRecording(samples, finish)
     const timer = setTimeout(finish, seconds * 1000).unref()
     process.on('beforeExit', finish)
-    recording.onEnd.push(() => clearTimeout(timer), () => process.off('beforeExit', finish))
+    finishPresent = finish
   })
-
-  /** @returns {Profile} */
-  function end () {
-    const ended = /** @type {NonNullable<typeof recording>} */ (recording)
-    recording = undefined
-    return ended.end()
-  }
 }
 
 /**
  * Ends the profile that is on: its promise resolves.
  * @returns {Profile | undefined} undefined if none is on
  */
-const finish = () => recording?.finish()
+const finish = () => finishPresent?.()
 
 /**
  * Starts to record.
  * @param {boolean} withSamples
- * @param {() => Profile | undefined} finish
+ * @returns {() => Profile} ends it
  */
-function createRecording (withSamples, finish) {
+function startRecording (withSamples) {
   const startUnixMs = Date.now()
   const cpuBefore = process.cpuUsage()
   const totals = new Totals()
   const cpu = withSamples ? new CpuTotals() : undefined
   const { profiler, failure } = withSamples ? startProfiler() : { profiler: undefined, failure: undefined }
-  const log = new StepLog(profiler === undefined ? CAPACITY : SAMPLED_CAPACITY, {
-    add: (_, start, end) => totals.add(log, start, end),
-    full: () => guard.run(slice)
-  }, profiler !== undefined)
+  const capacity = profiler === undefined ? CAPACITY : SAMPLED_CAPACITY
+  const log = new StepLog(capacity, totals, () => guard.run(slice), profiler !== undefined)
   const slices = profiler === undefined ? undefined : setInterval(() => guard.run(sliceNow), SLICE_MS).unref()
-  /** what is done when it ends */
-  const onEnd = [watchResponses(), () => clearInterval(slices), () => logSteps(undefined)]
+  const ignoreResponses = watchResponses()
   logSteps(log)
 
   /** Adds up all entries but the last, which goes on, and forgets them. */
@@ -104,27 +97,23 @@ function createRecording (withSamples, finish) {
     log.resume()
   }
 
-  return {
-    finish,
-    onEnd,
-
-    /** @returns {Profile} */
-    end () {
-      log.addPoll(log.now())
-      log.resume()
-      for (const stop of onEnd) stop()
-      addUp()
-      profiler?.close()
-      const { user, system } = process.cpuUsage(cpuBefore)
-      return createProfile({
-        startUnixMs,
-        seconds: log.since / 1e6,
-        cpuSeconds: (user + system) / 1e6,
-        totals,
-        cpu: profiler === undefined ? undefined : cpu,
-        lacks: failure === undefined ? lacks() : [...lacks(), failure]
-      })
-    }
+  return () => {
+    log.addPoll(log.now())
+    log.resume()
+    ignoreResponses()
+    clearInterval(slices)
+    logSteps(undefined)
+    addUp()
+    profiler?.close()
+    const { user, system } = process.cpuUsage(cpuBefore)
+    return createProfile({
+      startUnixMs,
+      seconds: log.since / 1e6,
+      cpuSeconds: (user + system) / 1e6,
+      totals,
+      cpu: profiler === undefined ? undefined : cpu,
+      lacks: failure === undefined ? lacks() : [...lacks(), failure]
+    })
   }
 }
 

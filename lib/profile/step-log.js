@@ -38,14 +38,14 @@ const idleTime = () => performance.nodeTiming.idleTime * 1e3
 class StepLog {
   /**
    * @param {number} capacity entries, above PIECE + LAG
-   * @param {object} listener
-   * @param {(log: StepLog, start: number, end: number) => void} listener.add takes entries in order
-   * @param {() => void} listener.full the log is full: it is to be emptied before the next entry
+   * @param {import('./totals').Totals} totals get all entries, in order
+   * @param {() => void} onFull empties the log before the next entry
    * @param {boolean} isInterrupted signals of V8's profiler interrupt the poll phase
    */
-  constructor (capacity, listener, isInterrupted) {
+  constructor (capacity, totals, onFull, isInterrupted) {
     this.isInterrupted = isInterrupted
-    this.listener = listener
+    this.totals = totals
+    this.onFull = onFull
     this.capacity = capacity
     this.entries = new Int32Array(capacity * ENTRY)
     this.count = 0
@@ -157,7 +157,7 @@ class StepLog {
    */
   add (time, chain, request, waited) {
     if (this.count === this.capacity) {
-      this.listener.full()
+      this.onFull()
       time = this.now()
     }
     const { entries } = this
@@ -179,7 +179,7 @@ class StepLog {
   handOn (end) {
     const start = this.handedOn
     this.handedOn = end
-    this.listener.add(this, start, end)
+    this.totals.add(this, start, end)
   }
 
   /** Forgets all entries but the last, which goes on. */

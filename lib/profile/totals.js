@@ -11,40 +11,32 @@ const MAX_TOTALS = 50_000 // pairs of chain and route
 const MAX_ROUTES = 1_000
 const OTHER_ROUTES = '(other requests)'
 
-/** @typedef {import('./step-log').StepLog} StepLog */
+/**
+ * @typedef {import('./step-log').StepLog} StepLog
+ *
+ * @typedef {object} Total of one chain and route, see ProfileChain
+ * @property {number} chain
+ * @property {string | undefined} route
+ * @property {number} count
+ * @property {number} requests
+ * @property {number} ranMs
+ * @property {number} waitedMs
+ * @property {number} waits
+ */
 
 class Totals {
   constructor () {
     /** slots by chain, for each number of a route @type {Array<Map<number, number>>} */
     this.slotMaps = [new Map()]
-    this.slotCount = 0
+    /** by slot @type {Total[]} */
+    this.list = []
     /** by name @type {Map<string, number>} */
     this.routeNumbers = new Map()
     /** names by number; 0: no request @type {Array<string | undefined>} */
     this.routes = [undefined]
     /** of the entries that are added; emptied with each piece @type {Map<number, number>} */
     this.requestRoutes = new Map()
-    this.lastChain = NaN
-    this.lastRequest = 0
-    this.lastSlot = 0
     this.idleMs = 0
-    this.allocate(256)
-  }
-
-  /** @param {number} size slots */
-  allocate (size) {
-    const copy = (/** @type {Float64Array | undefined} */ array) => {
-      const larger = new Float64Array(size)
-      if (array !== undefined) larger.set(array)
-      return larger
-    }
-    this.chains = copy(this.chains)
-    this.routeOfSlot = copy(this.routeOfSlot)
-    this.counts = copy(this.counts)
-    this.waitCounts = copy(this.waitCounts)
-    this.requestCounts = copy(this.requestCounts)
-    this.ranMs = copy(this.ranMs)
-    this.waitedMs = copy(this.waitedMs)
   }
 
   /**
@@ -61,18 +53,17 @@ class Totals {
         this.idleMs += ms
         continue
       }
-      const slot = this.slotOf(chain, log.requestAt(i))
-      this.ranMs[slot] += ms
+      const total = this.list[this.slotOf(chain, log.requestAt(i))]
+      total.ranMs += ms
       const waited = log.waitAt(i)
       if (waited === RESUMED) continue
-      this.counts[slot]++
-      if (waited === BEGUN) this.requestCounts[slot]++
+      total.count++
+      if (waited === BEGUN) total.requests++
       if (waited < 0) continue
-      this.waitCounts[slot]++
-      this.waitedMs[slot] += waited / 1e3
+      total.waits++
+      total.waitedMs += waited / 1e3
     }
     this.requestRoutes = new Map()
-    this.lastChain = NaN
   }
 
   /**
@@ -82,23 +73,20 @@ class Totals {
    * @returns {number}
    */
   slotOf (chain, request) {
-    if (chain === this.lastChain && request === this.lastRequest) return this.lastSlot
     const route = request === 0 ? 0 : this.routeNumber(request)
-    const slot = this.slotMaps[route].get(chain) ?? this.addSlot(chain, route)
-    this.lastChain = chain
-    this.lastRequest = request
-    this.lastSlot = slot
-    return slot
+    return this.slotMaps[route].get(chain) ?? this.addSlot(chain, this.routes[route], this.slotMaps[route])
   }
 
-  /** @param {number} chain @param {number} route @returns {number} */
-  addSlot (chain, route) {
-    if (this.slotCount > MAX_TOTALS && chain !== NO_CHAIN) return this.slotOf(NO_CHAIN, 0)
-    const slot = this.slotCount++
-    if (slot === this.chains.length) this.allocate(2 * slot)
-    this.slotMaps[route].set(chain, slot)
-    this.chains[slot] = chain
-    this.routeOfSlot[slot] = route
+  /**
+   * @param {number} chain
+   * @param {string | undefined} route
+   * @param {Map<number, number>} slots of the route
+   * @returns {number}
+   */
+  addSlot (chain, route, slots) {
+    if (this.list.length > MAX_TOTALS && chain !== NO_CHAIN) return this.slotOf(NO_CHAIN, 0)
+    const slot = this.list.push({ chain, route, count: 0, requests: 0, ranMs: 0, waitedMs: 0, waits: 0 }) - 1
+    slots.set(chain, slot)
     return slot
   }
 
