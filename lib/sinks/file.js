@@ -38,7 +38,6 @@ const BUSY_MS = { min: 2, max: 100 } // until the next try with a slow reader
 // At exit, for a slow reader: while it reads nothing, in all, between two tries.
 const FLUSH_MS = { idle: 300, max: 1000, pause: 2 }
 const LINE_FEED = 10
-const DEFINITION = 'l'.charCodeAt(0) // the first letter of its first key, see definitions.js
 
 /** A slow reader: nothing is wrong. @type {Set<string | undefined>} */
 const busyCodes = new Set(['EAGAIN', 'EBUSY'])
@@ -62,9 +61,7 @@ class Backlog {
   get size () { return this.#lines.length }
 
   /** The number of spans among them. */
-  get spans () {
-    return this.#lines.filter((line) => !isDefinition(line)).length
-  }
+  get spans () { return countSpans(this.#lines) }
 
   /** The oldest line. @returns {string} */
   get first () { return this.#lines[0] }
@@ -80,8 +77,7 @@ class Backlog {
 
   /** Puts lines before all others, however many. @param {string} text of bytes, whole lines */
   prepend (text) {
-    const lines = text.split('\n').slice(0, -1).map((line) => `${line}\n`)
-    this.#lines = [...lines, ...this.#lines]
+    this.#lines = [...linesOf(text), ...this.#lines]
     this.#bytes += text.length
   }
 
@@ -117,10 +113,11 @@ class LineSink {
   /** the file that has all that was defined @type {Opened | undefined} */
   #definedIn
   #backlog = new Backlog()
-  /** the unwritten part of the backlog's first line @type {Buffer | undefined} */
+  /**
+   * the unwritten part of the backlog's first line, and the file that has its beginning
+   * @type {{ bytes: Buffer, opened: Opened } | undefined}
+   */
   #remainder
-  /** the file that has the beginning of that line @type {Opened | undefined} */
-  #remainderFile
   /** the error of the last write @type {unknown} */
   #failure
   /** the reader is slow */
@@ -211,7 +208,7 @@ class LineSink {
       const piece = bytes.subarray(start, end)
       const length = this.#writeOnce(opened.fd, piece)
       if (length < piece.length) return this.#keepRest(opened, bytes.subarray(start), length)
-      this.written += piece.length === bytes.length ? count : countSpans(piece)
+      this.written += piece.length === bytes.length ? count : countSpans(linesOf(piece.toString('latin1')))
       start = end
     }
   }
@@ -224,11 +221,11 @@ class LineSink {
    */
   #keepRest (opened, bytes, done) {
     const lineStart = done === 0 ? 0 : bytes.lastIndexOf(LINE_FEED, done - 1) + 1
-    this.written += countSpans(bytes.subarray(0, lineStart))
+    this.written += countSpans(linesOf(bytes.toString('latin1', 0, lineStart)))
     this.#keep(bytes.toString('latin1', lineStart))
     if (done > lineStart) {
-      this.#remainder = Buffer.from(bytes.subarray(done, bytes.indexOf(LINE_FEED, done) + 1))
-      this.#remainderFile = opened
+      const lineEnd = bytes.indexOf(LINE_FEED, done) + 1
+      this.#remainder = { bytes: Buffer.from(bytes.subarray(done, lineEnd)), opened }
     }
     if (this.#failure === undefined) this.#proceed()
     else this.#stall(this.#failure)
@@ -259,12 +256,10 @@ class LineSink {
    */
   #keep (text) {
     let isFull = false
-    for (let start = 0, end; start < text.length; start = end) {
-      end = text.indexOf('\n', start) + 1
-      const line = text.slice(start, end)
+    linesOf(text).forEach((line) => {
       isFull ||= !this.#backlog.add(line)
       if (isFull && !isDefinition(line)) this.#drop(1)
-    }
+    })
     if (isFull) this.definitions.clear()
   }
 
@@ -307,12 +302,12 @@ class LineSink {
    * @returns {boolean} complete
    */
   #writeFirst (opened) {
-    let bytes = this.#remainderFile === opened ? this.#remainder : undefined
-    bytes ??= Buffer.from(this.#backlog.first, 'latin1')
+    let bytes = this.#remainder?.opened === opened
+      ? this.#remainder.bytes
+      : Buffer.from(this.#backlog.first, 'latin1')
     while (bytes.length > 0) {
       bytes = bytes.subarray(this.#writeOnce(opened.fd, bytes))
-      this.#remainder = bytes
-      this.#remainderFile = opened
+      this.#remainder = { bytes, opened }
       if (this.#failure !== undefined) return false
     }
     return true
@@ -425,15 +420,10 @@ function endOfPiece (bytes, start) {
   return end > start ? end : bytes.indexOf(LINE_FEED, start) + 1
 }
 
-/** Counts the spans among whole lines; the others are definitions. @param {Buffer} bytes */
-function countSpans (bytes) {
-  let count = 0
-  for (let start = 0, end; start < bytes.length; start = end + 1) {
-    end = bytes.indexOf(LINE_FEED, start)
-    if (end === -1) break
-    if (bytes[start + 2] !== DEFINITION) count++
-  }
-  return count
-}
+/** @param {string} text whole lines @returns {string[]} each with its line feed */
+const linesOf = (text) => text.split('\n').slice(0, -1).map((line) => `${line}\n`)
+
+/** Counts the spans among lines; the others are definitions. @param {string[]} lines */
+const countSpans = (lines) => lines.filter((line) => !isDefinition(line)).length
 
 module.exports = { LineSink }
