@@ -5,7 +5,7 @@
 // V8's TimeTicks and uv_hrtime of libuv read it); elsewhere they are moved to fit the call that started it.
 
 const { now } = require('../core/clock')
-const { IDLE } = require('./step-log')
+const { ENTRY_CHAIN, ENTRY_REQUEST, ENTRY_TIME, IDLE } = require('./step-log')
 
 const INTERVAL_US = 4000 // of 1000, V8's default, a busy server pays three times as much
 const MAX_STACKS = 50_000
@@ -105,9 +105,9 @@ class CpuTotals {
    * Adds the samples of a profile, each to the entry of the log in which it was taken.
    * @param {{ profile: CpuProfile, offset: number }} taken
    * @param {import('./step-log').StepLog} log
-   * @param {(chain: number, request: number) => number} slotOf
+   * @param {import('./totals').Totals} totals
    */
-  add ({ profile, offset }, log, slotOf) {
+  add ({ profile, offset }, log, totals) {
     const { nodes, startTime, samples = [], timeDeltas = [] } = profile
     const stacks = this.numberStacks(nodes)
     const shift = (offset - log.start) * 1e3 // to µs of the log
@@ -115,12 +115,13 @@ class CpuTotals {
     let entry = 0
     for (let i = 0; i < samples.length; i++) {
       time += timeDeltas[i]
-      while (entry + 1 < log.count && log.timeAt(entry + 1) <= time) entry++
+      while (entry + 1 < log.count && log.at(entry + 1, ENTRY_TIME) <= time) entry++
       const stack = stacks.get(samples[i])
-      const isOutside = time < log.timeAt(0) || entry + 1 >= log.count
-      if (stack === undefined || isOutside || log.chainAt(entry) === IDLE) continue
+      const chain = log.at(entry, ENTRY_CHAIN)
+      const isOutside = time < log.at(0, ENTRY_TIME) || entry + 1 >= log.count
+      if (stack === undefined || isOutside || chain === IDLE) continue
       this.sampleCount++
-      this.addSample(slotOf(log.chainAt(entry), log.requestAt(entry)), stack, timeDeltas[i] / 1e3)
+      this.addSample(totals.slotOf(chain, log.at(entry, ENTRY_REQUEST)), stack, timeDeltas[i] / 1e3)
     }
   }
 

@@ -79,7 +79,7 @@ function startRecording (withSamples) {
   function addUp () {
     const taken = profiler?.stop()
     log.handOn(log.count - 1)
-    if (taken !== undefined) cpu?.add(taken, log, (chain, request) => totals.slotOf(chain, request))
+    if (taken !== undefined) cpu?.add(taken, log, totals)
     log.keepLast()
   }
 

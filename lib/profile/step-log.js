@@ -84,7 +84,7 @@ class StepLog {
     const { callbacks } = this
     const slot = slotFor(ref, flags)
     const isRepeated = callbacks.isIn(slot, ref)
-    let request = isRepeated ? callbacks.requestIn(slot) : callbacks.requestOf(words[offset + CAUSE])
+    let request = callbacks.requestOf(isRepeated ? ref : words[offset + CAUSE])
     const waited = isRepeated ? NO_WAIT : callbacks.waitOf(flags, words, offset, time)
     if ((flags & PARSER) !== 0) request = words[offset + INCOMING] === 0 ? 0 : words[offset + DETAIL]
     this.add(time, current[CURRENT_CHAIN], request, waited)
@@ -190,24 +190,9 @@ class StepLog {
     this.handedOn = 0
   }
 
-  /** @param {number} index @returns {number} when the entry began */
-  timeAt (index) {
-    return this.entries[index * ENTRY + ENTRY_TIME]
-  }
-
-  /** @param {number} index @returns {number} */
-  chainAt (index) {
-    return this.entries[index * ENTRY + ENTRY_CHAIN]
-  }
-
-  /** @param {number} index @returns {number} reference */
-  requestAt (index) {
-    return this.entries[index * ENTRY + ENTRY_REQUEST]
-  }
-
-  /** @param {number} index @returns {number} µs, NO_WAIT, RESUMED or BEGUN */
-  waitAt (index) {
-    return this.entries[index * ENTRY + ENTRY_WAIT]
+  /** @param {number} index @param {number} word ENTRY_TIME to ENTRY_WAIT @returns {number} */
+  at (index, word) {
+    return this.entries[index * ENTRY + word]
   }
 }
 
@@ -275,11 +260,6 @@ class CallbackSlots {
     return (ref & 1) === 0 && this.isIn(repeatedSlot(ref), ref) ? repeatedSlot(ref) : NOTHING
   }
 
-  /** @param {number} slot @returns {number} reference of the request, 0: none */
-  requestIn (slot) {
-    return this.slots[slot + SLOT_REQUEST]
-  }
-
   /** @param {number} slot @param {number} ref @param {number} request @param {number} time */
   setRunning (slot, ref, request, time) {
     const { slots } = this
@@ -327,4 +307,4 @@ class CallbackSlots {
   }
 }
 
-module.exports = { BEGUN, IDLE, RESUMED, StepLog }
+module.exports = { BEGUN, ENTRY_CHAIN, ENTRY_REQUEST, ENTRY_TIME, ENTRY_WAIT, IDLE, RESUMED, StepLog }

@@ -5,7 +5,7 @@
 
 const { NO_CHAIN } = require('../core/records')
 const served = require('../core/served-requests')
-const { BEGUN, IDLE, RESUMED } = require('./step-log')
+const { BEGUN, ENTRY_CHAIN, ENTRY_REQUEST, ENTRY_TIME, ENTRY_WAIT, IDLE, RESUMED } = require('./step-log')
 
 const MAX_TOTALS = 50_000 // pairs of chain and route
 const MAX_ROUTES = 1_000
@@ -47,15 +47,15 @@ class Totals {
    */
   add (log, start, end) {
     for (let i = start; i < end; i++) {
-      const ms = (log.timeAt(i + 1) - log.timeAt(i)) / 1e3
-      const chain = log.chainAt(i)
+      const ms = (log.at(i + 1, ENTRY_TIME) - log.at(i, ENTRY_TIME)) / 1e3
+      const chain = log.at(i, ENTRY_CHAIN)
       if (chain === IDLE) {
         this.idleMs += ms
         continue
       }
-      const total = this.list[this.slotOf(chain, log.requestAt(i))]
+      const total = this.list[this.slotOf(chain, log.at(i, ENTRY_REQUEST))]
       total.ranMs += ms
-      const waited = log.waitAt(i)
+      const waited = log.at(i, ENTRY_WAIT)
       if (waited === RESUMED) continue
       total.count++
       if (waited === BEGUN) total.requests++
