@@ -167,8 +167,8 @@ class Span {
     this.shared = shared
   }
 
-  /** Sets what it can end by. @param {object} subject @param {import('../requests/listener').Look} look */
-  endsBy (subject, look) {
+  /** Sets what it can end by. @param {object} subject @param {import('../requests/listener').Look} [look] */
+  endsBy (subject, look = noLook) {
     this.heldSubject = subject
     this.weakSubject = undefined
     this.look = look

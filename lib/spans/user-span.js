@@ -19,8 +19,6 @@ const { format } = require('./traceparent')
  * @typedef {import('./index').SpanHandle} SpanHandle
  */
 
-const noLook = () => undefined
-
 /**
  * Returns a handle, which programs may keep: it holds nothing but the span.
  * @param {Span} span
@@ -73,7 +71,7 @@ function fail (span, error, since) {
 function endWith (span, promise) {
   // Only the promise holds it, through what waits for it: once it is collected, nothing can end the span.
   const ending = { span }
-  span.endsBy(ending, noLook)
+  span.endsBy(ending)
   return promise.then((value) => {
     end(ending.span)
     return value
@@ -94,7 +92,7 @@ function runSpan (name, attributes, fn) {
   const span = safely(() => spans.start({ name, kind: 'INTERNAL', attributes: copy }))
   if (span === undefined) return fn(noSpan)
   const depth = running.push(span) - 1
-  span.endsBy(running, noLook)
+  span.endsBy(running)
   const handle = handleOf(span)
   let result
   try {

@@ -14,14 +14,9 @@ const { siteOf } = require('./path-sites')
 const { walkPath } = require('./path-walk')
 
 const MAX_CONNECTIONS = 4 // of one entry
-const MAX_TYPES = 1000 // of resources, whose subsystems are remembered
 
 /**
  * @typedef {import('./path-sites').Site} Site
- *
- * @typedef {object} Source of the callback that ended a wait, by the type of its resource
- * @property {string | undefined} subsystem
- * @property {boolean} isConnection
  *
  * @typedef {{ ms: number, delayed: number, count: number, site: Site }} SiteRun own code, by the site that
  *   led to it
@@ -122,7 +117,9 @@ const longestFirst = (a, b) => b.ms + b.delayed - a.ms - a.delayed
  */
 function addWait (waits, wait, span) {
   const origin = span.kind === 'CLIENT' ? span.chain : 0 // what it waits for was asked where it was made
-  const { subsystem, isConnection } = sourceOf(wait)
+  const type = typeOfEnd(wait)
+  const subsystem = subsystemOf(type) ?? (unknownTypes.has(type) ? undefined : type)
+  const isConnection = connectionTypes.has(type)
   const proven = wait.proven && wait.site !== 0
   const writer = proven || !isConnection ? 0 : writerOf(wait, span)
   const site = siteOf((writer === 0 ? wait.site : writer) || origin)
@@ -165,20 +162,11 @@ function runsBySite (ran) {
   return runs
 }
 
-/** by type @type {Map<string, Source>} */
-const sources = new Map()
+const unknownTypes = new Set(['process', 'unknown'])
 
-/** @param {import('./path-walk').Wait} wait @returns {Source} */
-function sourceOf ({ callback, callbackChain }) {
-  const type = callback === 0 ? 'process' : typeOfStep(callbackChain, callback << 1)
-  let source = sources.get(type)
-  if (source === undefined) {
-    const isKnown = type !== 'unknown' && type !== 'process'
-    const subsystem = isKnown ? subsystemOf(type) ?? type : undefined
-    if (sources.size >= MAX_TYPES) sources.clear()
-    sources.set(type, source = { subsystem, isConnection: connectionTypes.has(type) })
-  }
-  return source
+/** Returns the type of the resource whose callback ended a wait. @param {import('./path-walk').Wait} wait */
+function typeOfEnd ({ callback, callbackChain }) {
+  return callback === 0 ? 'process' : typeOfStep(callbackChain, callback << 1)
 }
 
 /** @param {SiteWait} wait @param {number} connection asyncId */
