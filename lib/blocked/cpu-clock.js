@@ -22,12 +22,6 @@ function cpuTime () {
   return (user + system) / 1e3
 }
 
-/** Returns the ms of libuv's clock: performance.now() of another thread has another origin. */
-function systemTime () {
-  const [seconds, nanos] = process.hrtime()
-  return seconds * 1e3 + nanos * 1e-6
-}
-
 /** @returns {number} ms that the main thread has waited for a CPU */
 function queuedMs () {
   return schedule().waited
@@ -71,4 +65,4 @@ function lostMs ({ late, used }) {
   return Math.max(0, late - used)
 }
 
-module.exports = { cpuTime, systemTime, queuedMs, add, lostMs, SLACK, STILL_RATIO }
+module.exports = { cpuTime, queuedMs, add, lostMs, SLACK, STILL_RATIO }

@@ -11,10 +11,10 @@ const path = require('node:path')
 const { isMainThread, Worker } = require('node:worker_threads')
 const { performance } = require('node:perf_hooks')
 
-const { now } = require('../core/clock')
+const { now, originMs } = require('../core/clock')
 const guard = require('../core/guard')
 const { share: shareWarnings, warn, warnOnce } = require('../warnings')
-const { add, lostMs, queuedMs, cpuTime, systemTime, SLACK } = require('./cpu-clock')
+const { add, lostMs, queuedMs, cpuTime, SLACK } = require('./cpu-clock')
 const {
   ANSWERED, ASLEEP, BYTES, CALLBACKS, CHECKED, CONNECTED, CPU_TIME, LATE, LEAVE, QUEUED, SERVED, SLEEP, STILL,
   WAKE_UPS, WORKED
@@ -111,7 +111,7 @@ function startWorker ({ threshold, callbackEnded }, memory) {
   const words = new Int32Array(memory)
   const expression = `globalThis[Symbol.for(${JSON.stringify(NAME.description)})]()`
   const worker = new Worker(path.join(__dirname, 'inspector-worker.js'), {
-    workerData: { memory, threshold, offset: systemTime() - now(), expression },
+    workerData: { memory, threshold, originMs, expression },
     execArgv: [],
     env: {},
     stdout: true,

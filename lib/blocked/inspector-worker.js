@@ -5,7 +5,7 @@
 
 const { Session } = require('node:inspector')
 const { parentPort, workerData } = require('node:worker_threads')
-const { add, lostMs, queuedMs, cpuTime, systemTime, SLACK, STILL_RATIO } = require('./cpu-clock')
+const { add, lostMs, queuedMs, cpuTime, SLACK, STILL_RATIO } = require('./cpu-clock')
 const {
   ANSWERED, ARMED, ARMED_START, ASKED, ASLEEP, CALLBACKS, CHECKED, CONNECTED, CPU_TIME, DEBUGGABLE, LATE,
   LEAVE, QUEUED, SERVED, SLEEP, START, STILL, WAKE_UPS, WORKED
@@ -20,7 +20,7 @@ const EVEN_SAMPLES = 8 // at even steps; from then on each step is twice as long
 const SLEEP_MS = 1000
 const REPORT_INSIDE_MS = 501 // past the threshold: a sample is reported at once, see detector.js
 
-const { memory, threshold, offset, expression } = workerData
+const { memory, threshold, originMs, expression } = workerData
 const times = new Float64Array(memory)
 const words = new Int32Array(memory)
 const session = new Session()
@@ -35,8 +35,8 @@ let awaited = 0 // number of the next sample, while it is awaited
 let checkedAt = 0 // ms
 let checkedCpuTime = 0 // ms
 
-/** Returns the ms of the main thread's clock. */
-const now = () => systemTime() - offset
+/** Returns the ms of the main thread's clock: performance.now() of another thread has another origin. */
+const now = () => Number(process.hrtime.bigint()) / 1e6 - originMs
 
 /**
  * Looks at the main thread. Each instant belongs to the time between two checks, that of a check as well: the

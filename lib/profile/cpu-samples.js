@@ -4,7 +4,7 @@
 // when it was taken. Their times are microseconds of the clock behind process.hrtime on Node 20 to 26 (both
 // V8's TimeTicks and uv_hrtime of libuv read it); elsewhere they are moved to fit the call that started it.
 
-const { now } = require('../core/clock')
+const { now, originMs } = require('../core/clock')
 const { ENTRY_CHAIN, ENTRY_REQUEST, ENTRY_TIME, IDLE } = require('./step-log')
 
 const INTERVAL_US = 4000 // of 1000, V8's default, a busy server pays three times as much
@@ -56,11 +56,9 @@ class CpuProfiler {
   stop () {
     const { profile } = this.post('Profiler.stop')
     const { before = 0, after = 0 } = this
-    const [seconds, nanos] = process.hrtime()
-    const offset = now() - (seconds * 1e3 + nanos / 1e6)
-    const started = profile.startTime / 1e3 + offset
+    const started = profile.startTime / 1e3 - originMs
     const isSameClock = started > before - SLACK_MS && started < after + SLACK_MS
-    return { profile, offset: isSameClock ? offset : before - profile.startTime / 1e3 }
+    return { profile, offset: isSameClock ? -originMs : before - profile.startTime / 1e3 }
   }
 
   close () {
@@ -94,8 +92,8 @@ class CpuTotals {
     this.numbers = new Map()
     /** @type {number[]} */
     this.callers = [ROOT]
-    /** @type {Array<CallFrame | undefined>} */
-    this.frames = [undefined]
+    /** @type {CallFrame[]} */
+    this.frames = [{ functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 }]
     /** by slot and stack @type {Map<number, StackTotal>} */
     this.totals = new Map()
     this.sampleCount = 0
@@ -171,13 +169,11 @@ class CpuTotals {
     return added
   }
 
-  /** Returns the frames of a stack, innermost first. @param {number} stack @returns {CallFrame[]} */
+  /** Returns the numbers of the frames of a stack, innermost first. @param {number} stack */
   framesOf (stack) {
-    const frames = []
-    for (let number = stack; number !== ROOT; number = this.callers[number]) {
-      frames.push(/** @type {CallFrame} */ (this.frames[number]))
-    }
-    return frames
+    const numbers = []
+    for (let number = stack; number !== ROOT; number = this.callers[number]) numbers.push(number)
+    return numbers
   }
 }
 
