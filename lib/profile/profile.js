@@ -184,13 +184,13 @@ function frameOfLine (line) {
  * @returns {ChainStack[]} most time first
  */
 function mergeStacks (cpu, chainsBySlot) {
-  const textsOf = createFrameTexts()
+  const described = cpu.frames.map(describeFrame)
   /** @type {Map<PathChain, Map<string, ChainStack>>} */
   const stacksByChain = new Map()
   const merged = []
   for (const { slot, stack, ms, count } of cpu.totals.values()) {
     const chain = chainsBySlot[slot]
-    const frames = textsOf(cpu.framesOf(stack))
+    const frames = textsOf(cpu.framesOf(stack).map((number) => described[number]))
     let stacks = stacksByChain.get(chain)
     if (stacks === undefined) stacksByChain.set(chain, stacks = new Map())
     const text = frames.join('\n')
@@ -208,33 +208,15 @@ function mergeStacks (cpu, chainsBySlot) {
 }
 
 /**
- * Returns what makes texts of V8's profiler's frames, as hops print theirs. longstack's own are one frame;
- * those by which Node calls the program are left out, and all others of Node stay: they tell where the CPU
- * went.
+ * Returns the frames of a stack as text, as hops print theirs. longstack's own are one frame; those by which
+ * Node calls the program are left out, and all others of Node stay: they tell where the CPU went.
+ * @param {Array<{ text: string, kind: string }>} frames innermost first
  */
-function createFrameTexts () {
-  /** @type {Map<import('./cpu-samples').CallFrame, { text: string, kind: string }>} */
-  const described = new Map()
-
-  /** @param {import('./cpu-samples').CallFrame} frame */
-  function describe (frame) {
-    let result = described.get(frame)
-    if (result === undefined) described.set(frame, result = describeFrame(frame))
-    return result
-  }
-
-  /**
-   * Returns the frames of a stack as text, innermost first.
-   * @param {import('./cpu-samples').CallFrame[]} stack innermost first
-   * @returns {string[]}
-   */
-  return (stack) => {
-    const frames = stack.map(describe)
-    let end = frames.length
-    while (end > 1 && frames[end - 1].kind === 'core' && frames[end - 2].kind !== 'builtin') end--
-    return frames.slice(0, end).map(({ text }) => text)
-      .filter((text, index, texts) => text !== OWN || texts[index - 1] !== OWN)
-  }
+function textsOf (frames) {
+  let end = frames.length
+  while (end > 1 && frames[end - 1].kind === 'core' && frames[end - 2].kind !== 'builtin') end--
+  return frames.slice(0, end).map(({ text }) => text)
+    .filter((text, index, texts) => text !== OWN || texts[index - 1] !== OWN)
 }
 
 /** @param {import('./cpu-samples').CallFrame} frame */
