@@ -3,10 +3,9 @@
 // What a span has asked (questions.js), as it is reported: as objects, or as lines of a file.
 
 const { CAUSE, CHAIN, FLAGS, LIVE, SHIFT, promises, readWord } = require('../core/records')
-const { siteOf } = require('./path-sites')
+const { siteOf, textsOf } = require('./path-sites')
 const { framesOf, isOfOneLibrary } = require('./questions')
-const { toMicros, us } = require('./span-figures')
-const { placeText } = require('../text')
+const { defined, toMicros, us } = require('./span-figures')
 const { peerOf } = require('./wait-sites')
 
 const MAX_PLACES = 5000 // chains, of which is remembered whether their newest step has the program's code
@@ -89,23 +88,19 @@ function lengthOf ({ end }, question) {
 /** Returns it for listeners. @param {Span} span */
 function askedRecords (span) {
   return askedOf(span)?.map((question) => {
-    const { at: place, callers, label } = placeOf(question)
     const { connection, start, end, unsent, out, in: read } = question
-    const peer = question.peer ?? peerOf(connection)
-    return {
+    return defined({
       start: toMicros(start - span.start),
       ms: toMicros(lengthOf(span, question)),
-      ...(end === 0 ? { unanswered: true } : {}),
-      ...(place === undefined ? {} : { at: placeText(place) }),
-      ...(callers === undefined ? {} : { callers: callers.map(placeText) }),
-      ...(label === undefined ? {} : { label }),
-      ...(peer === undefined ? {} : { peer }),
+      unanswered: end === 0 ? true : undefined,
+      ...textsOf(placeOf(question)),
+      peer: question.peer ?? peerOf(connection),
       connection,
-      ...(us(unsent) > 0 ? { unsent: toMicros(unsent) } : {}),
-      ...(out > 0 ? { out } : {}),
-      ...(read > 0 ? { in: read } : {}),
+      unsent: us(unsent) > 0 ? toMicros(unsent) : undefined,
+      out: out > 0 ? out : undefined,
+      in: read > 0 ? read : undefined,
       ...question.operation
-    }
+    })
   })
 }
 

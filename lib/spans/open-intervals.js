@@ -7,11 +7,10 @@
 const { groupBy } = require('../group-by')
 const { isClosed } = require('../node-objects')
 const { own } = require('../objects')
-const { placeText } = require('../text')
 const { identityAt, spanAt } = require('./identities')
-const { siteOf } = require('./path-sites')
+const { siteOf, textsOf } = require('./path-sites')
 const ids = require('../encoding/ids')
-const { spanResource } = require('./outputs')
+const { internalRecord } = require('./span-record')
 const { originAt, unixNano } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records
@@ -56,13 +55,13 @@ function remaining () {
 /** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */
 function groups (time) {
   const groups = groupBy(remaining(), ({ entry }) => String(entry.context.chain)).map((timers) => {
-    const { at: site, callers = [], label } = siteOf(timers[0].entry.context.chain)
+    const { at: site, callers = [], label } = textsOf(siteOf(timers[0].entry.context.chain))
     /** @type {Record<string, number>} */
     const requests = {}
     for (const { request, name } of timers) countName(requests, identityAt(request)?.name ?? name)
     return {
-      at: site && placeText(site),
-      callers: callers.map(placeText),
+      at: site,
+      callers,
       label,
       count: timers.length,
       oldest_ms: Math.round(time - Math.min(...timers.map(({ entry }) => entry.context.time))),
@@ -98,7 +97,10 @@ function take (time) {
   const state = open.map(({ at: site, count }) => `${site} ${count}`).join('\n')
   if (state === written) return undefined
   written = state
-  const record = recordOf(open, unixNano(originAt(time), time), spanResource())
+  const present = unixNano(originAt(time), time)
+  const identity = { traceId: ids.traceId(), spanId: ids.spanId() }
+  const attributes = { 'longstack.open_intervals': open }
+  const record = internalRecord('open intervals', identity, present, present, attributes)
   return { ms: 0, failed: false, traceId: IN_EVERY_SAMPLE, record: () => record }
 }
 
@@ -118,26 +120,6 @@ function outermost (number) {
 function countName (counts, name) {
   if (Object.hasOwn(counts, name)) counts[name]++
   else if (Object.keys(counts).length < MAX_NAMES) counts[name] = 1
-}
-
-/**
- * @param {IntervalGroup[]} open
- * @param {string} time
- * @param {Record<string, unknown>} resource
- * @returns {import('./span-record').SpanRecord}
- */
-function recordOf (open, time, resource) {
-  return {
-    traceId: ids.traceId(),
-    spanId: ids.spanId(),
-    name: 'open intervals',
-    kind: 'INTERNAL',
-    startTimeUnixNano: time,
-    endTimeUnixNano: time,
-    status: { code: 'UNSET' },
-    attributes: { 'longstack.open_intervals': open },
-    resource
-  }
 }
 
 module.exports = { add, isDue, take }

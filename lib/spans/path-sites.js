@@ -134,6 +134,11 @@ function placeOf (frame) {
   return { function: name, file, line: Number(line), column: Number(column) }
 }
 
+/** Returns a site as it is told. @param {Site} site */
+function textsOf ({ at: place, callers, label }) {
+  return { at: place && placeText(place), callers: callers?.map(placeText), label }
+}
+
 /** Returns the innermost package that a file belongs to. @param {string | undefined} fileName */
 function packageOf (fileName) {
   if (fileName === undefined) return undefined
@@ -143,4 +148,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { packageOf, siteOf }
+module.exports = { packageOf, siteOf, textsOf }

@@ -173,9 +173,17 @@ function clamp (ms, max) {
   return Math.max(0, Math.min(ms, max))
 }
 
+/** Removes the properties that are undefined. @template {object} T @param {T} object @returns {T} */
+function defined (object) {
+  for (const key of Object.keys(object)) {
+    if (/** @type {any} */ (object)[key] === undefined) delete /** @type {any} */ (object)[key]
+  }
+  return object
+}
+
 /** @param {number} ms @returns {number} whole microseconds */
 const us = (ms) => Math.round(ms * 1000)
 /** Rounds to microseconds. @param {number} ms */
 const toMicros = (ms) => us(ms) / 1000
 
-module.exports = { MIN_RANGE, appended, figuresOf, toMicros, us }
+module.exports = { MIN_RANGE, appended, defined, figuresOf, toMicros, us }

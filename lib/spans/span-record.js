@@ -7,8 +7,10 @@
 const { isNativeError } = require('node:util').types
 const { lineOf, withAttributes } = require('../encoding/serialize')
 const { askedLines, askedRecords, moreAsked } = require('./asked')
-const { endText, placeText } = require('../text')
-const { MIN_RANGE, appended, figuresOf, toMicros, us } = require('./span-figures')
+const { spanResource } = require('./outputs')
+const { textsOf } = require('./path-sites')
+const { endText } = require('../text')
+const { MIN_RANGE, appended, defined, figuresOf, toMicros, us } = require('./span-figures')
 const { secondsAt, unixNano } = require('./wall-clock')
 const { own } = require('../objects')
 const { messageOf } = require('../warnings')
@@ -23,7 +25,6 @@ const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
  * @typedef {import('./span').Status} Status
  * @typedef {import('./span-figures').Figures} Figures
  * @typedef {import('./span-figures').Surroundings} Surroundings
- * @typedef {import('./path-sites').Site} Site
  * @typedef {import('./wait-sites').SiteRun} SiteRun
  * @typedef {import('./wait-sites').Path['waits'][number]} SiteWait
  * @typedef {import('../encoding/definitions').Definitions} Definitions
@@ -280,7 +281,7 @@ function waitOf (wait) {
     sent: sent > 0 ? sent : undefined,
     unsent: unsent >= MIN_MS ? toMicros(unsent) : undefined,
     beside: sent > 0 && beside > 0 ? beside : undefined,
-    ...placeOf(site),
+    ...textsOf(site),
     until: endText(wait)
   })
 }
@@ -318,7 +319,7 @@ function ranLines (ran, duration, definitions) {
 
 /** Returns own code likewise. @param {SiteRun} run */
 function runOf ({ ms, count, site }) {
-  return defined({ ms: toMicros(ms), count, ...placeOf(site) })
+  return defined({ ms: toMicros(ms), count, ...textsOf(site) })
 }
 
 /** @param {SiteRun} run @param {Definitions} definitions */
@@ -326,19 +327,6 @@ function runLine ({ ms, count, site }, definitions) {
   const number = definitions.numberOfSite(site)
   if (count !== 1) return [us(ms), number ?? 0, count]
   return number === undefined ? [us(ms)] : [us(ms), number]
-}
-
-/** @param {Site} site */
-function placeOf ({ at: place, callers, label }) {
-  return { at: place && placeText(place), callers: callers?.map(placeText), label }
-}
-
-/** Removes the properties that are undefined. @template {object} T @param {T} object @returns {T} */
-function defined (object) {
-  for (const key of Object.keys(object)) {
-    if (/** @type {any} */ (object)[key] === undefined) delete /** @type {any} */ (object)[key]
-  }
-  return object
 }
 
 /** @param {number} [micros] */
@@ -364,10 +352,13 @@ function addException (span, { type, message, stacktrace }, time) {
   })
   if (isRecorded) return
   span.attributes['error.type'] ??= type
-  /** @type {Record<string, unknown>} */
-  const attributes = { 'exception.type': type, 'exception.message': message }
-  if (stacktrace !== undefined) attributes['exception.stacktrace'] = stacktrace
-  events.push({ name: 'exception', time, attributes })
+  events.push({
+    name: 'exception',
+    time,
+    attributes: defined({
+      'exception.type': type, 'exception.message': message, 'exception.stacktrace': stacktrace
+    })
+  })
 }
 
 /**
@@ -380,9 +371,7 @@ function describeException (error, errorStack) {
   if (!isNativeError(error)) return { type: typeof error, message: messageOf(error) }
   const code = own(error, 'code')
   const type = typeof code === 'string' ? code : nameOf(error)
-  const stacktrace = errorStack(error)
-  const message = messageOf(error)
-  return stacktrace === undefined ? { type, message } : { type, message, stacktrace }
+  return { type, message: messageOf(error), stacktrace: errorStack(error) }
 }
 
 /** @param {Error} error */
@@ -399,36 +388,44 @@ function nameOf (error) {
  * @typedef {import('../blocked/blocking-callback').BlockingCallback} BlockingCallback
  */
 
+/** @type {Status} */
+const UNSET = { code: 'UNSET' }
+
 /**
  * @param {BlockedEvent} event
  * @param {BlockingCallback} run
- * @param {Record<string, unknown>} resource
  * @returns {SpanRecord}
  */
-function blockedRecord (event, run, resource) {
+function blockedRecord (event, run) {
   const { ms, startUnixMs, stack, stillRunning, sampledLate, span } = event
   run.ids ??= {
     traceId: span?.traceId ?? ids.traceId(),
     spanId: ids.spanId(),
     ...(span && { parentSpanId: span.spanId })
   }
-  return {
-    ...run.ids,
-    name: 'blocked',
-    kind: 'INTERNAL',
-    startTimeUnixNano: unixNano(startUnixMs, 0),
-    endTimeUnixNano: unixNano(startUnixMs, ms),
-    status: { code: 'UNSET' },
-    attributes: {
-      'longstack.blocked_ms': ms,
-      'code.stacktrace': stack,
-      // The span itself is never written if the process is killed.
-      ...(span === undefined ? {} : { 'longstack.blocked_by': span.name }),
-      ...(sampledLate === undefined ? {} : { 'longstack.sampled_late_ms': sampledLate }),
-      ...(stillRunning ? { 'longstack.end': 'open' } : {})
-    },
-    resource
-  }
+  const [start, end] = [unixNano(startUnixMs, 0), unixNano(startUnixMs, ms)]
+  return internalRecord('blocked', run.ids, start, end, defined({
+    'longstack.blocked_ms': ms,
+    'code.stacktrace': stack,
+    'longstack.blocked_by': span?.name, // the span itself is never written if the process is killed
+    'longstack.sampled_late_ms': sampledLate,
+    'longstack.end': stillRunning ? 'open' : undefined
+  }))
 }
 
-module.exports = { SpanWriting, addException, blockedRecord, describeException }
+/**
+ * Returns a record among the spans that is none of the program's.
+ * @param {string} name
+ * @param {{ traceId: string, spanId: string, parentSpanId?: string }} ids
+ * @param {string} startTimeUnixNano
+ * @param {string} endTimeUnixNano
+ * @param {Record<string, unknown>} attributes
+ * @returns {SpanRecord}
+ */
+function internalRecord (name, ids, startTimeUnixNano, endTimeUnixNano, attributes) {
+  const resource = spanResource()
+  const status = UNSET
+  return { ...ids, name, kind: 'INTERNAL', startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
+}
+
+module.exports = { SpanWriting, addException, blockedRecord, describeException, internalRecord }

@@ -232,7 +232,7 @@ function addBlocking (event, run) {
   if (sinks() === undefined && !areWatched()) return
   const isWanted = settings.options.blocked !== undefined // else a command has asked for it
   if (event.stillRunning) drain()
-  const record = blockedRecord(event, run, spanResource())
+  const record = blockedRecord(event, run)
   write({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record }, isWanted)
   if (event.stillRunning && isWanted) sinks()?.flush(true)
   if (hasListeners() && isWanted) notify(record, event.stillRunning)
