@@ -25,8 +25,6 @@ const SWEEP_MS = 250
 const LEASE_MS = 15 * 60_000 // without a question on a socket; the program and an exporter have no lease
 const MAX_SITES = 50 // series of a metric; the rest is added up
 const OTHER = '(other)'
-const COST = 'Estimate of the CPU that longstack costs this thread: what was recorded, by type, times what ' +
-  'one of each costs on a reference machine, by the speed of this one. Often too low, up to some times.'
 /** seconds, those of OpenTelemetry's semantic conventions for http.server.request.duration */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
@@ -62,6 +60,44 @@ const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5
  * @typedef {import('../top/served').RouteFigures} RouteFigures
  * @typedef {ReturnType<ServedFigures['list']>[number]} Route
  */
+
+/**
+ * What each metric is, but for its points.
+ * @type {Record<string, Omit<Metric, 'points'>>}
+ */
+const definitions = {
+  'nodejs.eventloop.delay.mean': delayed('mean'),
+  'nodejs.eventloop.delay.max': delayed('maximum'),
+  'nodejs.eventloop.delay.p50': delayed('50th percentile'),
+  'nodejs.eventloop.delay.p90': delayed('90th percentile'),
+  'nodejs.eventloop.delay.p99': delayed('99th percentile'),
+  'nodejs.eventloop.time': define('counter', 's',
+    'Cumulative duration of time the event loop has been in each state.'),
+  'http.server.request.duration': define('histogram', 's',
+    'Duration of HTTP server requests, from the head of the request to the last byte of the response.'),
+  'http.server.active_requests': define('updowncounter', '{request}',
+    'Number of active HTTP server requests.'),
+  'longstack.http.server.failures': define('counter', '{request}',
+    'HTTP server requests that were answered with a status of 500 or above (5xx), or whose connection was ' +
+    'closed before the end of the response (closed).'),
+  'longstack.handles': define('updowncounter', '{handle}',
+    'Open handles by the place where they were opened.'),
+  'longstack.waits': define('updowncounter', '{wait}',
+    'Awaits that are not settled, by the place where they hang.'),
+  'longstack.own_cost.estimate': define('counter', 'ms',
+    'Estimate of the CPU that longstack costs this thread: what was recorded, by type, times what one of ' +
+    'each costs on a reference machine, by the speed of this one. Often too low, up to some times.')
+}
+
+/** @param {Metric['type']} type @param {string} unit @param {string} description */
+function define (type, unit, description) {
+  return { type, unit, description }
+}
+
+/** @param {string} name of a figure of the event loop's delay */
+function delayed (name) {
+  return define('gauge', 's', `Event loop ${name} delay, since it was read last.`)
+}
 
 class Figures {
   sinceUnixMs = Date.now()
@@ -99,84 +135,41 @@ class Figures {
     yield * this.#sites.sample()
     const waits = waitPoints(this.#sites)
     const routes = this.#served.list()
-    return {
-      ...this.#readLoop(reader),
-      'http.server.request.duration': {
-        type: 'histogram',
-        unit: 's',
-        description: 'Duration of HTTP server requests, from the head of the request to the last byte of ' +
-          'the response.',
-        points: routes.map(durationPoint)
-      },
-      'http.server.active_requests': {
-        type: 'updowncounter',
-        unit: '{request}',
-        description: 'Number of active HTTP server requests.',
-        points: [{ attributes: {}, value: this.#served.inFlight }]
-      },
-      'longstack.http.server.failures': {
-        type: 'counter',
-        unit: '{request}',
-        description: 'HTTP server requests that were answered with a status of 500 or above (5xx), or ' +
-          'whose connection was closed before the end of the response (closed).',
-        points: routes.flatMap(failurePoints)
-      },
-      'longstack.handles': {
-        type: 'updowncounter',
-        unit: '{handle}',
-        description: 'Open handles by the place where they were opened.',
-        points: handles
-      },
-      ...(waits && {
-        'longstack.waits': {
-          type: 'updowncounter',
-          unit: '{wait}',
-          description: 'Awaits that are not settled, by the place where they hang.',
-          points: waits
-        }
-      }),
+    const points = {
+      ...this.#readDelay(reader),
+      'nodejs.eventloop.time': this.#readLoop(),
+      'http.server.request.duration': routes.map(durationPoint),
+      'http.server.active_requests': [{ attributes: {}, value: this.#served.inFlight }],
+      'longstack.http.server.failures': routes.flatMap(failurePoints),
+      'longstack.handles': handles,
+      ...(waits && { 'longstack.waits': waits }),
       ...this.#readCost()
     }
+    return Object.fromEntries(Object.entries(points).map(([name, points]) =>
+      [name, { ...definitions[name], points }]))
   }
 
-  /** @returns {Record<string, Metric>} none with the JavaScript engine, of which no costs were measured */
+  /** @returns {Record<string, MetricPoint[]>} none with the JavaScript engine: its costs were not measured */
   #readCost () {
     if (capture.name !== 'native') return {}
-    const points = [{ attributes: {}, value: this.#cost.add(this.#served.begun) }]
-    return { 'longstack.own_cost.estimate': { type: 'counter', unit: 'ms', description: COST, points } }
+    return { 'longstack.own_cost.estimate': [{ attributes: {}, value: this.#cost.add(this.#served.begun) }] }
   }
 
-  /** @param {Reader} reader @returns {Record<string, Metric>} */
-  #readLoop (reader) {
+  /** @returns {MetricPoint[]} */
+  #readLoop () {
     const { active, idle } = performance.eventLoopUtilization(this.#loop)
-    const points = Object.entries({ active, idle }).map(([state, ms]) =>
+    return Object.entries({ active, idle }).map(([state, ms]) =>
       ({ attributes: { 'nodejs.eventloop.state': state }, value: ms / 1000 }))
-    return {
-      ...this.#readDelay(reader),
-      'nodejs.eventloop.time': {
-        type: 'counter',
-        unit: 's',
-        description: 'Cumulative duration of time the event loop has been in each state.',
-        points
-      }
-    }
   }
 
-  /** @param {Reader} reader @returns {Record<string, Metric>} none where nothing was measured yet */
+  /** @param {Reader} reader @returns {Record<string, MetricPoint[]>} none where nothing was measured yet */
   #readDelay (reader) {
     const delay = this.#delays.get(reader)
     if (delay === undefined) this.#delays.set(reader, new LoopDelay())
     const { count, ...delays } = delay?.read() ?? { count: 0 }
     if (count === 0) return {}
-    return Object.fromEntries(Object.entries(delays).map(([name, ms]) => [
-      `nodejs.eventloop.delay.${name.slice(0, -'Ms'.length)}`,
-      {
-        type: 'gauge',
-        unit: 's',
-        description: `Event loop ${delayNames[name]} delay, since it was read last.`,
-        points: [{ attributes: {}, value: ms / 1000 }]
-      }
-    ]))
+    return Object.fromEntries(Object.entries(delays).map(([name, ms]) =>
+      [`nodejs.eventloop.delay.${name.slice(0, -'Ms'.length)}`, [{ attributes: {}, value: ms / 1000 }]]))
   }
 
   stop () {
@@ -184,15 +177,6 @@ class Figures {
     this.#unsubscribe()
     for (const delay of this.#delays.values()) delay.stop()
   }
-}
-
-/** @type {Record<string, string>} */
-const delayNames = {
-  meanMs: 'mean',
-  maxMs: 'maximum',
-  p50Ms: '50th percentile',
-  p90Ms: '90th percentile',
-  p99Ms: '99th percentile'
 }
 
 /** @param {import('../top/sites').OpenFigures} open @returns {MetricPoint[]} */

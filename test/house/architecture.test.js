@@ -21,7 +21,7 @@ const maxLines = {
   requests: 1500,
   ask: 1380,
   top: 1420,
-  metrics: 380,
+  metrics: 360,
   incident: 540,
   cli: 1330,
   sinks: 1170,
