@@ -13,11 +13,12 @@ const registry = require('../core/registry')
 const { requestOf } = require('../core/request-of')
 const { nameOf } = require('../core/served-requests')
 const { source } = require('../core/source')
+const { getOrAdd, newMap } = require('../group-by')
 const { isProgram } = require('../stacks/frames')
 const { walk } = require('./list')
 const { visitWaits } = require('./pending')
 const { servedWithUses } = require('./requests-in-flight')
-const { Calls, heldSince, passedCalls, seenCallers } = require('./taking-calls')
+const { heldSince, passedCalls, readCall, seenCallers } = require('./taking-calls')
 
 const CHUNK = 2048 // records that are looked at, at once
 const MAX_STEPS = 4096 // from a step up to its request
@@ -84,21 +85,19 @@ class Taken {
   #places = new Map()
   /** by key of the call @type {Map<string, Endings>} */
   endings = new Map()
-  #calls
-  #lookup
 
-  /** @param {Calls} calls @param {import('../core/request-of').Lookup} lookup */
-  constructor (calls, lookup) {
-    this.#calls = calls
-    this.#lookup = lookup
+  /** @param {number} request @param {Call} call */
+  #note (request, call) {
+    getOrAdd(getOrAdd(this.#places, request, newMap), call.key, newMap).set(call.path, call)
   }
 
   /**
    * Reads the records of promises that functions gave. Yields between pieces of work.
+   * @param {Flows} flows
    * @param {Set<string>} keys of calls
    * @returns {Generator<void, void, void>}
    */
-  * read (keys) {
+  * read (flows, keys) {
     /** who ended a wait, by key @type {Array<[string, number]>} */
     const enders = []
     for (const ring of [promises, resources]) {
@@ -106,9 +105,9 @@ class Taken {
         if (slot % CHUNK === CHUNK - 1) yield
         const offset = slot << SHIFT
         if ((ring[offset + FLAGS] & (SETTLED | AWAITED)) !== SETTLED) continue
-        const call = this.#calls.of(ring[offset + CHAIN])
+        const call = flows.callOf(ring[offset + CHAIN])
         if (call?.name === undefined || !keys.has(call.key)) continue
-        const request = requestOf(ring[offset + REF], this.#lookup)
+        const request = requestOf(ring[offset + REF], flows.lookup)
         this.#note(request, call)
         const settler = ring[offset + DETAIL]
         if (!call.isPlain || settler === ring[offset + CAUSE]) continue // given at once
@@ -117,20 +116,10 @@ class Taken {
       }
     }
     for (const [key, ender] of enders) {
-      const endings = this.endings.get(key) ?? { byTakers: 0, byOthers: 0 }
-      this.endings.set(key, endings)
+      const endings = getOrAdd(this.endings, key, () => ({ byTakers: 0, byOthers: 0 }))
       if (ender !== 0 && this.places(ender, key).size > 0) endings.byTakers++
       else endings.byOthers++
     }
-  }
-
-  /** @param {number} request @param {Call} call */
-  #note (request, call) {
-    let byKey = this.#places.get(request)
-    if (byKey === undefined) this.#places.set(request, byKey = new Map())
-    let places = byKey.get(call.key)
-    if (places === undefined) byKey.set(call.key, places = new Map())
-    places.set(call.path, call)
   }
 
   /**
@@ -168,9 +157,10 @@ class Flows {
   /** by reference of the request @type {Map<number, Flow>} */
   byRef = new Map()
   lookup = new Map()
-  calls = new Calls()
   time = now()
-  taken = new Taken(this.calls, this.lookup)
+  taken = new Taken()
+  /** by chain of a promise @type {Map<number, Call | undefined>} */
+  #calls = new Map()
   /** by key of a call @type {Map<string, Around>} */
   #around = new Map()
   /** frames from which a function is called, by its key @type {Map<string, Set<string>>} */
@@ -180,9 +170,12 @@ class Flows {
 
   /** @param {number} ref @returns {Flow} */
   of (ref) {
-    let flow = this.byRef.get(ref)
-    if (flow === undefined) this.byRef.set(ref, flow = new Flow(ref))
-    return flow
+    return getOrAdd(this.byRef, ref, () => new Flow(ref))
+  }
+
+  /** @param {number} chain of a promise @returns {Call | undefined} undefined: it is Node's, or not known */
+  callOf (chain) {
+    return getOrAdd(this.#calls, chain, readCall)
   }
 
   /** Reads what waits. @returns {Generator<void, void, void>} */
@@ -193,9 +186,9 @@ class Flows {
       const maker = requestOf(awaited, this.lookup)
       const isOfAnother = maker !== request && maker !== 0 && request !== 0
       if (!isInnermost && !isOfAnother) return
-      const madeBy = this.calls.of(readWord(awaited, CHAIN))
+      const madeBy = this.callOf(readWord(awaited, CHAIN))
       this.of(request).waits.push(isOfAnother
-        ? { ref, chain, ageMs, call: this.calls.of(chain) ?? madeBy, maker: this.of(maker), madeBy }
+        ? { ref, chain, ageMs, call: this.callOf(chain) ?? madeBy, maker: this.of(maker), madeBy }
         : { ref, chain, ageMs, call: madeBy?.name && madeBy, maker: undefined, madeBy: undefined })
     })
   }
@@ -252,7 +245,7 @@ class Flows {
     for (const { call, maker } of [...this.byRef.values()].flatMap(({ waits }) => waits)) {
       if (call !== undefined && maker === undefined) keys.add(call.key)
     }
-    yield * this.taken.read(keys)
+    yield * this.taken.read(this, keys)
     const callers = this.#callers = yield * seenCallers()
     for (const flow of this.byRef.values()) {
       yield

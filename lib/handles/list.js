@@ -6,6 +6,7 @@
 const { isProxy } = require('node:util').types
 const { OWN_WORK, contextTag } = require('../core/context')
 const { isOutside } = require('../core/scope')
+const { getOrAdd } = require('../group-by')
 const { handleOf, isReferenced, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOf } = require('./find')
@@ -124,9 +125,7 @@ const isHandle = (object) => isResource(object) || typeOf(undefined, object) ===
 function isOfProgram (context, handle, known) {
   if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
   if (isOutside(context.chain)) return isReferenced(handle) !== false // Node's own are not, mostly
-  let isProgram = known.get(context.chain)
-  if (isProgram === undefined) known.set(context.chain, isProgram = isMadeByProgram(context))
-  return isProgram
+  return getOrAdd(known, context.chain, () => isMadeByProgram(context))
 }
 
 /** The same of a timer or a port, by its stack. @param {Context} context */

@@ -6,6 +6,7 @@
 const { queriedAt } = require('../core/clock')
 const { createTag } = require('../core/tag')
 const { groupKey, inspectableReports, listText, printed } = require('../format/handles')
+const { getOrAdd } = require('../group-by')
 const { isAnyObject } = require('../objects')
 const { drain, list, walk } = require('./list')
 const { report } = require('./why')
@@ -72,8 +73,7 @@ function * compare (before) {
     }
     const why = report(subject)
     const key = groupKey(/** @type {import('../format/handles').Printed} */ (printed.read(why)))
-    const group = groups.get(key) ?? { reports: [], keys: new Set() }
-    groups.set(key, group)
+    const group = getOrAdd(groups, key, () => ({ reports: [], keys: new Set() }))
     group.reports.push(why)
     group.keys.add(chainKey(subject))
   }

@@ -7,6 +7,7 @@ const { kindAt } = require('../core/kinds')
 const { timeOf } = require('../core/record-ids')
 const { CAUSE, CHAIN, ERA, FLAGS, TIME, findRecord } = require('../core/records')
 const { source } = require('../core/source')
+const { getOrAdd } = require('../group-by')
 const capture = require('../stacks/capture')
 const { isBuiltin, isProgram } = require('../stacks/frames')
 const { mapFrame } = require('../stacks/source-maps')
@@ -64,8 +65,7 @@ function * seenCallers () {
     const caller = frames.slice(last + 1).find(isProgram)
     if (caller === undefined) continue
     const key = keyOf(frames[last])
-    const callers = seen.callers.get(key) ?? new Set()
-    seen.callers.set(key, callers.add(caller.text))
+    getOrAdd(seen.callers, key, () => new Set()).add(caller.text)
   }
   return seen.callers
 }
@@ -76,20 +76,7 @@ function isAwaited (chain) {
   return kind === undefined || !kind.promise || kind.awaited
 }
 
-class Calls {
-  /** by chain @type {Map<number, Call | undefined>} */
-  #calls = new Map()
-
-  /** @param {number} chain of a promise @returns {Call | undefined} undefined: it is Node's, or not known */
-  of (chain) {
-    if (this.#calls.has(chain)) return this.#calls.get(chain)
-    const call = readCall(chain)
-    this.#calls.set(chain, call)
-    return call
-  }
-}
-
-/** @param {number} chain @returns {Call | undefined} */
+/** @param {number} chain of a promise @returns {Call | undefined} undefined: it is Node's, or not known */
 function readCall (chain) {
   const frames = framesAt(chain)
   const last = calledIn(frames)
@@ -228,4 +215,4 @@ function nameOf ({ functionName = '' }) {
   return words.some((word) => TAKING.has(word)) ? 'takes' : undefined
 }
 
-module.exports = { Calls, heldSince, passedCalls, seenCallers }
+module.exports = { heldSince, passedCalls, readCall, seenCallers }

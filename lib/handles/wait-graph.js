@@ -11,7 +11,7 @@
 // A request that waits for anything else too is not stuck: for a timer, a file, an answer. A cycle is
 // reported where all who have to do with a lock are stuck; a convoy where one has it and the others wait.
 
-const { groupBy } = require('../group-by')
+const { getOrAdd, groupBy } = require('../group-by')
 const { placeText } = require('../text')
 const { siteOf } = require('../spans/path-sites')
 const { Flows, isForOthers } = require('./flows')
@@ -110,13 +110,10 @@ function * findStuck (flows) {
     /** @param {FlowWait} wait */
     const isBehindStuck = ({ call, maker }) => {
       if (maker !== undefined || call === undefined) return maker !== undefined && stuck.has(maker)
-      let isStuck = keys.get(call.key)
-      if (isStuck === undefined) {
-        const { holders, others } = flows.around(call.key)
-        isStuck = flows.known(call) !== undefined && holders.length > 0 && areStuck([...holders, ...others])
-        keys.set(call.key, isStuck)
-      }
-      return isStuck
+      return getOrAdd(keys, call.key, (key) => {
+        const { holders, others } = flows.around(key)
+        return flows.known(call) !== undefined && holders.length > 0 && areStuck([...holders, ...others])
+      })
     }
     for (const flow of stuck) if (!flow.waits.every(isBehindStuck)) stuck.delete(flow)
     yield
@@ -227,8 +224,7 @@ function edgesOf (flows) {
         const { by } = weakest(flows, [wait])
         const facts = { waits: flow.name, for: name, ...placeOf(wait), by }
         const key = JSON.stringify(facts)
-        const edge = edges.get(key) ?? { ...facts, count: 0, oldestMs: 0, flows: new Set() }
-        edges.set(key, edge)
+        const edge = getOrAdd(edges, key, () => ({ ...facts, count: 0, oldestMs: 0, flows: new Set() }))
         edge.oldestMs = Math.max(edge.oldestMs, wait.ageMs)
         edge.count = edge.flows.add(flow).size
       }
@@ -262,9 +258,7 @@ function convoysOf (flows, stuck) {
       const holders = headsOf(flows, flow, wait)
       if (holders === undefined) continue
       const key = `${holders[0].ref} ${wait.call?.key}`
-      const group = groups.get(key)
-      if (group === undefined) groups.set(key, { holders, waiting: [[flow, wait]] })
-      else group.waiting.push([flow, wait])
+      getOrAdd(groups, key, () => ({ holders, waiting: [] })).waiting.push([flow, wait])
     }
   }
   return [...groups.values()].filter(({ waiting }) => waiting.length >= MIN_CONVOY && isQueue(waiting))

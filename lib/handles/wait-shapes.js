@@ -9,6 +9,7 @@
 const { source } = require('../core/source')
 const { kindAt } = require('../core/kinds')
 const { FIRST_CHAIN } = require('../core/records')
+const { getOrAdd } = require('../group-by')
 const { isBuiltin, isProgram } = require('../stacks/frames')
 
 // Kinds of a shape.
@@ -105,9 +106,7 @@ class WaitShapes {
 
   /** @param {string} key @returns {number} */
   #classOf (key) {
-    let number = this.#classes.get(key)
-    if (number === undefined) this.#classes.set(key, number = this.#classes.size + 1)
-    return number
+    return getOrAdd(this.#classes, key, () => this.#classes.size + 1)
   }
 }
 

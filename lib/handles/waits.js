@@ -9,6 +9,7 @@ const {
   AWAITED, CAUSE, CHAIN, DISTANCE, FLAGS, LIVE, PASSED, REF, SETTLED, SHIFT, TIME, TRIGGER,
   allOlder, findRecord, promises, readWord, resources, usedOlder
 } = require('../core/records')
+const { getOrAdd, newList, newMap } = require('../group-by')
 const { ELEMENT, JOB, NONE, NO_CLASS, PLAIN, WaitShapes } = require('./wait-shapes')
 
 const WORDS = 1 << SHIFT
@@ -126,11 +127,7 @@ class Waits {
         if (entry === undefined || position < entry) this.#entries.set(settledBy, position)
         continue
       }
-      let bySteps = this.#combined.get(settledBy)
-      if (bySteps === undefined) this.#combined.set(settledBy, bySteps = new Map())
-      const inStep = bySteps.get(causes[i])
-      if (inStep === undefined) bySteps.set(causes[i], [refs[i]])
-      else inStep.push(refs[i])
+      getOrAdd(getOrAdd(this.#combined, settledBy, newMap), causes[i], newList).push(refs[i])
     }
   }
 

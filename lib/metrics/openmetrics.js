@@ -6,6 +6,8 @@
 
 const CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
+const { getOrAdd } = require('../group-by')
+
 /** UCUM to what a name ends with; things that are counted have none @type {Record<string, string>} */
 const units = { s: 'seconds', ms: 'milliseconds' }
 
@@ -24,8 +26,7 @@ function formatOpenMetrics (threads) {
     const own = { process_pid: resource['process.pid'], longstack_thread: resource['longstack.thread'] ?? 0 }
     for (const [name, metric] of Object.entries(metrics)) {
       const fullName = nameOf(name, metric)
-      const lines = families.get(fullName) ?? headOf(fullName, metric)
-      families.set(fullName, lines)
+      const lines = getOrAdd(families, fullName, () => headOf(fullName, metric))
       for (const point of metric.points) {
         for (const [suffix, value, bound] of samplesOf(metric, point, sinceUnixMs)) {
           const labels = { ...own, ...point.attributes, ...(bound !== undefined && { le: bound }) }

@@ -9,6 +9,7 @@ const { CURRENT_SPAN, current, setCurrent } = require('../core/current')
 const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, FIRST_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
 const { isOutside } = require('../core/scope')
+const { getOrAdd } = require('../group-by')
 const { currentContext, currentStep } = require('../core/current-step')
 const { inheritedChain, passChain } = require('./threads')
 const { settings } = require('../settings')
@@ -41,9 +42,7 @@ let generation = capture.generation
 function placeOf (memory, number) {
   if (generation !== capture.generation || places.size >= MAX_PLACES) places.clear()
   generation = capture.generation
-  let place = places.get(number)
-  if (place === undefined) places.set(number, place = placeOfText(memory, textOf(number)))
-  return place
+  return getOrAdd(places, number, () => placeOfText(memory, textOf(number)))
 }
 
 /** @param {number} number */
@@ -54,12 +53,8 @@ function textOf (number) {
 
 /** @param {MessageTable} memory @param {string} text */
 function placeOfText (memory, text) {
-  let place = placesOfTexts.get(text)
-  if (place === undefined) {
-    if (placesOfTexts.size >= MAX_PLACES) placesOfTexts.clear()
-    placesOfTexts.set(text, place = memory.addText(text))
-  }
-  return place
+  if (placesOfTexts.size >= MAX_PLACES) placesOfTexts.clear()
+  return getOrAdd(placesOfTexts, text, () => memory.addText(text))
 }
 
 /**

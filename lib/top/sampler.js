@@ -10,6 +10,7 @@ const { runInSlices } = require('../ask/session')
 const { applyBlocked, observers } = require('../blocked/wanted')
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
+const { getOrAdd } = require('../group-by')
 const { waitGraph } = require('../handles/wait-graph')
 const { failed } = require('../core/faults')
 const { changeState } = require('../listeners')
@@ -140,8 +141,7 @@ class Blockers {
     if (stillRunning) return // it is reported again when it has ended
     const place = placeOf(frames, stack)
     const site = this.#places.has(place) || this.#places.size < MAX_PLACES ? place : OTHER
-    const figures = this.#places.get(site) ?? { site, count: 0, ms: 0, worstMs: 0, stack }
-    this.#places.set(site, figures)
+    const figures = getOrAdd(this.#places, site, () => ({ site, count: 0, ms: 0, worstMs: 0, stack }))
     figures.count++
     figures.ms += ms
     if (ms >= figures.worstMs) Object.assign(figures, { worstMs: ms, stack })

@@ -8,6 +8,7 @@
 const { addCounts, bucketOf, newCounts, pack } = require('./buckets')
 const { now } = require('../core/clock')
 const requests = require('../core/request-names')
+const { getOrAdd } = require('../group-by')
 const { servedRequests } = require('../handles/requests-in-flight')
 const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
@@ -172,12 +173,8 @@ class ServedFigures {
 
   /** @param {string} name @returns {RouteCounts} */
   #routeNamed (name) {
-    const present = this.#routes.get(name)
-    if (present !== undefined) return present
-    if (this.#routes.size >= MAX_ROUTES && name !== OTHER) return this.#routeNamed(OTHER)
-    const route = newCounts()
-    this.#routes.set(name, route)
-    return route
+    const isListed = this.#routes.has(name) || this.#routes.size < MAX_ROUTES
+    return getOrAdd(this.#routes, isListed ? name : OTHER, newCounts)
   }
 
   /** Looks at some requests in turn: where the connection is closed, they are lost. */
