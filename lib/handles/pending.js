@@ -11,6 +11,7 @@ const { contextAt, contextOfChain } = require('../core/context')
 const { requestOf } = require('../core/request-of')
 const { copyChain } = require('../format/hops')
 const { inspectablePending, printedWaits } = require('../format/pending')
+const { getOrAdd, newMap } = require('../group-by')
 const scope = require('../core/scope')
 const { settings } = require('../settings')
 const { siteOf } = require('../spans/path-sites')
@@ -47,11 +48,7 @@ const MAX_IDS = 5 // of a place
  *
  * @typedef {{ groups: PendingData[], noteCode: PendingNoteCode | undefined }} PendingList
  *
- * @typedef {object} SampledWaits the innermost waits of one chain
- * @property {number} chain its number
- * @property {number[]} requests reference of the request of each, 0: none is known
- *
- * @typedef {{ at: string | undefined, label: string | undefined }} Site
+ * @typedef {import('./requests-in-flight').WaitOfRequest} WaitOfRequest
  */
 
 /**
@@ -102,30 +99,12 @@ function * visitWaits (time, visit) {
 }
 
 /**
- * Returns how many innermost waits there are of each chain, without their hops: for samples several times a
- * second. Yields between pieces of work.
- * @returns {Generator<void, SampledWaits[], void>}
- */
-function * sample () {
-  if (pendingNote() !== undefined) return []
-  const lookup = new Map()
-  /** @type {Map<number, SampledWaits>} */
-  const samples = new Map()
-  yield * visitInnermost(now(), (chain, ref) => {
-    let sampled = samples.get(chain)
-    if (sampled === undefined) samples.set(chain, sampled = { chain, requests: [] })
-    sampled.requests.push(requestOf(ref, lookup))
-  })
-  return [...samples.values()]
-}
-
-/**
  * Returns the innermost waits of each request.
  * @param {import('../core/request-of').Lookup} lookup
  * @param {number} time ms of the clock
  */
 function * byRequest (lookup, time) {
-  /** @type {Map<number, import('./requests-in-flight').WaitOfRequest[]>} */
+  /** by reference of the request, and place @type {Map<number, Map<Group, WaitOfRequest>>} */
   const byRef = new Map()
   const code = pendingNote()
   if (code !== undefined) return { waits: byRef, noteCode: code }
@@ -134,10 +113,9 @@ function * byRequest (lookup, time) {
     const request = requestOf(ref, lookup)
     const place = request === 0 ? undefined : places.of(chain)
     if (place === undefined) return
-    let list = byRef.get(request)
-    if (list === undefined) byRef.set(request, list = [])
-    let wait = list.find((other) => other.at === place.at && other.label === place.label)
-    if (wait === undefined) list.push(wait = { at: place.at, label: place.label, count: 0, oldestMs: 0 })
+    const { at: frame, label } = place
+    const wait = getOrAdd(getOrAdd(byRef, request, newMap), place, () =>
+      ({ at: frame, label, count: 0, oldestMs: 0 }))
     wait.count++
     wait.oldestMs = Math.max(wait.oldestMs, ageMs)
   })
@@ -215,12 +193,7 @@ class Groups {
 
   /** Returns the group of a chain. @param {number} chain @returns {Group | undefined} as #groupOf */
   of (chain) {
-    let group = this.#ofChains.get(chain)
-    if (group === undefined && !this.#ofChains.has(chain)) {
-      group = this.#groupOf(chain)
-      this.#ofChains.set(chain, group)
-    }
-    return group
+    return getOrAdd(this.#ofChains, chain, () => this.#groupOf(chain))
   }
 
   /** @param {number} chain @returns {Group | undefined} undefined: nothing of the program waits */
@@ -228,10 +201,7 @@ class Groups {
     const { at: frame, label = 'promise' } = siteOf(chain)
     const place = frame === undefined ? this.#placeOf(chain) : placeText(frame)
     if (place === undefined && contextOfChain(chain) !== undefined) return undefined
-    const key = `${label} ${place}`
-    let group = this.#groups.get(key)
-    if (group === undefined) this.#groups.set(key, group = new Group(place, label))
-    return group
+    return getOrAdd(this.#groups, `${label} ${place}`, () => new Group(place, label))
   }
 
   /** Returns the innermost frame where all are of libraries. @param {number} chain */
@@ -296,4 +266,4 @@ function namesOf (requests) {
   return [...counts].map(([request, count]) => ({ request, count })).sort((a, b) => b.count - a.count)
 }
 
-module.exports = { byRequest, pending, pendingNote, sample, slices, visitWaits }
+module.exports = { byRequest, pending, pendingNote, slices, visitInnermost, visitWaits }

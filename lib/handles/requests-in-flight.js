@@ -9,6 +9,7 @@ const { contextAt } = require('../core/context')
 const { connectionTypes } = require('../core/kinds')
 const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../core/records')
 const { eachRequest, requestOf } = require('../core/request-of')
+const { getOrAdd, newList } = require('../group-by')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
@@ -77,7 +78,7 @@ function * requestsInFlight () {
       request: label,
       ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
       answering,
-      waits: waits.get(ref) ?? [],
+      waits: [...waits.get(ref)?.values() ?? []],
       uses: uses.get(ref) ?? [],
       hops: ref === 0 ? [] : hops(contextAt(ref))
     })
@@ -204,8 +205,7 @@ function streamed (stream, { context }) {
 function noteUse (uses, lookup, time, use) {
   const request = use === undefined ? 0 : requestOf(use.ref, lookup)
   if (use === undefined || request === 0) return
-  let list = uses.get(request)
-  if (list === undefined) uses.set(request, list = [])
+  const list = getOrAdd(uses, request, newList)
   const sinceMs = Number.isNaN(use.time) ? undefined : Math.max(0, time - use.time)
   if (list.length < MAX_USES) list.push({ what: use.what, sinceMs })
 }

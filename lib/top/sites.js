@@ -4,10 +4,11 @@
 // made of those that are read, and remembered.
 
 const { now } = require('../core/clock')
+const { requestOf } = require('../core/request-of')
+const { getOrAdd } = require('../group-by')
 const { nounOf } = require('../handles/describe')
 const { walk } = require('../handles/list')
-const { sample } = require('../handles/pending')
-const { settings } = require('../settings')
+const { pendingNote, visitInnermost } = require('../handles/pending')
 const { siteOf } = require('../spans/path-sites')
 const { placeText } = require('../text')
 
@@ -40,7 +41,7 @@ const REST = 1000 // ms of rest for a ms of counting: each kind takes 0.1 % of t
  */
 
 class SiteFigures {
-  /** what was seen waiting, by chain, and whether for a request @type {Map<string, CountedWait>} */
+  /** what was seen waiting, as of #countWaits @type {Map<number, CountedWait>} */
   #waits = new Map()
   #samples = 0
   #nextSample = 0
@@ -88,9 +89,7 @@ class SiteFigures {
       }
       total++
       const chain = subject.context?.chain ?? 0
-      const group = groups.get(`${subject.type} ${chain}`)
-      if (group === undefined) groups.set(`${subject.type} ${chain}`, { subject, chain, count: 1 })
-      else group.count++
+      getOrAdd(groups, `${subject.type} ${chain}`, () => ({ subject, chain, count: 0 })).count++
     }
     /** @type {HandleFigures[]} */
     const named = []
@@ -106,24 +105,28 @@ class SiteFigures {
    * @returns {Generator<undefined, void>} with pauses, in which the event loop may go on
    */
   * sample () {
-    if (now() < this.#nextSample || !settings.isSelected('PROMISE')) return
+    if (now() < this.#nextSample || pendingNote() !== undefined) return
     const isFirst = this.#nextSample === 0 // it loads
-    const { ms, value } = yield * measured(sample())
-    for (const { chain, requests } of value) {
-      const ofRequests = requests.filter((ref) => ref !== 0).length
-      this.#addWait(chain, true, ofRequests)
-      this.#addWait(chain, false, requests.length - ofRequests)
+    const { ms, value } = yield * measured(this.#countWaits())
+    for (const [key, wait] of value) {
+      const known = this.#waits.get(key)
+      if (known !== undefined) known.count += wait.count
+      else if (this.#waits.size < MAX_CHAINS) this.#waits.set(key, wait)
     }
     this.#nextSample = now() + (isFirst ? 0 : ms * this.#rest)
     this.#samples++
   }
 
-  /** @param {number} chain @param {boolean} isOfRequest @param {number} count */
-  #addWait (chain, isOfRequest, count) {
-    const key = `${isOfRequest} ${chain}`
-    const wait = this.#waits.get(key)
-    if (wait !== undefined) wait.count += count
-    else if (count > 0 && this.#waits.size < MAX_CHAINS) this.#waits.set(key, { chain, isOfRequest, count })
+  /** @returns {Generator<void, Map<number, CountedWait>>} by chain, and whether for a request */
+  * #countWaits () {
+    /** @type {Map<number, CountedWait>} */
+    const waits = new Map()
+    const lookup = new Map()
+    yield * visitInnermost(now(), (chain, ref) => {
+      const isOfRequest = requestOf(ref, lookup) !== 0
+      getOrAdd(waits, 2 * chain + Number(isOfRequest), () => ({ chain, isOfRequest, count: 0 })).count++
+    })
+    return waits
   }
 
   /**
