@@ -3,7 +3,7 @@
 // Figures of several threads and processes as those of one: counts and histograms are added, of delays the
 // worst is named. What is kept is bounded, however long it runs.
 
-const { groupBy } = require('../group-by')
+const { getOrAdd, groupBy } = require('../group-by')
 const { addCounts, newCounts, quantiles } = require('./buckets')
 
 const MAX_BLOCKERS = 100 // places
@@ -93,21 +93,18 @@ const OTHER = '(other)'
 
 class Interval {
   ms = 0 // its length
-  total = newCounts()
   /** @type {Map<string, RouteCounts>} */
   routes = new Map()
 
-  /** Adds the figures of a route. @param {string} name @param {Added} figures */
-  add (name, figures) {
-    addCounts(this.total, figures)
-    this.#addRoute(name, figures)
+  get total () {
+    const total = newCounts()
+    for (const route of this.routes.values()) addCounts(total, route)
+    return total
   }
 
-  /** @param {string} name @param {Added} figures */
-  #addRoute (name, figures) {
-    const counts = this.routes.get(name) ?? newCounts()
-    this.routes.set(name, counts)
-    addCounts(counts, figures)
+  /** Adds the figures of a route. @param {string} name @param {Added} figures */
+  add (name, figures) {
+    addCounts(getOrAdd(this.routes, name, newCounts), figures)
   }
 
   /** Adds an interval that is next to this one. @param {Interval} other */
@@ -121,7 +118,7 @@ class Interval {
     if (this.routes.size <= max) return
     const routes = [...this.routes].sort(([, a], [, b]) => b.count + b.lost - a.count - a.lost)
     this.routes = new Map(routes.slice(0, max - 1))
-    for (const [, route] of routes.slice(max - 1)) this.#addRoute(OTHER, route)
+    for (const [, route] of routes.slice(max - 1)) this.add(OTHER, route)
   }
 }
 
