@@ -181,7 +181,6 @@ function expressError (request) {
 
 /** The context that Koa created for a request. @type {ReturnType<typeof createTag<WeakRef<object>>>} */
 const koaContexts = createTag()
-let hasKoaContexts = false
 
 // Koa's router writes the template to the context, to which no reference leads from the request: a setter on
 // the context's prototype is called then; the context gets the very property it would have had.
@@ -200,9 +199,7 @@ const matchedRoute = {
     Object.defineProperty(this, '_matchedRoute', plainProperty)
     try {
       const request = own(this, 'req')
-      if (!isObject(request)) return
-      koaContexts.write(request, new WeakRef(this))
-      hasKoaContexts = true
+      if (isObject(request)) koaContexts.write(request, new WeakRef(this))
     } catch {}
   }
 }
@@ -235,7 +232,7 @@ function disable () {
 
 /** @param {object} request @returns {string | undefined} */
 function koaRoute (request) {
-  const context = hasKoaContexts ? koaContexts.read(request)?.deref() : undefined
+  const context = koaContexts.read(request)?.deref()
   return context === undefined ? undefined : textOfRoute(own(context, '_matchedRoute'))
 }
 

@@ -14,14 +14,13 @@ const { spanTag } = connections
  * @typedef {ReturnType<typeof connections.of>} Connection
  */
 
-/** @param {{ request: object, response: object, socket: object, server: object }} message */
-function requestStarted ({ request, response, socket, server }) {
+/** @param {{ request: object, response: object, socket: object }} message */
+function requestStarted ({ request, response, socket }) {
   connections.checkWithoutHandle()
   const begun = spanTag.read(request) // it asked for another protocol, and the server answers as any other
   const span = begun ?? listener.requestServed(request, socket)
   if (span === undefined) return
   if (begun !== undefined) listener.requestDescribed(span, request, socket)
-  listener.serverUsed(server)
   const connection = connections.of(socket)
   connection.addPresentResource()
   listener.endsBy(span, response, lookAtAnswer)

@@ -43,7 +43,6 @@
  * @property {(span: Span, route: unknown) => void} routeFound a framework reports the route of a served
  *   request
  * @property {(span: Span, error: unknown) => void} errorCaught a framework reports an error
- * @property {(server: object) => void} serverUsed a server got a request
  * @property {(since?: Context) => Span | undefined} connectStarted a connection is being made; where its
  *   context is given, since then
  * @property {(span: Span, end: import('./connects').ConnectEnd) => void} connectEnded

@@ -138,8 +138,6 @@ const listener = {
     if (isObject(error)) spans.noteRejection(error, span)
   },
 
-  serverUsed: koa.observeServer,
-
   // Clients: http, undici, connections
 
   requestMade (request) {
