@@ -14,6 +14,7 @@ const { report } = require('./why')
 /**
  * @typedef {import('./subject').Subject} Subject
  * @typedef {import('./why').Why} Why
+ * @typedef {import('../format/handles').Printed} Printed
  *
  * @typedef {object} Snapshot what was open at a moment: it has no properties
  *
@@ -61,7 +62,7 @@ const selectAll = () => true
 function * compare (before) {
   /** still open, by type and chain @type {Map<string, number>} */
   const remaining = new Map()
-  /** @type {Map<string, { reports: Why[], keys: Set<string> }>} */
+  /** @type {Map<string, { members: Array<{ why: Why, facts: Printed }>, keys: Set<string> }>} */
   const groups = new Map()
   const contents = contentsOf(before)
   for (const subject of walk(selectAll)) {
@@ -72,20 +73,24 @@ function * compare (before) {
       continue
     }
     const why = report(subject)
-    const key = groupKey(/** @type {import('../format/handles').Printed} */ (printed.read(why)))
-    const group = getOrAdd(groups, key, () => ({ reports: [], keys: new Set() }))
-    group.reports.push(why)
+    const facts = /** @type {Printed} */ (printed.read(why))
+    const group = getOrAdd(groups, groupKey(facts), () => ({ members: [], keys: new Set() }))
+    group.members.push({ why, facts })
     group.keys.add(chainKey(subject))
   }
   const elapsedMs = Math.max(1, queriedAt() - contents.time)
-  for (const { reports, keys } of groups.values()) {
-    let more = reports.length
+  for (const { members, keys } of groups.values()) {
+    let more = members.length
     for (const key of keys) {
       more -= Math.max(0, (contents.counts.get(key) ?? 0) - (remaining.get(key) ?? 0))
     }
-    for (const why of reports) addGrowth(why, more, elapsedMs)
+    for (const { why, facts } of members) {
+      Object.assign(why, { perMinute: more * MINUTE_MS / elapsedMs })
+      facts.growth = { more, elapsedMs }
+    }
   }
-  return /** @type {NewHandle[]} */ ([...groups.values()].flatMap(({ reports }) => reports))
+  const reports = [...groups.values()].flatMap(({ members }) => members.map(({ why }) => why))
+  return /** @type {NewHandle[]} */ (reports)
 }
 
 /** Takes a snapshot, with pauses. @returns {Generator<undefined, Snapshot>} */
@@ -146,13 +151,6 @@ function createLeakError (message, leaks, above) {
   Error.captureStackTrace(error, above)
   Object.defineProperty(error, 'handles', { value: leaks, enumerable: false })
   return /** @type {any} */ (error)
-}
-
-/** @param {Why} why @param {number} more @param {number} elapsedMs since the snapshot */
-function addGrowth (why, more, elapsedMs) {
-  Object.assign(why, { perMinute: more * MINUTE_MS / elapsedMs })
-  const facts = printed.read(why)
-  if (facts !== undefined) facts.growth = { more, elapsedMs }
 }
 
 /** Returns what handles of one place have in common. @param {Subject} subject */

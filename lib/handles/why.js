@@ -96,9 +96,8 @@ function report (subject) {
     state,
     ...ends,
     opened: copyChain(opened, clean),
-    usedBy: usedBy && { request: usedBy.request, chain: copyChain(usedBy.hops, clean) },
-    writtenBy: writtenBy &&
-      { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: copyChain(writtenBy.hops, clean) },
+    usedBy: usedBy && withChain(usedBy),
+    writtenBy: writtenBy && withChain(writtenBy),
     through: object === undefined ? [] : transformsOf(object),
     ageMs: context === undefined || context.origin === 'early' ? undefined : queriedAt() - context.time,
     idleMs: active === undefined ? undefined : Math.max(0, queriedAt() - active),
@@ -123,6 +122,9 @@ function report (subject) {
   printed.write(facts, printedFacts)
   return inspectableReport(facts)
 }
+
+/** @template {{ hops: PrintedHop[] }} T @param {T} facts */
+const withChain = ({ hops, ...facts }) => ({ ...facts, chain: copyChain(hops, clean) })
 
 /**
  * Returns who wrote on a connection last.
