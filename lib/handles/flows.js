@@ -204,7 +204,7 @@ class Flows {
   /** Reads what else is pending. @returns {Generator<void, void, void>} */
   * readOthers () {
     const { requests, uses } = yield * servedWithUses(this.lookup, this.time)
-    for (const { ref } of requests.values()) if (ref !== 0) this.of(ref).isInFlight = true
+    for (const { ref } of requests) if (ref !== 0) this.of(ref).isInFlight = true
     for (const [ref, [{ what }]] of uses) {
       const flow = this.of(ref)
       flow.isBusy = true

@@ -69,7 +69,7 @@ function * requestsInFlight () {
   const { requests, uses } = yield * servedWithUses(lookup, time)
   yield
   const { waits, noteCode } = yield * byRequest(lookup, time)
-  const served = [...requests.values()].sort(byAge)
+  const served = requests.sort(byAge)
   /** @type {RequestInFlight[]} */
   const list = []
   for (const { ref, label, answering, time: begun } of served.slice(0, MAX_REQUESTS)) {
@@ -90,28 +90,28 @@ function * requestsInFlight () {
  * Returns what is to be answered, and what is used for it. Yields between pieces of work.
  * @param {import('../core/request-of').Lookup} lookup
  * @param {number} time ms of the clock
- * @returns {Generator<void, { requests: Map<object, Served>, uses: Map<number, UseOfRequest[]> }, void>}
+ * @returns {Generator<void, { requests: Served[], uses: Map<number, UseOfRequest[]> }, void>}
  */
 function * servedWithUses (lookup, time) {
   /** @type {Map<number, UseOfRequest[]>} */
   const uses = new Map()
-  /** by what answers: a response or a stream @type {Map<object, Served>} */
-  const requests = new Map()
+  /** @type {Served[]} */
+  const requests = []
   const lastRequests = readLastRequests()
   let looked = 0
   for (const { socket, entry } of connections()) {
     if (++looked % CHUNK === 0) yield
     const message = own(socket, '_httpMessage')
     if (isObject(message) && isObject(own(message, 'req'))) {
-      requests.set(message, servedOn(socket, message, lastRequests))
+      requests.push(servedOn(socket, message, lastRequests))
     } else {
       noteUse(uses, lookup, time, useOf(socket, entry))
     }
   }
   for (const entry of registry.list()) {
     if (++looked % CHUNK === 0) yield
-    const stream = entry.context.type === 'HTTP2STREAM' ? openStream(entry) : undefined
-    if (stream !== undefined) requests.set(stream, streamed(stream, entry))
+    const served = entry.context.type === 'HTTP2STREAM' ? streamed(entry) : undefined
+    if (served !== undefined) requests.push(served)
   }
   return { requests, uses }
 }
@@ -180,16 +180,12 @@ function servedOn (socket, response, lastRequests) {
   return { ref, label: context?.request ?? requestLabel(request), answering, time: context?.time }
 }
 
-/** @param {Entry} entry @returns {object | undefined} a stream on which a server has to answer */
-function openStream (entry) {
-  const handle = entry.resource.deref()
+/** @param {Entry} entry of a stream @returns {Served | undefined} undefined: no server has to answer on it */
+function streamed ({ context, resource }) {
+  const handle = resource.deref()
   const stream = handle && ownerOf(handle)
   if (stream === undefined || className(stream) !== 'ServerHttp2Stream') return undefined
-  return handleOf(stream) === handle ? stream : undefined
-}
-
-/** @param {object} stream @param {Entry} entry @returns {Served} */
-function streamed (stream, { context }) {
+  if (handleOf(stream) !== handle) return undefined
   const { extra, request = 'HTTP/2 request', time } = context
   const answering = isObject(hidden(stream, 'sent-headers'))
   return { ref: extra?.requestRef ?? 0, label: request, answering, time }
