@@ -104,7 +104,7 @@ class Figures {
   #loop = performance.eventLoopUtilization()
   #served = new ServedFigures()
   #cost = new OwnCost()
-  #sites = new SiteFigures({ minHandlesMs: 0, rest: 0 })
+  #sites = new SiteFigures(0)
   /** @type {Map<Reader, LoopDelay>} */
   #delays = new Map()
   /** the requests that were in flight at the beginning are counted */

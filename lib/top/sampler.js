@@ -36,7 +36,6 @@ const OTHER = '(other)'
  * @property {number} pid
  * @property {number} threadId 0: the main thread
  * @property {string} name of the program
- * @property {string} node version
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined: none are
  * @property {import('./sites').OpenFigures} handles what is open already
  *
@@ -61,7 +60,7 @@ const OTHER = '(other)'
  *   the event loop did not wait, 0 to 1; how late a timer was
  * @property {number | undefined} cpuMs of this thread; undefined where Node does not tell
  * @property {{ cpuMs: number, rss: number } | undefined} process from its main thread
- * @property {{ used: number, external: number }} heap bytes
+ * @property {{ used: number }} heap bytes
  *
  * @typedef {object} BlockerFigures
  * @property {string} site `parse (/app/parse.js:12:3)`
@@ -83,12 +82,12 @@ class ThreadFigures {
     const since = this.#since
     const { loop, processCpu, threadCpu } = this.#since = takeCounters()
     const { p50Ms, p99Ms, maxMs } = this.#delay.read()
-    const { heapUsed, external, rss } = process.memoryUsage()
+    const { heapUsed, rss } = process.memoryUsage()
     return {
       loop: { share: performance.eventLoopUtilization(loop, since.loop).utilization, p50Ms, p99Ms, maxMs },
       cpuMs: threadCpu && since.threadCpu && cpuMs(since.threadCpu, threadCpu),
       process: isMainThread ? { cpuMs: cpuMs(since.processCpu, processCpu), rss } : undefined,
-      heap: { used: heapUsed, external }
+      heap: { used: heapUsed }
     }
   }
 
@@ -185,7 +184,7 @@ class Sampler {
 
   /** @param {TopOptions} options */
   constructor ({ intervalMs = 1000, blockedMs, rest }) {
-    this.#sites = new SiteFigures({ rest })
+    this.#sites = new SiteFigures(rest)
     this.#leaseMs = LEASE_MS + 3 * intervalMs
     this.#blockers = new Blockers(blockedMs)
     this.unsubscribe = channels.subscribe(this.#served.subscriptions)
@@ -222,7 +221,6 @@ class Sampler {
       pid: process.pid,
       threadId,
       name: String(process.argv[1] ?? process.argv[0] ?? ''),
-      node: process.version,
       blockedMs: settings.options.blocked ?? observers.ms,
       handles: this.#sites.open
     }

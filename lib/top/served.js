@@ -11,7 +11,7 @@ const requests = require('../core/request-names')
 const { getOrAdd } = require('../group-by')
 const { servedRequests } = require('../handles/requests-in-flight')
 const { handleOf } = require('../node-objects')
-const { hidden, isObject, own } = require('../objects')
+const { hidden, isObject, own, textOf } = require('../objects')
 const { routeTextOf } = require('../requests/frameworks')
 
 const MAX_ROUTES = 300 // in an interval; those that come after are added up under one name
@@ -96,7 +96,7 @@ class ServedFigures {
     ['http2.server.stream.start', ({ stream, headers }) => {
       const method = own(headers, ':method')
       if (typeof method !== 'string' || this.#served.has(stream)) return
-      this.#begin(stream, { since: now(), weight: 1, method, url: textOf(own(headers, ':path')) })
+      this.#begin(stream, { since: now(), weight: 1, method, url: textOf(own(headers, ':path')) ?? '' })
     }],
     ['http2.server.stream.close', ({ stream }) => this.#streamClosed(stream)],
     ['http2.server.stream.error', ({ stream }) => this.#streamClosed(stream)]
@@ -105,9 +105,8 @@ class ServedFigures {
   /** Adds a request of HTTP/1. @param {{ socket: object, request: any, time: number }} begun */
   adopt ({ socket, request, time }) {
     if (this.#served.has(request)) return
-    const isPlain = requests.hasNodePrototype(request)
-    const method = String(isPlain ? request.method : own(request, 'method'))
-    const url = textOf(isPlain ? request.url : own(request, 'url'))
+    const method = String(own(request, 'method'))
+    const url = textOf(own(request, 'url')) ?? ''
     const objects = { request: new WeakRef(request), socket: new WeakRef(socket) }
     this.#begin(request, { since: time, weight: this.#choice.weight, method, url, ...objects })
   }
@@ -235,8 +234,5 @@ class ServedFigures {
 function nameOf ({ method, route, url }) {
   return route === undefined ? requests.nameOfUrl(method, url) : requests.requestName(method, route)
 }
-
-/** @param {unknown} value */
-const textOf = (value) => typeof value === 'string' ? value : ''
 
 module.exports = { ServedFigures }

@@ -46,16 +46,14 @@ class SiteFigures {
   #samples = 0
   #nextSample = 0
   #nextCount = 0
-  #minHandlesMs
   #rest
   /** what waited when it was read last, on the average, at all sites */
   waiting = 0
   /** what was open when it was counted last @type {OpenFigures} */
   open = { count: 0, groups: [] }
 
-  /** @param {{ minHandlesMs?: number, rest?: number }} [options] 0: counts whenever it is asked */
-  constructor ({ minHandlesMs = MIN_HANDLES_MS, rest = REST } = {}) {
-    this.#minHandlesMs = minHandlesMs
+  /** @param {number} [rest] ms for a ms of counting; 0: counts whenever it is asked */
+  constructor (rest = REST) {
     this.#rest = rest
   }
 
@@ -74,7 +72,8 @@ class SiteFigures {
     const isFirst = this.#nextCount === 0 // it loads
     const { ms, value } = yield * measured(this.#openGroups())
     this.open = value
-    this.#nextCount = now() + Math.max(this.#minHandlesMs, isFirst ? 0 : ms * this.#rest)
+    const minMs = this.#rest === 0 ? 0 : MIN_HANDLES_MS
+    this.#nextCount = now() + Math.max(minMs, isFirst ? 0 : ms * this.#rest)
   }
 
   /** @returns {Generator<undefined, OpenFigures>} */

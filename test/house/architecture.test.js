@@ -18,7 +18,7 @@ const maxLines = {
   stacks: 2680,
   '.': 2100,
   handles: 2030,
-  requests: 1500,
+  requests: 1490,
   ask: 1380,
   top: 1410,
   metrics: 360,
