@@ -14,8 +14,6 @@ const path = require('node:path')
 const { attempt } = require('../files')
 const { ownDirectory } = require('../platform')
 
-/** @typedef {import('typescript')} TypeScript */
-
 const ENTRIES = ['shared.js', 'tracer.js', 'options.js', 'warnings.js', 'attribution/error-hops.js']
 const FIRST_MAJOR = 22 // V8 11 of Node 20 gives functions the file name that they had when they were compiled
 const INHERITED = /^(LONGSTACK|NODE_)/
@@ -33,51 +31,30 @@ const bundleFile = path.join(__dirname, BUNDLE)
 const nodes = path.join(lib, '..', '.cache', 'node')
 
 /**
- * Returns what a file requires: names in lib/ by what it says, and which of them when it is loaded.
- * @param {TypeScript} ts
- * @param {import('typescript').SourceFile} tree
- * @param {string} name
+ * Returns the file that a file requires.
+ * @param {string} id what it says
+ * @param {string} name in lib/
+ * @returns {string | undefined} its name in lib/; undefined: it is not to be in the generated files
  */
-function requiredBy (ts, tree, name) {
-  /** @type {Record<string, string>} */
-  const files = {}
-  /** @type {Set<string>} */
-  const atOnce = new Set()
-  /** @type {(node: import('typescript').Node, isInFunction: boolean) => void} */
-  const visit = (node, isInFunction) => {
-    if (ts.isCallExpression(node) && node.expression.getText() === 'require') {
-      const argument = node.arguments[0]
-      const id = ts.isStringLiteral(argument) ? argument.text : ''
-      const file = path.posix.join(path.posix.dirname(name), id)
-      if (id.startsWith('.')) files[id] = /\.js(on)?$/.test(file) ? file : `${file}.js`
-      if (BUNDLED_PACKAGES.includes(id)) files[id] = `${PACKAGES}${mainFileOf(id)}`
-      if (files[id] !== undefined && !isInFunction) atOnce.add(files[id])
-    }
-    ts.forEachChild(node, (child) => visit(child, isInFunction || ts.isFunctionLike(node)))
-  }
-  visit(tree, false)
-  return { files, atOnce }
+function requiredBy (id, name) {
+  if (BUNDLED_PACKAGES.includes(id)) return slashed(require.resolve(id)).replace(/^.*(?=node_modules\/)/, '')
+  if (!id.startsWith('.')) return undefined
+  const file = path.posix.join(path.posix.dirname(name), id)
+  return /\.js(on)?$/.test(file) ? file : `${file}.js`
 }
 
-/** @param {string} id of a package @returns {string} its main file, with slashes */
-function mainFileOf (id) {
-  const { main = 'index.js' } = require(`${id}/package.json`)
-  return path.posix.join(id, path.posix.normalize(main))
-}
+/** @param {string} file */
+const slashed = (file) => file.replaceAll('\\', '/')
 
-/**
- * Returns the licence of a package as a comment, for its main file: copies have to contain it.
- * @param {string} name of a file in lib/
- * @returns {string} empty for other files
- */
-function licenceFor (name) {
-  const id = name.slice(PACKAGES.length)
-  const [owner] = id.split('/', 1)
-  if (!name.startsWith(PACKAGES) || id !== mainFileOf(owner)) return ''
-  const folder = path.dirname(require.resolve(`${owner}/package.json`))
-  const licence = fs.readdirSync(folder).find((file) => file.startsWith('LICENSE'))
-  if (licence === undefined) throw new Error(`${owner} has no licence`)
-  return `/*\n${fs.readFileSync(path.join(folder, licence), 'utf8').replaceAll('*/', '* /')}*/\n`
+/** @returns {string} the licences of packages as a comment: copies have to contain them */
+function licences () {
+  const texts = BUNDLED_PACKAGES.map((id) => {
+    const folder = path.dirname(require.resolve(`${id}/package.json`))
+    const licence = fs.readdirSync(folder).find((file) => file.startsWith('LICENSE'))
+    if (licence === undefined) throw new Error(`${id} has no licence`)
+    return `${id}\n\n${fs.readFileSync(path.join(folder, licence), 'utf8')}`
+  })
+  return `/*\n${texts.join('\n').replaceAll('*/', '* /')}*/\n`
 }
 
 /** @param {string} name in lib/ @returns {string} its file */
@@ -85,80 +62,55 @@ function fileOf (name) {
   return name.startsWith(PACKAGES) ? require.resolve(name.slice(PACKAGES.length)) : path.join(lib, name)
 }
 
-/**
- * Returns whether a node contains text of several lines, whose spaces count.
- * @param {TypeScript} ts
- * @param {import('typescript').Node} node
- * @returns {boolean}
- */
-function hasLongText (ts, node) {
-  const isText = ts.isTemplateExpression(node) || ts.isNoSubstitutionTemplateLiteral(node)
-  if (isText && node.getText().includes('\n')) return true
-  return ts.forEachChild(node, (child) => hasLongText(ts, child)) ?? false
-}
-
 /** A checkout has it, an installed longstack need not. */
-const hasTypescript = () => attempt(() => require.resolve('typescript')) !== undefined
+const hasEsbuild = () => attempt(() => require.resolve('esbuild')) !== undefined
 
 /**
  * @typedef {object} Part a source
  * @property {number} size in bytes
- * @property {Record<string, string>} files that it requires, by what it says
- * @property {Set<string>} atOnce those of them that it requires when it is loaded
+ * @property {Record<string, string | undefined>} files that it requires, by what it says
  * @property {string} body of the function that loads it
  */
 
 /** @param {string} name in lib/ @returns {Part} */
 function partOf (name) {
-  const ts = /** @type {TypeScript} */ (require('typescript'))
   const text = fs.readFileSync(fileOf(name), 'utf8')
-  if (name.endsWith('.json')) {
-    const body = `module.exports = ${text}`
-    return { size: Buffer.byteLength(text), files: {}, atOnce: new Set(), body }
-  }
-  const tree = ts.createSourceFile(name, text, ts.ScriptTarget.ESNext, true, ts.ScriptKind.JS)
-  const printed = ts.createPrinter({ removeComments: true }).printFile(tree)
-  const short = hasLongText(ts, tree) ? printed : printed.replace(/^ +/gm, '')
-  return {
-    size: Buffer.byteLength(text),
-    ...requiredBy(ts, tree, name),
-    body: `${licenceFor(name)}${short.replace(/[^\0-\xff]/g, escaped)}`
-  }
+  const size = Buffer.byteLength(text)
+  if (name.endsWith('.json')) return { size, files: {}, body: `module.exports = ${text}` }
+  const { code } = require('esbuild').transformSync(text, { legalComments: 'none' })
+  const ids = [...code.matchAll(/\brequire\("([^"]+)"\)/g)].map(([, id]) => id)
+  const files = Object.fromEntries(ids.map((id) => [id, requiredBy(id, name)]))
+  return { size, files, body: code.replace(/[^\0-\xff]/g, escaped) }
 }
 
-/** V8 keeps a text with such a letter in two bytes a letter. @param {string} letter of a literal */
+/** V8 keeps a text with such a letter in two bytes a letter. @param {string} letter of an expression */
 const escaped = (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/**
- * Collects files and what they require.
- * @param {Iterable<string>} names
- * @param {Map<string, Part>} parts gets them
- * @param {(part: Part) => Iterable<string>} requiredOf
- */
-function collect (names, parts, requiredOf) {
-  for (const name of names) {
-    if (parts.has(name)) continue
-    const part = partOf(name)
-    parts.set(name, part)
-    collect(requiredOf(part), parts, requiredOf)
-  }
+/** @returns {string[]} the sources that a start loads */
+function loadedAtStart () {
+  for (const name of ENTRIES) require(`../${name}`)
+  const names = Object.keys(require.cache).map((file) => slashed(path.relative(lib, file)))
+  return names.filter((name) => !/^(\.\.|start)\//.test(name))
 }
 
 /** @returns {string[]} the contents of the two files */
 function makeContents () {
-  /** @type {Map<string, Part>} */
-  const first = new Map()
-  collect(ENTRIES, first, ({ atOnce }) => atOnce)
-  const all = new Map(first)
-  const filesOf = (/** @type {Part} */ { files }) => Object.values(files)
-  collect([...first.values()].flatMap(filesOf), all, filesOf)
-  const lists = [[...first], [...all].slice(first.size)]
-  const texts = lists.map((parts) => `({ __proto__: null,\n${parts.map(memberOf).join(',\n')}\n})\n`)
+  const first = loadedAtStart()
+  const all = new Map(first.map((name) => [name, partOf(name)]))
+  for (const { files } of all.values()) { // which grows meanwhile
+    for (const name of Object.values(files)) {
+      if (name !== undefined && !all.has(name)) all.set(name, partOf(name))
+    }
+  }
+  const parts = [...all]
+  const lists = [parts.slice(0, first.length), parts.slice(first.length)]
+  const [text, later] = lists.map((list) => `({ __proto__: null,\n${list.map(memberOf).join(',\n')}\n})\n`)
+  const texts = [text, `${licences()}${later}`] // a start needs no package
   const id = createHash('sha256').update(texts.join('')).digest('hex').slice(0, 16)
-  return texts.map((text, i) => {
+  return texts.map((content, i) => {
     const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // of packages no file is needed
     const sources = Object.fromEntries(own.map(([name, { size }]) => [name, size]))
-    return `${headerOf(id, sources)}${text}`
+    return `${headerOf(id, sources)}${content}`
   })
 }
 
@@ -274,7 +226,7 @@ function makeBundles () {
 function main () {
   if (process.argv.includes('--code')) return writeCode()
   // An installed longstack keeps the file that came with it, and gets code for this Node.
-  if (hasTypescript() || !fs.existsSync(bundleFile)) makeBundles()
+  if (hasEsbuild() || !fs.existsSync(bundleFile)) makeBundles()
   const names = process.argv.includes('--pack') && fs.existsSync(nodes) ? fs.readdirSync(nodes) : []
   const others = names.map((name) => path.join(nodes, name, 'bin', 'node'))
   const present = others.filter((file) => fs.existsSync(file))
