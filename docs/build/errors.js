@@ -8,20 +8,38 @@ const { rules } = require('../../lib/doctor')
 const { wrap } = require('./markdown')
 const { errors, problems, reasons, warnings } = require('./remedies')
 
-/** What a process may be like, for the sentences of problems. @type {any} */
+/** What a process may be like that has no problem, for the sentences of problems. @type {any} */
 const EXAMPLE = {
   clockWhy: explain('clock', { code: 'NOT_UPWARDS' }),
-  copies: ['0.1.0 in /app/node_modules/longstack', '0.0.9 in /opt/longstack'],
-  dropped: 12,
+  copies: ['0.1.0 in /app/node_modules/longstack'],
+  enabled: true,
+  engine: 'native',
   engineWhy: explain('engine', { code: 'NO_BINARY', detail: 'darwin-arm64, ABI 137' }),
-  fault: 'Cannot read properties of undefined',
-  forbidden: ['addon', 'worker'],
+  errors: true,
   formatter: 'source-map-support',
-  node: '24.12.0'
+  node: '24.12.0',
+  safe: true
 }
 
-/** Sentences with a number in them that depends on the process. @type {Record<string, number>} */
-const LIMITS = { NO_FRAMES: 0, FEW_FRAMES: 5, MANY_FRAMES: 500 }
+/** By which facts each problem is one. @type {Record<import('../../lib/doctor').ProblemCode, object>} */
+const FACTS = {
+  FAULT: { fault: 'Cannot read properties of undefined' },
+  SEVERAL_COPIES: { copies: [...EXAMPLE.copies, '0.0.9 in /opt/longstack'] },
+  TRACING_OFF: { enabled: false },
+  UNSAFE_NODE: { safe: false },
+  ENGINE_JS: { engine: 'js' },
+  CLOCK_OFF: { clock: 'off' },
+  OTHER_DESTROY_HOOK: { destroyHook: true },
+  ERRORS_OFF: { errors: false },
+  FORMATTER_FIXED: {},
+  FORMATTER_REPLACED: {},
+  NO_FRAMES: { stackTraceLimit: 0 },
+  FEW_FRAMES: { stackTraceLimit: 5 },
+  MANY_FRAMES: { stackTraceLimit: 500 },
+  PERMISSIONS: { forbidden: ['addon', 'worker'] },
+  BUDGET: { pressure: 0.6 },
+  DROPPED_HOPS: { dropped: 12 }
+}
 
 /** @returns {string} docs/errors.md */
 function errorsPage () {
@@ -68,7 +86,8 @@ function list (items) {
 /** @returns {string[][]} */
 function problemItems () {
   return /** @type {import('../../lib/doctor').ProblemCode[]} */ (Object.keys(rules)).map((code) => {
-    const sentence = rules[code].sentence({ ...EXAMPLE, stackTraceLimit: LIMITS[code] })
+    const formatter = { isWrapped: false, formatter: undefined, isSettable: code !== 'FORMATTER_FIXED' }
+    const sentence = String(rules[code]({ ...EXAMPLE, ...FACTS[code] }, formatter))
     return [code, sentence, problems[code]]
   })
 }
