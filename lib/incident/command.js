@@ -20,7 +20,6 @@ const LOOKS = 10 // at figures, at least, in the whole time
 const [MIN_INTERVAL_MS, MAX_INTERVAL_MS] = [200, 1000]
 const BLOCKED_FROM_MS = 20 // what is shorter nobody notices
 const REST = 50 // ms for a ms of counting what is open
-const MAX_ASKING_MS = 1500 // beyond which it is part of the time
 const SILENT_MS = 3000 // after which a thread is asked by the inspector, too
 const BUSY_MS = 1000 // that it has then
 const ANSWER_MS = 1500 // for the questions at the end
@@ -55,13 +54,7 @@ async function main (values, [word]) {
  * @param {boolean} withChildren
  */
 async function look (observation, target, withChildren) {
-  const start = performance.now()
   const asked = await ask(target, { children: withChildren })
-  const { wantedMs } = observation
-  // A worker that is blocked took some of the time
-  const isPartlyBlocked = observation.refused.some(({ stack }) => stack !== undefined)
-  const tookMs = isPartlyBlocked ? Math.max(0, performance.now() - start - MAX_ASKING_MS) : 0
-  observation.wantedMs = Math.max(wantedMs / 2, wantedMs - tookMs)
   observation.addAsked(asked)
   const watched = new Watched(observation.name, {
     intervalMs: intervalOf(observation),

@@ -234,9 +234,10 @@ function busy ({ busiest }, found) {
 }
 
 /** @type {Rule} */
-function grows ({ series, looks, frame }, found, pid) {
-  const grown = series.flatMap(({ kind, noun, site, counts }) => {
-    const points = [...looks[kind]].map((ms) => [ms, counts.get(ms) ?? 0])
+function grows ({ looks, frame }, found, pid) {
+  const series = Object.entries(looks)
+    .flatMap(([kind, list]) => seriesOf(list).map((own) => ({ kind, ...own })))
+  const grown = series.flatMap(({ kind, noun, site, points }) => {
     const more = growthOf(points)
     if (more === undefined || found.some(({ at: place }) => place === site)) return []
     const [, present] = points[points.length - 1]
@@ -252,6 +253,15 @@ function grows ({ series, looks, frame }, found, pid) {
   })
   const placed = grown.filter(({ at: place }) => place !== undefined)
   return placed.length > 0 ? placed : grown // the others are mostly what came of these
+}
+
+/** Follows the count of each place. @param {import('./observation').Look[]} looks */
+function seriesOf (looks) {
+  const counts = looks.flatMap(({ ms, rows }) => rows.map((row) => ({ ms, ...row })))
+  return groupBy(counts, ({ noun, site }) => `${noun} ${site}`).map((same) => {
+    const byMs = new Map(same.map(({ ms, count }) => [ms, count]))
+    return { ...same[0], points: looks.map(({ ms }) => [ms, byMs.get(ms) ?? 0]) }
+  })
 }
 
 /**

@@ -4,6 +4,7 @@
 // and what could not be asked.
 
 const { Readable } = require('node:stream')
+const { isDeepStrictEqual } = require('node:util')
 const { grouped } = require('../../report/render/text-parts')
 const { Model } = require('../top/model')
 
@@ -15,11 +16,8 @@ const { Model } = require('../top/model')
  * @typedef {import('../handles/wait-graph').WaitGraph} WaitGraph
  * @typedef {import('../ask/system').OpenFiles} OpenFiles
  *
- * @typedef {object} Series what was counted at one place, look by look
- * @property {'handles' | 'waits'} kind
- * @property {string} noun
- * @property {string} site
- * @property {Map<number, number>} counts by ms; where there is none it was 0
+ * @typedef {{ noun: string, site: string, count: number }} Row
+ * @typedef {{ ms: number, rows: Row[] }} Look
  */
 
 const MIN_FREE = 4 // files, that asking takes
@@ -45,9 +43,8 @@ class Observation {
   graphs = []
   /** spans that were too many */
   dropped = 0
-  /** ms at which there were new counts, by kind @type {Record<Series['kind'], Set<number>>} */
-  looks = { handles: new Set(), waits: new Set() }
-  #lastHandles = ''
+  /** what was counted at each place, by kind @type {Record<'handles' | 'waits', Look[]>} */
+  looks = { handles: [], waits: [] }
   hasEnded = false
   /** for how long it looked */
   ms = 0
@@ -56,11 +53,8 @@ class Observation {
   report
   /** @type {Map<string, string[]>} */
   #lines = new Map()
-  /** @type {Map<string, Series>} */
-  #series = new Map()
   /** ms of each thread @type {Map<string, { busyMs: number, cpuMs: number }>} */
   #loops = new Map()
-  #figuresMs = 0
 
   /** @param {string} name a word of the command line @param {number} wantedMs */
   constructor (name, wantedMs) {
@@ -75,11 +69,9 @@ class Observation {
   /** Sums over the whole time. */
   get frame () { return this.model.frame(Infinity) }
 
-  get series () { return [...this.#series.values()] }
-
   /** The busiest thread. @returns {{ key: string, share: number, cpuShare: number } | undefined} */
   get busiest () {
-    const ms = this.#figuresMs
+    const { ms } = this.frame
     const shares = [...this.#loops].map(([key, { busyMs, cpuMs }]) =>
       ({ key, share: busyMs / ms, cpuShare: cpuMs / ms }))
     return shares.sort((a, b) => b.share - a.share)[0]
@@ -127,14 +119,14 @@ class Observation {
   /** @param {import('../top/model').Answer[]} answers of one look */
   addFigures (answers) {
     this.model.add(answers, Date.now())
-    const frame = this.model.frame(0)
-    this.#figuresMs = frame.ms
-    if (answers.length === 0) return
-    const handles = JSON.stringify(frame.handles.map(({ noun, site, count }) => [noun, site, count]))
-    const isCounted = handles !== this.#lastHandles // else they are those of the last look
-    this.#lastHandles = handles
-    if (isCounted) this.looks.handles.add(frame.ms)
-    this.looks.waits.add(frame.ms)
+    const { ms, handles, waits = [] } = this.model.frame(0)
+    if (answers.length === 0 || ms === this.looks.waits.at(-1)?.ms) return // nobody has told anything
+    const open = handles.map(({ noun, site, count }) => ({ noun, site, count }))
+    // Else they are those of the last look
+    if (!isDeepStrictEqual(open, this.looks.handles.at(-1)?.rows)) this.looks.handles.push({ ms, rows: open })
+    const rows = waits.map(({ label, site, count, isOfRequest }) =>
+      ({ noun: isOfRequest ? `${label} of requests` : label, site, count }))
+    this.looks.waits.push({ ms, rows })
     for (const { key, figures } of answers) {
       if (figures?.thread === undefined) continue
       const { loop, cpuMs, process } = figures.thread
@@ -143,18 +135,6 @@ class Observation {
       sums.cpuMs += cpuMs ?? process?.cpuMs ?? 0
       this.#loops.set(key, sums)
     }
-    for (const { noun, site, count } of frame.handles) this.#count('handles', noun, site, count)
-    for (const { label, site, count, isOfRequest } of frame.waits ?? []) {
-      this.#count('waits', isOfRequest ? `${label} of requests` : label, site, count)
-    }
-  }
-
-  /** @param {Series['kind']} kind @param {string} noun @param {string} site @param {number} count */
-  #count (kind, noun, site, count) {
-    const key = `${kind} ${noun} ${site}`
-    let series = this.#series.get(key)
-    if (series === undefined) this.#series.set(key, series = { kind, noun, site, counts: new Map() })
-    series.counts.set(this.#figuresMs, count)
   }
 
   /**
