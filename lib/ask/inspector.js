@@ -125,14 +125,6 @@ class InspectedThread {
     return [...this.#workers.values()]
   }
 
-  /** Leaves the workers alone again. */
-  async leaveWorkers () {
-    if (this.#workers.size === 0) return
-    await this.#post('NodeWorker.disable', {}).catch(() => {})
-    for (const worker of this.#workers.values()) worker.end()
-    this.#workers.clear()
-  }
-
   /** @param {string} method @param {object} params @param {number} [ms] @returns {Promise<any>} */
   #post (method, params, ms = REQUEST_MS) {
     return this.#calls.ask({ method, params }, ms,
@@ -194,9 +186,8 @@ class InspectedProcess extends InspectedThread {
     this.#socket.terminate()
   }
 
-  /** Closes the connection, and the inspector if it was opened for this command. */
+  /** Closes the connection, which frees workers, and the inspector if it was opened for this command. */
   async close () {
-    await this.leaveWorkers()
     if (this.isOpened) {
       await this.callNow('closeInspector').catch(async (error) => {
         if (!(error instanceof BlockedError)) await this.evaluate(CLOSE).catch(() => {})
