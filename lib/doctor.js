@@ -172,7 +172,7 @@ function examine ({ stats, filter, scope, copies, formatter }) {
     scope: typeof scope === 'function' ? 'function' : scope,
     errors: stats.errors,
     // Node marks a promise that async_hooks saw (lib/internal/async_hooks.js); V8's own hooks leave no mark.
-    promiseHooks: stats.enabled || hasSymbols(Promise.resolve()),
+    promiseHooks: stats.enabled || Object.getOwnPropertySymbols(Promise.resolve()).length > 0,
     otherHooks: stats.enabled ? undefined : isAnyHookOn(),
     destroyHook: isDestroyHookOn(),
     formatter: `${formatter.isWrapped ? 'longstack around ' : ''}${nameOf(formatter.formatter)}`,
@@ -257,11 +257,6 @@ function mappers () {
   const names = ['ts-node', 'source-map-support']
     .filter((name) => files.some((file) => file.includes(`/node_modules/${name}/`)))
   return /** @type {any} */ (process).sourceMapsEnabled === true ? ['Node', ...names] : names
-}
-
-/** @param {object} object */
-function hasSymbols (object) {
-  return Object.getOwnPropertySymbols(object).length > 0
 }
 
 /** An AsyncResource checks the name of its type only while a hook is on (lib/async_hooks.js). */

@@ -220,7 +220,6 @@ function release () {
 /** What the process is. */
 function facts () {
   const { isMainThread, threadId } = require('node:worker_threads')
-  const { rss } = isMainThread ? process.memoryUsage() : { rss: undefined }
   return {
     pid: process.pid,
     threadId,
@@ -230,7 +229,7 @@ function facts () {
     title: process.title,
     script: process.argv[1],
     uptimeMs: performance.now(),
-    rss,
+    rss: isMainThread ? process.memoryUsage.rss() : undefined,
     tracing: settings.enabled ? 'full' : 'off',
     spans: settings.enabled && settings.options.spans !== undefined,
     blocked: settings.enabled ? settings.options.blocked : undefined
@@ -342,7 +341,7 @@ function detach (wishes) {
  * Has tracing on until the command goes, and tells it of callbacks that block.
  * @param {Wishes} wishes
  * @param {Session} session
- * @returns {{ wasEnabled: boolean, blocked: boolean }} blocked: they are told to this command
+ * @returns {{ wasEnabled: boolean }}
  */
 function attach (wishes, session) {
   const { enabled, options } = settings
@@ -355,9 +354,9 @@ function attach (wishes, session) {
     throw error
   }
   session.onEnd(() => detach(wishes))
-  const blocked = wishes.blocked !== undefined && !(enabled && options.blocked !== undefined)
-  if (blocked) tellBlocked(session)
-  return { wasEnabled: enabled, blocked }
+  const isTold = enabled && options.blocked !== undefined // by the process itself
+  if (wishes.blocked !== undefined && !isTold) tellBlocked(session)
+  return { wasEnabled: enabled }
 }
 
 /** Tells a command of each callback that blocks. @param {Session} session */

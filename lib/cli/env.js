@@ -82,12 +82,7 @@ function assign (shell, variables) {
   return Object.entries(variables).map(([name, value]) => `${assignment(name, value)}\n`).join('')
 }
 
-/**
- * @typedef {object} Word
- * @property {string} value without quotes and escapes
- * @property {number} start in the text
- * @property {number} end
- */
+/** @typedef {{ text: string, value: string }} Word value: without quotes and escapes */
 
 /**
  * @param {string} text
@@ -97,11 +92,9 @@ function assign (shell, variables) {
  */
 function wordsOf (text, source = 'NODE_OPTIONS') {
   if (text.replace(WORD, '').includes('"')) throw new UsageError(`Unterminated quote in ${source}.`)
-  return [...text.matchAll(WORD)].map(({ 0: word, index }) => ({
-    value: word.replace(QUOTED, (_, quoted) => quoted.replace(/\\(.)/gs, '$1')),
-    start: index,
-    end: index + word.length
-  }))
+  return [...text.matchAll(WORD)].map(([word]) => {
+    return { text: word, value: word.replace(QUOTED, (_, quoted) => quoted.replace(/\\(.)/gs, '$1')) }
+  })
 }
 
 /** @param {string} word */
@@ -117,20 +110,17 @@ function quoteWord (word) {
  */
 function withRegister (text, file) {
   const words = wordsOf(text)
-  let others = ''
-  let start = 0
+  /** @type {string[]} */
+  const kept = []
   for (let i = 0; i < words.length; i++) {
     const flag = PRELOAD_FLAG.exec(words[i].value)?.[0]
-    if (flag === undefined) continue
-    const isInline = flag.endsWith('=')
-    const name = isInline ? words[i].value.slice(flag.length) : words[i + 1]?.value
-    if (name === undefined || (name !== file && name !== OWN_REGISTER && !REGISTER.test(name))) continue
-    others += text.slice(start, words[i].start)
-    start = words[isInline ? i : ++i].end
+    const isInline = flag?.endsWith('=')
+    const name = isInline ? words[i].value.slice(flag?.length) : words[i + 1]?.value ?? ''
+    const isRegister = name === file || name === OWN_REGISTER || REGISTER.test(name)
+    if (flag === undefined || !isRegister) kept.push(words[i].text)
+    else if (!isInline) i++
   }
-  others += text.slice(start)
-  const preload = quoteWord(`--require=${file}`)
-  return `${others.replace(/ +$/, '')} ${preload}`.replace(/^ +/, '')
+  return [...kept, quoteWord(`--require=${file}`)].join(' ')
 }
 
 /**

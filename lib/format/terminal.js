@@ -31,11 +31,6 @@ function isTerminal (name) {
   return tty.isatty(name === 'stderr' ? 2 : 1)
 }
 
-/** @param {NodeJS.ProcessEnv} env chalk obeys FORCE_COLOR, but not the others */
-function forbidsColours ({ FORCE_COLOR, NO_COLOR, NODE_DISABLE_COLORS }) {
-  return FORCE_COLOR === undefined && Boolean(NO_COLOR || NODE_DISABLE_COLORS)
-}
-
 /**
  * Returns the style for what longstack itself prints on a stream.
  * @param {StreamName} name
@@ -43,8 +38,9 @@ function forbidsColours ({ FORCE_COLOR, NO_COLOR, NODE_DISABLE_COLORS }) {
  */
 function styleOf (name) {
   const columns = columnsOf(name)
-  const isPlain = forbidsColours(process.env) ||
-    (columns === undefined && process.env.FORCE_COLOR === undefined)
+  // chalk obeys FORCE_COLOR, but not the others
+  const { FORCE_COLOR, NO_COLOR, NODE_DISABLE_COLORS } = process.env
+  const isPlain = FORCE_COLOR === undefined && (NO_COLOR || NODE_DISABLE_COLORS || columns === undefined)
   const chalk = isPlain ? undefined : loadChalk()
   if (chalk === undefined) return { ...plain, columns }
   const colours = name === 'stderr' ? chalk.chalkStderr : chalk.default

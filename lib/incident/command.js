@@ -103,17 +103,13 @@ async function watch (observation, watched, show) {
       show(observation.status)
       observation.isInterrupted = controller.signal.aborted
       if (ms >= wantedMs || observation.isInterrupted) return
-      await pause(Math.min(look * intervalMs, wantedMs) - ms, controller.signal)
+      const pauseMs = Math.max(1, Math.min(look * intervalMs, wantedMs) - ms)
+      await sleep(pauseMs, undefined, { signal: controller.signal }).catch(() => {})
       watched.discover()
     }
   } finally {
     for (const name of SIGNALS) process.off(name, stop)
   }
-}
-
-/** @param {number} ms @param {AbortSignal} signal */
-function pause (ms, signal) {
-  return sleep(Math.max(1, ms), undefined, { signal }).catch(() => {})
 }
 
 /** @param {Observation} observation @param {Watched} watched @returns {Promise<boolean>} nobody answers */
