@@ -290,8 +290,7 @@ function readEnvironment (env, report) {
   const options = defaultOptions()
   const names = /** @type {Array<keyof Options>} */ (Object.keys(rules))
   for (const variable of Object.keys(env)) {
-    if (variable !== 'LONGSTACK' && !variable.startsWith('LONGSTACK_')) continue
-    if (otherVariables.includes(variable)) continue
+    if (!/^LONGSTACK(_|$)/.test(variable) || otherVariables.includes(variable)) continue
     const name = names.find((candidate) => rules[candidate].variable === variable)
     const text = /** @type {string} */ (env[variable])
     try {

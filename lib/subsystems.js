@@ -44,8 +44,6 @@ const subsystems = new Map(Object.entries(table).map(([name, types]) => [name, n
 const subsystemsByType = new Map([...subsystems].reverse()
   .flatMap(([name, types]) => [...types].map((type) => [type, name])))
 
-const everyType = new Set([...subsystems.values()].flatMap((types) => [...types]))
-
 /**
  * Compiles a filter. Names apply from left to right; a filter that begins with an exclusion begins with all.
  * @param {readonly string[]} filter
@@ -55,8 +53,7 @@ const everyType = new Set([...subsystems.values()].flatMap((types) => [...types]
  */
 function compile (filter, extra = []) {
   const steps = check(filter, extra)
-  const first = steps[0]
-  const start = first !== undefined && first.take === false
+  const start = steps[0]?.take === false
   return (type) => {
     let selected = start
     for (const { take, matches } of steps) if (matches(type)) selected = take
@@ -71,7 +68,7 @@ function compile (filter, extra = []) {
 function check (filter, extra) {
   const entries = copyOf(filter)
   if (entries === undefined) throw mistake('INVALID_FILTER', filter)
-  const knownTypes = new Set([...everyType, ...extra])
+  const knownTypes = new Set([...subsystemsByType.keys(), ...extra])
   return entries.map((entry) => {
     if (typeof entry !== 'string' || entry.trim() === '') throw mistake('INVALID_FILTER', entry)
     const take = !entry.startsWith('-')

@@ -58,18 +58,7 @@ function installWhole () {
 function uninstall () {
   finishProfile()
   settings.enabled = false
-  runAll([
-    applyBlocked,
-    applySpans,
-    core.stop,
-    channels.disable,
-    uncaught.unmonitor,
-    leaveErrors,
-    () => applyListeners(false),
-    () => applySignal(undefined),
-    () => applySocket(undefined),
-    () => applyMetrics(undefined)
-  ])
+  runAll([applyBlocked, applySpans, core.stop, channels.disable, uncaught.unmonitor, ...appliers])
 }
 
 /** Puts options in force while tracing is on. */
@@ -87,19 +76,19 @@ function endOldProfile () {
 }
 
 function applyRest () {
-  applyErrors()
-  applyListeners(settings.options.listeners)
-  applySignal(settings.options.signal)
-  applySocket(settings.options.socket)
-  applyMetrics(settings.options.metrics)
-  applySpans()
-  applyBlocked()
+  for (const apply of [...appliers, applySpans, applyBlocked]) apply()
 }
 
 formatter.setReporter({
   observe: observeQuietly,
   report: (error, sites) => guard.run(() => require('./attribution/error-hops').report(error, sites))
 })
+
+/** What this file puts in force, and takes back where tracing is off. */
+const appliers = [applyErrors, applyListeners, applySignal, applySocket, applyMetrics]
+
+const off = { errors: false, listeners: false, signal: undefined, socket: undefined, metrics: undefined }
+const inForce = () => settings.enabled ? settings.options : off
 
 const isExtending = () => settings.enabled && settings.options.errors === true
 
@@ -115,24 +104,17 @@ on('iteration', (time) => {
  * them alone.
  */
 function applyErrors () {
-  const { errors } = settings.options
+  const { errors } = inForce()
   uncaught.applyPrinting(errors === 'print')
-  if (errors !== true) return removeFormatters()
+  if (errors !== true) {
+    formatter.disable()
+    realms.disable()
+    return
+  }
   realms.enable()
   if (formatter.enable()) return
   warn('FROZEN', 'Error.prepareStackTrace cannot be set here; errors keep their short stack, ' +
     'trace.stack(error) returns the chain.')
-}
-
-function removeFormatters () {
-  formatter.disable()
-  realms.disable()
-}
-
-/** Tracing is disabled. */
-function leaveErrors () {
-  removeFormatters()
-  uncaught.applyPrinting(false)
 }
 
 /**
@@ -145,14 +127,16 @@ function warmUp () {
   formatter.preload()
 }
 
-/** @param {boolean} isOn registrations of listeners are noted */
-function applyListeners (isOn) {
+/** Has registrations of listeners noted, or no longer. */
+function applyListeners () {
+  const { listeners: isOn } = inForce()
   if (isOn) listenerPlaces ??= require('./attribution/listener-places')
   listenerPlaces?.applyListeners(isOn)
 }
 
-/** @param {string | undefined} next at which what is open is printed; undefined: at none */
-function applySignal (next) {
+/** Has what is open printed at a signal, or at none. */
+function applySignal () {
+  const { signal: next } = inForce()
   if (signal === next) return
   if (signal !== undefined) process.off(signal, printOpen)
   signal = next
@@ -169,14 +153,16 @@ function printOpen () {
   })
 }
 
-/** @param {string | undefined} file of the socket on which commands are answered; undefined: on none */
-function applySocket (file) {
-  server = replaced(server, file, (path) => new (require('./ask/server').LiveServer)(path))
+/** Has commands answered on a socket, or on none. */
+function applySocket () {
+  const { socket } = inForce()
+  server = replaced(server, socket, (path) => new (require('./ask/server').LiveServer)(path))
 }
 
-/** @param {string | undefined} option where metrics go; undefined: nowhere */
-function applyMetrics (option) {
-  exporter = replaced(exporter, option, (url) => new (require('./metrics/exporter').MetricsExporter)(url))
+/** Has metrics sent, or no longer. */
+function applyMetrics () {
+  const { metrics } = inForce()
+  exporter = replaced(exporter, metrics, (url) => new (require('./metrics/exporter').MetricsExporter)(url))
 }
 
 /**
@@ -220,8 +206,6 @@ function compileFilter (filter) {
 
 /** @type {typeof import('./profile/recorder') | undefined} */
 let profiles
-
-const loadProfiles = () => (profiles ??= require('./profile/recorder'))
 
 /**
  * Ends the profile that is being recorded.
@@ -270,7 +254,7 @@ const tracer = {
   finishProfile,
 
   /** Records a profile of this thread. @param {{ seconds: number, samples: boolean }} options */
-  recordProfile: (options) => loadProfiles().record(options),
+  recordProfile: (options) => (profiles ??= require('./profile/recorder')).record(options),
 
   /** Has the errors of another realm formatted as well. @param {ErrorConstructor} error its own */
   addRealm: (error) => realms.add(error),
