@@ -15,9 +15,9 @@ const { quote, suggestion, UsageError } = require('./flags')
 const { asJson, print, printError } = require('./terminal')
 
 const REGISTER = /(?:^|[\\/])longstack[\\/](?:register|lib[\\/]register\.js)$/
-/** A part in quotes, and a word with such parts. */
+/** A part in quotes, and a word with such parts, behind its spaces. */
 const QUOTED = /"((?:\\.|[^"\\])*)"/gs
-const WORD = new RegExp(`(?:[^ "]|${QUOTED.source})+`, 'gs')
+const WORD = new RegExp(` *(?:[^ "]|${QUOTED.source})+`, 'gs')
 const PRELOAD_FLAG = /^(?:-r|--require|--import)(?:=|$)/
 
 /** @type {import('./commands').Main} */
@@ -82,7 +82,7 @@ function assign (shell, variables) {
   return Object.entries(variables).map(([name, value]) => `${assignment(name, value)}\n`).join('')
 }
 
-/** @typedef {{ text: string, value: string }} Word value: without quotes and escapes */
+/** @typedef {{ text: string, value: string }} Word value: without spaces before it, quotes and escapes */
 
 /**
  * @param {string} text
@@ -93,7 +93,8 @@ function assign (shell, variables) {
 function wordsOf (text, source = 'NODE_OPTIONS') {
   if (text.replace(WORD, '').includes('"')) throw new UsageError(`Unterminated quote in ${source}.`)
   return [...text.matchAll(WORD)].map(([word]) => {
-    return { text: word, value: word.replace(QUOTED, (_, quoted) => quoted.replace(/\\(.)/gs, '$1')) }
+    const value = word.replace(/^ +/, '').replace(QUOTED, (_, quoted) => quoted.replace(/\\(.)/gs, '$1'))
+    return { text: word, value }
   })
 }
 
@@ -120,7 +121,7 @@ function withRegister (text, file) {
     if (flag === undefined || !isRegister) kept.push(words[i].text)
     else if (!isInline) i++
   }
-  return [...kept, quoteWord(`--require=${file}`)].join(' ')
+  return `${kept.join('')} ${quoteWord(`--require=${file}`)}`.replace(/^ +/, '')
 }
 
 /**
