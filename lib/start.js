@@ -92,14 +92,18 @@ let bundle
 /** all else, once it was read; null: it is no use @type {Bundle | null | undefined} */
 let later
 
-/** @returns {Started | undefined} undefined where the generated file is no use */
-function loadBundle () {
+/** @returns {Started | undefined} undefined where Node has to load the sources */
+function loadOwn () {
   try {
     bundle = readBundle(BUNDLE, `${directory}${BUNDLE}`)
     return { ...loadStarted(), bundles: () => [bundle, readLater()] }
   } catch {
     bundle = undefined
     later = null
+  }
+  try {
+    return loadStarted() // from the sources
+  } catch {
     return undefined
   }
 }
@@ -140,15 +144,6 @@ function bundleOf (name) {
   if (bundle?.parts[name] !== undefined) return bundle
   const other = readLater()
   return other?.parts[name] === undefined ? undefined : other
-}
-
-/** @returns {Started | undefined} undefined where Node has to load the sources */
-function loadSources () {
-  try {
-    return loadStarted()
-  } catch {
-    return undefined
-  }
 }
 
 /** @returns {Started} */
@@ -286,7 +281,7 @@ function nameOf (directory, id) {
 }
 
 /** @type {Started} */
-const started = loadFromMainRealm() ?? (isUsable() ? loadBundle() ?? loadSources() : undefined) ?? {
+const started = loadFromMainRealm() ?? (isUsable() ? loadOwn() : undefined) ?? {
   shared: require('./shared'),
   options: require('./options'),
   warnings: require('./warnings')

@@ -79,7 +79,7 @@ const inspectableStats = createInspectable((/** @type {Stats} */ stats) => {
 /** @returns {Stats} */
 function readStats () {
   const firstFault = faults.first()
-  const { captured, hits, misses, stacks, chains, bytes, unstored, dropped } = capture.stats()
+  const { bytes: stackBytes, dropped, firstChain, ...counts } = capture.stats()
   const { enabled, options } = settings
   const contextBytes = records.bytes()
   const engineReason = capture.reason()
@@ -95,16 +95,11 @@ function readStats () {
     errors: enabled && options.errors,
     contexts: records.countLive(),
     contextBytes,
-    chains,
-    stacks,
-    stackBytes: bytes,
-    bytes: contextBytes + bytes,
+    ...counts,
+    stackBytes,
+    bytes: contextBytes + stackBytes,
     pending: 0,
     budget: options.budget,
-    captured,
-    hits,
-    misses,
-    unstored,
     dropped: droppedHops() + dropped + records.lostCount(),
     handles: registry.size(),
     spans: recorder()?.stats(),

@@ -65,16 +65,10 @@ function printedOf (list, tag) {
  */
 function inspectPrinted ({ text, title }, depth, options) {
   if (depth !== null && depth < 0) return options.stylize(`[${title}]`, 'special')
-  const painted = options.colors ? paintInspected(text) : text
+  const paint = () => require('./paint').paint(text, require('./terminal').inspectStyle())
+  const painted = options.colors ? guard.run(paint) : text
   // util.inspect indents what it makes of an object, not strings (formatValue, lib/internal/util/inspect.js).
   return { [inspect.custom]: () => painted }
-}
-
-/** @param {string} text */
-function paintInspected (text) {
-  return guard.run(() => {
-    return require('./paint').paint(text, require('./terminal').inspectStyle())
-  })
 }
 
 /** @param {Record<string, string | undefined>} values by name; undefined ones are left out */
