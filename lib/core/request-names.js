@@ -5,11 +5,49 @@
 // the whole path, since most requests repeat. No query string, and no text longer than MAX_PATH, is kept.
 
 const MAX_NUMBERS = 1 << 12 // of distinct names; older ones stay valid for as many more. A power of two
+const MAX_NAMES = 1000
 const MAX_PATH = 200 // characters of a path
 const MAX_METHOD = 32 // characters of a method: HTTP/2 lets a client make them up
 
-/** by name @type {Map<string, number>} */
-const numbers = new Map()
+/**
+ * What is remembered by method and path, for a while. One text of both as a key cost a tenth of a span more
+ * (bench/run.js, hello with spans).
+ * @template Value
+ */
+class ByMethod {
+  /** @type {Map<string, Map<string, Value>>} */
+  #values = new Map()
+  #size = 0
+  #maxSize
+
+  /** @param {number} maxSize */
+  constructor (maxSize) {
+    this.#maxSize = maxSize
+  }
+
+  /** @param {string} method @param {string} path @returns {Value | undefined} */
+  get (method, path) {
+    return this.#values.get(method)?.get(path)
+  }
+
+  /** @param {string} method @param {string} path @param {Value} value */
+  set (method, path, value) {
+    if (this.#size >= this.#maxSize) {
+      this.#values = new Map()
+      this.#size = 0
+    }
+    this.#size++
+    const values = this.#values.get(method)
+    if (values === undefined) this.#values.set(method, new Map([[path, value]]))
+    else values.set(path, value)
+    return value
+  }
+}
+
+/** @type {ByMethod<number>} */
+const numbers = new ByMethod(MAX_NUMBERS)
+/** by template: route, or path with `*` @type {ByMethod<string>} */
+const names = new ByMethod(MAX_NAMES)
 /** @type {string[]} */
 const texts = []
 let last = 0
@@ -22,8 +60,8 @@ let last = 0
 function numberOf (method, url) {
   const wholePath = pathOf(url)
   const path = wholePath.length > MAX_PATH ? `${wholePath.slice(0, MAX_PATH)}\u2026` : wholePath
-  const text = `${shortMethod(method)} ${path}`
-  return numbers.get(text) ?? add(text)
+  const verb = shortMethod(method)
+  return numbers.get(verb, path) ?? numbers.set(verb, copyOf(path), add(`${verb} ${path}`))
 }
 
 /** @param {string} method @returns {string} */
@@ -39,10 +77,8 @@ const copyOf = (text) => ` ${text}`.slice(1)
 
 /** @param {string} text @returns {number} */
 function add (text) {
-  if (numbers.size >= MAX_NUMBERS) numbers.clear()
   last = last % 0x7fffffff + 1
-  texts[last & (2 * MAX_NUMBERS - 1)] = text
-  numbers.set(text, last)
+  texts[last & (2 * MAX_NUMBERS - 1)] = copyOf(text)
   return last
 }
 
@@ -64,9 +100,10 @@ function withRoute (number, route) {
   return numberOf(text.slice(0, text.indexOf(' ')), route)
 }
 
-/** @param {string} method @param {string} template route, or path with `*` */
+/** Returns a name; equal ones are one text. @param {string} method @param {string} template */
 function requestName (method, template) {
-  return `${require('../path-names').nameOfMethod(method)} ${template}`
+  return names.get(method, template) ??
+    names.set(method, template, `${require('../path-names').nameOfMethod(method)} ${template}`)
 }
 
 /** Returns the name of a request whose route is not known. @param {string} method @param {string} url */

@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 7580,
-  core: 3310,
+  core: 3340,
   spans: 3270,
   stacks: 2620,
   '.': 2030,
