@@ -20,6 +20,7 @@ const LOOKS = 10 // at figures, at least, in the whole time
 const [MIN_INTERVAL_MS, MAX_INTERVAL_MS] = [200, 1000]
 const BLOCKED_FROM_MS = 20 // what is shorter nobody notices
 const REST = 50 // ms for a ms of counting what is open
+const MAX_ASKING_MS = 1500 // beyond which it is part of the time
 const SILENT_MS = 3000 // after which a thread is asked by the inspector, too
 const BUSY_MS = 1000 // that it has then
 const ANSWER_MS = 1500 // for the questions at the end
@@ -54,8 +55,13 @@ async function main (values, [word]) {
  * @param {boolean} withChildren
  */
 async function look (observation, target, withChildren) {
+  const start = performance.now()
   const asked = await ask(target, { children: withChildren })
   observation.addAsked(asked)
+  if (observation.refused.length > 0) { // a worker that is blocked took some of the time
+    const tookMs = Math.max(0, performance.now() - start - MAX_ASKING_MS)
+    observation.wantedMs = Math.max(observation.wantedMs / 2, observation.wantedMs - tookMs)
+  }
   const watched = new Watched(observation.name, {
     intervalMs: intervalOf(observation),
     blockedMs: BLOCKED_FROM_MS,
