@@ -25,10 +25,11 @@ const HEADERS = [path.join(__dirname, 'glibc.h'), 'uv.h', 'v8.h', 'node.h']
 
 // libstdc++ and libgcc are those that Node brings: linked statically, those of the building machine would ask
 // for glibc 2.35. now: a missing symbol fails the load, not a later call. nodelete: other addons hold
-// pointers into this one, which the end of a worker would unload.
-const LINK = ['-shared', '-Wl,--as-needed,-z,now,-z,nodelete,-z,noexecstack']
+// pointers into this one, which the end of a worker would unload. s, and S and x on macOS: symbols that are
+// not exported are half of a binary.
+const LINK = ['-shared', '-s', '-Wl,--as-needed,-z,now,-z,nodelete,-z,noexecstack']
 const LINK_DARWIN = [
-  '-shared', '-undefined', 'dynamic_lookup', // what Node has is found when it is loaded
+  '-shared', '-Wl,-S,-x', '-undefined', 'dynamic_lookup', // what Node has is found when it is loaded
   '-install_name', 'longstack.node' // else the name of the unfinished file
 ]
 
@@ -58,7 +59,10 @@ async function compile ({ platform, include, out }) {
   const { command, link, env } = compilerFor(platform)
   const options = { env: { ...env, ZIG_LOCAL_CACHE_DIR: directory } } // what Zig keeps of each call
   const standard = (abiOf(include) ?? Infinity) < FIRST_CXX20_ABI ? '-std=c++17' : '-std=c++20'
-  const compiler = [...command, standard, ...FLAGS, '-isystem', include]
+  // No binary holds where it was built (__FILE__ in node.h): it is the same from any directory.
+  const paths = [`${__dirname}=native`, `${include}=node`, `${directory}=build`]
+  const prefixes = paths.map((mapping) => `-ffile-prefix-map=${mapping}`)
+  const compiler = [...command, standard, ...FLAGS, ...prefixes, '-isystem', include]
   const headers = path.join(directory, 'headers.h')
   const unfinished = path.join(directory, 'longstack.node')
   fs.mkdirSync(directory, { recursive: true })

@@ -23,8 +23,8 @@ const ZIG = 'ziglang==0.17.1' // made and signed for by Zig's own project: https
 const zigHome = path.join(__dirname, '..', '.cache', 'zig')
 
 // Zig's libraries are not linked: each Node brings a C++ library, of which the addon asks for `operator new`
-// and the like only. Names of what is not exported are half of a binary.
-const ZIG_LINK = ['-s', '-nostdlib++', '-rtlib=none']
+// and the like only.
+const ZIG_LINK = ['-nostdlib++', '-rtlib=none']
 
 /**
  * Returns the compiler that makes binaries for a platform.

@@ -7,7 +7,10 @@ const os = require('node:os')
 const path = require('node:path')
 const test = require('ava').default
 const { checkBinary } = require('../../native/binary')
+const { abiOf } = require('../../native/compile')
 const { binaryName, ownDirectory, target } = require('../../lib/platform')
+const { strict } = require('../helpers/installed')
+const { root } = require('../helpers/run')
 
 const binary = path.join(ownDirectory(), binaryName(process.versions.modules))
 const there = fs.existsSync(binary) ? test : test.skip
@@ -54,4 +57,41 @@ there('a binary that may not load wherever Node runs is refused', (t) => {
   t.deepEqual(faultsAfter(rename('libc.so.6', 'libd.so.6')), ['it asks for libd.so.6'])
   t.deepEqual(faultsAfter(rename('CXXABI_1.3', 'CXXABI_1.9')), ['it asks for CXXABI 1.9, Node for 1.3.11'])
   t.throws(() => faultsAfter((bytes) => { bytes[0] = 0 }), { message: 'it is no ELF file' })
+})
+
+/** @returns {string | undefined} a directory with headers of this Node */
+function headers () {
+  const major = process.versions.node.split('.', 1)[0]
+  const homes = [path.join(root, '.cache', 'node', major), path.dirname(path.dirname(process.execPath))]
+  return homes.map((home) => path.join(home, 'include', 'node'))
+    .find((include) => abiOf(include) === Number(process.versions.modules))
+}
+
+/** Compiles the addon in a copy of the sources. @param {string} folder @param {string} include */
+async function compileIn (folder, include) {
+  for (const name of ['native', 'lib/platform.js']) {
+    const options = { recursive: true, filter: (/** @type {string} */ file) => !file.includes('prebuilds') }
+    fs.cpSync(path.join(root, name), path.join(folder, name), options)
+  }
+  const out = path.join(folder, 'out.node')
+  await require(path.join(folder, 'native', 'compile.js')).compile({ platform: target(), include, out })
+  return fs.readFileSync(out)
+}
+
+there('a binary is the same from whatever directory it is built in', async (t) => {
+  const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-')))
+  try {
+    const include = headers()
+    if (include === undefined) throw new Error('there are no headers of this Node')
+    const [one, other] = [path.join(folder, 'one'), path.join(folder, 'with', 'a longer path')]
+    const built = await compileIn(one, include)
+    t.true(built.equals(await compileIn(other, include)))
+    for (const text of [folder, include, root]) t.false(built.includes(text), text)
+  } catch (error) {
+    if (strict || !/there (are no headers|is no C\+\+ compiler)/.test(String(error))) throw error
+    t.log(`skipped: ${/** @type {Error} */ (error).message}`)
+    t.pass()
+  } finally {
+    fs.rmSync(folder, { recursive: true, force: true })
+  }
 })
