@@ -89,14 +89,14 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   LONGSTACK_ERR_INVALID_TARGET.
  * @property {(target: unknown) => Why} why
  *   Reports on a handle: what it is, who opened it, who uses it now, since when, how much data it carried.
- *   `console.log` prints the report as text. Throws LONGSTACK_ERR_INVALID_TARGET.
+ *   `console.log` and templates print the report as text. Throws LONGSTACK_ERR_INVALID_TARGET.
  * @property {(filter?: readonly string[]) => Why[]} handles
  *   Reports on all open handles, or those of the subsystems in the filter. Throws
  *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
  * @property {(options?: { olderThanMs?: number }) => Pending} pending
  *   Reports on promises that an `await` or a `then` waits for and that nobody settled, by the place where it
- *   hangs, the most frequent first; with `olderThanMs` on those that have waited that long. `console.log`
- *   prints the report as text. Where it is not known what is awaited (promises left out by the filter,
+ *   hangs, the most frequent first; with `olderThanMs` on those that have waited that long. `console.log` and
+ *   templates print the report as text. Where it is not known what is awaited (promises left out by the filter,
  *   tracing off) the array is empty, and its property `note` says why. See docs/handles.md. Throws
  *   LONGSTACK_ERR_INVALID_PENDING, LONGSTACK_ERR_UNKNOWN_PENDING_OPTION.
  * @property {() => Snapshot} snapshot

@@ -57,6 +57,8 @@ class View {
     return { asyncId, triggerAsyncId, type, label, origin, repeats, ageMs, parent: this.parent?.asyncId }
   }
 
+  toString () { return contextText(this.#context) }
+
   /** @param {number | null} depth @param {any} options */
   [inspect.custom] (depth, options) {
     return inspectContext(this.#context, depth, options)
@@ -78,6 +80,13 @@ function view (context) {
 /** Returns the words and frames of a context. @param {Context} context */
 const describe = (context) => guard.run(() => describeContext(context))
 
+/** @param {Context} context @returns {string} its hops */
+function contextText (context) {
+  const later = now() - queriedAt() // this is no question, but printing
+  const printed = guard.run(() => hops(context)).map((hop) => ({ ...hop, ageMs: hop.ageMs + later }))
+  return printed.length === 0 ? `[${describe(context).label}]` : formatHops(printed)
+}
+
 /**
  * Returns what util.inspect prints.
  * @param {Context} context
@@ -85,11 +94,7 @@ const describe = (context) => guard.run(() => describeContext(context))
  * @param {import('./inspect').InspectOptions} options
  */
 function inspectContext (context, depth, options) {
-  const later = now() - queriedAt() // this is no question, but printing
-  const printed = guard.run(() => hops(context)).map((hop) => ({ ...hop, ageMs: hop.ageMs + later }))
-  const { label } = describe(context)
-  const text = printed.length === 0 ? `[${label}]` : formatHops(printed)
-  return inspectPrinted({ text, title: label }, depth, options)
+  return inspectPrinted({ text: contextText(context), title: describe(context).label }, depth, options)
 }
 
 const { unwrap } = View

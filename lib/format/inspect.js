@@ -1,9 +1,9 @@
 'use strict'
 
-// What util.inspect prints of the values that longstack returns, and with it console.log, the REPL, %o and
-// the messages of assertions: the text of the report, not its data. The property is a symbol that is not
-// enumerable: JSON, spread, deepEqual and structuredClone do not see it, and console.dir prints the data.
-// Names and values are printed as aligned rows.
+// What util.inspect prints of the values that longstack returns, and with it console.log, the REPL, %o, the
+// messages of assertions, and String() or a template: the text of the report, not its data. The properties
+// are not enumerable: JSON, spread, deepEqual and structuredClone do not see them, and console.dir prints the
+// data. Names and values are printed as aligned rows.
 
 const { inspect } = require('node:util')
 const guard = require('../core/guard')
@@ -19,7 +19,7 @@ const UNITS = ['bytes', 'KiB', 'MiB', 'GiB']
  */
 
 /**
- * Returns a function that has util.inspect print an object by its report.
+ * Returns a function that has util.inspect and String() print an object by its report.
  * @template {object} T
  * @param {(object: T) => Printed | undefined} print called when it is printed; undefined: as data
  * @returns {<O extends T>(object: O) => O}
@@ -35,11 +35,16 @@ function createInspectable (print) {
     return printed === undefined ? this : inspectPrinted(printed, depth, options)
   }
 
-  return (object) => Object.defineProperty(object, inspect.custom, {
-    value: custom,
-    writable: true,
-    enumerable: false,
-    configurable: true
+  /** @this {T} */
+  function toString () {
+    const plain = Array.isArray(this) ? Array.prototype.toString : Object.prototype.toString
+    return print(this)?.text ?? plain.call(this)
+  }
+
+  const attributes = { writable: true, enumerable: false, configurable: true }
+  return (object) => Object.defineProperties(object, {
+    [inspect.custom]: { value: custom, ...attributes },
+    toString: { value: toString, ...attributes }
   })
 }
 

@@ -10,7 +10,7 @@ const { connectionTypes } = require('../core/kinds')
 const { isOutside } = require('../core/scope')
 const { mistake } = require('../errors')
 const {
-  formatGroup, inspectableReport, inspectableReports, printed, summary: summaryOf
+  inspectableReport, inspectableReports, printed, summary: summaryOf
 } = require('../format/handles')
 const { copyChain, placeOf } = require('../format/hops')
 const { paint } = require('../format/paint')
@@ -118,7 +118,6 @@ function report (subject) {
     pooled: object !== undefined && (own(object, '_httpMessage') !== undefined || entry?.use !== undefined),
     filtered: resource !== undefined && isFiltered(resource)
   }
-  Object.defineProperty(facts, 'toString', { value: () => formatGroup([printedFacts]), enumerable: false })
   printed.write(facts, printedFacts)
   return inspectableReport(facts)
 }

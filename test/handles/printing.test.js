@@ -41,6 +41,43 @@ test('console.log prints the text of a report', async (t) => {
   t.deepEqual(new Set(texts.map((text) => text.replace(/[\d.]+ m?s\b/g, 'N ms'))).size, 1, stdout)
 })
 
+test('a template has the text of lists and reports', async (t) => {
+  const stdout = await printed(t, `
+    async function waitForReply () { await new Promise((resolve) => { globalThis.keep = resolve }) }
+    const before = trace.snapshot()
+    waitForReply()
+    const timer = setTimeout(function late () {}, 1000)
+    setTimeout(() => {
+      const say = (name, value) => console.log('#' + name + '\\n' + \`\${value}\`)
+      const pending = trace.pending()
+      say('pending', pending)
+      say('entry', pending.find((wait) => \`\${wait}\`.includes('waitForReply')))
+      say('handles', trace.handles(['TIMER']))
+      say('diff', trace.diff(before))
+      say('chain', trace.chain())
+      say('current', trace.current())
+      say('stats', trace.stats())
+      say('doctor', trace.doctor())
+      say('none', trace.handles(['WORKER']))
+      say('changed', [...trace.handles(['TIMER'])].concat('mine').map((value) => typeof value))
+      const isSame = Object.keys(pending).join() === pending.map((_, i) => i).join() && JSON.stringify(trace.chain()).startsWith('[{')
+      say('data', isSame && structuredClone({ ...trace.stats() }).toString())
+      clearTimeout(timer)
+    }, 10)`)
+  const texts = new Map(stdout.trimEnd().split(/^#/m).slice(1).map((text) => text.split(/\n(.*)/s, 2)).map(([name, text]) => [name, text]))
+  t.regex(String(texts.get('pending')), /waitForReply/)
+  t.regex(String(texts.get('entry')), /^1 × .*waitForReply/)
+  t.regex(String(texts.get('handles')), /^timer, after 1000 ms, calls late\(\)/m)
+  t.regex(String(texts.get('diff')), /since the snapshot/)
+  t.regex(String(texts.get('chain')), /── setTimeout\(10\)/)
+  t.regex(String(texts.get('current')), /── setTimeout\(10\)/)
+  t.regex(String(texts.get('stats')), /^engine +/m)
+  t.regex(String(texts.get('doctor')), /engine/)
+  t.is(texts.get('none'), '\n')
+  t.is(texts.get('data'), '[object Object]')
+  t.false(stdout.replace(/#data.*/s, '').includes('[object'))
+})
+
 test('within other values a report is indented, and too deep it is a title', async (t) => {
   const stdout = await printed(t, `
     console.log({ inner: { why } })
