@@ -62,11 +62,15 @@ for (const mode of ['full', 'js']) {
   })
 }
 
-test('with spans it has the ids of the span of the request, and pino writes them', async (t) => {
+const trackers = fs.readFileSync(path.join(root, 'docs', 'trackers.md'), 'utf8')
+const documented = /^function requestFields \(\) \{.*?^\}$/ms.exec(trackers)?.[0]
+
+test('with spans it has the ids of the span of the request, and pino writes them as docs/trackers.md says', async (t) => {
   const spans = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-request-')), 'spans.jsonl')
   t.teardown(() => fs.rmSync(path.dirname(spans), { recursive: true, force: true }))
   const lines = await run(t, `
-    const log = require(${JSON.stringify(require.resolve('pino'))})({ base: null, timestamp: false, mixin: () => ({ ...trace.request() }) })
+    ${documented}
+    const log = require(${JSON.stringify(require.resolve('pino'))})({ name: 'shop', timestamp: false, mixin: requestFields })
     async function main () {
       const server = await listening(http.createServer(async function handle ({ url }, response) {
         await trace.span('inner', () => later(2))
@@ -80,10 +84,12 @@ test('with spans it has the ids of the span of the request, and pino writes them
     }
     main()`, { LONGSTACK_SPANS: spans })
   const records = recordsOf(fs.readFileSync(spans, 'utf8'))
-  const ids = new Map(records.filter(({ kind }) => kind === 'SERVER').map(({ name, traceId, spanId }) => [name, { traceId, spanId }]))
+  const ids = new Map(records.filter(({ kind }) => kind === 'SERVER')
+    .map(({ name, traceId, spanId }) => [name, { trace_id: traceId, span_id: spanId }]))
   t.deepEqual(lines.map(({ msg }) => msg).sort(), ['/a', '/b', 'outside'])
-  for (const { level, msg, ...request } of lines) {
-    t.deepEqual(request, msg === 'outside' ? {} : { name: `GET ${msg}`, ...ids.get(`GET ${msg}`) })
+  for (const { level, pid, hostname, name, msg, ...request } of lines) {
+    t.is(name, 'shop')
+    t.deepEqual(request, msg === 'outside' ? {} : { request: `GET ${msg}`, ...ids.get(`GET ${msg}`) })
   }
 })
 
