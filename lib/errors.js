@@ -6,7 +6,7 @@
 
 const { types } = require('node:util')
 const { ownManifest } = require('./platform')
-const { escapeJson } = require('./text')
+const { cutUrlCredentials, escapeJson } = require('./text')
 const { messageOf } = require('./warnings')
 
 /**
@@ -133,7 +133,8 @@ function editDistance (a, b, limit) {
 
 /** @param {unknown} value @returns {string} */
 function quote (value) {
-  return typeof value === 'string' ? escapeJson(JSON.stringify(value.slice(0, 80))) : describe(value)
+  if (typeof value !== 'string') return describe(value)
+  return escapeJson(JSON.stringify(cutUrlCredentials(value.slice(0, 1000)).slice(0, 80)))
 }
 
 /** @param {string | undefined} hint */

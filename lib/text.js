@@ -30,6 +30,33 @@ const clean = (foreign) => replaceHarmful(foreign, () => '?')
  */
 const escapeJson = (json) => replaceHarmful(json, (code) => `\\u${code.toString(16).padStart(4, '0')}`)
 
+// Parts of URLs, also escaped, once or more often
+const SLASH = /[/\\]|%(?:25)*(?:2f|5c)/i
+const SLASHES = /((?:[/\\]|%(?:25)*(?:2f|5c))+)/i
+const TO_LAST_AT = /^.*(?:@|%(?:25)*40)/is
+const COLON_BEFORE_AT = /(?::|%(?:25)*3a).*(?:@|%(?:25)*40)/is
+const COLON_AT_END = /(?::|%(?:25)*3a)$/i
+const URLS = /\b(?!file:)[a-z][\w+.-]+:[/\\]+[^\s"'`<>]+/gi
+
+/**
+ * Removes user and password from a URL or request target, wherever they are in it: `CONNECT u:p@db`,
+ * `//u:p@host/`, `/fetch/https://u:p@host/`, the same with the single slash that proxies leave, or escaped.
+ * Paths such as `/@scope/package` and `/users/a@b.c` are unchanged.
+ * @param {string} target
+ */
+function cutCredentials (target) {
+  if (target.indexOf('@') === -1 && target.indexOf('%') === -1) return target
+  const parts = target.split(SLASHES) // slashes at odd indexes
+  for (let i = 0; i < parts.length; i += 2) {
+    const isAuthority = i === 0 || parts[i - 1].split(SLASH).length > 2 || COLON_AT_END.test(parts[i - 2])
+    if (isAuthority || COLON_BEFORE_AT.test(parts[i])) parts[i] = parts[i].replace(TO_LAST_AT, '')
+  }
+  return parts.join('')
+}
+
+/** Removes user and password from the URLs in a text. @param {string} text such as an error message */
+const cutUrlCredentials = (text) => text.includes('@') ? text.replace(URLS, cutCredentials) : text
+
 /** @param {string} text @param {(code: number) => string} replacementOf of a UTF-16 unit */
 function replaceHarmful (text, replacementOf) {
   let replaced = ''
@@ -79,4 +106,6 @@ function askedName ({ at: place, operation, peer = 'connection' }) {
   return operation === undefined ? peer + site : `${operation} on ${peer}${site}`
 }
 
-module.exports = { askedName, clean, endText, escapeJson, formatDuration, placeText, shortFrame }
+module.exports = {
+  askedName, clean, cutCredentials, cutUrlCredentials, endText, escapeJson, formatDuration, placeText, shortFrame
+}

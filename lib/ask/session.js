@@ -23,6 +23,7 @@ const { ownManifest } = require('../platform')
 const { settings } = require('../settings')
 const { closeUnopened } = require('../standard-error')
 const { compile } = require('../subsystems')
+const { cutUrlCredentials } = require('../text')
 const { messageOf } = require('../warnings')
 const { createLineReader } = require('./protocol')
 
@@ -227,7 +228,7 @@ function facts () {
     node: process.version,
     longstack: ownManifest().version,
     title: process.title,
-    script: process.argv[1],
+    script: process.argv[1] && cutUrlCredentials(process.argv[1]), // of --eval an argument
     uptimeMs: performance.now(),
     rss: isMainThread ? process.memoryUsage.rss() : undefined,
     tracing: settings.enabled ? 'full' : 'off',

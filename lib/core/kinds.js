@@ -3,6 +3,7 @@
 // What longstack knows of a resource type beyond its name.
 
 const { address, own } = require('../objects')
+const { cutCredentials } = require('../text')
 
 /** Types that run at most once; a context of these is done after its run. */
 const oneShot = new Set((
@@ -25,9 +26,9 @@ const details = {
   TCPCONNECTWRAP: (resource) => address(own(resource, 'address'), own(resource, 'port')),
   TCPSERVERWRAP: (resource) => listening(resource),
   PIPECONNECTWRAP: (resource) => text(own(resource, 'address')),
-  GETADDRINFOREQWRAP: (resource) => text(own(resource, 'hostname')),
+  GETADDRINFOREQWRAP: (resource) => host(own(resource, 'hostname')),
   GETNAMEINFOREQWRAP: (resource) => address(own(resource, 'hostname'), own(resource, 'port')),
-  QUERYWRAP: (resource) => text(own(resource, 'hostname'))
+  QUERYWRAP: (resource) => host(own(resource, 'hostname'))
 }
 
 /**
@@ -125,6 +126,11 @@ function resetKinds () {
 /** @param {unknown} value */
 function text (value) {
   return typeof value === 'string' ? value : undefined
+}
+
+/** @param {unknown} name which may be part of a URL by mistake */
+function host (name) {
+  return typeof name === 'string' ? cutCredentials(name) : undefined
 }
 
 /**

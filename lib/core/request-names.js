@@ -2,7 +2,10 @@
 
 // Names of requests: `GET /config`, with the route of a framework in place of the path, or what path-names.js
 // makes of it. The record of a request that a server received (records.js) holds the number of a name with
-// the whole path, since most requests repeat. No query string, and no text longer than MAX_PATH, is kept.
+// the whole path, since most requests repeat. No query string, no credentials, and no text longer than
+// MAX_PATH is kept.
+
+const { cutCredentials } = require('../text')
 
 const MAX_NUMBERS = 1 << 12 // of distinct names; older ones stay valid for as many more. A power of two
 const MAX_NAMES = 1000
@@ -58,7 +61,11 @@ let last = 0
  * @returns {number} of the name, above 0
  */
 function numberOf (method, url) {
-  const wholePath = pathOf(url)
+  return numberOfPath(method, pathOf(url))
+}
+
+/** @param {string} method @param {string} wholePath @returns {number} */
+function numberOfPath (method, wholePath) {
   const path = wholePath.length > MAX_PATH ? `${wholePath.slice(0, MAX_PATH)}\u2026` : wholePath
   const verb = shortMethod(method)
   return numbers.get(verb, path) ?? numbers.set(verb, copyOf(path), add(`${verb} ${path}`))
@@ -97,7 +104,7 @@ function textAt (number) {
 function withRoute (number, route) {
   const text = textAt(number)
   if (text === undefined) return number
-  return numberOf(text.slice(0, text.indexOf(' ')), route)
+  return numberOfPath(text.slice(0, text.indexOf(' ')), withoutQuery(route))
 }
 
 /** Returns a name; equal ones are one text. @param {string} method @param {string} template */
@@ -112,10 +119,13 @@ function nameOfUrl (method, url) {
 }
 
 /**
- * Returns the path alone, without the host of a request to a proxy and without a query string.
+ * Returns the path alone, without the host of a request to a proxy, credentials and a query string.
  * @param {string} url
  */
-function pathOf (url) {
+const pathOf = (url) => cutCredentials(withoutQuery(url))
+
+/** @param {string} url */
+function withoutQuery (url) {
   const host = url.startsWith('/') ? null : /^[a-z][\w+.-]*:\/\/[^/?#]*/i.exec(url)
   const start = host === null ? 0 : host[0].length
   const end = endOf(url)

@@ -7,7 +7,7 @@ const path = require('node:path')
 const { types } = require('node:util')
 const { callNative, formatAddress, addressOf, ownerOf } = require('../node-objects')
 const { className, hidden, isObject, own, textOf } = require('../objects')
-const { clean } = require('../text')
+const { clean, cutCredentials } = require('../text')
 const { requestLabel } = require('./request-label')
 const { carrierOf, handlesOfType, isOfPrimary, standardDescriptor } = require('./subject')
 
@@ -204,7 +204,7 @@ function streamDetail (stream) {
   const headers = hidden(stream, 'sent-headers')
   const [method, target] = isObject(headers) ? [own(headers, ':method'), own(headers, ':path')] : []
   const hasRequest = typeof method === 'string' && typeof target === 'string'
-  const request = hasRequest ? `, ${`${method} ${target}`.replace(/[?#].*$/s, '')}` : ''
+  const request = hasRequest ? `, ${method} ${cutCredentials(target.replace(/[?#].*$/s, ''))}` : ''
   return numberText(id) + request
 }
 

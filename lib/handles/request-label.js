@@ -4,7 +4,7 @@
 
 const { shortMethod } = require('../core/request-names')
 const { hostHeaderOf } = require('../node-objects')
-const { clean } = require('../text')
+const { clean, cutCredentials } = require('../text')
 const { hidden, own, textOf } = require('../objects')
 
 const MAX_CHARS = 256 // of host and path
@@ -23,7 +23,7 @@ function requestLabel (request) {
   const path = textOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? textOf(own(request, 'url')) ?? ''
   // The path of a request to a proxy is a whole URL.
   const address = /^[a-z][\w+.-]*:\/\//i.test(path) ? path : `${place}${path}`
-  const text = address.replace(/[?#].*$/s, '').replace(/^([a-z][\w+.-]*:\/\/)[^/]*@/i, '$1')
+  const text = cutCredentials(address.replace(/[?#].*$/s, ''))
   const short = text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}\u2026` : text
   return clean(`${shortMethod(method)} ${short}`)
 }

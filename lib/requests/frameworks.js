@@ -10,6 +10,7 @@ const { source } = require('../core/source')
 const { createTag } = require('../core/tag')
 const { isObject, own } = require('../objects')
 const { nameOfPath } = require('../path-names')
+const { cutCredentials } = require('../text')
 
 const MAX_ROUTE = 512 // characters
 const MAX_DEPTH = 16 // routers in routers
@@ -54,7 +55,7 @@ function expressRoute (request) {
   let routes = expressRoutes.get(route)
   if (routes === undefined || routes.size >= MAX_MOUNTS) expressRoutes.set(route, routes = new Map())
   let text = routes.get(base)
-  text ??= join(mountOf(request, route, base) ?? nameOfPath(base), path)
+  text ??= join(mountOf(request, route, base) ?? nameOfPath(cutCredentials(base)), path)
   routes.set(base, text)
   return text
 }

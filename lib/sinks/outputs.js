@@ -6,6 +6,7 @@
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
 const { mistake, nearest } = require('../errors')
+const { cutCredentials } = require('../text')
 
 /**
  * @typedef {object} Output
@@ -175,7 +176,7 @@ function parseMetrics (value) {
 /** Returns a name without secrets: addresses can hold a password or a token. @param {string} to */
 function safe (to) {
   if (!/^https?:/i.test(to)) return to
-  return to.replace(/\/\/[^/?#]*@/, '//').replace(/[?#].*$/s, '')
+  return cutCredentials(to.replace(/[?#].*$/s, ''))
 }
 
 module.exports = { parseMetrics, parseOutputs, targetOf, safe }

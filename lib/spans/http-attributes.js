@@ -7,6 +7,7 @@ const requests = require('../core/request-names')
 const { endOf, handleOf, hostHeaderOf } = require('../node-objects')
 const { hidden, hiddenProperty, isObject, own, textOf } = require('../objects')
 const { nameOfMethod, nameOfPath } = require('../path-names')
+const { cutCredentials } = require('../text')
 
 const MAX_PATH = 2048 // characters of a path
 const MAX_SHARED = 256 // methods on servers: a client may name another one with each request
@@ -46,7 +47,7 @@ function hostOf (text) {
   if (text === undefined) return {}
   if (text === lastText) return lastHost
   lastText = text
-  const parts = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(text)
+  const parts = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(cutCredentials(text))
   lastHost = {}
   if (parts === null) return lastHost
   const port = parts[2] === undefined ? undefined : Number(parts[2])
@@ -201,7 +202,7 @@ function describeRequested (request) {
   const method = methodOf(own(request, 'method')) ?? 'GET'
   const origin = textOf(own(request, 'origin')) // undici's
   const scheme = (origin ?? textOf(own(request, 'protocol')) ?? 'http:').replace(/:.*$/s, '')
-  const host = hostOf(origin?.replace(/^[^/]*\/\/([^/@]*@)?/, '') ?? hostHeaderOf(request))
+  const host = hostOf(origin?.replace(/^[^/]*\/\//, '') ?? hostHeaderOf(request))
   const path = pathOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? ''
   const port = host.port ?? (scheme === 'https' ? 443 : 80)
   const shared = sharedOf(method, scheme, host.address, port, undefined)
@@ -244,7 +245,7 @@ function streamOf (headers, origin) {
   const present = isObject(headers) ? headers : {}
   const method = methodOf(own(present, ':method')) ?? 'GET'
   const path = pathOf(own(present, ':path'))
-  const url = /^(\w+):\/\/(?:[^/@]*@)?([^/]*)/.exec(origin ?? '')
+  const url = /^(\w+):\/\/([^/]*)/.exec(origin ?? '')
   const host = hostOf(textOf(own(present, ':authority')) ?? textOf(own(present, 'host')) ?? url?.[2])
   /** @type {Attributes} */
   const attributes = path === undefined ? {} : { 'url.path': path }
@@ -271,8 +272,9 @@ function describeConnect ({ socket, to, pipe }) {
   /** @type {Attributes} */
   const attributes = { 'network.transport': pipe ? 'unix' : 'tcp' }
   const tried = pipe ? { address: to } : hostOf(to)
-  const address = textOf(isObject(socket) ? own(socket, '_host') : undefined) ?? tried.address ??
+  const end = textOf(isObject(socket) ? own(socket, '_host') : undefined) ?? tried.address ??
     fieldOf(error, pipe ? 'path' : 'hostname') ?? fieldOf(error, 'address')
+  const address = pipe ? end : end && cutCredentials(end)
   const port = tried.port ?? (isObject(error) ? own(error, 'port') : undefined)
   add(attributes, 'server.address', address)
   if (typeof port === 'number') attributes['server.port'] = port

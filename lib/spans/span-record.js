@@ -9,7 +9,7 @@ const { lineOf, withAttributes } = require('../encoding/serialize')
 const { askedLines, askedRecords, moreAsked } = require('./asked')
 const { spanResource } = require('./outputs')
 const { textsOf } = require('./path-sites')
-const { endText } = require('../text')
+const { cutUrlCredentials, endText } = require('../text')
 const { MIN_RANGE, appended, defined, figuresOf, toMicros, us } = require('./span-figures')
 const { secondsAt, unixNano } = require('./wall-clock')
 const { own } = require('../objects')
@@ -368,10 +368,12 @@ function addException (span, { type, message, stacktrace }, time) {
  * @returns {ExceptionDescription}
  */
 function describeException (error, errorStack) {
-  if (!isNativeError(error)) return { type: typeof error, message: messageOf(error) }
+  const message = cutUrlCredentials(messageOf(error))
+  if (!isNativeError(error)) return { type: typeof error, message }
   const code = own(error, 'code')
   const type = typeof code === 'string' ? code : nameOf(error)
-  return { type, message: messageOf(error), stacktrace: errorStack(error) }
+  const stacktrace = errorStack(error)
+  return { type, message, stacktrace: stacktrace && cutUrlCredentials(stacktrace) }
 }
 
 /** @param {Error} error */

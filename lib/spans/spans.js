@@ -22,6 +22,7 @@ const { pathOf } = require('./wait-sites')
 const { activeSpanContext } = require('./traceparent')
 const { Span } = require('./span')
 const { settings } = require('../settings')
+const { cutUrlCredentials } = require('../text')
 const { originAt } = require('./wall-clock')
 
 const MAX_OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
@@ -135,7 +136,9 @@ function close (span, ending, since) {
   if (isSweeping) { // it ended up to so long ago
     span.attributes['longstack.end_margin_ms'] = Math.ceil(time - Math.max(span.aliveAt, span.start))
   }
-  if (code !== undefined) span.status = message === undefined ? { code } : { code, message }
+  if (code !== undefined) {
+    span.status = message === undefined ? { code } : { code, message: cutUrlCredentials(message) }
+  }
   if (code === 'ERROR') readSettlements()
   const reason = ending.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
   if (reason !== undefined || Object.hasOwn(ending, 'error')) recordException(span, reason)

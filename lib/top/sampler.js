@@ -16,6 +16,7 @@ const { failed } = require('../core/faults')
 const { changeState } = require('../listeners')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
+const { cutUrlCredentials } = require('../text')
 const { LoopDelay } = require('./loop-delay')
 const { ServedFigures } = require('./served')
 const { SiteFigures } = require('./sites')
@@ -220,7 +221,7 @@ class Sampler {
     return {
       pid: process.pid,
       threadId,
-      name: String(process.argv[1] ?? process.argv[0] ?? ''),
+      name: cutUrlCredentials(String(process.argv[1] ?? process.argv[0] ?? '')),
       blockedMs: settings.options.blocked ?? observers.ms,
       handles: this.#sites.open
     }

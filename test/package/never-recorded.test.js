@@ -54,3 +54,64 @@ test('no secret is in chains, reports, errors or spans', async (t) => {
   t.is(spans.match(/"url\.path":"\/path"/g)?.length, 4, 'two requests, a span on either side')
   t.deepEqual(`${stdout}${spans}${stderr}`.match(/SECRET\w+/g), null)
 })
+
+const targets = ['//SECRETu:SECRETp@host/x', '/fetch/https://SECRETu:SECRETp@host/x', '/fetch/https:/SECRETu@host/x', 'http://SECRETu:SECRETp@host/x',
+  `/fetch/${encodeURIComponent('https://SECRETu:SECRETp@host/x')}`, '/x/SECRETu:SECRETp@db/y']
+
+const urls = `
+  const http = require('node:http')
+  const http2 = require('node:http2')
+  const net = require('node:net')
+  const trace = require(${JSON.stringify(path.join(__dirname, '../..'))})
+  const targets = ${JSON.stringify(targets)}
+  const texts = []
+  trace.on('span', (span) => texts.push(JSON.stringify(span)))
+  function note (socket) {
+    const why = trace.why(socket)
+    texts.push(trace.stack(), new Error('x').stack, String(why), ...trace.handles().map(String))
+    texts.push(JSON.stringify([trace.chain(), why, trace.request(), trace.metrics()]))
+  }
+  const done = (resolve) => (response) => { note(response.socket); response.resume().on('end', resolve) }
+  const server = http.createServer((request, response) => {
+    note(request.socket)
+    setTimeout(() => { note(request.socket); response.end() }, 5)
+  })
+  server.on('connect', (request, socket) => { note(socket); socket.end('HTTP/1.1 200 OK\\r\\n\\r\\n') })
+  const second = http2.createServer((request, response) => { note(request.stream.session.socket); response.end() })
+  server.listen(0, () => second.listen(0, async () => {
+    const { port } = server.address()
+    for (const path of targets) {
+      await new Promise((resolve, reject) => http.get({ port, path, agent: false }, done(resolve)).on('error', reject))
+      const raw = net.connect(port, () => raw.write('GET ' + path + ' HTTP/1.1\\r\\nHost: SECRETu:SECRETp@h:80\\r\\nConnection: close\\r\\n\\r\\n'))
+      await new Promise((resolve) => raw.resume().on('close', resolve))
+    }
+    await new Promise((resolve) => http.request({ port, method: 'CONNECT', path: 'SECRETu:SECRETp@db:443' })
+      .on('connect', (response, socket) => { note(socket); socket.destroy(); resolve() }).end())
+    await new Promise((resolve) => http.get({ host: 'SECRETu@db.invalid' }).on('error', (error) => {
+      texts.push(JSON.stringify(trace.chain(error)))
+      resolve()
+    }))
+    await trace.span('fails', () => fetch('http://SECRETu:SECRETp@127.0.0.1:1/x')).catch(() => {})
+    const session = http2.connect('http://localhost:' + second.address().port)
+    for (const path of targets) {
+      const stream = session.request({ ':path': path })
+      await new Promise((resolve) => stream.resume().on('close', resolve).on('error', resolve).end())
+    }
+    session.close()
+    server.close()
+    second.close()
+    setTimeout(() => console.log(JSON.stringify(texts)), 100)
+  }))`
+
+test('no user and no password of a URL is in chains, reports, errors, metrics or spans', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-secrets-'))
+  t.teardown(() => fs.rmSync(folder, { recursive: true }))
+  const file = path.join(folder, 'spans.jsonl')
+  const { code, stdout, stderr } = await node(['-r', register, '-e', urls], { env: { LONGSTACK_SPANS: file } })
+  t.is(code, 0, stderr)
+  const spans = fs.readFileSync(file, 'utf8')
+  t.true((spans.match(/"url\.path":"[^"]*\/fetch\//g)?.length ?? 0) >= 9, 'they are recorded')
+  t.true(spans.includes('"url.path":"db:443"'))
+  const told = `${stdout}${spans}${stderr}`.replaceAll('ENOTFOUND SECRETu@db.invalid', '') // the message of the error
+  t.deepEqual(told.match(/.{0,50}SECRET\w+/g), null)
+})
