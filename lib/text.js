@@ -10,12 +10,16 @@ function formatDuration (ms) {
   return `${(ms / 3_600_000).toFixed(1)} h`
 }
 
+/** Names of a function that has none, and V8's prefix of an awaiting one */
+const UNNAMED = /^(?:async )?(?:(?:[\w$.]+\.)?<anonymous> \((.*)\)( via .*)?$)?/s
+
 /**
  * Shortens a frame to function, file name and line: `load (/app/lib/pool.js:34:9) via pg` to
- * `load (pool.js:34) via pg`.
- * @param {string} frame
+ * `load (pool.js:34) via pg`, and to `pool.js:34` if the function has no name.
+ * @param {string} text
  */
-function shortFrame (frame) {
+function shortFrame (text) {
+  const frame = text.replace(UNNAMED, (_, location = '', via = '') => location + via)
   const shortened = frame.replace(/\((?:.*[/\\])?([^/\\]*?:\d+):\d+\)/, '($1)')
   if (shortened !== frame) return shortened
   return frame.replace(/^(?:.*[/\\])?([^/\\()]*?:\d+):\d+(?= via |$)/, '$1')

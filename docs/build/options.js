@@ -52,7 +52,7 @@ const details = {
     'where people read: what Node prints of uncaught errors, `console`, `util.inspect`. Where it is ' +
     'off, they are nowhere. In both, `.stack` and `Error.prepareStackTrace` stay as Node has them. ' +
     '`trace.stack(error)` and `trace.chain(error)` work either way.',
-  listeners: 'A line such as `── emitter.on(\'data\') at wire (wire.js:12) ──`, [where that is ' +
+  listeners: 'A line such as `── emitter.on(\'data\') in wire (wire.js:12) ──`, [where that is ' +
     'certain](hops.md#listeners). Listeners are called as they are; `on`, `addListener` and ' +
     '`prependListener` of `EventEmitter.prototype` and `addEventListener` of `EventTarget.prototype` are ' +
     'wrapped while it is on, which takes some 200 ns a call. Registrations from before are not known: ' +

@@ -86,7 +86,7 @@ function attributedHops (error, sites) {
  */
 function connectionHops (context, origin, request) {
   const hops = hopsOf(context)
-  const label = request ?? placeOf(hops[0]?.lines ?? []) ?? 'code that is not known'
+  const label = request ?? placeOf(hops) ?? 'code that is not known'
   const line = { ...describe(context), label, origin, lines: [], short: [] }
   if (origin === 'shared') line.ageMs = NaN
   return settings.options.internals ? [line, ...hops] : [line]

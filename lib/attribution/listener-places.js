@@ -158,9 +158,10 @@ function listenerHops (sites) {
   const hop = describe(registration.context)
   const events = [...registration.events]
   if (events.length > MAX_EVENTS) events.splice(MAX_EVENTS, events.length, '…')
-  const place = placeOf(hop.lines)
+  const place = placeOf([hop])
   if (place === undefined) return []
-  const label = `${methodOf(registration)}(${events.join(' or ')}) at ${place}`
+  // Not "at", to which parsers of stacks react: a search for "in wire" finds it
+  const label = `${methodOf(registration)}(${events.join(' or ')}) in ${place}`
   return [{ ...hop, label, ageMs: NaN, repeats: 1, origin: 'registered', lines: [], short: [] }]
 }
 

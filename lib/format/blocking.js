@@ -36,7 +36,7 @@ class BlockingTexts {
     if (this.#counts.size > MAX_PLACES) this.#counts.delete(String(this.#counts.keys().next().value))
     if (!isTold && /^10*$/.test(String(times))) return wholeText(event, span, times)
     const { functionName, fileName, lineNumber } = frames[0]
-    const innermost = shortFrame(`${functionName || '(anonymous)'} (${fileName}:${lineNumber}:0)`)
+    const innermost = shortFrame(`${functionName || '<anonymous>'} (${fileName}:${lineNumber}:0)`)
     return `${headline(event, span, times)}, at ${clean(innermost)}`
   }
 }

@@ -83,7 +83,7 @@ const growthOf = ([{ growth }]) => Math.max(0, growth?.more ?? 0)
 function steadyText (groups) {
   const elapsedMs = Math.max(...groups.map(([{ growth }]) => growth?.elapsedMs ?? 0))
   const lines = groups.map((group) => {
-    const place = placeOf(group[0].opened[0]?.lines ?? [])
+    const place = placeOf(group[0].opened)
     return `  ${headOf(group)}${place === undefined ? '' : `, at ${place}`}`
   })
   return `As many closed since the snapshot ${formatDuration(elapsedMs)} ago as opened:\n${lines.join('\n')}`

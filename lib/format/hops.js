@@ -4,7 +4,7 @@
 // V8 prints them; the line between two hops starts with something that no parser of stacks takes for a frame.
 
 const { createTag } = require('../core/tag')
-const { baseName } = require('../stacks/text-scan')
+const { AT, baseName } = require('../stacks/text-scan')
 const { formatDuration, clean, shortFrame } = require('../text')
 const { createInspectable, printedOf } = require('./inspect')
 
@@ -102,13 +102,17 @@ function oneLine (introduction, { label, ageMs, frames }) {
 }
 
 /**
- * @param {string[]} lines of a hop
- * @returns {string | undefined} its innermost function, shortened
+ * Returns the place in one line where a chain begins: the innermost frame of the program, up the chain if
+ * need be, or without any the innermost of a package.
+ * @param {PrintedHop[]} hops newest first
+ * @returns {string | undefined} `connect (db.js:3)`, or `db.js:3` of a function without a name
  */
-function placeOf (lines) {
-  const line = (lines.find((frame) => frame.endsWith(')')) ?? lines[0])?.trim()
-  if (line === undefined || !line.startsWith('at ')) return undefined
-  return clean(shortFrame(line.slice('at '.length)))
+function placeOf (hops) {
+  const request = hops.findIndex(({ isRequest }) => isRequest)
+  const own = request === -1 ? hops : hops.slice(0, request + 1)
+  const frame = own.find(({ place }) => place !== undefined)?.place ??
+    own.find(({ lines }) => lines[0]?.startsWith(AT))?.lines[0].slice(AT.length)
+  return frame === undefined ? undefined : clean(shortFrame(frame))
 }
 
 /**
@@ -143,7 +147,7 @@ const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
 })
 
 /** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ lines, short, isFolded, isRequest, isBehindRequest, frames, ...hop }) {
+function copyHop ({ lines, short, place, isFolded, isRequest, isBehindRequest, frames, ...hop }) {
   return { ...hop, frames: frames.map((frame) => ({ ...frame })) }
 }
 

@@ -142,7 +142,7 @@ function lastWriter (entry) {
   if (writer === undefined) return undefined
   const chain = hops(writer)
   const agoMs = Math.max(0, queriedAt() - Number(entry.writeTime))
-  return { at: placeOf(chain[0]?.lines ?? []), agoMs, hops: chain }
+  return { at: placeOf(chain), agoMs, hops: chain }
 }
 
 /** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */

@@ -10,6 +10,7 @@ const snapshots = require('../handles/snapshots')
 const { isAccepted, keepsProcessAlive } = require('../handles/state')
 const { report: whyOf } = require('../handles/why')
 const { listText, madeNotOpened, printed } = require('../format/handles')
+const { placeOf } = require('../format/hops')
 const { groupBy } = require('../group-by')
 const { clean } = require('../text')
 const { printFromMainThread } = require('../warnings')
@@ -269,22 +270,20 @@ function leaksText (leaks) {
 
 /** @param {Why[]} reports @returns {string} how many of which kind were opened where */
 function kindsOf (reports) {
-  const opened = reports.map((why) => ({ noun: printed.read(why)?.noun ?? why.what, place: placeOf(why) }))
+  const opened = reports.map((why) => {
+    const facts = printed.read(why)
+    return { noun: facts?.noun ?? why.what, place: openedAt(why, facts?.opened ?? []) }
+  })
   const kinds = groupBy(opened, ({ noun, place }) => `${noun} ${place}`)
   const texts = kinds.map((kind) => `${kind.length} ${plural(kind[0].noun, kind.length)}${kind[0].place}`)
   const more = texts.length - MAX_KINDS
   return texts.slice(0, MAX_KINDS).join(' and ') + (more > 0 ? ` and ${more} more kinds` : '')
 }
 
-/** @param {Why} why @returns {string} the innermost frame of the user's own code, else of a module */
-function placeOf ({ opened, type }) {
-  const frames = opened.flatMap((hop) => hop.frames)
-  const frame = frames.find(({ kind }) => kind === 'user') ?? frames.find(({ kind }) => kind === 'module')
-  if (frame?.fileName === undefined) return ''
-  const position = `${baseName(frame.fileName)}:${frame.lineNumber}`
-  const { functionName } = frame
-  const place = clean(functionName === undefined ? position : `${functionName} (${position})`)
-  return `, ${madeNotOpened.test(type) ? 'made' : 'opened'} at ${place}`
+/** @param {Why} why @param {import('../stacks/chain').PrintedHop[]} hops that opened it @returns {string} */
+function openedAt ({ type }, hops) {
+  const place = placeOf(hops)
+  return place === undefined ? '' : `, ${madeNotOpened.test(type) ? 'made' : 'opened'} at ${place}`
 }
 
 /** @param {string} noun @param {number} count */

@@ -53,6 +53,7 @@ const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
  * @property {string[]} lines its frames, mapped
  * @property {string[]} [short] lines for people, as the option `hide` says; undefined: with internals, all is
  *   told, its type as well
+ * @property {string} [place] its innermost frame of the program
  * @property {boolean} [isRequest] its label is the name of a request that a server received
  * @property {boolean} [isBehindRequest] it led to the server of a request in the chain: not for people
  * @property {boolean} [isFolded] it stands for several hops of a test runner, and its line is all of it

@@ -28,6 +28,7 @@ const MORE_FRAMES = 10 // that are captured of the present stack, since some are
  * @property {HopFrame[]} frames as many as the option allows
  * @property {string[]} lines of these
  * @property {string[] | undefined} short lines for people, as many; undefined: as they are
+ * @property {string} [place] the innermost frame of the program, however many there are of packages
  *
  * @typedef {object} StackView
  * @property {Options} options under which it was computed
@@ -77,7 +78,8 @@ function print (view, visible, told) {
   const printed = {
     frames: kept.map(publicFrame),
     lines: kept.map(lineOf),
-    short: internals ? undefined : shortLines(mapped, hide, told).slice(0, maxFrames)
+    short: internals ? undefined : shortLines(mapped, hide, told).slice(0, maxFrames),
+    place: mapped.find(isOfProgram)?.text
   }
   if (isShared && typeof hide !== 'function') view.printed = printed
   return printed
@@ -90,8 +92,10 @@ function print (view, visible, told) {
  */
 function copyOf (hop) {
   const { hide, internals } = settings.options
-  if (internals || hop.isFolded) return { ...hop }
-  return { ...hop, short: shortLines(hop.lines.map((line) => /** @type {Frame} */ (frameIn(line))), hide) }
+  if (hop.isFolded) return { ...hop }
+  const frames = hop.lines.map((line) => /** @type {Frame} */ (frameIn(line)))
+  const place = frames.find(isOfProgram)?.text
+  return internals ? { ...hop, place } : { ...hop, place, short: shortLines(frames, hide) }
 }
 
 /**
@@ -132,9 +136,14 @@ function nameOf ({ functionName, fileName = '' }) {
 
 /** @param {Frame} frame @param {Options['hide']} rule */
 function isHidden (frame, rule) {
-  if (rule === 'node_modules') return frame.kind === 'module' && packageOf(frame) !== mainPackage()
+  if (rule === 'node_modules') return frame.kind === 'module' && !isOfProgram(frame)
   if (types.isRegExp(rule)) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
   return Boolean(attempt(() => rule(/** @type {any} */ (publicFrame(frame)))))
+}
+
+/** Whether a frame is of the program itself, and of none of its packages. @param {Frame} frame */
+function isOfProgram (frame) {
+  return frame.kind === 'user' || (frame.kind === 'module' && packageOf(frame) === mainPackage())
 }
 
 /** of the main script: that of a program in node_modules/.bin @type {string | undefined} */

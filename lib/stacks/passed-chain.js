@@ -38,7 +38,7 @@ const { parse, stringify } = JSON // programs replace it
  */
 function encodeChain (hops, pid) {
   const start = `{"longstack":${VERSION},"at":${originMs + now()},"hops":[`
-  const plain = hops.map(({ frames, short, origin, threadId, isBehindRequest, ...hop }) => {
+  const plain = hops.map(({ frames, short, place, origin, threadId, isBehindRequest, ...hop }) => {
     return { ...hop, pid: hop.pid ?? pid }
   })
   const text = encodeFirst(plain, MAX_BYTES - start.length - 2, Buffer.byteLength)

@@ -108,7 +108,8 @@ function createRunFrameNames (runs) {
 
 /** @param {Place} place @param {Map<string, string>} suffixes @param {string} [column] */
 function nameOf ({ start, path, line, end }, suffixes, column = '') {
-  return `${start}${suffixes.get(path.replaceAll('\\', '/'))}:${line}${column}${end}`
+  const place = `${suffixes.get(path.replaceAll('\\', '/'))}:${line}${column}`
+  return start.endsWith('<anonymous> (') ? place + end.slice(1) : start + place + end
 }
 
 /**

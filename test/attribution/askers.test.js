@@ -185,6 +185,6 @@ test('connections are grouped by who has them', async (t) => {
         process.exit()
       })
     })`)
-  t.regex(stdout, /3 × TCP connection, client[^]*?last written .* ago at query \(program\.cjs:8\), for GET \/leak, by/)
-  t.regex(stdout, /last written .* ago at query \(program\.cjs:8\), for GET \/ok, by/)
+  t.regex(stdout, /3 × TCP connection, client[^]*?last written .* ago at program\.cjs:8, for GET \/leak, by/)
+  t.regex(stdout, /last written .* ago at program\.cjs:8, for GET \/ok, by/)
 })

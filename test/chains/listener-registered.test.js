@@ -55,13 +55,13 @@ for (const engine of engines) {
       new Connection()
       setTimeout(() => { for (const n of e.eventNames()) e.emit(n) }, 1)`, { ...env, LONGSTACK_CAPTURE: engine })
     t.deepEqual(lines, {
-      named: ["  ── emitter.on('data') at wire (app.js:9) ──"],
-      once: ["  ── emitter.once('end') at wire (app.js:10) ──"],
-      async: ["  ── emitter.prependListener('p') at wire (app.js:11) ──"],
-      identifier: ["  ── emitter.prependOnceListener('q') at wire (app.js:12) ──"],
-      asyncArrow: ['  ── emitter.on(Symbol(s)) at wire (app.js:13) ──'],
-      both: Array(2).fill("  ── emitter.on('a' or 'b') at wire (app.js:14) ──"),
-      method: ["  ── emitter.on('m') at new Connection (app.js:16) ──"]
+      named: ["  ── emitter.on('data') in wire (app.js:9) ──"],
+      once: ["  ── emitter.once('end') in wire (app.js:10) ──"],
+      async: ["  ── emitter.prependListener('p') in wire (app.js:11) ──"],
+      identifier: ["  ── emitter.prependOnceListener('q') in wire (app.js:12) ──"],
+      asyncArrow: ['  ── emitter.on(Symbol(s)) in wire (app.js:13) ──'],
+      both: Array(2).fill("  ── emitter.on('a' or 'b') in wire (app.js:14) ──"),
+      method: ["  ── emitter.on('m') in new Connection (app.js:16) ──"]
     })
   })
 }
@@ -88,11 +88,11 @@ for (const engine of engines) {
       setTimeout(() => { for (const n of ['a', 'b', 'c', 'd']) bus.dispatchEvent(new Event(n)) }, 50)`,
     { ...env, LONGSTACK_CAPTURE: engine })
     t.deepEqual(lines, {
-      arrow: ["  ── target.addEventListener('a') at wire (app.js:11) ──"],
-      object: ["  ── target.addEventListener('b') at wire (app.js:12) ──"],
-      signal: ["  ── target.addEventListener('abort') at wire (app.js:13) ──"],
-      port: ["  ── emitter.on('message') at wire (app.js:14) ──"],
-      twice: Array(2).fill("  ── target.addEventListener('c') at wire (app.js:15) ──"),
+      arrow: ["  ── target.addEventListener('a') in wire (app.js:11) ──"],
+      object: ["  ── target.addEventListener('b') in wire (app.js:12) ──"],
+      signal: ["  ── target.addEventListener('abort') in wire (app.js:13) ──"],
+      port: ["  ── emitter.on('message') in wire (app.js:14) ──"],
+      twice: Array(2).fill("  ── target.addEventListener('c') in wire (app.js:15) ──"),
       emitted: ['']
     })
   })
@@ -107,7 +107,7 @@ test('a listener of a socket, behind a scope as well', async (t) => {
       return client.on('close', () => server.close())
     }
     const server = net.createServer((socket) => socket.end('hello')).listen(0, '127.0.0.1', connect)`
-  const line = "  ── emitter.on('data') at connect (app.js:9) ──"
+  const line = "  ── emitter.on('data') in connect (app.js:9) ──"
   t.deepEqual(await told(source), { data: [line] })
   t.deepEqual(await told(source, { ...env, LONGSTACK_SCOPE: 'calls' }), { data: [line] })
   t.deepEqual(await told(source, {}), { data: [''] }, 'it is off where nobody asks for it')
@@ -226,4 +226,22 @@ test('disable puts the methods back', async (t) => {
     console.log(JSON.stringify([during, off, after].map(same)))`])
   const all = Array(5).fill(true)
   t.deepEqual(JSON.parse(stdout), [[false, false, false, true, false], all, all])
+})
+
+test('a place is the innermost frame of the program, also of a function without a name behind a package', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-places-'))
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  fs.mkdirSync(path.join(folder, 'node_modules/router'), { recursive: true })
+  fs.writeFileSync(path.join(folder, 'node_modules/router/index.js'), `
+    exports.handle = function handle (handler) { handler() }
+    exports.listen = function listen (bus, listener) { bus.on('paid', listener) }`)
+  fs.writeFileSync(path.join(folder, 'app.js'), `
+    const bus = new (require('node:events'))()
+    const router = require('router')
+    router.handle(() => {
+      router.listen(bus, function notify () { console.log(new Error('x').stack) })
+    })
+    setTimeout(() => bus.emit('paid'), 1)`)
+  const { stdout } = await node(['-r', register, path.join(folder, 'app.js')], { env })
+  t.regex(stdout, /^ {2}── emitter\.on\('paid'\) in app\.js:5 ──$/m)
 })

@@ -14,6 +14,14 @@ test('shortFrame leaves out directories and columns', (t) => {
   t.is(shortFrame('/app/lib/pool.js:34:9'), 'pool.js:34')
   t.is(shortFrame('node:net:12:3 via pg'), 'node:net:12 via pg')
   t.is(shortFrame('without a place'), 'without a place')
+  t.is(shortFrame('async load (/app/pool.js:34:9)'), 'load (pool.js:34)')
+  t.is(shortFrame('new Pool (/app/pool.js:34:9)'), 'new Pool (pool.js:34)')
+  for (const name of ['<anonymous>', 'Object.<anonymous>', 'async <anonymous>']) {
+    t.is(shortFrame(`${name} (/app (1)/pool.js:34:9)`), 'pool.js:34')
+    t.is(shortFrame(`${name} (/app/pool.js:34:9) via pg`), 'pool.js:34 via pg')
+  }
+  t.is(shortFrame('async /app/pool.js:34:9'), 'pool.js:34')
+  t.is(shortFrame('file:///app/pool.mjs:34:9'), 'pool.mjs:34')
 })
 
 test('clean replaces control and bidi characters, each by one question mark', (t) => {

@@ -1,7 +1,7 @@
 'use strict'
 
 const test = require('ava')
-const { formatHops, separator } = require('../../../lib/format/hops')
+const { formatHops, placeOf, separator } = require('../../../lib/format/hops')
 
 const hop = (fields) => ({ label: 'setTimeout(5)', type: 'Timeout', ageMs: 7, repeats: 1, origin: 'registered', lines: [], ...fields })
 
@@ -51,4 +51,15 @@ test('formatHops: the short lines, and nothing of what led to the server of a re
   const hops = [hop({ lines: ['    at a', '    at p'], short: ['    at a', '    ... 1 frame in p'] }), request, listening]
   t.is(formatHops(hops, { timeless: true }), '  ── setTimeout(5) ──\n    at a\n    ... 1 frame in p\n  ── GET / ──')
   t.regex(formatHops(hops, { whole: true }), /Timeout · 7 ms earlier ──\n {4}at a\n {4}at p\n.*HTTPINCOMINGMESSAGE.*\n.*TCPSERVERWRAP.*\n {4}at b$/)
+})
+
+test('placeOf: the innermost frame of the program before any of a package, up to the request', (t) => {
+  const driver = hop({ lines: ['    at connect (/app/node_modules/pg/connection.js:45:1)'] })
+  const own = hop({ lines: ['    at warmCache (/app/db.js:3:9)'], place: 'warmCache (/app/db.js:3:9)' })
+  const unnamed = hop({ lines: ['    at /app/db.js:4:9', '    at run (/app/db.js:9:1)'], place: '/app/db.js:4:9' })
+  const request = hop({ isRequest: true, lines: [] })
+  t.is(placeOf([driver, own]), 'warmCache (db.js:3)')
+  t.is(placeOf([driver, unnamed, own]), 'db.js:4')
+  t.is(placeOf([driver, request, own]), 'connect (connection.js:45)')
+  t.is(placeOf([request, own]), undefined)
 })
