@@ -23,6 +23,8 @@
  *   default off
  * @property {string | undefined} signal print the open handles, and who opened them, on this signal;
  *   default none
+ * @property {boolean} whyExit print what ended the process: the call, the signal, or what was still
+ *   awaited; default off
  * @property {import('./sinks/outputs').GivenOutputs | undefined} spans write a span for each request and
  *   connection to this destination; default none
  * @property {string | undefined} metrics send the figures of trace.metrics() to this OTLP collector;

@@ -137,6 +137,11 @@ const table = {
     ...string('the name of a signal that can be caught and that Node does not use, for example ' +
       `"${process.platform === 'win32' ? 'SIGBREAK' : 'SIGUSR2'}"`, isFreeSignal)
   },
+  whyExit: {
+    purpose: 'print what ended the process: the call, the signal, or what was still awaited',
+    initial: false,
+    ...boolean
+  },
   spans: {
     purpose: 'write a span for each request and connection to this destination',
     initial: undefined,
@@ -185,12 +190,17 @@ const table = {
 const rules = /** @type {{ [Name in keyof Options]: Rule }} */ (Object.fromEntries(
   Object.entries(table).map(([name, row]) => [name, {
     ...row,
-    variable: name === 'filter' ? 'LONGSTACK' : `LONGSTACK_${name.toUpperCase()}`,
-    flag: row.initial === true ? `no-${name}` : name
+    variable: name === 'filter' ? 'LONGSTACK' : `LONGSTACK_${inWords(name, '_').toUpperCase()}`,
+    flag: row.initial === true ? `no-${name}` : inWords(name, '-')
   }])))
 
 /** Variables that others read: runners/gate.js. */
 const otherVariables = ['LONGSTACK_LEAKS']
+
+/** @param {string} name in camel case @param {string} separator */
+function inWords (name, separator) {
+  return name.replace(/[A-Z]/g, (letter) => separator + letter.toLowerCase())
+}
 
 /** @param {string} text with or without slashes around it */
 const regularExpression = (text) => attempt(() => new RegExp(text.replace(/^\/(.*)\/$/, '$1'))) ?? text

@@ -27,6 +27,8 @@ const { messageOf, printLine, warn } = require('./warnings')
 let captureOption
 /** from the option `listeners` on @type {typeof import('./attribution/listener-places') | undefined} */
 let listenerPlaces
+/** from the option `whyExit` on @type {typeof import('./handles/exit-report') | undefined} */
+let exitReport
 /** prints what is open when it comes @type {string | undefined} */
 let signal
 /** answers commands @type {InstanceType<typeof import('./ask/server').LiveServer> | undefined} */
@@ -85,9 +87,11 @@ formatter.setReporter({
 })
 
 /** What this file puts in force, and takes back where tracing is off. */
-const appliers = [applyErrors, applyListeners, applySignal, applySocket, applyMetrics]
+const appliers = [applyErrors, applyListeners, applySignal, applyWhyExit, applySocket, applyMetrics]
 
-const off = { errors: false, listeners: false, signal: undefined, socket: undefined, metrics: undefined }
+const off = {
+  errors: false, listeners: false, signal: undefined, whyExit: false, socket: undefined, metrics: undefined
+}
 const inForce = () => settings.enabled ? settings.options : off
 
 const isExtending = () => settings.enabled && settings.options.errors === true
@@ -151,6 +155,13 @@ function printOpen () {
       printLine(`longstack: what is open cannot be printed: ${messageOf(error)}`)
     }
   })
+}
+
+/** Has the end of the process explained, or no longer. */
+function applyWhyExit () {
+  const { whyExit: isOn } = inForce()
+  if (isOn) exitReport ??= require('./handles/exit-report')
+  exitReport?.applyWhyExit(isOn)
 }
 
 /** Has commands answered on a socket, or on none. */

@@ -11,6 +11,7 @@
 #include "arrival.h"
 #include "engine.h"
 #include "functions.h"
+#include "ending-signals.h"
 #include "loop-iterations.h"
 #include "native-hooks.h"
 #include "watchdog.h"
@@ -234,5 +235,6 @@ NODE_MODULE_INIT() {
   AddAllocationClockFunctions(context, object);
   AddArrivalFunctions(context, object);
   AddLoopIterationFunctions(context, object);
+  AddSignalFunctions(context, object);
   AddWatchdogFunctions(context, object);
 }
