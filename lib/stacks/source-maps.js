@@ -4,7 +4,7 @@
 // first; else a source-map-support of longstack's own, loaded with the first file that names a map. Code that
 // never was on disk (ts-node, @babel/register) is known to the copy that its compiler installed; for what no
 // copy knows, the program's formatter is called (program-mapper.js). Broken, huge and missing maps leave the
-// frame as it is, and no file is read twice in vain.
+// frame as it is, and so do maps to a source that a package does not ship; no file is read twice in vain.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -16,7 +16,7 @@ const { RecentMap, frameIn, parseFrame } = require('./frames')
 const { positionOf } = require('./program-mapper')
 const { readSites } = require('./call-sites')
 const { ensureHeadroom } = require('./stack-headroom')
-const { AT } = require('./text-scan')
+const { AT, namesInModules } = require('./text-scan')
 
 const MAX_BYTES = 64 << 20 // of a source or a map that is read
 const MAX_FILES = 5000 // remembered
@@ -31,6 +31,10 @@ const MAPPING = 'sourceMappingURL='
  * @typedef {object} Support what is used of source-map-support
  * @property {(position: Position) => Position} mapSourcePosition
  * @property {(file: string) => { url: string, map: any } | null} retrieveSourceMap null where there is none
+ *
+ * @typedef {object} Source that a map names
+ * @property {string | undefined} url undefined: it is named by a path
+ * @property {boolean} hasContent its text is inside of the map
  */
 
 /** What can map a file; undefined: nothing @type {Map<string, Support | undefined>} */
@@ -42,8 +46,11 @@ const mappedLines = new RecentMap(MAX_LINES)
 /** Files that were mapped, by the source that was found @type {RecentMap<string>} */
 const generatedFiles = new RecentMap(MAX_FILES)
 
-/** URLs of sources by file: see urlsIn. @type {RecentMap<Map<string, string>>} */
-const urls = new RecentMap(MAX_FILES)
+/** Sources by file: see sourcesIn. @type {RecentMap<Map<string, Source>>} */
+const sourcesByFile = new RecentMap(MAX_FILES)
+
+/** Whether a source can be read, by the file and its name @type {RecentMap<boolean>} */
+const readable = new RecentMap(MAX_FILES)
 
 /** @type {Support | undefined} */
 let ownSupport
@@ -103,7 +110,7 @@ function namesMap (file) {
  */
 function nameOf (source, file, support) {
   if (/[\\/][a-z][\w+.-]+:[\\/]/i.test(source)) {
-    const url = urlsIn(file, support).get(source)
+    const url = sourcesIn(file, support.retrieveSourceMap(file)).get(source)?.url
     if (url !== undefined) return url
   }
   // An escape may be part of a file's name, for compilers do not escape at all; an escaped slash is not.
@@ -124,23 +131,46 @@ function commonLength (first, second) {
 }
 
 /**
- * Returns the sources of a file that are whole URLs, by the paths that source-map-support makes of them.
+ * Returns the sources that the map of a file names, by the paths that source-map-support makes of them.
  * @param {string} file
- * @param {Support} support
+ * @param {{ url?: string, map: any } | null} found
  */
-function urlsIn (file, support) {
-  const remembered = urls.get(file)
+function sourcesIn (file, found) {
+  const remembered = sourcesByFile.get(file)
   if (remembered !== undefined) return remembered
-  const fileUrls = /** @type {Map<string, string>} */ (new Map())
-  const { url: mapUrl = file, map } = support.retrieveSourceMap(file) ?? {}
-  for (const { sources = [], sourceRoot } of partsOf(map)) {
-    for (const source of sources) {
+  const named = /** @type {Map<string, Source>} */ (new Map())
+  const { url: mapUrl = file, map } = found ?? {}
+  for (const { sources = [], sourceRoot, sourcesContent = [] } of partsOf(map)) {
+    for (const [i, source] of sources.entries()) {
       const full = sourceRoot && !isUrl(source) ? `${sourceRoot.replace(/\/?$/, '/')}${source}` : source
-      if (isUrl(full)) fileUrls.set(path.resolve(path.dirname(mapUrl), full), normalize(full))
+      const url = isUrl(full) ? normalize(full) : undefined
+      const entry = { url, hasContent: typeof sourcesContent?.[i] === 'string' }
+      named.set(path.resolve(path.dirname(pathOf(mapUrl)), full), entry)
+      if (url !== undefined) named.set(url, entry)
     }
   }
-  urls.set(file, fileUrls) // whole: code may be terminated, see guard.js
-  return fileUrls
+  sourcesByFile.set(file, named) // whole: code may be terminated, see guard.js
+  return named
+}
+
+/**
+ * Whether a source can be read: it is on disk, or inside of the map of code that is no package's. Packages
+ * ship maps to sources that they leave out: links to these are dead, and the generated line is there.
+ * @param {string} source
+ * @param {string} file
+ * @param {() => { url?: string, map: any } | null} findMap
+ */
+function isAvailable (source, file, findMap) {
+  const key = `${file}\n${source}`
+  const remembered = readable.get(key)
+  if (remembered !== undefined) return remembered
+  const local = attempt(() => pathOf(source)) ?? source
+  const isOnDisk = path.isAbsolute(local) && fs.existsSync(local)
+  const isThere = isOnDisk || namesInModules(file) !== undefined
+    ? isOnDisk
+    : attempt(() => sourcesIn(file, findMap()).get(source)?.hasContent) === true
+  readable.set(key, isThere)
+  return isThere
 }
 
 /**
@@ -199,6 +229,8 @@ function lookUp (file, line, column, isMappedByNode) {
     if (typeof entry?.originalSource === 'string') {
       const { originalSource, originalLine, originalColumn } = entry
       const source = originalSource.startsWith('file:') ? normalize(originalSource) : originalSource
+      const findMap = () => ({ map: Module.findSourceMap(file)?.payload })
+      if (!isAvailable(source, pathOf(file), findMap)) return undefined
       return { source, line: originalLine + 1, column: originalColumn + 1 }
     }
   }
@@ -212,6 +244,9 @@ function lookUp (file, line, column, isMappedByNode) {
     if (typeof position.line !== 'number') return undefined
     if (position.source === local && position.line === line) return undefined
     const name = nameOf(position.source, local, support)
+    const isThere = isAvailable(name, local, () => support.retrieveSourceMap(local)) ||
+      isAvailable(position.source, local, () => null)
+    if (!isThere) return undefined
     const source = isUrlOfFile && path.isAbsolute(name) ? pathToFileURL(name).href : name
     return { source, line: position.line, column: position.column + 1 }
   } catch {

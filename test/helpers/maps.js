@@ -31,6 +31,7 @@ function compile ({ name = 'app.ts', after = '', type = 'cjs' } = {}) {
   })
   const map = JSON.parse(/** @type {string} */ (sourceMapText))
   map.sources = [name]
+  map.sourcesContent = [given] // the source is not on disk
   return { code: outputText.replace(/^\/\/# sourceMappingURL=.*\n?/m, ''), map, source: given }
 }
 

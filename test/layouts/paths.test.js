@@ -30,7 +30,7 @@ const server = http.createServer(function handler (request, response) {
 `
 const LATER = "setTimeout(function later () { throw new Error('told') }, 1)\n"
 /** Its first line is line 3 of the source. */
-const MAP = { version: 3, file: 'generated.js', sources: ['the source.ts'], names: [], mappings: 'AAEA' }
+const MAP = { version: 3, file: 'generated.js', sources: ['the source.ts'], sourcesContent: [LATER], names: [], mappings: 'AAEA' }
 const BLOCKING = `
 setTimeout(function block () { for (const end = Date.now() + 600; Date.now() < end;); }, 1000)
 `

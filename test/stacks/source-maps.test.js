@@ -88,6 +88,7 @@ test('the first line and the first column, in CommonJS and in ESM', async (t) =>
   for (const [column, original] of [[0, 4], [line.indexOf('new Error'), 40]]) {
     generator.addMapping({ source: 'one.ts', generated: { line: 1, column }, original: { line: 7, column: original } })
   }
+  generator.setSourceContent('one.ts', '')
   const files = { 'program.js': `${line}\n${maps.inline(generator.toJSON())}`, 'program.mjs': `${line}\n${maps.inline(generator.toJSON())}` }
   for (const [main, prefix] of [['program.js', ''], ['program.mjs', 'file://']]) {
     const { stdout } = await run(files, main)
@@ -205,3 +206,30 @@ const withTsNode = (...order) => run({ ...tsFiles, 'main.js': "require('./app.ts
 
 test('ts-node, registered before', async (t) => told(t, await withTsNode(tsNode, register)))
 test('ts-node, registered after', async (t) => told(t, await withTsNode(register, tsNode)))
+
+for (const flags of [[], ['--enable-source-maps']]) {
+  test(`a source that is neither on disk nor in the map: hops stay as V8 wrote them, ${flags}`, async (t) => {
+    const { sourcesContent, ...bare } = map
+    const files = { ...external, 'program.js.map': JSON.stringify(bare) }
+    const args = [...flags, '-r', register]
+    const { stdout } = await run(files, 'program.js', args)
+    const { head, hops } = split(stdout)
+    t.is(head.includes('app.ts'), flags.length > 0, 'Node maps what it prints')
+    t.regex(hops[0].frames, /<dir>\/program\.js:\d+:\d+/)
+    t.false(hops.some(({ frames }) => frames.includes('app.ts')), stdout)
+    told(t, await run({ ...files, 'app.ts': sourcesContent[0] }, 'program.js', args))
+  })
+}
+
+test('a package that leaves its sources out: its frames stay, whatever is in the map', async (t) => {
+  const folder = maps.folder({ 'main.js': "require('library')" })
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const library = path.join(folder, 'node_modules', 'library')
+  fs.mkdirSync(library, { recursive: true })
+  fs.writeFileSync(path.join(library, 'index.js'), inlined['program.js'])
+  const args = ['-r', register, path.join(folder, 'main.js')]
+  const env = { LONGSTACK_HIDE: '/^$/' }
+  t.regex((await node(args, { env })).stdout, /── setImmediate .*\n {4}at .*node_modules\/library\/index\.js:/)
+  fs.writeFileSync(path.join(library, 'app.ts'), map.sourcesContent[0])
+  t.regex((await node(args, { env })).stdout, /── setImmediate .*\n {4}at .*node_modules\/library\/app\.ts:/)
+})
