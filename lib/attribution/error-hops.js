@@ -26,6 +26,7 @@ const { get: getObserved, observe } = require('./observed-errors')
 /** Origins of parts that are a line about a connection. @type {Set<unknown>} */
 const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
 
+const noLines = { lines: [], short: [] }
 const noStack = { text: undefined, sites: undefined }
 
 /** of a function that a timer called */
@@ -78,7 +79,8 @@ function attributedHops (error, sites) {
 }
 
 /**
- * Returns a line about a connection; all of its chain with `internals`.
+ * Returns a line about a connection; all of its chain with `internals`. If it is not known who asked, the
+ * code of the program that opened it follows: a pool opens connections for the questions that it gets.
  * @param {Context} context
  * @param {any} origin
  * @param {string | undefined} request
@@ -86,11 +88,17 @@ function attributedHops (error, sites) {
  */
 function connectionHops (context, origin, request) {
   const hops = hopsOf(context)
+  const { internals } = settings.options
+  const opening = origin === 'unasked' && !internals ? hops.find(isOfProgram) : undefined
   const label = request ?? placeOf(hops) ?? 'code that is not known'
-  const line = { ...describe(context), label, origin, lines: [], short: [] }
+  const { lines, short } = opening === undefined || opening.isBehindRequest ? noLines : opening
+  const line = { ...describe(context), label, origin, lines, short }
   if (origin === 'shared') line.ageMs = NaN
-  return settings.options.internals ? [line, ...hops] : [line]
+  return internals ? [line, ...hops] : [line]
 }
+
+/** @param {PrintedHop} hop */
+const isOfProgram = ({ frames }) => frames.some(({ kind }) => kind === 'user')
 
 /**
  * Returns what is appended to an error's stack, and notes its hops.

@@ -10,8 +10,12 @@
 //   ONE      one step has asked since the last answer, or several of one flow
 //   SHARED   several flows have: nothing says whose the next data is. Once that was seen of a connection, or
 //            of another that was made at the same place, order proves nothing: answers may come in parts
-//   UNKNOWN  the question was written in the connection's own callback: a queue of the driver's sends what
-//            is next in line. Or from the buffer of the stream, when an earlier write was done
+//   UNKNOWN  the question was written in the connection's own callback, and no code of the program lies
+//            between that and the write: a queue of the driver's sends what is next in line. Or from the
+//            buffer of the stream, when an earlier write was done
+//
+// A step may ask several questions on a connection. Data that comes answers one of them, and DUE counts the
+// rest: another flow that asks then shares the connection.
 //
 // No ask: nobody has written, or who has was answered, and is over.
 
@@ -21,7 +25,7 @@ const { findRecordOf } = require('./record-ids')
 const { source } = require('./source')
 
 const {
-  ANSWERED, ANSWERED_AT, CAUSE, DETAIL, FLAGS, LAST_ASK, OUTER, SETTLED_FOR, SPAN, STATE, findRecord
+  ANSWERED, ANSWERED_AT, CAUSE, DETAIL, DUE, FLAGS, LAST_ASK, OUTER, SETTLED_FOR, SPAN, findRecord
 } = records
 
 const ONE = 0
@@ -48,17 +52,18 @@ function setAsk (entry, ref) {
 }
 
 /**
- * Whether the current step is the callback of a connection, or what that has caused.
+ * Returns how many steps up the current one was caused by a callback of a connection.
  * @param {number} connection reference of its handle
+ * @returns {number} 0: it is that callback; -1: none of the connection's is among its causes
  */
-function isOwnAnswer (connection) {
+function distanceToAnswer (connection) {
   let step = current[CURRENT_CAUSE]
   for (let i = 0; i < MAX_STEPS; i++) {
-    if (step === 0 || records.isRequest(step)) return false
-    if (isOfConnection(step, connection)) return true
+    if (step === 0 || records.isRequest(step)) return -1
+    if (isOfConnection(step, connection)) return i
     step = records.readWord(step, CAUSE)
   }
-  return false
+  return -1
 }
 
 /**
@@ -108,8 +113,19 @@ function answer (ref, time) {
   const { words, offset } = record
   words[offset + FLAGS] |= ANSWERED
   words[offset + ANSWERED_AT] = time
-  if (words[offset + STATE] !== ONE) answer(words[offset + LAST_ASK], time)
+  if (words[offset + DUE] > 0) words[offset + DUE]--
+  if (words[offset + LAST_ASK] !== 0) answer(words[offset + LAST_ASK], time)
   return record
+}
+
+/**
+ * Whether data may still come for an ask, as far as the program has asked for any.
+ * @param {Record} record of the ask
+ * @param {number} time ms of the clock
+ */
+function isOutstanding (record, time) {
+  const { words, offset } = record
+  return (words[offset + FLAGS] & ANSWERED) === 0 || (words[offset + DUE] > 0 && !isOver(record, time))
 }
 
 /**
@@ -141,5 +157,15 @@ function noteSettled (words, offset) {
 }
 
 module.exports = {
-  ONE, SHARED, UNKNOWN, answer, descends, isOfConnection, isOwnAnswer, isSameFlow, noteSettled, setAsk
+  ONE,
+  SHARED,
+  UNKNOWN,
+  answer,
+  descends,
+  distanceToAnswer,
+  isOfConnection,
+  isOutstanding,
+  isSameFlow,
+  noteSettled,
+  setAsk
 }

@@ -49,6 +49,7 @@ function triggerIdAt (words, offset) {
     const isSame = idAt(outer.words, outer.offset) === idAt(words, offset) // not one with its reference
     return isSame ? triggerIdAt(outer.words, outer.offset) : 0
   }
+  if (isAsk(ref)) return 0
   if ((ref & 1) === 0) return (words === resources ? ids : older.allIds())[(offset >> IDS) + 1]
   return words[offset + TRIGGER] === 0 ? 0 : idOf(words[offset + TRIGGER])
 }

@@ -38,6 +38,7 @@ module.exports = {
   INCOMING: 10, // of a parser: whether the request that came last is still coming in
   TRIGGER_WRAPS: 10, // of a copy that a resource carries, see carry in records.js
   // Of an ask, see asks.js.
+  DUE: 3, // questions for which no data has come yet, at least
   FIRST_ASK: 10, // where several have asked: references of two of their asks
   LAST_ASK: 11,
   STATE: 12,

@@ -5,7 +5,7 @@
 const { now } = require('../core/clock')
 const { typeOfStep } = require('../core/context')
 const {
-  ONE, SHARED, UNKNOWN, descends, isOwnAnswer, isSameFlow, setAsk
+  ONE, SHARED, UNKNOWN, descends, distanceToAnswer, isOutstanding, isSameFlow, setAsk
 } = require('../core/asks')
 const {
   CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, PRESENT_ERA, current
@@ -16,15 +16,18 @@ const { requestOf } = require('../core/request-of')
 const { source } = require('../core/source')
 const { own } = require('../objects')
 const capture = require('../stacks/capture')
+const { isProgram } = require('../stacks/frames')
 const kindTable = require('../core/kind-table')
 const { resolve } = require('../core/lookup')
 
 const {
-  ANSWERED, CALLED, CAUSE, CHAIN, CHAIN_BITS, FIRST_ASK, FIRST_CHAIN, FLAGS, LAST_ASK, OWN_WORK_CHAIN,
+  ANSWERED, CALLED, CAUSE, CHAIN, CHAIN_BITS, DUE, FIRST_ASK, FIRST_CHAIN, FLAGS, LAST_ASK, OWN_WORK_CHAIN,
   ROOT_CHAIN, RUN, SPAN, STATE, TICKS, findRecord
 } = records
 
 const MAX_PLACES = 1000
+const MAX_STEPS = 8 // between an answer and a write, that are told
+const noParts = [0, 0, 0]
 
 /**
  * @typedef {import('../core/entry').Entry} Entry
@@ -53,8 +56,7 @@ function noteWrite (entry, socket, isHeld) {
   if (entry.use?.isOver === false) return // a request of http or undici uses it
   entry.writeTime = now()
   const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
-    (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true) ||
-    (own(socket, '_readableState')?.dataEmitted === true && isOwnAnswer(entry.context.ref))
+    (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true)
   if (isUnknown) {
     setUnknown(entry)
     emit('asked', entry, 0, isHeld)
@@ -62,8 +64,45 @@ function noteWrite (entry, socket, isHeld) {
   }
   const kind = kindTable.asked(entry.context.type)
   const place = capture.step(chain, kind, noteWrite) & CHAIN_BITS
-  ask(entry, { chain, place, cause: current[CURRENT_CAUSE], span: current[CURRENT_SPAN] })
-  emit('asked', entry, place, isHeld)
+  const hasData = own(socket, '_readableState')?.dataEmitted === true
+  const distance = hasData ? distanceToAnswer(entry.context.ref) : -1
+  const cause = current[CURRENT_CAUSE]
+  if (distance !== -1) noteInAnswer(entry, place, distance)
+  else ask(entry, { chain, place, cause, span: current[CURRENT_SPAN] })
+  emit('asked', entry, distance === -1 ? place : 0, isHeld)
+}
+
+/**
+ * Notes a write that a callback of its own connection has caused: a question if code of the program lies
+ * between the two, else a queue of the driver's sends what is next in line. Whose answer the callback brought
+ * does not prove who asks: a pool hands the connection on there, too, and calls code of another flow. So the
+ * chain of the question begins at the callback.
+ * @param {Entry} entry
+ * @param {number} write chain of the write
+ * @param {number} distance steps from the write up to the callback
+ */
+function noteInAnswer (entry, write, distance) {
+  const chains = [write]
+  const step = current[CURRENT_CAUSE]
+  for (let each = step; chains.length <= distance; each = records.readWord(each, CAUSE)) {
+    chains.push(records.readWord(each, CHAIN))
+  }
+  const driver = framesOf(chains[distance]).findLast(isProgram)
+  const isOfDriver = driver === undefined || !chains.some((chain) => framesOf(chain).some((frame) => {
+    // The code that listens to the connection is the driver's
+    return frame.kind === 'user' && (driver.kind !== 'user' || frame.fileName !== driver.fileName)
+  }))
+  if (isOfDriver) return setUnknown(entry)
+  const last = records.readWord(entry.ask, CAUSE)
+  const isAgain = records.isAsk(last) && records.readWord(last, FIRST_ASK) === step
+  const cause = isAgain ? last : addAnswered(entry, step)
+  const asker = { ...nobody(entry), cause }
+  for (const each of chains.slice(0, MAX_STEPS).reverse()) {
+    const [, stack, kind] = capture.partsOf(each) ?? noParts
+    asker.chain = asker.place
+    asker.place = capture.intern(asker.chain, stack, kind) & CHAIN_BITS
+  }
+  ask(entry, asker)
 }
 
 /**
@@ -85,20 +124,41 @@ function ask (entry, asker) {
   const last = findRecord(entry.ask)
   if (last === undefined) return add(entry, asker, ONE)
   const { words, offset } = last
-  const isOutstanding = (words[offset + FLAGS] & ANSWERED) === 0
+  const isWaiting = isOutstanding(last, capture.clock[0])
   if (words[offset + STATE] === ONE) {
     const isSame = words[offset + CAUSE] === asker.cause
-    if (isOutstanding && isSame && isSamePlace(words[offset + CHAIN], asker.place)) return
+    if (isWaiting && isSame && isSamePlace(words[offset + CHAIN], asker.place)) {
+      if (words[offset + CHAIN] === asker.place) words[offset + DUE]++ // one more, as in a loop
+      return
+    }
     if (isSame || descends(asker.cause, words[offset + CAUSE])) {
-      if (!isOutstanding) return add(entry, asker, ONE)
-      if (!isSame) return // more of the same question
-      return add(entry, { ...asker, place: placeless(asker.chain, entry) }, ONE)
+      if (!isWaiting) return add(entry, asker, ONE)
+      if (!isSame && !framesOf(asker.place).some(isUser)) return // more of the same question
+      return join(entry, last, asker)
     }
   }
-  if (!isOutstanding && !entry.isShared && !sharedPlaces.has(entry.context.stack)) {
+  if (!isWaiting && !entry.isShared && !sharedPlaces.has(entry.context.stack)) {
     return add(entry, asker, ONE)
   }
   share(entry, last, asker)
+}
+
+/**
+ * A step asks another question while one is outstanding, or what it has caused does: what comes is for one of
+ * them, and so a part of that step.
+ * @param {Entry} entry
+ * @param {Record} last
+ * @param {Asker} asker
+ */
+function join (entry, { words, offset }, asker) {
+  const { [offset + CAUSE]: cause, [offset + SPAN]: span, [offset + DUE]: due } = words
+  const chain = cause === asker.cause ? asker.chain : records.readWord(cause, CHAIN) || ROOT_CHAIN
+  const second = add(entry, asker, ONE)
+  const joined = findRecord(add(entry, { chain, place: placeless(chain, entry), cause, span }, ONE))
+  entry.lastAsk = second
+  if (joined === undefined) return
+  joined.words[joined.offset + LAST_ASK] = second
+  joined.words[joined.offset + DUE] = due + 1
 }
 
 /**
@@ -110,6 +170,7 @@ function ask (entry, asker) {
 function share (entry, last, asker) {
   const { words, offset } = last
   const state = words[offset + STATE]
+  const due = words[offset + DUE]
   const lastRef = words[offset]
   const request = state === ONE ? requestOf(words[offset + CAUSE]) : 0
   if (request !== 0 && request === requestOf(asker.cause)) { // of one request, but at two places
@@ -117,10 +178,13 @@ function share (entry, last, asker) {
     if (record === undefined) return setUnknown(entry)
     const chain = record.words[record.offset + CHAIN]
     const ofRequest = { chain, place: placeless(chain, entry), cause: request, span: asker.span }
-    return add(entry, ofRequest, ONE)
+    records.writeWord(add(entry, ofRequest, ONE), DUE, due + 1)
+    return
   }
-  entry.isShared = true
-  if (sharedPlaces.size < MAX_PLACES) sharedPlaces.add(entry.context.stack)
+  if ((words[offset + FLAGS] & ANSWERED) === 0) {
+    entry.isShared = true
+    if (sharedPlaces.size < MAX_PLACES) sharedPlaces.add(entry.context.stack)
+  }
   const before = state === SHARED ? words[offset + LAST_ASK] : lastRef
   const isSame = state === SHARED && isSameFlow(asker.cause, records.readWord(before, CAUSE))
   const first = isSame ? words[offset + FIRST_ASK] : before
@@ -128,6 +192,7 @@ function share (entry, last, asker) {
   const shared = addUnasked(entry, state === UNKNOWN ? UNKNOWN : SHARED)
   shared.words[shared.offset + FIRST_ASK] = first
   shared.words[shared.offset + LAST_ASK] = second
+  shared.words[shared.offset + DUE] = due + 1
 }
 
 /**
@@ -138,25 +203,48 @@ function share (entry, last, asker) {
  * @returns {number} reference
  */
 function add (entry, asker, state) {
+  const ref = addRecord(entry, asker, state)
+  setAsk(entry, ref)
+  entry.lastAsk = ref
+  return ref
+}
+
+/** @param {Entry} entry @param {Asker} asker @param {number} state @returns {number} reference */
+function addRecord (entry, asker, state) {
   const { ref, words, offset } = records.addAsk(entry.context, capture.clock[0] * TICKS)
   words[offset + CHAIN] = asker.place
   words[offset + CAUSE] = asker.cause
   words[offset + SPAN] = asker.span
   words[offset + RUN] = current[CURRENT_RUN]
   words[offset + STATE] = state
+  words[offset + DUE] = 1
   words[offset + FLAGS] = CALLED | current[PRESENT_ERA]
-  setAsk(entry, ref)
-  entry.lastAsk = ref
   return ref
 }
 
 /** @param {Entry} entry @param {number} state */
 function addUnasked (entry, state) {
-  const asker = { chain: ROOT_CHAIN, place: placeless(ROOT_CHAIN, entry), cause: 0, span: 0 }
   const { lastAsk } = entry
-  const ref = add(entry, asker, state)
+  const ref = add(entry, nobody(entry), state)
   entry.lastAsk = state === UNKNOWN ? 0 : lastAsk
   return /** @type {Record} */ (findRecord(ref))
+}
+
+/**
+ * Adds what stands for the callback of a connection in which its program asks again.
+ * @param {Entry} entry
+ * @param {number} step reference of the present one
+ * @returns {number} reference
+ */
+function addAnswered (entry, step) {
+  const ref = addRecord(entry, nobody(entry), UNKNOWN)
+  records.writeWord(ref, FIRST_ASK, step)
+  return ref
+}
+
+/** @param {Entry} entry @returns {Asker} */
+function nobody (entry) {
+  return { chain: ROOT_CHAIN, place: placeless(ROOT_CHAIN, entry), cause: 0, span: 0 }
 }
 
 /** @param {Entry} entry */
@@ -209,8 +297,13 @@ function isSamePlace (chain, other) {
 
 /** @param {number} chain @returns {string} the frames of the program's own code, from the innermost on */
 function callOf (chain) {
-  const frames = source.chainAt(chain)?.stack?.frames ?? []
-  return frames.filter(({ kind }) => kind === 'user').slice(1).map(({ text }) => text).join('\n')
+  return framesOf(chain).filter(isUser).slice(1).map(({ text }) => text).join('\n')
 }
+
+/** @param {number} chain @returns {import('../stacks/frames').Frame[]} of its newest step */
+const framesOf = (chain) => source.chainAt(chain)?.stack?.frames ?? []
+
+/** @param {import('../stacks/frames').Frame} frame */
+const isUser = ({ kind }) => kind === 'user'
 
 module.exports = { noteUse, noteWrite }

@@ -147,6 +147,120 @@ test('a queue in a driver: what it writes in its reply handler is nobody\'s ques
   t.notRegex(stdout, /handleA|last written/)
 })
 
+const client = JSON.stringify(path.join(root, 'test', 'fixtures', 'askers', 'line-client.js'))
+
+test('a query in the callback of another one names the code that sent it', async (t) => {
+  const { stdout } = await runProgram(`
+    const { Client, serve } = require(${client})
+    serve((port) => {
+      const db = new Client(port)
+      function findUser (done) { db.query('1 user', done) }
+      function saveOrder (done) { db.query('1 bad', done) }
+      setTimeout(function checkout () {
+        findUser(function found () {
+          saveOrder(function saved (error) { console.log(error.stack); process.exit() })
+        })
+      }, 20)
+    })`)
+  t.regex(stdout, /── socket\.write .*\n.*#send .*\n.*query .*\n +at saveOrder .*\n +at found /)
+  t.notRegex(stdout, /who asked is not known/)
+})
+
+test('a query of a timer that was set in a callback of the connection names the timer', async (t) => {
+  const { stdout } = await runProgram(`
+    const { Client, serve } = require(${client})
+    serve((port) => {
+      const db = new Client(port)
+      function report () { db.query('1 bad', (error) => { console.log(error.stack); process.exit() }) }
+      setTimeout(function warmUp () {
+        db.query('1 first', function warm () { setTimeout(report, 20) })
+      }, 20)
+    })`)
+  t.regex(stdout, /── socket\.write .*\n[^─]*at report .*\n +── setTimeout.* ──\n +at warm /)
+})
+
+test('what a pool hands on in a callback of the connection is not of the request before', async (t) => {
+  const { stdout } = await runProgram(`
+    const http = require('node:http')
+    const { Client, serve } = require(${client})
+    serve((port) => {
+      const db = new Client(port)
+      const waiting = []
+      let isBusy = false
+      function acquire (use) { if (isBusy) waiting.push(use); else { isBusy = true; use() } }
+      function release () { isBusy = false; const use = waiting.shift(); if (use) acquire(use) }
+      function ask (line, done) {
+        acquire(function use () { db.query(line, function answered (error) { release(); done(error) }) })
+      }
+      const server = http.createServer(function handle ({ url }, response) {
+        ask(url === '/bad' ? '20 bad' : '100 ok', (error) => response.end(error?.stack))
+      }).listen(0, async () => {
+        const get = async (path) => (await fetch('http://127.0.0.1:' + server.address().port + path)).text()
+        const first = get('/first')
+        await new Promise((resolve) => setTimeout(resolve, 50))
+        console.log(await get('/bad'))
+        await first
+        process.exit()
+      })
+    })`)
+  t.regex(stdout, /the query failed/)
+  t.notRegex(stdout, /── GET \/first/)
+})
+
+test('a first query that a driver holds back names the code that opened the connection', async (t) => {
+  const { stdout } = await runProgram(`
+    const { Client, serve } = require(${client})
+    serve((port) => {
+      function countRows (done) { new Client(port, { held: true }).query('1 bad', done) }
+      setTimeout(function report () {
+        countRows((error) => { console.log(error.stack); process.exit() })
+      }, 20)
+    })`)
+  t.regex(stdout, /── on a connection opened by .*; who asked is not known ──\n[^─]*at countRows .*\n +at report /)
+})
+
+test('of two questions of one step the second is none of who asks after the first answer', async (t) => {
+  for (const call of ['askTwo()', 'for (const done of [() => {}, second]) ask(done)']) {
+    const { stdout } = await runProgram(`
+      const { Client, serve } = require(${client})
+      const times = [20, 90, 80]
+      serve((port) => {
+        const db = new Client(port, { pipelined: true })
+        function ask (done) { db.query(times.shift() + ' x', done) }
+        function askTwo () {
+          ask(() => {})
+          ask(second)
+        }
+        function second () { console.log(new Error('second').stack); process.exit() }
+        setTimeout(function timerOfA () { ${call} }, 20)
+        setTimeout(function timerOfB () { ask(() => {}) }, 70)
+      })`)
+    t.regex(stdout, /Error: second/, call)
+    t.notRegex(stdout, /timerOfB/, call)
+  }
+})
+
+test('what a step and one that it has caused ask at once is of neither place', async (t) => {
+  const { stdout } = await runProgram(`
+    const { Client, serve } = require(${client})
+    const trace = require(${JSON.stringify(root)})
+    serve((port) => {
+      const db = new Client(port, { pipelined: true })
+      function askFirst () { db.query('40 x', () => {}) }
+      function askLater () {
+        db.query('80 bad', (error) => { console.log(error.stack); process.exit() })
+        console.log(String(trace.why(db.socket)))
+      }
+      setTimeout(function asker () {
+        askFirst()
+        setTimeout(askLater, 10)
+      }, 20)
+    })`)
+  t.regex(stdout, /last written .* at .*#?send/)
+  t.regex(stdout, /the query failed/)
+  t.notRegex(stdout, /askFirst/)
+})
+
 test('of a connection on which nothing was written nobody is told as the writer', async (t) => {
   const { stdout } = await runProgram(`
     const net = require('node:net')

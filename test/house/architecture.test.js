@@ -13,12 +13,12 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 7580,
-  core: 3340,
+  core: 3355,
   spans: 3275,
   stacks: 2620,
   '.': 2063,
   handles: 2158,
-  requests: 1490,
+  requests: 1545,
   ask: 1370,
   top: 1410,
   metrics: 360,
