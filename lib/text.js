@@ -111,5 +111,6 @@ function askedName ({ at: place, operation, peer = 'connection' }) {
 }
 
 module.exports = {
-  askedName, clean, cutCredentials, cutUrlCredentials, endText, escapeJson, formatDuration, placeText, shortFrame
+  askedName, clean, cutCredentials, cutUrlCredentials, endText, escapeJson, formatDuration, placeText,
+  shortFrame
 }

@@ -15,7 +15,7 @@ const maxLines = {
   report: 7580,
   core: 3355,
   spans: 3275,
-  stacks: 2620,
+  stacks: 2636,
   '.': 2063,
   handles: 2158,
   requests: 1545,
