@@ -161,6 +161,13 @@ class LineSink {
     if (this.#batchLines++ === 0) schedule(this.#writeBatch)
   }
 
+  /** @param {number} time ms */
+  #check (time) {
+    if (this.#isClosed || this.#file.check(time)) return
+    this.#isClosed = true
+    this.#report({ code: 'EBADF' })
+  }
+
   #writeBatch = () => {
     if (this.#batchLines === 0) return
     const bytes = /** @type {Buffer} */ (this.#batch).subarray(0, this.#batchBytes)
@@ -180,10 +187,7 @@ class LineSink {
    */
   #writeLines (bytes, count) {
     const time = now()
-    if (!this.#file.check(time)) {
-      this.#isClosed = true
-      this.#report({ code: 'EBADF' })
-    }
+    this.#check(time)
     if (this.#isClosed) return this.#drop(count)
     const isDue = time >= this.#retryAt
     const { opened, isMoved } = this.#file
@@ -285,6 +289,7 @@ class LineSink {
 
   /** Opens the file if need be, and writes the backlog as far as possible. */
   #proceed () {
+    this.#check(now())
     if (this.#isClosed || !this.#prepare()) return
     const opened = /** @type {Opened} */ (this.#file.opened)
     while (this.#backlog.size > 0) {

@@ -9,11 +9,12 @@
 const fs = require('node:fs')
 const { attempt, stateOf, stateOfOpen } = require('../files')
 
-const { openSync, closeSync, readFileSync } = fs
-const { O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
+const { openSync, closeSync, readFileSync, readSync, writeSync } = fs
+const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
 const FLAGS = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY // without O_NONBLOCK a FIFO waits for a reader
 const MODE = 0o600
 const CHECK_MS = 1000 // between two checks whether the name still leads to the open file
+const LINE_FEED = 10
 
 /** @type {Record<string, string>} */
 const reasons = {
@@ -50,8 +51,10 @@ const sameAs = { ENXIO: 'EPIPE', ECONNRESET: 'EPIPE', EPERM: 'EACCES' }
  * @property {number} fd
  * @property {boolean} regular a file on a disk, or what behaves like one
  * @property {boolean} own to be closed by longstack
- * @property {string} identity of the open file: a program that closes foreign descriptors may put its own in
- *   their place
+ * @property {Identity} identity of the open file: a program that closes foreign descriptors may put its own
+ *   in their place
+ *
+ * @typedef {Pick<import('node:fs').BigIntStats, 'dev' | 'ino' | 'rdev'>} Identity
  */
 
 class OutputFile {
@@ -84,9 +87,10 @@ class OutputFile {
     if (old !== undefined && !this.isMoved) return
     const next = old === undefined ? open(this.#target) : this.#openInsteadOf(old)
     this.isMoved = false
-    if (next.identity === old?.identity) return close(next)
+    if (old !== undefined && isSame(old, next.identity)) return close(next)
     this.release()
     this.opened = next
+    if (next.regular && next.own) attempt(() => endTornLine(next, /** @type {string} */ (this.#target.path)))
     this.#minSize = 0
     this.#checkAt = time + CHECK_MS
   }
@@ -102,13 +106,13 @@ class OutputFile {
   }
 
   /**
-   * Checks now and then whether the file is still open, and what its name leads to.
+   * Checks that the descriptor is still the file that was opened and, once a second, where its name leads to.
+   * Called before each synchronous series of writes: since the last one the program may have closed the
+   * number, and opened a file of its own that got it.
    * @param {number} time ms
    * @returns {boolean} false: it is a standard stream that the program closed
    */
   check (time) {
-    if (time < this.#checkAt) return true
-    this.#checkAt = time + CHECK_MS
     const { opened } = this
     if (opened === undefined) return true
     const { path } = this.#target
@@ -116,8 +120,10 @@ class OutputFile {
       this.release()
       return path !== undefined
     }
+    if (time < this.#checkAt) return true
+    this.#checkAt = time + CHECK_MS
     if (!opened.regular) return true
-    this.isMoved ||= path !== undefined && !isSame(opened, () => stateOf(path))
+    this.isMoved ||= path !== undefined && !isSame(opened, attempt(() => stateOf(path)))
     // A file that was cut off, as logrotate's copytruncate does, is another one
     const size = Number(stateOfOpen(opened.fd).size)
     if (size < this.#minSize) this.opened = { ...opened }
@@ -170,17 +176,13 @@ function isBlocking (fd) {
 /** @param {number} fd @param {boolean} own @returns {Opened} */
 function openedFile (fd, own) {
   const state = stateOfOpen(fd)
-  return { fd, own, regular: state.isFile(), identity: identityOf(state) }
+  const { dev, ino, rdev } = state
+  return { fd, own, regular: state.isFile(), identity: { dev, ino, rdev } }
 }
 
-/** @param {import('node:fs').BigIntStats} state */
-function identityOf ({ dev, ino, rdev }) {
-  return `${dev}:${ino}:${rdev}`
-}
-
-/** @param {Opened} opened @param {() => import('node:fs').BigIntStats} ask whether it has this state */
-function isSame ({ identity }, ask) {
-  return attempt(() => identityOf(ask())) === identity
+/** @param {Opened} opened @param {Identity | undefined} other undefined: there is no file */
+function isSame ({ identity: { dev, ino, rdev } }, other) {
+  return other !== undefined && ino === other.ino && dev === other.dev && rdev === other.rdev
 }
 
 /**
@@ -189,7 +191,26 @@ function isSame ({ identity }, ask) {
  * @param {Opened} opened
  */
 function isUnchanged (opened) {
-  return isSame(opened, () => stateOfOpen(opened.fd))
+  return isSame(opened, attempt(() => stateOfOpen(opened.fd)))
+}
+
+/**
+ * Ends the last line of a file if that has no line feed. The kernel can stop within a write when it kills a
+ * process, and the first line of this one would become part of the torn one.
+ * @param {Opened} opened
+ * @param {string} path
+ * @throws {NodeJS.ErrnoException} if the file may not be read, or is full
+ */
+function endTornLine (opened, path) {
+  const fd = openSync(path, O_RDONLY | O_NONBLOCK | O_NOCTTY)
+  try {
+    const state = stateOfOpen(fd)
+    const last = Buffer.of(LINE_FEED)
+    if (state.size > 0n && isSame(opened, state)) readSync(fd, last, 0, 1, state.size - 1n)
+    if (last[0] !== LINE_FEED) writeSync(opened.fd, Buffer.of(LINE_FEED))
+  } finally {
+    closeSync(fd)
+  }
 }
 
 /** @param {Opened} opened */

@@ -196,26 +196,91 @@ onLinux('a line that was cut when the file was rotated is in the next one, whole
   t.is(rest.length, 3)
 })
 
-onLinux('a descriptor that the program closed is never written to when it is somebody else\'s', async (t) => {
+for (const ms of [0, 1100]) {
+  onLinux(`a descriptor that the program closed is never written to when it is somebody else's, after ${ms} ms`, async (t) => {
+    const dir = folder(t)
+    const { told, code } = await drive(`
+      const dir = ${JSON.stringify(dir)}
+      const out = sinks(dir + '/spans.jsonl')
+      out.write(span(0))
+      await wait(5)
+      const [fd] = descriptors('spans.jsonl')
+      fs.closeSync(fd)
+      const mine = fs.openSync(dir + '/mine', 'w')
+      await wait(${ms})
+      out.write(span(1))
+      await wait(5)
+      out.reopen()
+      out.write(span(2))
+      out.close()
+      fs.writeSync(mine, 'my own')
+      tell({ same: mine === fd, warned, stats: out.stats() })`)
+    t.is(code, 0)
+    t.deepEqual(told, [{ same: true, warned: [], stats: told[0].stats }])
+    t.is(fs.readFileSync(path.join(dir, 'mine'), 'utf8'), 'my own')
+    t.deepEqual(numbers(read(path.join(dir, 'spans.jsonl'))), [0, 1, 2])
+  })
+}
+
+onLinux('nor are lines that waited written to a descriptor that is somebody else\'s by now', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const dir = ${JSON.stringify(dir)}
+    const { execFileSync } = require('node:child_process')
+    const limit = (size) => execFileSync('prlimit', ['--pid=' + process.pid, '--fsize=' + size])
+    limit('1000:')
     const out = sinks(dir + '/spans.jsonl')
-    out.write(span(0))
+    let i = 0
+    while (out.stats().outputs[0].fault === undefined) out.write(span(i++, { attributes: { text: 'x'.repeat(300) } }))
     const [fd] = descriptors('spans.jsonl')
     fs.closeSync(fd)
     const mine = fs.openSync(dir + '/mine', 'w')
-    await wait(1100)
-    out.write(span(1))
-    out.reopen()
-    out.write(span(2))
-    out.close()
-    fs.writeSync(mine, 'my own')
-    tell({ same: mine === fd, warned, stats: out.stats() })`)
+    limit('unlimited:')
+    await until(() => out.stats().outputs[0].fault === undefined)
+    tell({ i, same: mine === fd, size: fs.fstatSync(mine).size, stats: out.stats() })`)
   t.is(code, 0)
-  t.deepEqual(told, [{ same: true, warned: [], stats: told[0].stats }])
-  t.is(fs.readFileSync(path.join(dir, 'mine'), 'utf8'), 'my own')
-  t.deepEqual(numbers(read(path.join(dir, 'spans.jsonl'))), [0, 1, 2])
+  const [{ i, same, size, stats }] = told
+  t.deepEqual([same, size, stats.written, stats.dropped], [true, 0, i, 0])
+  const lines = fs.readFileSync(path.join(dir, 'spans.jsonl'), 'utf8').split('\n')
+  const torn = lines.findIndex((line) => line.startsWith('{"traceId"') && !line.endsWith('}'))
+  t.deepEqual(numbers(records(lines.filter((_, n) => n !== torn).join('\n'))), Array.from({ length: i }, (_, n) => n),
+    'what was cut is whole behind it')
+})
+
+/** @type {Array<[name: string, before: string, after: string]>} */
+const beginnings = [
+  ['a line that another process could not end is ended', '{}\n{"traceId":"12', '{}\n{"traceId":"12\n'],
+  ['a file that ends with a line goes on', '{}\n', '{}\n'],
+  ['an empty file begins with a span', '', '']
+]
+
+for (const [name, before, after] of beginnings) {
+  test(name, async (t) => {
+    const dir = folder(t)
+    const file = path.join(dir, 'spans.jsonl')
+    fs.writeFileSync(file, before)
+    const { code } = await drive(`
+      const out = sinks(${JSON.stringify(file)})
+      out.write(span(0))
+      out.reopen()
+      out.write(span(1))`)
+    t.is(code, 0)
+    const text = fs.readFileSync(file, 'utf8')
+    t.true(text.startsWith(after), text.slice(0, 100))
+    t.deepEqual(numbers(records(text.slice(after.length))), [0, 1])
+  })
+}
+
+onLinux('a file that may only be written to is written to', async (t) => {
+  const dir = folder(t)
+  fs.chmodSync(dir, 0o777)
+  const file = path.join(dir, 'spans.jsonl')
+  const { code } = await drive(`
+    if (process.getuid() === 0) process.setuid(65534)
+    fs.writeFileSync(${JSON.stringify(file)}, 'torn', { mode: 0o200 })
+    sinks(${JSON.stringify(file)}).write(span(0))`)
+  t.is(code, 0)
+  t.regex(fs.readFileSync(file, 'utf8'), /^torn\{/)
 })
 
 /** @type {Array<[name: string, end: string, code: number | null, signal?: string]>} */
