@@ -1,7 +1,8 @@
 'use strict'
 
-// Files of spans with anything in them, through every output of longstack report: nothing throws, what is
-// printed commands no terminal, JSON and traces parse, a page has no element and no attribute of the file's.
+// Files of spans with anything in them, through every output of longstack report: nothing throws, no line
+// ends the reading, what is printed commands no terminal, JSON and traces parse, a page has no element and no
+// attribute of the file's.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -28,9 +29,17 @@ const limits = ['p95 < 100ms', 'errors < 1%', 'GET /a p50 < 5ms'].flatMap((text)
   }
 })
 
+/** A value of the wrong kind is absent. @param {import('../report/aggregate/model').Model} model */
+function expectRead ({ files }) {
+  const problem = files.flatMap(({ problems }) => problems)
+    .find((sentence) => /cannot be read|a value of the wrong kind/.test(sentence))
+  if (problem !== undefined) throw new Error(problem)
+}
+
 /** @param {string} file @param {string} other @param {string} elements */
 async function render (file, other, elements) {
   const model = await createModel([file], { slowest: 20, traces: true })
+  expectRead(model)
   if (limits.length > 0) model.limits = checkLimits(model, limits)
   const traceFile = `${file}.json`
   for (const width of [20, 80, 200]) expectHarmless('text', report(model, { width, full: true, tree: 'all' }))

@@ -139,12 +139,58 @@ const newSpan = fc.record({
     fc.oneof(fc.tuple(micros), fc.tuple(micros, id(16), number, micros, frame)), { maxLength: 3 }),
   waits: fc.array(newWait, { maxLength: 4 }),
   ran: fc.option(fc.array(fc.oneof(fc.tuple(micros), fc.tuple(micros, number, fc.nat(9))), { maxLength: 4 })),
+  asked: fc.array(fc.tuple(micros, fc.oneof(micros, fc.constant(-1)), number, number, fc.nat(9), micros,
+    micros, micros, number, number), { maxLength: 3 }),
+  asked_more: fc.tuple(fc.nat(9), micros),
   delays: fc.array(fc.tuple(micros, micros), { maxLength: 3 }),
   runs: fc.oneof(number, fc.array(fc.tuple(micros, micros, number), { maxLength: 5 }))
 }, { requiredKeys: ['traceId', 'spanId', 'start', 'duration', 'name', 'source'] })
 
+// What OpenTelemetry's file exporter writes
+
+/** @param {string} key @param {fc.Arbitrary<any>} item */
+const otlpList = (key, item) => fc.record({ [key]: fc.record({ values: fc.array(item, { maxLength: 2 }) }) })
+
+const otlpScalar = fc.oneof(
+  fc.record({ stringValue: hostileText }),
+  fc.record({ intValue: fc.oneof(hostileNumber, hostileText) }),
+  fc.record({ doubleValue: hostileNumber }))
+
+const otlpKey = fc.oneof(
+  fc.constantFrom('http.route', 'longstack.wait_ms.TCP', 'longstack.waits', 'service.name'), hostileText)
+
+const otlpAttributes = fc.array(fc.record({
+  key: otlpKey,
+  value: fc.oneof(otlpScalar, otlpList('arrayValue', otlpScalar),
+    otlpList('kvlistValue', fc.record({ key: otlpKey, value: otlpScalar })))
+}), { maxLength: 5 })
+
+const otlpSpan = fc.record({
+  traceId: id(32),
+  spanId: id(16),
+  name: hostileText,
+  kind: fc.constantFrom(2, 'SPAN_KIND_CLIENT'),
+  startTimeUnixNano: nano,
+  endTimeUnixNano: nano,
+  status: some({ code: fc.constantFrom(1, 'STATUS_CODE_ERROR') }),
+  attributes: otlpAttributes
+}, { requiredKeys: ['traceId', 'spanId'] })
+
+const otlpLine = fc.record({
+  resourceSpans: fc.array(fc.record({
+    resource: some({ attributes: otlpAttributes }),
+    scopeSpans: fc.array(fc.record({ spans: fc.array(otlpSpan, { maxLength: 3 }) }), { maxLength: 2 })
+  }), { maxLength: 2 })
+})
+
+/** Of a kind that nobody expects; with `toString` it throws when it is made a text or a number. */
+const anyValue = fc.oneof({ arbitrary: fc.jsonValue(), weight: 3 },
+  fc.constantFrom('{"toString":1}', '{"valueOf":1,"toString":1}', '[{"toString":1}]', '{"length":1e9}')
+    .map((json) => JSON.parse(json)))
+
 /** A record of which one value is any JSON. @param {fc.Arbitrary<any>} record @returns {fc.Arbitrary<any>} */
-const changed = (record) => fc.tuple(record, fc.nat(500), fc.jsonValue()).map(([object, place, value]) => {
+const changed = (record) => fc.tuple(record, fc.nat(500), anyValue).map(([original, place, value]) => {
+  const object = structuredClone(original) // fast-check keeps what it has generated
   /** @type {Array<[any, string]>} */
   const places = []
   JSON.stringify(object, function (key, inner) {
@@ -159,7 +205,8 @@ const changed = (record) => fc.tuple(record, fc.nat(500), fc.jsonValue()).map(([
 const spanText = fc.oneof(
   { arbitrary: span, weight: 4 }, { arbitrary: changed(span), weight: 2 },
   { arbitrary: newSpan, weight: 4 }, { arbitrary: changed(newSpan), weight: 2 },
-  { arbitrary: definition, weight: 4 }, { arbitrary: changed(definition), weight: 1 })
+  { arbitrary: definition, weight: 4 }, { arbitrary: changed(definition), weight: 3 },
+  { arbitrary: otlpLine, weight: 1 }, { arbitrary: changed(otlpLine), weight: 2 })
   .map((object) => JSON.stringify(object))
 
 const line = fc.oneof(

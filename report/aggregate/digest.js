@@ -86,6 +86,7 @@ const MAX_EVENTS = 8
 const MAX_DELAYERS = 8
 const MAX_DELAYS = 16
 const MAX_SUBSYSTEMS = 64
+const CODES = new Set(['UNSET', 'OK', 'ERROR'])
 
 /** @param {Span} span @returns {Digest} */
 function digest (span) {
@@ -94,7 +95,7 @@ function digest (span) {
   return {
     ...facts,
     status: {
-      code: /^(UNSET|OK|ERROR)$/.test(record.status?.code) ? record.status.code : 'UNSET',
+      code: CODES.has(record.status?.code) ? record.status.code : 'UNSET',
       message: text(record.status?.message, MAX_TEXT_CHARS)
     },
     end: text(attributes['longstack.end'], 32),

@@ -50,6 +50,7 @@ const { firstIndex } = require('./summary')
 
 const MAX_REQUESTS = 10_000
 const MAX_RUNS = 64
+const MAX_SERVICE_CHARS = 300
 const MAX_OVERLAP = 0.02 // of the runs: one event loop has none
 const ROUNDING_MS = 0.01
 const KERNEL_MS = 4 // how exactly it is known when data had come
@@ -276,7 +277,8 @@ function withoutLead ([start, end], runs) {
 
 /** Returns a key of the process, or thread, that wrote a span. @param {Span} span */
 function processOf ({ record: { resource } }) {
-  return ['service.name', 'process.pid', 'longstack.thread'].map((name) => resource?.[name]).join()
+  const [pid, thread] = ['process.pid', 'longstack.thread'].map((name) => amount(resource?.[name]))
+  return [text(resource?.['service.name'], MAX_SERVICE_CHARS), pid, thread].join()
 }
 
 /** What all processes recorded. */

@@ -3,54 +3,115 @@
 // What the lines of a file refer to (lib/encoding/definitions.js): the resource of who wrote them, stacks,
 // types, attributes in common, and the sites of waits and runs. A span comes out as the object that listeners
 // get, whatever its format. The content is not trusted: what is not defined is left out.
+//
+// Memory is bounded whatever a file defines. A writer starts over under a new source before its definitions
+// exceed 1 MB, so the sources that were used longest ago are dropped first.
 
 const { endText, placeText } = require('../../lib/text')
 const { isRecord, list } = require('./values')
 
-const MAX_SOURCES = 10_000
 const MAX_CALLERS = 16
+const MAX_BYTES = 256 << 20 // of all definitions of a file, estimated from above
+const ENTRY_BYTES = 200 // what an entry of a map takes, besides its content
+const SOURCE_BYTES = 2000
+const BYTES_OF_TEXT = 2 // for each character of a line: of text
+const BYTES_OF_OBJECTS = 24 // of objects: that many an empty one takes for each of its characters
 const UNSET = { code: 'UNSET' }
 
 /**
  * @typedef {{ at: string | undefined, callers: string[] | undefined, label: string | undefined }} Site
  * @typedef {object} Source
- * @property {Record<string, unknown>} resource
+ * @property {Record<string, unknown> | undefined} resource
  * @property {Map<number, string>} stacks
  * @property {Map<number, Site>} sites
  * @property {Map<number, Record<string, unknown>>} shared attributes
  * @property {Map<number, string>} names of types and requests
+ * @property {number} bytes
  */
 
 class Definitions {
-  /** @type {Map<string, Source>} */
+  /** that which was used last comes last @type {Map<string, Source>} */
   #sources = new Map()
+  /** @type {Source | undefined} */
+  #latest
+  #bytes = 0
+  #hasDropped = false
+  /** spans whose source is not known, once sources were dropped */
+  unresolved = 0
 
   /**
-   * Keeps what a line defines.
+   * Keeps what a line defines. A number that is defined already is skipped: a file that was rotated begins
+   * with all definitions again.
    * @param {any} line
+   * @param {number} size characters of the line
    * @returns {boolean} whether it is such a line
    */
-  add (line) {
+  add (line, size) {
     if (!isRecord(line) || typeof line.longstack !== 'number') return false
     const { source, resource, stack, text, site, shared: number, attributes: common, name } = line
     if (typeof source !== 'string') return true
-    const { resource: attributes, stacks, sites, shared, names } = this.#sourceOf(source)
-    if (typeof number === 'number' && isRecord(common)) shared.set(number, common)
-    if (typeof name === 'number' && typeof text === 'string') names.set(name, text)
-    if (isRecord(resource)) Object.assign(attributes, resource)
-    if (typeof stack === 'number' && typeof text === 'string') stacks.set(stack, text)
-    if (typeof site === 'number') sites.set(site, siteOf(line))
+    const target = this.#known(source) ?? this.#create(source)
+    const { stacks, sites, shared, names } = target
+    const [textBytes, objectBytes] = [size * BYTES_OF_TEXT, size * BYTES_OF_OBJECTS]
+    this.#define(target, stacks, stack, wordOf(text), textBytes)
+    this.#define(target, names, name, wordOf(text), textBytes)
+    this.#define(target, sites, site, typeof site === 'number' ? siteOf(line) : undefined, textBytes)
+    this.#define(target, shared, number, recordOf(common), objectBytes)
+    if (isRecord(resource) && target.resource === undefined) {
+      target.resource = resource
+      this.#grow(target, objectBytes)
+    }
     return true
   }
 
-  /** @param {string} id @returns {Source} */
-  #sourceOf (id) {
-    const known = this.#sources.get(id)
-    if (known !== undefined) return known
-    if (this.#sources.size >= MAX_SOURCES) this.#sources.clear()
-    const source = { resource: {}, stacks: new Map(), sites: new Map(), shared: new Map(), names: new Map() }
-    this.#sources.set(id, source)
+  /**
+   * @template T
+   * @param {Source} source
+   * @param {Map<number, T>} definitions one of the source's
+   * @param {unknown} number
+   * @param {T | undefined} value
+   * @param {number} bytes that it takes
+   */
+  #define (source, definitions, number, value, bytes) {
+    if (typeof number !== 'number' || value === undefined || definitions.has(number)) return
+    definitions.set(number, value)
+    this.#grow(source, ENTRY_BYTES + bytes)
+  }
+
+  /** Returns a source, and marks it as used. @param {string} id @returns {Source | undefined} */
+  #known (id) {
+    const source = this.#sources.get(id)
+    if (source === undefined || source === this.#latest) return source
+    this.#sources.delete(id)
+    this.#sources.set(id, this.#latest = source)
     return source
+  }
+
+  /** @param {string} id @returns {Source} */
+  #create (id) {
+    const source = emptySource()
+    this.#sources.set(id, this.#latest = source)
+    this.#grow(source, SOURCE_BYTES + id.length * BYTES_OF_TEXT)
+    return source
+  }
+
+  /** Returns a source that defines nothing. */
+  #missing () {
+    if (this.#hasDropped) this.unresolved++
+    return NO_SOURCE
+  }
+
+  /** @param {Source} source @param {number} bytes */
+  #grow (source, bytes) {
+    source.bytes += bytes
+    this.#bytes += bytes
+    for (const [id, oldest] of this.#sources) {
+      if (this.#bytes <= MAX_BYTES) return
+      this.#sources.delete(id)
+      this.#bytes -= oldest.bytes
+      this.#hasDropped = true
+      if (oldest === this.#latest) this.#latest = undefined
+    }
   }
 
   /**
@@ -65,7 +126,7 @@ class Definitions {
       delayed_max: delayedMax, delayed_by: delayers, waits, asked, asked_more: more, ran, delays, runs,
       ...span
     } = record
-    const { resource, stacks, sites, shared, names } = this.#sourceOf(source)
+    const { resource = {}, stacks, sites, shared, names } = this.#known(source) ?? this.#missing()
     const times = isRecord(wait) ? wait : {}
     const runLines = typeof runs === 'number' ? [[0, duration, runs]] : runs // a number: one callback
     /** @type {Record<string, any>} */
@@ -81,7 +142,7 @@ class Definitions {
       'longstack.delayed_by': rows(delayers).map((line) => delayerOf(line, names)),
       'longstack.waits': list(waits).map((wait) => waitOf(wait, sites, names)),
       'longstack.asked': asked && rows(asked).map((line) => askedOf(line, duration, sites, names)),
-      'longstack.asked_more': more && { count: more[0], ms: toMs(more[1]) },
+      'longstack.asked_more': Array.isArray(more) ? { count: more[0], ms: toMs(more[1]) } : undefined,
       'longstack.ran': ran === null ? undefined : rows(ran).map((line) => runOf(line, sites)),
       'longstack.delays': delays && rows(delays).map((delay) => delay.map(toMs)),
       'longstack.runs': runLines && rows(runLines).map(([start, length, type, ...wait]) =>
@@ -112,17 +173,18 @@ function runOf ([us, site, count = 1], sites) {
  */
 function askedOf (line, duration, sites, names) {
   const [start, us, site, peer, connection, unsent = 0, out = 0, bytesIn = 0, operation, system] = line
-  const end = typeof duration === 'number' ? duration - start : 0
+  const isUnanswered = isNegative(us)
+  const end = typeof duration === 'number' && typeof start === 'number' ? duration - start : 0
   return {
     start: toMs(start),
-    ms: toMs(us < 0 ? end : us),
-    unanswered: us < 0 ? true : undefined,
+    ms: toMs(isUnanswered ? end : us),
+    unanswered: isUnanswered || undefined,
     ...sites.get(site),
     peer: names.get(peer),
     connection,
-    unsent: unsent > 0 ? toMs(unsent) : undefined,
-    out: out > 0 ? out : undefined,
-    in: bytesIn > 0 ? bytesIn : undefined,
+    unsent: isPositive(unsent) ? toMs(unsent) : undefined,
+    out: isPositive(out) ? out : undefined,
+    in: isPositive(bytesIn) ? bytesIn : undefined,
     operation: names.get(operation),
     system: names.get(system)
   }
@@ -177,21 +239,47 @@ function delayerOf ([us, spanId, name, max, at], names) {
     spanId: wordOf(spanId),
     name: names.get(name),
     ms: toMs(us),
-    max: typeof us === 'number' && max > us ? toMs(max) : undefined,
+    max: typeof us === 'number' && typeof max === 'number' && max > us ? toMs(max) : undefined,
     at: wordOf(at)
   }
 }
 
+/** @param {unknown} value */
+const isNegative = (value) => typeof value === 'number' && value < 0
+
+/** @param {unknown} value */
+const isPositive = (value) => typeof value === 'number' && value > 0
+
 /** @param {unknown} value @returns {string | undefined} */
 const wordOf = (value) => typeof value === 'string' ? value : undefined
+
+/** @param {unknown} value @returns {Record<string, unknown> | undefined} */
+const recordOf = (value) => isRecord(value) ? value : undefined
 
 /** @param {any} line @returns {Site} */
 function siteOf ({ at: place, callers, label }) {
   return {
-    at: isRecord(place) ? placeText(place) : undefined,
-    callers: callers && list(callers).filter(isRecord).slice(0, MAX_CALLERS).map(placeText),
+    at: placeOf(place),
+    callers: callers && list(callers).slice(0, MAX_CALLERS).map(placeOf).filter((text) => text !== undefined),
     label: wordOf(label)
   }
 }
+
+/** @param {unknown} place @returns {string | undefined} undefined: it is not a place */
+function placeOf (place) {
+  if (!isRecord(place)) return undefined
+  const { function: name, file, line, column, location, via } = place
+  const hasFile = typeof file === 'string' && typeof line === 'number' && typeof column === 'number'
+  if (typeof name !== 'string' || !(hasFile || typeof location === 'string')) return undefined
+  const spot = hasFile ? { file, line, column } : { location }
+  return placeText({ function: name, ...spot, via: wordOf(via) })
+}
+
+/** @returns {Source} */
+const emptySource = () => ({
+  resource: undefined, stacks: new Map(), sites: new Map(), shared: new Map(), names: new Map(), bytes: 0
+})
+
+const NO_SOURCE = emptySource()
 
 module.exports = { Definitions }

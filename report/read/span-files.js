@@ -123,10 +123,28 @@ class FileLines {
     const record = parseJson(line)
     if (record === undefined) {
       this.#pending = [line.slice(0, PENDING_CHARS), number]
-    } else if (!this.#definitions.add(record)) {
+      return
+    }
+    this.#withoutThrowing(number, () => {
+      if (this.#definitions.add(record, line.length)) return
       const isOtlp = Array.isArray(record?.resourceSpans)
       this.#isOtlp ||= isOtlp
-      for (const span of isOtlp ? spansOfOtlp(record) : [record]) this.#handle(span, number, line.length)
+      for (const span of isOtlp ? spansOfOtlp(record) : [record]) {
+        this.#withoutThrowing(number, () => this.#handle(span, number, line.length))
+      }
+    })
+  }
+
+  /**
+   * Skips what cannot be read for a reason that nobody thought of: no line ends the reading of a file.
+   * @param {number} number of the line
+   * @param {() => void} work
+   */
+  #withoutThrowing (number, work) {
+    try {
+      work()
+    } catch {
+      this.#skip('value', number)
     }
   }
 
@@ -135,8 +153,8 @@ class FileLines {
     const span = parseSpan(this.#definitions.resolve(record), size)
     if (typeof span === 'string') return this.#skip(span, number)
     if (span.intervals) return this.#reading.intervals?.(span)
-    this.#report.spans++
     this.#reading.span(span, this.#report)
+    this.#report.spans++
   }
 
   /** @param {Reason} reason @param {number} number of the line */
@@ -178,6 +196,11 @@ class FileLines {
     for (const [reason, { count, first }] of this.#skipped) {
       const lines = count === 1 ? `line ${first}` : `${count} lines skipped, the first is line ${first}`
       problems.push(`${lines}${count === 1 ? ' skipped' : ''}: ${reasons[reason]}`)
+    }
+    const { unresolved } = this.#definitions
+    if (unresolved > 0) {
+      const spans = unresolved === 1 ? '1 span lacks' : `${unresolved} spans lack`
+      problems.push(`${spans} stacks and sites: the file defines more than is kept in memory`)
     }
     const binary = this.#isBinary ? ': a binary file, or text in an encoding other than UTF-8' : ''
     if (this.#report.spans === 0 && this.#report.skipped > 0) problems.push(`no spans found${binary}`)

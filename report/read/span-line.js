@@ -45,7 +45,8 @@ const reasons = {
   time: 'times are not decimal strings of nanoseconds',
   century: 'time before 2000 or after 2200',
   negative: 'end before start',
-  ratio: 'sample ratio is not between 0 and 1'
+  ratio: 'sample ratio is not between 0 and 1',
+  value: 'a value of the wrong kind'
 }
 
 /** @typedef {keyof typeof reasons} Reason */
@@ -128,17 +129,20 @@ function translate (span, resource) {
   const { code } = status ?? {}
   return {
     ...span,
-    kind: typeof kind === 'number' ? OTLP_KINDS[kind] : String(kind ?? 'INTERNAL').replace('SPAN_KIND_', ''),
-    startTimeUnixNano: String(span.startTimeUnixNano),
-    endTimeUnixNano: String(span.endTimeUnixNano),
+    kind: typeof kind === 'number' ? OTLP_KINDS[kind] : wordOf(kind ?? 'INTERNAL').replace('SPAN_KIND_', ''),
+    startTimeUnixNano: wordOf(span.startTimeUnixNano),
+    endTimeUnixNano: wordOf(span.endTimeUnixNano),
     status: {
       ...status,
-      code: typeof code === 'number' ? OTLP_CODES[code] : String(code ?? 'UNSET').replace('STATUS_CODE_', '')
+      code: typeof code === 'number' ? OTLP_CODES[code] : wordOf(code ?? 'UNSET').replace('STATUS_CODE_', '')
     },
     attributes: attributesOf(span.attributes),
     resource: attributesOf(resource?.attributes)
   }
 }
+
+/** JSON of OTLP has large numbers as texts or numbers. @param {unknown} value @returns {string} */
+const wordOf = (value) => typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 
 /** @param {any} attributes OTLP's array of keys and values */
 function attributesOf (attributes) {
@@ -149,13 +153,13 @@ function attributesOf (attributes) {
 /** @param {any} value @param {number} depth @returns {any} */
 function valueOf (value, depth) {
   if (!isRecord(value) || depth > 8) return undefined
-  if (value.intValue !== undefined) return Number(value.intValue)
+  if (value.intValue !== undefined) return Number(wordOf(value.intValue))
   if (value.arrayValue !== undefined) {
     return list(value.arrayValue?.values).map((item) => valueOf(item, depth + 1))
   }
   if (value.kvlistValue !== undefined) {
     const pairs = list(value.kvlistValue?.values)
-    return Object.fromEntries(pairs.map((pair) => [String(pair?.key), valueOf(pair?.value, depth + 1)]))
+    return Object.fromEntries(pairs.map((pair) => [wordOf(pair?.key), valueOf(pair?.value, depth + 1)]))
   }
   return value.stringValue ?? value.doubleValue ?? value.boolValue
 }

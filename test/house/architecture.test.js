@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7580,
+  report: 7660,
   core: 3355,
   spans: 3275,
   stacks: 2636,

@@ -4,7 +4,7 @@
 // with it, and no figure is wrong.
 
 const test = require('ava')
-const { execFileSync } = require('node:child_process')
+const { execFileSync, spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const zlib = require('node:zlib')
@@ -135,6 +135,59 @@ test('invalid attributes count as absent', async (t) => {
       (/** @type {any} */ { delayedBy, runs, waits }) => [...delayedBy, ...runs, ...waits].length === 0
     )
   )
+})
+
+const THROWS = { toString: 1 } // where it is made a text or a number
+
+/** Values of the wrong kind, each in a line of its own. @type {Record<string, object>} */
+const ODD = {
+  'a place': { longstack: 2, source: 'a', site: 1, at: { function: 'f', file: 'x', line: 1, column: THROWS } },
+  'the caller of a place': { longstack: 2, source: 'a', site: 1, callers: [THROWS, { function: THROWS, location: 'x' }] },
+  'a resource': { longstack: 2, source: 'a', resource: { 'process.pid': THROWS, 'service.name': [THROWS] } },
+  'what was asked': { ...span(), source: 'a', asked: [[THROWS, THROWS, 1, 1, 1, THROWS, THROWS, THROWS]], asked_more: 7 },
+  'who delayed': { ...span(), source: 'a', delayed_by: [[1, 'x', 1, THROWS]] },
+  'open intervals': span({ attributes: { 'longstack.open_intervals': [{ count: 1, requests: { a: [THROWS] } }] } }),
+  'a status': { ...span(), status: { code: [THROWS] } },
+  'a line of OTLP': {
+    resourceSpans: [{
+      resource: { attributes: [{ key: 'service.name', value: { intValue: THROWS } }] },
+      scopeSpans: [{ spans: [{ ...span(), kind: THROWS, endTimeUnixNano: THROWS, status: THROWS }] }]
+    }]
+  }
+}
+
+for (const [name, line] of Object.entries(ODD)) {
+  test(`a value that throws when it is read ends no file: ${name}`, async (t) => {
+    const rest = three().map((one) => ({ ...one, source: 'a', shared: 1 }))
+    const { model, code, stderr } = await report([file(t, [span(), line, ...rest])])
+    t.is(code, 0, stderr)
+    const [{ spans, problems }] = model.files
+    t.true(spans >= 4, `${spans} spans`)
+    t.false(problems.some((/** @type {string} */ problem) => /cannot be read|wrong kind/.test(problem)), problems.join())
+  })
+}
+
+test('memory is bounded, whatever a file defines', async (t) => {
+  const text = 'x'.repeat(1 << 20)
+  const stacks = Array.from({ length: 300 }, (_, i) => ({ longstack: 2, source: 'a', stack: i, text }))
+  const name = file(t, [...stacks, ...three()])
+  const args = ['--max-old-space-size=250', main, 'report', name, '--json']
+  const { status, stdout, stderr } = spawnSync(process.execPath, args, { encoding: 'utf8' })
+  t.is(status, 0, stderr)
+  t.is(JSON.parse(stdout).files[0].spans, 3)
+})
+
+test('what was used last is kept, and what is missing is said', async (t) => {
+  const text = 'x'.repeat(1 << 20)
+  const define = (/** @type {string} */ source) => ({ longstack: 2, source, stack: 1, text: source + text })
+  const use = (/** @type {string} */ source, at = 0) => ({ ...span({ ms: 5, at }), source, stack: 1 })
+  const fill = Array.from({ length: 100 }, (_, i) => define(`fill ${i}`))
+  const more = fill.map(({ source }) => define(`${source}b`))
+  const lines = [define('lost'), define('kept'), ...fill, use('kept'), ...more, use('kept', 10), use('lost', 20)]
+  const { model } = await report([file(t, lines)])
+  const stacks = model.slowest.map(({ startUnixMs: time, stack }) => [time % 1000, stack?.slice(0, 4)])
+  t.deepEqual(Object.fromEntries(stacks), { 0: 'kept', 10: 'kept', 20: undefined })
+  t.deepEqual(model.files[0].problems, ['1 span lacks stacks and sites: the file defines more than is kept in memory'])
 })
 
 test('names of JavaScript are names like others', async (t) => {

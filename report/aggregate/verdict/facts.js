@@ -234,15 +234,16 @@ class IntervalFacts {
 /** @param {unknown} groups @returns {IntervalGroup[]} */
 function intervalGroupsOf (groups) {
   return list(groups, MAX_GROUPS).filter(isRecord).map((group) => {
-    const requests = isRecord(group.requests) ? Object.entries(group.requests) : []
-    const [request, count] = requests.reduce((max, entry) => Number(entry[1]) > max[1] ? entry : max, ['', 0])
+    const requests = Object.entries(isRecord(group.requests) ? group.requests : {})
+      .map(([request, count]) => /** @type {const} */ ([request, amount(count) ?? 0]))
+    const [request, count] = requests.reduce((max, entry) => entry[1] > max[1] ? entry : max, ['', 0])
     const { at: frame, callers, label } = siteTextsOf(group)
     const name = text(request, 300) ?? ''
     return {
       key: JSON.stringify([frame, name, ...callers]),
       at: frame,
       label,
-      count: amount(count) ?? 0,
+      count,
       oldestMs: amount(group.oldest_ms) ?? 0,
       name
     }
