@@ -24,7 +24,7 @@ const maxLines = {
   metrics: 360,
   incident: 530,
   cli: 1330,
-  sinks: 1170,
+  sinks: 1180,
   format: 972,
   profile: 750,
   blocked: 690,
