@@ -6,7 +6,7 @@
 const { contextAt } = require('../core/context')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../core/records')
 const { ONE, SHARED } = require('../core/asks')
-const { findStep, isOneFlow } = require('./flows')
+const { findStep, isOneFlow, isSame } = require('./flows')
 
 const MAX_STEPS = 64 // from what happened up to the connection
 
@@ -32,7 +32,7 @@ function isClient ({ detail, parent, type }) {
  */
 function withConnection (parts) {
   const [first] = parts
-  const step = first.origin === 'reader' ? undefined : findStep(first.context, isOfConnection, MAX_STEPS)
+  const step = first.origin === 'reader' ? undefined : connectionOf(first)
   if (step === undefined) return parts
   if (!step.kind.asked) {
     const isOpener = step === first.context && first.origin === undefined
@@ -41,16 +41,38 @@ function withConnection (parts) {
   const awaited = parts.find(({ origin }) => origin === 'awaited')
   const state = step.readWord(STATE)
   if (state !== ONE) {
-    const others = parts.filter((part) => part !== awaited)
-    const line = state === SHARED ? sharedLine(step) : undefined
-    return [...awaited === undefined ? [] : [awaited], ...others, line ?? openerLine(step, 'unasked')]
-      .filter((part) => part !== undefined)
+    const line = (state === SHARED ? sharedLine(step) : undefined) ?? openerLine(step, 'unasked')
+    const isTask = first.until !== undefined // of the awaiter's
+    const told = awaited === undefined || isTask ? parts : behindWaiter(awaited, parts)
+    return line === undefined ? told : [...told, line]
   }
-  if (awaited !== undefined && isContradiction(step, awaited)) {
+  if (awaited !== undefined && first.until === undefined && isContradiction(step, awaited)) {
     return [awaited, openerLine(step, 'unasked')].filter((part) => part !== undefined)
   }
   const opener = openerLine(step, 'opened')
   return opener === undefined ? parts : [...parts, opener]
+}
+
+/**
+ * Returns the step of a connection that led to a part.
+ * @param {Part} part
+ */
+function connectionOf ({ context, until }) {
+  const isEnd = (/** @type {Context} */ step) => until !== undefined && isSame(step, until)
+  const step = findStep(context, (each) => isEnd(each) || isOfConnection(each), MAX_STEPS)
+  return step === undefined || isEnd(step) ? undefined : step
+}
+
+/**
+ * Puts who waits before the part in which the error was made, which is marked then: it may have been in
+ * another request.
+ * @param {Part} awaited
+ * @param {Part[]} parts
+ * @returns {Part[]}
+ */
+function behindWaiter (awaited, parts) {
+  const [maker, ...others] = parts.filter((part) => part !== awaited)
+  return [awaited, { ...maker, origin: maker.origin ?? 'triggered' }, ...others]
 }
 
 /**
@@ -61,8 +83,8 @@ function withConnection (parts) {
 function isContradiction (asked, { context }) {
   const caller = context?.parent
   if (caller === undefined || asked.parent === undefined || isOneFlow(asked.parent, caller)) return false
-  const request = requestOf(asked.parent.ref)
-  return request === 0 || request !== requestOf(caller.ref)
+  const request = requestOf(asked.parent)
+  return request === 0 || request !== requestOf(caller)
 }
 
 /**
@@ -73,9 +95,9 @@ function isContradiction (asked, { context }) {
 function openerLine (asked, origin) {
   const connection = contextAt(asked.readWord(OUTER))
   if (connection?.asyncId !== asked.asyncId) return undefined // it is forgotten
-  const opener = requestOf(connection.ref)
+  const opener = requestOf(connection)
   if (origin === 'opened') {
-    if (opener !== 0 && opener === requestOf(asked.ref)) return undefined
+    if (opener !== 0 && opener === requestOf(asked)) return undefined
     const { parent } = connection
     if (opener === 0 && parent !== undefined && isOneFlow(asked.parent, parent)) return undefined
   }
@@ -84,18 +106,21 @@ function openerLine (asked, origin) {
 
 /** @param {Context} asked of several @returns {Part | undefined} */
 function sharedLine (asked) {
-  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(requestOf(asked.readWord(word))))
+  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(requestAt(asked.readWord(word))))
   if (first === undefined || last === undefined) return undefined
   const label = first === last ? `several ${first}` : `${first} and ${last}`
   return { context: asked, origin: 'shared', label }
 }
 
 /** Loads what finds requests with the first connection that matters. @param {number} ref of a step */
-const requestOf = (ref) => require('../core/request-of').requestOf(ref)
+const requestAt = (ref) => require('../core/request-of').requestOf(ref)
+
+/** @param {Context | undefined} context @returns {number} reference of its request, 0: none is known */
+const requestOf = (context) => context === undefined || context.ref === 0 ? 0 : requestAt(context.ref)
 
 /** @param {number} ref of a request @returns {string | undefined} its name */
 function requestText (ref) {
   return ref === 0 ? undefined : contextAt(ref)?.request
 }
 
-module.exports = { withConnection }
+module.exports = { behindWaiter, requestOf, withConnection }

@@ -29,8 +29,8 @@ const { foldLoops } = require('../stacks/loop-folding')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
 const { isProgram } = require('../stacks/frames')
-const { withConnection } = require('./askers')
-const { contextOfStep, isOneFlow, isSame } = require('./flows')
+const { behindWaiter, requestOf, withConnection } = require('./askers')
+const { descends, findWaiter, isOneFlow } = require('./flows')
 const { observe } = require('./observed-errors')
 
 /**
@@ -42,6 +42,7 @@ const { observe } = require('./observed-errors')
  * @property {Context | undefined} context
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
  * @property {string} [label] of a connection: the request that opened it, or those that use it
+ * @property {Context} [until] the first that is not told, of those that led to it
  */
 
 /** What is known of an error when its stack is read. */
@@ -57,8 +58,8 @@ class Evidence {
     /** also has pending rejections noted */
     this.reader = foldedContext()
     this.observed = observe(error)
-    /** the rejection with it that is told */
-    this.rejection = this.observed.rejections?.concerning(this.reader)
+    /** how it came to the reader by promises */
+    this.delivery = this.observed.rejections?.deliveryTo(this.reader)
     /** frames of functions that ran */
     this.sync = this.frames.filter((frame) => !frame.isAsync)
     /** the outermost function of the program */
@@ -103,8 +104,8 @@ const rules = [
   },
 
   function rule6Rejecter (evidence) {
-    const { rejection } = evidence
-    return rejection && withRejections([{ context: rejection.context, origin: 'rejected' }], evidence)
+    const rejecter = evidence.delivery?.passage.rejection.context
+    return rejecter && withRejections([{ context: rejecter, origin: 'rejected' }], evidence)
   },
 
   function rule7Reader ({ outer, reader }) {
@@ -148,21 +149,51 @@ function partsOfMaker (maker, evidence) {
 }
 
 /**
- * Appends who rejected, who waited and who rejected first, where their flow is another.
+ * Adds who rejected, who waited and who rejected first, if their flow is another.
  * @param {Part[]} parts
  * @param {Evidence} evidence
  */
-function withRejections (parts, { observed, rejection }) {
-  if (rejection === undefined) return parts
-  const { context: rejecter, promise } = rejection
+function withRejections (parts, { observed, delivery }) {
+  if (delivery === undefined) return parts
+  const { context: rejecter } = delivery.passage.rejection
   if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
-  const awaiter = contextOfStep(promise)
-  const caller = awaiter?.parent
-  const isAwaited = caller !== undefined && caller !== root && !isSame(caller, rejecter)
-  if (isAwaited && !isTold(caller, parts)) parts.push({ context: awaiter, origin: 'awaited' })
+  const told = withWaiter(parts, delivery)
   const first = observed.rejections?.first.context
-  if (first !== undefined && !isTold(first, parts)) parts.push({ context: first, origin: 'first' })
-  return parts
+  if (first !== undefined && !isTold(first, parts)) told.push({ context: first, origin: 'first' })
+  return told
+}
+
+/**
+ * Adds who waited. If that is another request than the one in which the error was made, it comes first: a
+ * queue starts a job in the callback in which the job before ended, so that the chain of the job leads to the
+ * caller of that one.
+ * @param {Part[]} parts
+ * @param {import('./flows').Delivery} delivery
+ * @returns {Part[]}
+ */
+function withWaiter (parts, delivery) {
+  const isOther = (/** @type {Context} */ caller) => caller !== root && !isTold(caller, parts)
+  const isOfOther = (/** @type {Context} */ caller) => isOther(caller) && isOtherRequest(caller, parts)
+  const waiter = findWaiter(delivery, isOfOther) ?? findWaiter(delivery, isOther)
+  if (waiter === undefined) return parts
+  const awaited = /** @type {Part} */ ({ context: waiter.context, origin: 'awaited' })
+  const { task } = waiter
+  if (task !== undefined && descends(parts[0].context, task) && !isSameRequest(waiter.caller, parts)) {
+    return [...parts.map((part) => descends(part.context, task) ? { ...part, until: task } : part), awaited]
+  }
+  return isOfOther(waiter.caller) ? behindWaiter(awaited, parts) : [...parts, awaited]
+}
+
+/** Whether both have a request, not the same. @param {Context} caller @param {Part[]} parts */
+function isOtherRequest (caller, [{ context }]) {
+  const [request, own] = [caller, context].map(requestOf)
+  return request !== 0 && own !== 0 && request !== own
+}
+
+/** @param {Context} caller @param {Part[]} parts */
+function isSameRequest (caller, [{ context }]) {
+  const request = requestOf(caller)
+  return request !== 0 && request === requestOf(context)
 }
 
 /** Whether the flow of a context is that of a part. @param {Context} context @param {Part[]} parts */

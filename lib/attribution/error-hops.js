@@ -15,7 +15,7 @@ const formatter = require('../stacks/formatter')
 const { mapSites, mapText } = require('../stacks/source-maps')
 const { hasHops } = require('../stacks/text-scan')
 const { attribute } = require('./attribution')
-const { findStep } = require('./flows')
+const { findStep, isSame } = require('./flows')
 const { get: getObserved, observe } = require('./observed-errors')
 
 /**
@@ -69,11 +69,12 @@ function attributedHops (error, sites) {
   const { frames } = readSites(sites ?? [])
   const parts = attribute(error, sites)
   const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
-  return listener.concat(parts.flatMap(({ context, origin, label }, i) => {
+  return listener.concat(parts.flatMap(({ context, origin, label, until }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
     if (isLine && label === undefined && isOutside(context.chain)) return []
     if (isLine) return connectionHops(context, origin, label)
-    const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin })
+    const isEnd = until && ((/** @type {Context} */ step) => isSame(step, until))
+    const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin, until: isEnd })
     return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
   }))
 }

@@ -4,19 +4,42 @@
 // error: who rejected a promise with it, and which promises it came through from
 // there. `await` and `then` pass a rejection on from promise to promise; an error that is kept, such as that
 // of a closed pool, is rejected with again by others.
+//
+// A queue starts the job of one caller in the callback in which the job of another ended, and rejects the
+// promise that it gave to the caller. The promises through which an error came tell the two apart: the
+// caller's was made in the caller's flow, and rejected in the other.
 
-const { contextOf, OWN_WORK } = require('../core/context')
+const { contextOf, OWN_WORK, root } = require('../core/context')
 const { idOf } = require('../core/record-ids')
 
 const MAX_ANCESTORS = 256 // the records of a loop lead through all of its turns
 const MAX_PROMISES = 32 // that an error is known to have come through
 const MAX_STEPS = 32 // from a step up to one that was given the error
+const MAX_PATH = 16 // promises that an error came through, of which all are known
 
 /**
  * @typedef {import('../core/context').Context} Context
  * @typedef {{ ref: number, chain: number, span: number }} RecordedStep 0: unknown
- * @typedef {{ context: Context, promise: RecordedStep }} Rejection somebody rejected a promise with an error
- *   that no promise had brought
+ * @typedef {{ context: Context }} Rejection somebody rejected a promise with an error that no promise had
+ *   brought
+ *
+ * @typedef {object} Passage a promise that was rejected with the error
+ * @property {RecordedStep} promise
+ * @property {number} asyncId of the promise, 0: unknown
+ * @property {Context} by the step that rejected it
+ * @property {Rejection} rejection with which the error came into the first promise
+ * @property {Passage | undefined} from the promise that brought the error to that step
+ * @property {number} length of the path of promises
+ *
+ * @typedef {object} Delivery how an error came to its reader
+ * @property {Passage} passage the last promise
+ * @property {Context} [step] of the reader, or an ancestor, that awaited that promise
+ *
+ * @typedef {object} Waiter
+ * @property {Context} context of the promise that is waited for
+ * @property {Context} caller who waits
+ * @property {Context} [task] where the job began that failed, if a queue may have started it: what led there
+ *   may be of another caller
  */
 
 /** @param {Context | undefined} first @param {Context} second */
@@ -66,54 +89,119 @@ function contextOfStep ({ chain, ref, span }) {
 }
 
 class Rejections {
-  /** @type {Array<{ asyncId: number, rejection: Rejection }>} asyncId of a promise; 0: unknown */
-  #promises = []
+  /** @type {Passage[]} */
+  #passages = []
+  /** @type {Passage} */
+  #last
 
   /** @param {Context} context @param {RecordedStep} promise */
   constructor (context, promise) {
     /** @type {Rejection} */
-    this.first = this.last = { context, promise }
-    this.#add(promise, this.first)
+    this.first = { context }
+    this.#last = this.#add(context, promise, undefined, this.first)
   }
+
+  /** @returns {Rejection} */
+  get last () { return this.#last.rejection }
 
   /** @param {Context} context @param {RecordedStep} promise */
   note (context, promise) {
     // What a promise of a subclass waits for is not known: taken for what was rejected last.
     const isPassedOn = context.kind.promise && !context.awaited
-    this.last = this.#find(context) ?? (isPassedOn ? this.last : { context, promise })
-    this.#add(promise, this.last)
+    const from = this.#find(context)?.passage ?? (isPassedOn ? this.#last : undefined)
+    this.#last = this.#add(context, promise, from, from?.rejection ?? { context })
   }
 
   /**
-   * Returns the rejection of which a context is a consequence, else the last one.
-   * @param {Context | undefined} context
+   * Returns how the error came to a reader; if that is not known, its last rejection.
+   * @param {Context | undefined} reader
+   * @returns {Delivery}
    */
-  concerning (context) {
-    return context === undefined || this.first === this.last ? this.last : this.#find(context) ?? this.last
+  deliveryTo (reader) {
+    return (reader && this.#find(reader)) ?? { passage: this.#last }
   }
 
-  /** @param {RecordedStep} promise @param {Rejection} rejection */
-  #add ({ ref }, rejection) {
-    if (this.#promises.length === MAX_PROMISES) this.#promises.shift()
-    this.#promises.push({ asyncId: ref === 0 ? 0 : idOf(ref), rejection })
+  /**
+   * @param {Context} by
+   * @param {RecordedStep} promise
+   * @param {Passage | undefined} from
+   * @param {Rejection} rejection
+   * @returns {Passage}
+   */
+  #add (by, promise, from, rejection) {
+    const before = from !== undefined && from.length === MAX_PATH ? from.from : from
+    const asyncId = promise.ref === 0 ? 0 : idOf(promise.ref)
+    const passage = { promise, asyncId, by, rejection, from: before, length: (before?.length ?? 0) + 1 }
+    if (this.#passages.length === MAX_PROMISES) this.#passages.shift()
+    this.#passages.push(passage)
+    return passage
   }
 
-  /** Returns the newest rejection that a step, or one that led to it, was given. @param {Context} context */
+  /**
+   * Finds the newest promise that a step, or one that led to it, was given.
+   * @param {Context} context
+   * @returns {Delivery | undefined}
+   */
   #find (context) {
     let step = /** @type {Context | undefined} */ (context)
     for (let count = 0; step !== undefined && count < MAX_STEPS; count++) {
-      for (let i = this.#promises.length - 1; i >= 0; i--) {
-        const { asyncId, rejection } = this.#promises[i]
+      for (let i = this.#passages.length - 1; i >= 0; i--) {
+        const passage = this.#passages[i]
+        const { asyncId, rejection } = passage
         const isGiven = step.awaited && step.triggerAsyncId === asyncId
-        if (asyncId === 0 ? isSame(step, rejection.context) : isGiven) return rejection
+        if (asyncId === 0 ? isSame(step, rejection.context) : isGiven) return { passage, step }
       }
       step = step.parent
     }
     // What awaits a promise that the filter leaves out goes on in the step that began to.
-    return this.#promises.find(({ asyncId, rejection }) => {
+    const passage = this.#passages.find(({ asyncId, rejection }) => {
       return asyncId === 0 && descends(rejection.context, context)
-    })?.rejection
+    })
+    return passage && { passage }
   }
 }
 
-module.exports = { Rejections, contextOfStep, findStep, isOneFlow, isSame }
+/**
+ * Finds who waits for the error, of those who made its promises: the first for whom a test holds, and who
+ * does not go on with what the others began.
+ * @param {Delivery} delivery
+ * @param {(caller: Context) => boolean} isOther
+ * @returns {Waiter | undefined}
+ */
+function findWaiter ({ passage: last, step }, isOther) {
+  /** @type {Passage[]} */
+  const path = []
+  for (let each = /** @type {Passage | undefined} */ (last); each !== undefined; each = each.from) {
+    path.unshift(each)
+  }
+  /** @type {Context[]} */
+  const others = []
+  const isNew = (/** @type {Context} */ caller) => {
+    return isOther(caller) && !others.some((other) => descends(caller, other))
+  }
+  for (const passage of path) {
+    const context = contextOfStep(passage.promise)
+    const caller = context?.parent
+    if (context === undefined || caller === undefined || caller === root) continue
+    if (isNew(caller)) {
+      const before = isPassedOver(passage, caller) ? passage.from : undefined
+      return { context, caller, task: before && contextOfStep(before.promise)?.parent }
+    }
+    others.push(caller)
+  }
+  const caller = step?.awaited ? step.parent : undefined
+  return step && caller && isNew(caller) ? { context: step, caller } : undefined
+}
+
+/**
+ * Whether a promise was rejected by other code than that which waits for it, such as a queue's. To resolve a
+ * promise with another one that fails later is the same: V8 then awaits that one in the promise's own step.
+ * @param {Passage} passage
+ * @param {Context} caller who made the promise
+ */
+function isPassedOver ({ by, promise }, caller) {
+  const awaiting = by.awaited ? by.parent : by
+  return awaiting === undefined || awaiting.ref === promise.ref || !isOneFlow(awaiting, caller)
+}
+
+module.exports = { Rejections, contextOfStep, descends, findStep, findWaiter, isOneFlow, isSame }

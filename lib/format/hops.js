@@ -24,10 +24,12 @@ const remarks = {
 }
 
 /** Before the label of the first hop of an appended chain. @type {Record<string, string>} */
-const introductions = { awaited: 'awaited by', idle: 'on a connection opened by' }
+const introductions = {
+  awaited: 'awaited by', triggered: 'triggered by', idle: 'on a connection opened by'
+}
 
 /** Origins that are printed once, if at all. */
-const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'idle'])
+const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'triggered', 'idle'])
 
 /**
  * @typedef {object} Manner

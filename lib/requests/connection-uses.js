@@ -15,6 +15,7 @@ const { entryTag } = require('../core/entry')
 const { emit } = require('../core/on')
 const registry = require('../core/registry')
 const { noteUse, noteWrite } = require('./asks')
+const { contextOfUndici } = require('./undici-calls')
 const { requestLabel } = require('../handles/request-label')
 const { typeOf } = require('../handles/subject')
 
@@ -43,11 +44,21 @@ function openedInPrimary (server, handle, call) {
   if (entry !== undefined) entry.local = formatAddress(end)
 }
 
-/** A request was made in the running context. @param {object} request */
-function requested (request) {
+/**
+ * A request was made.
+ * @param {object} request
+ * @param {(request: object, above: Function) => import('../core/context').Context} [contextOf]
+ */
+function requested (request, contextOf = contextOfPresent) {
   if (!settings.isSelected('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
-  contextTag.write(request, contextOfRequest(contextOfRequest))
+  contextTag.write(request, contextOf(request, requested))
 }
+
+/** Returns the context of a request that is made in the running one. @type {typeof contextOfUndici} */
+const contextOfPresent = (_request, above) => contextOfRequest(above)
+
+/** A request of undici's was made. @param {object} request */
+const undiciRequested = (request) => requested(request, contextOfUndici)
 
 /** A request goes out on a connection. @param {object} socket @param {object} request */
 function uses (socket, request) {
@@ -133,5 +144,5 @@ function writes (socket) {
 }
 
 module.exports = {
-  accepted, finished, listening, listens, requested, traffic, uses, worker, writes
+  accepted, finished, listening, listens, requested, traffic, undiciRequested, uses, worker, writes
 }

@@ -10,6 +10,7 @@ const connections = require('./connections')
 const connects = require('./connects')
 const { listener } = require('./listener')
 const { listen, unlisten } = require('./run-listeners')
+const { contextOfUndici } = require('./undici-calls')
 
 const { spanTag } = connections
 
@@ -24,7 +25,8 @@ let onSocket
 /** @param {{ request: object }} message of http, or of undici @param {import('./listener').Look} [look] */
 function requestMade ({ request }, look = lookAtRequest) {
   if (spanTag.read(request) !== undefined) return // reported when it is made, and when it is sent
-  const span = listener.requestMade(request)
+  const call = look === lookAtUndici ? contextOfUndici(request, requestMade) : undefined
+  const span = listener.requestMade(request, call)
   if (span === undefined) return
   spanTag.write(request, span)
   listener.endsBy(span, request, look)

@@ -29,7 +29,8 @@
  *   protocol now; or did, and is closed
  * @property {(socket: object, span: Span) => void} takeSocket what runs on this socket is part of the span
  * @property {(span: Span, handle: object) => void} takeHandle what runs on this handle is part of the span
- * @property {(request: object) => Span | undefined} requestMade
+ * @property {(request: object, call?: Context) => Span | undefined} requestMade in the running context, or
+ *   in that of an earlier call
  * @property {(span: Span, status: number | undefined) => void} responseStarted the head of the response has
  *   come
  * @property {(span: Span) => void} responseReceived the last byte of the response has come

@@ -140,9 +140,9 @@ const listener = {
 
   // Clients: http, undici, connections
 
-  requestMade (request) {
+  requestMade (request, call) {
     if (inOwnWork()) return undefined
-    const context = contextOfRequest(listener.requestMade)
+    const context = call ?? contextOfRequest(listener.requestMade)
     const span = spans.start({ ...describeRequested(request), kind: 'CLIENT', context })
     if (settings.options.propagate) addTraceparent(request, format(span))
     return span

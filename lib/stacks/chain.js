@@ -19,11 +19,12 @@ const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./hop-frames').StackView} StackView
  *
- * @typedef {'registered' | 'settled' | 'rejected' | 'first' | 'thrown' | 'awaited' | 'reader' | 'idle' |
- *   'opened' | 'unasked' | 'shared' | 'early' | 'worker' | 'process'} Origin
+ * @typedef {'registered' | 'settled' | 'rejected' | 'first' | 'thrown' | 'awaited' | 'triggered' |
+ *   'reader' | 'idle' | 'opened' | 'unasked' | 'shared' | 'early' | 'worker' | 'process'} Origin
  *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with the
  *   error, who did so first where that is another, or who threw it, and may not have made it; who waited for
- *   the promise; only the place that read `.stack`; who opened the connection on which it happened, where
+ *   the promise; what ran when it was made, if that may be of another request than who waited; only the place
+ *   that read `.stack`; who opened the connection on which it happened, where
  *   nobody waited for an answer, where somebody did, and where it is not known who did; who uses that
  *   connection at once; made before longstack was enabled; in the thread that made this worker; in the
  *   process that spawned this one
@@ -74,11 +75,15 @@ carryChain(root)
  * @param {Frame[]} [details.told] frames above whose async functions are not repeated
  * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
  *   thread or process the first one's
+ * @param {(step: Context) => boolean} [details.until] the first step that is left out, with all that led to
+ *   it
  * @returns {PrintedHop[]}
  */
-function hops (newest, { above: framesAbove = [], told = framesAbove, origin } = {}) {
+function hops (newest, { above: framesAbove = [], told = framesAbove, origin, until } = {}) {
   if (newest === undefined || isOutside(newest.chain)) return []
   foldLoops(newest)
+  // Folding may have dropped it: then nothing is known of where the chain should end
+  if (until !== undefined && !leadsTo(newest, until)) return []
   const { depth, internals } = settings.options
   const printedAwaits = new PrintedAwaits(told)
   const folding = new RunnerFolding(depth, internals ? none : framesAbove)
@@ -86,6 +91,7 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin } =
   let later
   let context = /** @type {Context | undefined} */ (newest)
   for (; context !== undefined && folding.isOpen; context = context.parent) {
+    if (until?.(context)) break
     const contextHops = hopsOf(context, printedAwaits, origin)
     if (contextHops.length === 0) {
       folding.pass(runnerOf(context))
@@ -103,6 +109,17 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin } =
   const joined = joinEqual(folding.finish()).slice(0, depth)
   if (origin !== undefined && joined.length > 0 && !joined[0].isFolded) joined[0].origin = origin
   return internals ? joined : markedBehindRequest(joined)
+}
+
+/**
+ * Whether a step leads to one for which a test holds.
+ * @param {Context} newest
+ * @param {(step: Context) => boolean} test
+ */
+function leadsTo (newest, test) {
+  let step = /** @type {Context | undefined} */ (newest)
+  while (step !== undefined && !test(step)) step = step.parent
+  return step !== undefined
 }
 
 /** @param {Context} context */

@@ -28,7 +28,7 @@ const maxLines = {
   format: 972,
   profile: 750,
   blocked: 690,
-  attribution: 740,
+  attribution: 799,
   passing: 500,
   runners: 470,
   intercept: 420,

@@ -1,0 +1,257 @@
+'use strict'
+
+// A queue starts the job of one request in the callback in which that of another one ended. An error of the
+// job belongs to the request that waits for it, and never to the one that had its turn before.
+
+const test = require('ava')
+const { program, root } = require('../helpers/run')
+
+/** Two requests: the job of GET /pay fails, whose turn comes when that of GET /picture has ended. */
+const twoRequests = `
+  const http = require('node:http')
+  const trace = require(${JSON.stringify(root)})
+  const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+  async function makeThumbnail () { await sleep(40) }
+  async function chargeCard () { await sleep(5); throw new Error('card refused') }
+
+  function serve ({ picture, pay }) {
+    async function thumbA (response) { await picture(); response.end('ok') }
+    async function thumbB (response) {
+      try { await pay() } catch (error) {
+        console.log(error.stack)
+        console.log(JSON.stringify(trace.chain(error)))
+      }
+      response.end('ok')
+    }
+    const server = http.createServer((request, response) => {
+      if (request.url === '/picture') thumbA(response)
+      else thumbB(response)
+    }).listen(0, '127.0.0.1', async () => {
+      const get = async (path) => (await fetch('http://127.0.0.1:' + server.address().port + path)).text()
+      const first = get('/picture')
+      await sleep(15)
+      await Promise.all([first, get('/pay')])
+      process.exit()
+    })
+  }`
+
+/**
+ * The job leads to its caller by promises: nothing is told of the other request.
+ * @type {Record<string, string>}
+ */
+const byPromises = {
+  'p-queue': `
+    const { default: PQueue } = await import(${JSON.stringify(require.resolve('p-queue'))})
+    const queue = new PQueue({ concurrency: 1 })
+    serve({ picture: () => queue.add(makeThumbnail), pay: () => queue.add(chargeCard) })`,
+
+  'fastq.promise': `
+    const queue = require(${JSON.stringify(require.resolve('fastq'))}).promise((job) => job(), 1)
+    serve({ picture: () => queue.push(makeThumbnail), pay: () => queue.push(chargeCard) })`,
+
+  'async-mutex': `
+    const { Mutex } = require(${JSON.stringify(require.resolve('async-mutex'))})
+    const mutex = new Mutex()
+    serve({ picture: () => mutex.runExclusive(makeThumbnail), pay: () => mutex.runExclusive(chargeCard) })`,
+
+  'a promise that is resolved with that of the job': `
+    const list = []
+    let isBusy = false
+    async function next () {
+      const job = isBusy ? undefined : list.shift()
+      if (job === undefined) return
+      isBusy = true
+      const result = (async () => job.run())()
+      job.resolve(result)
+      try { await result } catch {}
+      isBusy = false
+      next()
+    }
+    const add = (run) => new Promise((resolve) => { list.push({ run, resolve }); next() })
+    serve({ picture: () => add(makeThumbnail), pay: () => add(chargeCard) })`,
+
+  'a worker that takes jobs in a loop': `
+    const list = []
+    let wake
+    ;(async function work () {
+      for (;;) {
+        for (let job; (job = list.shift());) {
+          try { job.resolve(await job.run()) } catch (error) { job.reject(error) }
+        }
+        await new Promise((resolve) => { wake = resolve })
+      }
+    })()
+    const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); wake?.() })
+    serve({ picture: () => add(makeThumbnail), pay: () => add(chargeCard) })`
+}
+
+for (const [name, text] of Object.entries(byPromises)) {
+  test(`the job of ${name}: who waits for it`, async (t) => {
+    const { stdout, stderr } = await program(`${twoRequests}\n(async () => {${text}\n})()`)
+    t.regex(stdout, /card refused[^]*at [^]*chargeCard/, stderr)
+    t.regex(stdout, /── GET \/pay · /)
+    t.regex(stdout, /at thumbB /)
+    t.notRegex(stdout, /GET \/picture|thumbA/)
+  })
+}
+
+/** The job calls back: the hops of who had the turn before are marked. @type {Record<string, string>} */
+const byCallbacks = {
+  'that calls back': `
+    const list = []
+    let isBusy = false
+    function next () {
+      const job = isBusy ? undefined : list.shift()
+      if (job === undefined) return
+      isBusy = true
+      job.run((error) => { isBusy = false; next(); error ? job.reject(error) : job.resolve() })
+    }
+    const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); next() })
+    const fail = (done) => setTimeout(() => done(new Error('card refused')), 5)
+    serve({ picture: () => add((done) => setTimeout(done, 40)), pay: () => add(fail) })`,
+
+  'that throws at once': `
+    const list = []
+    let isBusy = false
+    function next () {
+      const job = isBusy ? undefined : list.shift()
+      if (job === undefined) return
+      isBusy = true
+      try { job.run() } catch (error) { job.reject(error); return }
+      setTimeout(() => { isBusy = false; job.resolve(); next() }, 40)
+    }
+    const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); next() })
+    serve({ picture: () => add(() => {}), pay: () => add(() => { throw new Error('card refused') }) })`
+}
+
+for (const [name, text] of Object.entries(byCallbacks)) {
+  test(`a job ${name}: who waits for it comes first, and what triggered it is marked`, async (t) => {
+    const { stdout, stderr } = await program(`${twoRequests}\n${text}`)
+    t.regex(stdout, /── awaited by [^]*at thumbB [^]*── GET \/pay · [^]*── triggered by /, stderr)
+    const [stack, data] = stdout.split('\n[')
+    t.true(stack.indexOf('GET /pay') < stack.indexOf('triggered by'))
+    const hops = JSON.parse(`[${data}`)
+    const marked = hops.slice(hops.findIndex(({ origin }) => origin === 'triggered'))
+    t.true(marked.length > 0)
+    t.true(marked.every(({ origin }) => origin === 'triggered'))
+    t.true(hops.some(({ label, origin }) => label === 'GET /pay' && origin === 'awaited'))
+    t.false(hops.some(({ label, origin }) => label === 'GET /picture' && origin !== 'triggered'))
+  })
+}
+
+test('a shared promise: who made it goes on to be told', async (t) => {
+  const { stdout } = await program(`${twoRequests}
+    let shared
+    async function load () { await sleep(30); throw new Error('card refused') }
+    const once = () => { shared ??= load(); return shared }
+    serve({ picture: () => once().catch(() => {}), pay: async () => { await once() } })`)
+  t.regex(stdout, /── awaited by [^]*── GET \/pay · [^]*── triggered by [^]*at load /)
+})
+
+test('who waits in the same request stays behind who made it', async (t) => {
+  const { stdout } = await program(`${twoRequests}
+    let reject
+    const pay = async () => {
+      const cancelled = new Promise((_resolve, rejects) => { reject = rejects })
+      setTimeout(function cancel () { reject(new Error('card refused')) }, 5)
+      await cancelled
+    }
+    serve({ picture: () => sleep(1), pay })`)
+  t.regex(stdout, /── setTimeout\(5\) /)
+  t.regex(stdout, /── GET \/pay · /)
+  t.notRegex(stdout, /triggered/)
+})
+
+test('what waits for a queue in a driver, and what triggered the answer, are two stories', async (t) => {
+  const { stdout } = await program(`
+    const net = require('node:net')
+    const trace = require(${JSON.stringify(root)})
+    const line = []
+    let socket
+    let cancelB
+    const peer = net.createServer((peer) => peer.on('data', () => setTimeout(() => peer.write('K'), 15)))
+    function pump () { if (line.length > 0 && !socket.isBusy) { socket.isBusy = true; socket.write('q') } }
+    function ask (done) { line.push(done); pump() }
+    function onAnswer () { setTimeout(function cancelInA () { cancelB(new Error('cancelled')) }, 3) }
+    async function flowB () {
+      try {
+        await new Promise((resolve, reject) => { cancelB = reject })
+      } catch (error) {
+        console.log(error.stack + '\\n===\\n' + JSON.stringify(trace.chain(error)))
+        process.exit()
+      }
+    }
+    peer.listen(0, '127.0.0.1', () => {
+      socket = net.connect(peer.address().port, '127.0.0.1').on('data', () => {
+        const job = line.shift()
+        socket.isBusy = false
+        pump()
+        job()
+      })
+      setTimeout(function timerOfB () { flowB() }, 20)
+      setTimeout(function timerOfA () { ask(() => {}); ask(onAnswer) }, 40)
+    })`)
+  const [text, data] = stdout.split('\n===\n')
+  t.regex(text, /── awaited by [^]*at flowB [^]*── triggered by setTimeout\(3\) [^]*at onAnswer /)
+  t.regex(text, /── on a connection opened by .*; who asked is not known ──/)
+  const origins = JSON.parse(data).map((/** @type {{ origin: string }} */ { origin }) => origin)
+  t.deepEqual([...new Set(origins)], ['awaited', 'triggered', 'unasked'])
+})
+
+const undici = require.resolve('undici')
+
+test('the spans and errors of a Pool of undici belong to the request that asked', async (t) => {
+  const { stdout, stderr } = await program(`
+    const http = require('node:http')
+    const trace = require(${JSON.stringify(root)})
+    const { Pool, Agent, fetch: fetches } = require(${JSON.stringify(undici)})
+    const spans = []
+    trace.on('span', (span) => spans.push(span))
+    const up = http.createServer((request, response) => {
+      if (request.url.includes('/bad/')) request.socket.destroy()
+      else setTimeout(() => response.end('x'), 5)
+    }).listen(0, '127.0.0.1', () => {
+      const base = 'http://127.0.0.1:' + up.address().port
+      const pool = new Pool(base, { connections: 2 })
+      const dispatcher = new Agent({ connections: 2 })
+      const errors = []
+      const server = http.createServer(async (request, response) => {
+        const id = request.url.slice(1)
+        await (await pool.request({ path: '/pool/' + id, method: 'GET' })).body.text()
+        await (await fetches(base + '/fetch/' + id, { dispatcher })).text()
+        if (id % 4 === 3) await pool.request({ path: '/bad/' + id, method: 'GET' }).catch((error) => {
+          errors.push([id, error.stack.match(/── GET \\/(\\d+) /)?.[1], error.stack])
+        })
+        response.end()
+      }).listen(0, '127.0.0.1', async () => {
+        const get = (i) => new Promise((resolve) => http.get({
+          port: server.address().port, host: '127.0.0.1', agent: false, path: '/' + i
+        }, (response) => response.resume().on('end', resolve)))
+        await Promise.all(Array.from({ length: 32 }, (_, i) => get(i)))
+        await new Promise((resolve) => setTimeout(resolve, 100))
+        const served = new Map(spans.filter(({ kind }) => kind === 'SERVER').map((span) => {
+          return [span.spanId, span.attributes['url.path'].slice(1)]
+        }))
+        const urlOf = ({ attributes }) => attributes['url.full'] ?? attributes['url.path'] ?? ''
+        const asked = spans.filter((span) => span.kind === 'CLIENT' && /\\/(pool|fetch|bad)\\//.test(urlOf(span)))
+        const strange = asked.filter((span) => {
+          const { parentSpanId } = span
+          const own = urlOf(span).split('/').at(-1)
+          return parentSpanId !== undefined && served.get(parentSpanId) !== own
+        })
+        const known = asked.filter(({ parentSpanId }) => served.has(parentSpanId))
+        const isRight = ([id, told]) => id === told
+        console.log(JSON.stringify({
+          asked: asked.length, strange: strange.length, known: known.length, errors: errors.length,
+          wrong: errors.filter((error) => !isRight(error))
+        }))
+        process.exit()
+      })
+    })`)
+  const counts = JSON.parse(stdout === '' ? JSON.stringify(stderr) : stdout)
+  t.deepEqual(counts.wrong, [])
+  t.is(counts.errors, 8)
+  t.is(counts.asked, 72)
+  t.is(counts.strange, 0)
+  t.true(counts.known >= 40, `of ${counts.asked} spans ${counts.known} are below a request`)
+})
