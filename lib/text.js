@@ -111,6 +111,13 @@ function askedName ({ at: place, operation, peer = 'connection' }) {
 }
 
 module.exports = {
-  askedName, clean, cutCredentials, cutUrlCredentials, endText, escapeJson, formatDuration, placeText,
+  askedName,
+  clean,
+  cutCredentials,
+  cutUrlCredentials,
+  endText,
+  escapeJson,
+  formatDuration,
+  placeText,
   shortFrame
 }
