@@ -19,6 +19,13 @@ const ELF_PROGRAM = { type: 0, offset: 8, bytes: 32 }
 const PT_INTERP = 3 // the type of the entry that names the loader
 const MANIFEST = 'package.json'
 
+/** Platforms that each release has binaries for; native/targets.js compiles them. */
+const PLATFORMS = [
+  'linux-x64', 'linux-arm64', 'linuxmusl-x64', 'linuxmusl-arm64', 'darwin-arm64', 'darwin-x64'
+]
+/** Versions of Node that each release has binaries for, and their ABIs. @type {Record<string, number>} */
+const ABIS = { 20: 115, 22: 127, 24: 137, 26: 147 }
+
 const root = __dirname.slice(0, __dirname.lastIndexOf(sep))
 
 /**
@@ -182,4 +189,6 @@ function resolveByYarn (id) {
   }
 }
 
-module.exports = { binaryName, findFile, ownDirectory, ownManifest, platformPackage, readAt, target }
+module.exports = {
+  ABIS, PLATFORMS, binaryName, findFile, ownDirectory, ownManifest, platformPackage, readAt, target
+}

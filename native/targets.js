@@ -1,7 +1,7 @@
 'use strict'
 
-// The platforms that have the native engine, and what compiles for them: the C++ compiler of a system for
-// that system, Zig's for the others, which brings their C and C++ libraries along.
+// What compiles for each platform that has the native engine (PLATFORMS in lib/platform.js): the C++ compiler
+// of a system for that system, Zig's for the others, which brings their C and C++ libraries along.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -58,7 +58,4 @@ function zig () {
   return file
 }
 
-/** Versions of Node that have binaries, and their ABIs @type {Record<string, number>} */
-const abis = { 20: 115, 22: 127, 24: 137, 26: 147 }
-
-module.exports = { abis, compilerFor, targets }
+module.exports = { compilerFor, targets }

@@ -1,9 +1,11 @@
 'use strict'
 
 // npm run release -- --name @scope[/longstack] [--version X] [--out DIRECTORY] [--dry-run] [--no-provenance]
+//                    [--no-build]
 //
-// Packs the main package and one for each platform under that name, and publishes them; --dry-run packs alone
-// and says what is wrong. The name is the owner's: what the package says of itself follows it.
+// Compiles this platform's binaries for every version of Node (--no-build keeps those that are there), packs
+// the main package and one for each platform under that name, and publishes them. --dry-run only packs, and
+// lists what would prevent publishing. The name is the owner's: what the package says of itself follows it.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -32,8 +34,10 @@ const BINARY_LIMIT = 250_000 // bytes of all binaries of a platform, compressed
  */
 
 function main () {
-  const { name, version, out, isDry, hasProvenance } = readArguments()
-  const faults = [...(isDry ? [] : publishingFaults(name, version)), ...findFaults()]
+  const { name, version, out, isDry, hasProvenance, isBuilt } = readArguments()
+  if (!isDry) refuse(publishingFaults(name, version))
+  if (!isBuilt) buildBinaries()
+  const faults = findFaults()
   if (!isDry) refuse(faults)
   buildAll()
   const tarballs = pack(path.resolve(out), name, version)
@@ -64,7 +68,8 @@ function readArguments () {
       version: { type: 'string', default: ownVersion },
       out: { type: 'string', default: path.join(root, 'release') },
       'dry-run': { type: 'boolean', default: process.env.npm_config_dry_run === 'true' },
-      'no-provenance': { type: 'boolean', default: false }
+      'no-provenance': { type: 'boolean', default: false },
+      'no-build': { type: 'boolean', default: false }
     }
   })
   const { version, out } = values
@@ -77,17 +82,28 @@ function readArguments () {
   if (!isDry && name === ownName) {
     throw new Error(`${ownName} on npm belongs to others: --name @scope/longstack, or --dry-run.`)
   }
-  return { name, version, out, isDry, hasProvenance: !values['no-provenance'] }
+  return {
+    name, version, out, isDry, hasProvenance: !values['no-provenance'], isBuilt: values['no-build']
+  }
 }
 
-/** Makes what is packed besides sources and binaries, which npm run prebuild makes on each platform. */
+/** Compiles this platform's binaries for every version of Node. findFaults lists what is still missing. */
+function buildBinaries () {
+  run([require.resolve('../native/binaries')])
+}
+
+/** @param {string[]} command of Node @returns {boolean} whether it succeeded; its output goes to stderr */
+function run (command) {
+  return spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] }).status === 0
+}
+
+/** Makes what is packed besides sources and binaries. */
 function buildAll () {
   for (const command of [
     ['lib/start/build.js', '--pack'], ['report/render/page/build.js'],
     [require.resolve('typescript/bin/tsc'), '-p', 'tsconfig.types.json']
   ]) {
-    const { status } = spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] })
-    if (status !== 0) throw new Error(`node ${command.join(' ')} failed.`)
+    if (!run(command)) throw new Error(`node ${command.join(' ')} failed.`)
   }
 }
 

@@ -5,9 +5,9 @@
 
 const fs = require('node:fs')
 const path = require('node:path')
-const { ownDirectory } = require('../lib/platform')
+const { ABIS, ownDirectory } = require('../lib/platform')
 const { isFresh } = require('../native/compile')
-const { abis, targets } = require('../native/targets')
+const { targets } = require('../native/targets')
 const { BUNDLE, LATER, idOf, isCodeOf, withSizes } = require('../lib/start/build')
 const { asPublished, rename, withoutComments, withoutCStyleComments } = require('./texts')
 const { npm } = require('./npm')
@@ -34,7 +34,7 @@ function presentPlatforms () {
 
 /** @param {string} target @returns {string[]} files, which need not be there */
 function binariesOf (target) {
-  return Object.values(abis).map((abi) => path.join(ownDirectory(target), `longstack.abi${abi}.node`))
+  return Object.values(ABIS).map((abi) => path.join(ownDirectory(target), `longstack.abi${abi}.node`))
 }
 
 /** @returns {string[]} sentences on binaries that are not there, or older than their sources */

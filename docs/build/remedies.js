@@ -161,6 +161,11 @@ const problems = {
 
 /** Without LONGSTACK_WARN_. @type {Record<string, WarningText>} */
 const warnings = {
+  ENGINE: {
+    meaning: 'Releases have a binary for this platform and this Node, but it is missing here or does not ' +
+      'load. Printed once on a machine.',
+    remedy: 'See [engine](#engine).'
+  },
   FROZEN: {
     meaning: '`Error.prepareStackTrace` cannot be set, so errors keep their short stack.',
     remedy: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.'

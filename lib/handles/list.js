@@ -22,8 +22,10 @@ const {
  */
 
 /** Requests on a handle that is listed itself. */
-const handleRequest =
-  /^(TCPCONNECTWRAP|PIPECONNECTWRAP|WRITEWRAP|SHUTDOWNWRAP|UDPSENDWRAP|HTTP2PING|HTTP2SETTINGS)$/
+const handleRequests = [
+  'FILEHANDLECLOSEREQ', 'TCPCONNECTWRAP', 'PIPECONNECTWRAP', 'WRITEWRAP', 'SHUTDOWNWRAP', 'UDPSENDWRAP',
+  'HTTP2PING', 'HTTP2SETTINGS'
+]
 
 /** Files of Node in which a timer is made for the program. */
 const timerModule = /^node:(internal\/)?(timers|abort_controller|util)\b/
@@ -73,7 +75,7 @@ function * walk (isSelected) {
     const context = contextOf(handle)
     const isTyped = context !== undefined && context.type !== 'unknown'
     const type = typeOfRole(isTyped ? context.type : typeOf(handle, object), object)
-    if (!isSelected(type) || handleRequest.test(type) || isHidden(handle)) continue
+    if (!isSelected(type) || handleRequests.includes(type) || isHidden(handle)) continue
     const owner = object === handle ? undefined : object
     const subject = { object: owner, handle, type, context, entry: undefined }
     if (!isOutput(subject)) yield subject

@@ -93,6 +93,7 @@ const capture = {
   selectEngine (option) {
     reason = option === 'js' ? { code: 'ASKED' } : (native ??= nativeCapture.load()).reason
     const isNative = option !== 'js' && native?.engine !== undefined
+    if (native?.binding === undefined) require('./missing-binary').reportMissing(reason)
     const selected = isNative ? native?.engine : require('./capture-js').engine
     const name = isNative ? 'native' : 'js'
     if (name !== capture.name) {

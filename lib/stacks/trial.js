@@ -3,7 +3,8 @@
 // The trial of the addon: on a platform or V8 where it was never tested, a process of its own loads and uses
 // it first (trial-run.js), so that whatever happens there does not happen to the program. Loaded only there.
 //
-// What was found is kept in the user's cache, a file for each of what can change it. A crash holds until one
+// What was found is kept in the user's cache, a file for each of what can change it; likewise that a binary
+// is missing, so that missing-binary.js reports it once. A crash holds until one
 // of that is another. What a busy machine may have caused is tried again after ten minutes.
 
 const { execPath, permission } = /** @type {any} */ (process)
@@ -12,7 +13,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { attempt, insidePrivate, stateOf } = require('../files')
 const { isMainThread } = require('../passing/threads')
-const { ownManifest } = require('../platform')
+const { ownManifest, target } = require('../platform')
 
 const SAMPLE = 16 // one build differs from another in many places
 const MAX_MS = 1500 // that a start may take longer, once
@@ -31,7 +32,9 @@ const NOT_INHERITED = /^(?:NODE_|_?LONGSTACK)/
 const V8_OPTIONS = new RegExp('^--(?:no-?)?(?:(?:always-)?(?:sparkplug|opt|turbofan)|maglev|turbolev|' +
   'jitless|lite-mode|interpreted-frames-native-stack|minor-ms|single-generation|stack-size|stress-.*)(?:=|$)')
 
-const CODES = ['SELF_TEST_PASSED', 'TRIAL_CRASHED', 'TRIAL_HUNG', 'TRIAL_FAILED', 'TRIAL_IMPOSSIBLE']
+const TRIALS = ['SELF_TEST_PASSED', 'TRIAL_CRASHED', 'TRIAL_HUNG', 'TRIAL_FAILED', 'TRIAL_IMPOSSIBLE']
+/** Reasons that have nothing to try, which are kept to be reported once. */
+const MISSING = ['NO_BINARY', 'NOT_INSTALLED', 'OTHER_VERSION', 'DAMAGED_BINARY', 'LOAD_FAILED']
 const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGABRT', 'SIGTRAP', 'SIGFPE', 'SIGSYS']
 const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] // meant for the program, and its group
 
@@ -55,6 +58,17 @@ function tryAddon (target, file) {
   const other = isLasting(reason) ? undefined : readResult(key) // another process was faster
   if (other === undefined) keep({ key, at: Date.now(), reason })
   return other?.reason ?? reason
+}
+
+/**
+ * Returns whether this is the first process on this machine that finds a reason, and keeps it for later ones.
+ * @param {Reason} reason why there is no binary
+ */
+function isFirst (reason) {
+  const key = ['missing', target(), process.version, ownManifest().version, reason.code].join(' ')
+  if ((readResult(key) ?? inheritedResult(key)) !== undefined) return false
+  keep({ key, at: Date.now(), reason })
+  return true
 }
 
 /**
@@ -173,7 +187,8 @@ function readFrom (directory, key) {
 
 /** @param {Reason} reason which a busy machine does not cause */
 function isLasting ({ code, detail = '' }) {
-  return code === 'SELF_TEST_PASSED' || (code === 'TRIAL_CRASHED' && CRASHES.includes(detail))
+  if (code === 'TRIAL_CRASHED') return CRASHES.includes(detail)
+  return code === 'SELF_TEST_PASSED' || MISSING.includes(code)
 }
 
 /** @param {number} at ms of Unix time */
@@ -186,7 +201,8 @@ const isRecent = (at) => Math.abs(Date.now() - at) < RETRY_MS
 function parse (text) {
   const result = attempt(() => JSON.parse(text))
   const { code, detail } = result?.reason ?? {}
-  return CODES.includes(code) && (detail === undefined || typeof detail === 'string') ? result : undefined
+  const isKnown = TRIALS.includes(code) || MISSING.includes(code)
+  return isKnown && (detail === undefined || typeof detail === 'string') ? result : undefined
 }
 
 /** @param {Result} result for later processes; where none can be kept, for the workers of this one */
@@ -214,4 +230,4 @@ function inheritedResult (key) {
   return result?.key === key ? result : undefined
 }
 
-module.exports = { tryAddon, resultFile }
+module.exports = { MISSING, isFirst, tryAddon, resultFile }

@@ -75,7 +75,9 @@ async function install (folder) {
   const copy = path.join(folder, 'copy')
   const app = path.join(folder, 'app')
   copyCheckout(copy)
-  const packed = await run(process.execPath, [path.join(copy, 'publish', 'index.js'), '--dry-run', `--out=${folder}`], { cwd: copy })
+  // On somebody's own machine those that are there: fetching and compiling for four versions takes minutes
+  const options = ['--dry-run', `--out=${folder}`, ...(strict ? [] : ['--no-build'])]
+  const packed = await run(process.execPath, [path.join(copy, 'publish', 'index.js'), ...options], { cwd: copy })
   if (packed.code !== 0) throw new Error(packed.stderr)
   const { version } = JSON.parse(fs.readFileSync(path.join(root, 'package.json'), 'utf8'))
   const tarball = path.join(folder, `longstack-${version}.tgz`)

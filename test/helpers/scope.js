@@ -59,6 +59,30 @@ const onPlatforms = [
   'termination/{settled,termination}',
   'unit/**'
 ]
+
+/** What `npm test` runs (core.config.js): the heart of every feature, in files that take a few seconds. */
+const core = [
+  'attribution/{attribution,attribution-flows,on-error,random-programs}',
+  'blocked/blocked-domain',
+  'chains/{carried,chains-*,errors-off,filters,hostile-types,listener-registered,messages,modes,modes-threads}',
+  'chains/{processes,realms,records,requests-labels,without-promises,workers}',
+  'cli/{cli,cli-run,doctor}',
+  'defects/{attribution,formatters,keys,small,span-places}',
+  'handles/{handles,pending,printing,requests-in-flight,signal,snapshots,why,why-others,why-requests}',
+  'hooks/**',
+  'house/**',
+  'intercept/{intercept,intercept-same}',
+  'live/cluster',
+  'native/native-matches-js',
+  'package/{docs,input,modules,start-up}',
+  'report/{report,report-text,verdict}',
+  'sinks/sinks-preload',
+  'spans/{critical-path,spans,spans-line,spans-web}',
+  'stacks/{errors-print,formatters,odd-errors,parsers,source-maps}',
+  'termination/settled',
+  'transparency/{iterators,kept}',
+  'unit/**'
+]
 const onWindows = ['package/windows', 'unit/**']
 
 /** Returns patterns for Ava's configuration. @returns {string[]} */
@@ -69,7 +93,12 @@ function testFiles () {
   return [patternOf('**'), ...(scope === 'version' ? elsewhere : []).map((name) => `!${patternOf(name)}`)]
 }
 
+/** Returns patterns of `core`. @returns {string[]} */
+const coreFiles = () => core.map(patternOf)
+
 /** @param {string} name below test/ */
 const patternOf = (name) => `test/${name}${name.endsWith('**') ? '/*' : ''}.test.js`
 
-module.exports = { onOldest, onOldestAndNewest, onPlatforms, onWindows, runsAll, runsAllLayouts, testFiles }
+module.exports = {
+  core, coreFiles, onOldest, onOldestAndNewest, onPlatforms, onWindows, runsAll, runsAllLayouts, testFiles
+}

@@ -1,12 +1,12 @@
 'use strict'
 
-// What is left out on some version of Node, or chosen for a platform, is there (test/helpers/scope.js): a
-// file that was renamed would run everywhere, or nowhere, and nothing would say so.
+// The files that test/helpers/scope.js names for a version of Node, a platform or `npm test` exist: a file
+// that was renamed would run everywhere, or nowhere, and nothing would say so.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
-const { onOldest, onOldestAndNewest, onPlatforms, onWindows } = require('../helpers/scope')
+const { core, onOldest, onOldestAndNewest, onPlatforms, onWindows } = require('../helpers/scope')
 const { root } = require('../helpers/run')
 
 const names = fs.readdirSync(path.join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -24,7 +24,8 @@ function regularExpression (pattern) {
   return new RegExp(`^${pattern.replaceAll('.', '\\.').replace(/\*+/g, (stars) => stars === '*' ? '[^/]*' : '.*')}$`)
 }
 
-for (const [list, patterns] of Object.entries({ onOldest, onOldestAndNewest, onPlatforms, onWindows })) {
+const lists = { core, onOldest, onOldestAndNewest, onPlatforms, onWindows }
+for (const [list, patterns] of Object.entries(lists)) {
   test(`${list} names files that are there`, (t) => {
     const expressions = patterns.flatMap(alternatives).map(regularExpression)
     t.deepEqual(expressions.filter((expression) => !names.some((name) => expression.test(name))), [])

@@ -8,8 +8,10 @@ const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { engines, scripts } = require('../../package.json')
-const { abis, targets } = require('../../native/targets')
+const { ABIS, PLATFORMS } = require('../../lib/platform')
+const { targets } = require('../../native/targets')
 const { root } = require('../helpers/run')
+const { skip } = require('../helpers/skip')
 
 const ACTIONLINT = 'github.com/rhysd/actionlint/cmd/actionlint@v1.7.11'
 const LINT_MS = 280_000 // the first time it is fetched and compiled: 16 s of a free machine
@@ -28,13 +30,10 @@ function listOf (key) {
 test('actionlint finds nothing', (t) => {
   t.timeout(LINT_MS)
   const { error } = spawnSync('go', ['version'])
-  if (error !== undefined) {
-    t.falsy(process.env.CI, 'Go is not installed')
-    return t.log('skipped: Go is not installed')
-  }
+  if (error !== undefined) return skip(t, 'Go is not installed')
   const files = names.map((name) => path.join(directory, name))
   const { status, stdout, stderr } = spawnSync('go', ['run', ACTIONLINT, ...files], { cwd: root, encoding: 'utf8' })
-  if (status !== 0 && stdout === '' && !process.env.CI) return t.pass(`skipped: ${stderr.split('\n', 1)[0]}`)
+  if (status !== 0 && stdout === '' && !process.env.CI) return skip(t, stderr.split('\n', 1)[0])
   t.is(stdout + (status === 0 ? '' : stderr), '')
 })
 
@@ -43,11 +42,12 @@ test('the matrix has all platforms, each with a machine', (t) => {
   t.deepEqual([...platforms].sort(), [...Object.keys(targets), ...WITHOUT_ENGINE].sort())
   const machines = [...ci.matchAll(/^ +- \{ platform: ([\w-]+), runner: [\w.-]+ \}$/gm)].map(([, platform]) => platform)
   t.deepEqual(machines, platforms)
+  t.deepEqual(PLATFORMS, Object.keys(targets))
 })
 
-test('the matrix, the prebuilds, .ci/run and package.json name the same versions of Node', (t) => {
+test('the matrix, the binaries, .ci/run and package.json name the same versions of Node', (t) => {
   const versions = listOf('node').map(Number)
-  t.deepEqual(versions, Object.keys(abis).map(Number))
+  t.deepEqual(versions, Object.keys(ABIS).map(Number))
   const oldest = Number(/^ +container: node:(\d+)-/m.exec(ci)?.[1])
   const others = /^for major in ([\d ]+); do$/m.exec(textOf('.ci/run'))?.[1].split(' ').map(Number) ?? []
   t.deepEqual([oldest, ...others], versions)

@@ -10,6 +10,7 @@ const { install, versions, run, strict } = require('../helpers/installed')
 const { ownManifest, target } = require('../../lib/platform')
 const { checkBinary } = require('../../native/binary')
 const { runsAll } = require('../helpers/run')
+const { skip } = require('../helpers/skip')
 
 const PROGRAM = `
   const trace = require('longstack')
@@ -43,7 +44,7 @@ let installed
 
 test.before(async (t) => {
   t.timeout(480_000)
-  if (missing.length > 0) t.log(`not tried here, run npm run prebuild: Node ${missing.map(({ major }) => major).join(', ')}`)
+  if (missing.length > 0) t.log(`not tried here, run npm run binaries: Node ${missing.map(({ major }) => major).join(', ')}`)
   installed = await install(folder)
   if (installed.offline !== undefined) t.log(`unpacked without npm, which has no network: ${installed.offline}`)
 })
@@ -56,11 +57,12 @@ test.after.always(() => fs.rmSync(folder, { recursive: true, force: true }))
  * @param {string} [source]
  * @param {string[]} [args]
  * @param {string} [app]
+ * @param {Record<string, string>} [env]
  */
-async function say (node, source = PROGRAM, args = [], app = installed.app) {
+async function say (node, source = PROGRAM, args = [], app = installed.app, env = {}) {
   const file = path.join(fs.mkdtempSync(path.join(app, 'program-')), 'program.js')
   fs.writeFileSync(file, source)
-  const { code, signal, stdout, stderr } = await run(node, [...args, '-r', 'longstack/register', file], { cwd: app })
+  const { code, signal, stdout, stderr } = await run(node, [...args, '-r', 'longstack/register', file], { cwd: app, env })
   return { code, signal, said: stdout === '' ? undefined : JSON.parse(stdout), stderr }
 }
 
@@ -138,38 +140,44 @@ for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {
 
   test(`Node ${major}: works without a binary, or with one that is not right, and says why`, async (t) => {
     const { app, binary } = copy(t, abi)
-    /** @param {RegExp} why @param {string[]} [args] */
-    const works = async (why, args) => {
-      const { code, signal, said, stderr } = await say(node, PROGRAM, args, app)
-      t.deepEqual([code, signal, stderr.replace(/^.*ExperimentalWarning.*\n|^\(Use `node --trace-warnings.*\n/gm, ''), said?.engine], [0, null, '', 'js'], String(why))
+    const env = { XDG_CACHE_HOME: fs.mkdtempSync(path.join(app, 'cache-')) }
+    /** @param {RegExp} why @param {{ args?: string[], isReported?: boolean }} [options] */
+    const works = async (why, { args, isReported = false } = {}) => {
+      const { code, signal, said, stderr } = await say(node, PROGRAM, args, app, env)
+      const printed = stderr.replace(/^.*ExperimentalWarning.*\n|^\(Use `node --trace-warnings.*\n/gm, '')
+      t.deepEqual([code, signal, said?.engine], [0, null, 'js'], String(why))
       t.regex(said.engineWhy, why)
       t.true(tells(said.stack), said.stack)
+      if (!isReported) return t.is(printed, '', String(why))
+      t.true(printed.startsWith(`longstack: the native engine is missing: ${said.engineWhy}. `), printed)
+      t.is(printed.indexOf('\n'), printed.length - 1)
+      t.is((await say(node, PROGRAM, args, app, env)).stderr, '', 'reported once on a machine')
     }
     const [right, other] = [abi, carried.find((one) => one !== abi)].map((one) => path.join(path.dirname(binary), `longstack.abi${one}.node`))
     const intact = has(abi) ? fs.readFileSync(right) : undefined
     if (intact !== undefined) {
-      await works(/^--permission forbids addons$/, [major === 20 ? '--experimental-permission' : '--permission', '--allow-fs-read=*'])
-      await works(/^--no-addons forbids addons$/, ['--no-addons'])
+      await works(/^--permission forbids addons$/, { args: [major === 20 ? '--experimental-permission' : '--permission', '--allow-fs-read=*'] })
+      await works(/^--no-addons forbids addons$/, { args: ['--no-addons'] })
     }
     if (intact !== undefined && fs.existsSync(other)) {
       fs.copyFileSync(other, binary)
-      await works(/^failed to load the native addon: /)
+      await works(/^failed to load the native addon: /, { isReported: true })
     }
-    for (const bytes of ['', 'not a binary', ...[64, 4096, -1].map((end) => intact?.subarray(0, end) ?? 'ELF')]) {
+    for (const [i, bytes] of ['', 'not a binary', ...[64, 4096, -1].map((end) => intact?.subarray(0, end) ?? 'ELF')].entries()) {
       fs.rmSync(binary, { force: true })
       fs.writeFileSync(binary, bytes)
-      await works(/^the binary is damaged$/)
+      await works(/^the binary is damaged$/, { isReported: i === 0 })
     }
     fs.rmSync(binary)
-    await works(new RegExp(`^no binary for ${platform}, ABI ${abi}$`))
+    await works(new RegExp(`^no binary for ${platform}, ABI ${abi}$`), { isReported: true })
     const manifest = path.join(path.dirname(binary), 'package.json')
-    if (!fs.existsSync(manifest)) return t.log('not tried: there is no package for this platform')
+    if (!fs.existsSync(manifest)) return skip(t, 'there is no package for this platform')
     const text = fs.readFileSync(manifest, 'utf8')
     const { version } = ownManifest()
     fs.writeFileSync(manifest, text.replace(`"version": "${version}"`, '"version": "0.0.9"'))
-    await works(new RegExp(`^the package with the binary is of another version: longstack-${platform}@0.0.9, expected ${version}$`))
+    await works(new RegExp(`^the package with the binary is of another version: longstack-${platform}@0.0.9, expected ${version}$`), { isReported: true })
     fs.rmSync(path.dirname(binary), { recursive: true })
-    await works(new RegExp(`^the package with the binary is not installed: npm install longstack-${platform}@${version}$`))
+    await works(new RegExp(`^the package with the binary is not installed: npm install longstack-${platform}@${version}$`), { isReported: true })
   })
 }
 
@@ -189,14 +197,14 @@ test('a binary can be built where a compiler is; where none is, that is said', a
   t.regex(quiet.stderr, /^longstack: the native engine was not built: [^\n]+\n$/)
   t.is((await say(process.execPath, PROGRAM, [], app)).said.engine, 'js')
 
-  if (runsAll) { // prebuild compiles for all versions; building takes a minute of a busy machine
+  if (runsAll) { // npm run binaries compiles for all versions; building takes a minute of a busy machine
     const built = await build([])
     t.deepEqual([built.code, built.stderr], [0, ''])
   } else if (has(process.versions.modules)) {
     fs.mkdirSync(path.dirname(binary), { recursive: true })
     fs.copyFileSync(carriedFor(process.versions.modules), binary)
   } else {
-    return t.log('not tried: there is no binary to keep')
+    return skip(t, 'there is no binary to keep')
   }
   t.is((await say(process.execPath, PROGRAM, [], app)).said.engine, 'native')
   const { mtimeMs } = fs.statSync(binary)

@@ -7,11 +7,12 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const test = require('ava')
-const { binaryName, findFile, ownDirectory, ownManifest, target } = require('../../lib/platform')
+const { ABIS, binaryName, findFile, ownDirectory, ownManifest, target } = require('../../lib/platform')
 const { targets } = require('../../native/targets')
 const { OFFLINE, copyCheckout, run, strict } = require('../helpers/installed')
 const { startRegistry } = require('../helpers/registry')
-const { root } = require('../helpers/run')
+const { root, runsAll } = require('../helpers/run')
+const { skip } = require('../helpers/skip')
 
 const SCOPE = '@scope'
 const NAME = `${SCOPE}/longstack`
@@ -19,8 +20,8 @@ const PLATFORM = `${NAME}-${target()}`
 const { version } = ownManifest()
 const NEXT = '99.0.0'
 const engine = findFile(binaryName(process.versions.modules)) === undefined ? 'js' : 'native'
-const ABIS = [115, 127, 137, 147]
-const hasBinaries = ABIS.every((abi) => fs.existsSync(path.join(ownDirectory(), binaryName(abi))))
+const binaries = Object.values(ABIS).map(binaryName)
+const hasBinaries = binaries.every((name) => fs.existsSync(path.join(ownDirectory(), name)))
 
 const STATE = `
   const trace = require('${NAME}')
@@ -44,7 +45,7 @@ test.before(async (t) => {
   t.timeout(480_000)
   registry = await startRegistry(path.join(folder, 'registry'))
   if ('offline' in registry) reason = registry.offline
-  if (!hasBinaries && !strict) reason = `there are not all binaries for ${target()}: npm run prebuild`
+  if (!hasBinaries && !strict) reason = `there are not all binaries for ${target()}: npm run binaries`
   if (reason !== undefined || 'offline' in registry) return
   copyCheckout(copy)
   fs.writeFileSync(path.join(copy, '.npmrc'), registry.npmrc(SCOPE))
@@ -96,7 +97,7 @@ async function stateOf (directory, args = ['-r', `${NAME}/register`]) {
 function serial (title, work) {
   test.serial(title, async (t) => {
     t.timeout(240_000)
-    if (reason !== undefined) return t.log(`not tried: ${reason}`)
+    if (reason !== undefined) return skip(t, reason)
     await work(t)
   })
 }
@@ -108,14 +109,31 @@ serial('a release is refused while binaries are missing or the tree has changes'
   fs.rmSync(path.join(copy, 'new.txt'))
   t.is(code, 1)
   t.is(stdout, '')
-  t.regex(stderr, /longstack: not published:\n- The tree has changes that are not committed\./)
-  if (missing !== undefined) t.true(stderr.includes(`- Binaries for ${missing} are missing: longstack.abi115.node, `), stderr)
+  t.regex(stderr, /longstack: not published:\n- The tree has changes that are not committed\.\n$/)
+  if (missing === undefined) return
+  const incomplete = await release()
+  t.is(incomplete.code, 1)
+  t.true(incomplete.stderr.includes(`- Binaries for ${missing} are missing: longstack.abi115.node, `), incomplete.stderr)
 })
+
+if (runsAll) {
+  serial('a release of a clone without binaries has those of every version', async (t) => {
+    const present = path.join(copy, 'native', 'prebuilds')
+    fs.renameSync(present, `${present}.kept`)
+    const { code, stdout, stderr } = await release('--dry-run')
+    t.is(code, 0, stderr)
+    t.regex(stdout, /^@scope\/longstack-linux-x64: \d+ kB, \d+ kB of them binaries/m)
+    const packed = fs.readdirSync(path.join(copy, 'release', 'packages', target()))
+    t.deepEqual(packed.filter((name) => name.endsWith('.node')).sort(), binaries)
+    for (const name of [present, path.join(copy, 'release')]) fs.rmSync(name, { recursive: true })
+    fs.renameSync(`${present}.kept`, present)
+  })
+}
 
 serial('a release publishes the main package last, once', async (t) => {
   for (const name of Object.keys(targets)) { // installed on no platform but this one
-    for (const abi of ABIS) {
-      const file = path.join(copy, 'native', 'prebuilds', name, binaryName(abi))
+    for (const binary of binaries) {
+      const file = path.join(copy, 'native', 'prebuilds', name, binary)
       if (fs.existsSync(file)) continue
       fs.mkdirSync(path.dirname(file), { recursive: true })
       fs.writeFileSync(file, 'a binary')
@@ -137,7 +155,7 @@ serial('installing by name brings one binary package, and everything works under
   const { code, stderr } = await npm(app, 'install', NAME)
   if (code !== 0 && OFFLINE.test(stderr) && !strict) {
     reason = `npm has no network: ${stderr.match(OFFLINE)?.[0]}`
-    return t.log(`not tried: ${reason}`)
+    return skip(t, reason)
   }
   t.is(code, 0, stderr)
   t.deepEqual(fs.readdirSync(path.join(app, 'node_modules', SCOPE)).sort(), [NAME, PLATFORM].map((name) => path.basename(name)))
@@ -187,7 +205,7 @@ serial('no text speaks of the package under another name, and what is required i
   for (const file of texts) {
     const text = fs.readFileSync(file, 'utf8')
     const label = path.relative(home, file)
-    const unscoped = text.match(/.*(?<!@scope\/)\blongstack(?:\/(?:register|ava|jest|vitest|mocha|node-test)\b|(?<=npm install longstack)|-linux-x64).*|.*\b(?:require\(|from |import\()'longstack['/].*|.*\bnpx (?:--no )?longstack.*/g)
+    const unscoped = text.match(/.*(?<!@scope\/)\blongstack(?:\/(?:register|ava|jest|vitest|mocha|node-test)\b|(?<=npm install longstack)|-linux-x64).*|.*\b(?:require\(|from |import\()'longstack['/].*|.*\bnpx (?:--no )?(?:-- )?longstack.*/g)
     t.deepEqual(unscoped, null, label)
     t.false(/npm (install|pack)\b.*\.tgz|<!-- (checkout|published)/.test(text), label)
     for (const [, entry] of text.matchAll(/@scope\/longstack(\/[\w-]+)?(?![\w/-])/g)) {

@@ -1,42 +1,45 @@
 'use strict'
 
-// npm run prebuild: compiles the binaries that a tarball carries, for every Node that is tested, with headers
-// from npm's Node packages. Fresh binaries are kept. (Named `postprebuild` in package.json, since npm runs a
-// script called prebuild before every `npm run build`.)
+// npm run binaries: compiles the binaries that a release carries, for every tested Node, with headers from
+// npm's Node packages. Binaries that are up to date are kept.
 //
-//   --platforms linux-arm64,linuxmusl-x64   those instead of this machine's; --all: every one of targets.js
-//   --pack                                  before packing: failures are reported in a sentence, and fail CI
-//                                           only
+//   -- --platforms linux-arm64,linuxmusl-x64   compiles for these instead of this machine; --all: for all
+//   -- --nodes 22,26                           compiles for these versions of Node only
+//
+// Afterwards the code of the start-up bundle is compiled for each of these versions, too.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
 const { parseArgs } = require('node:util')
-const { binaryName, ownDirectory, target } = require('../lib/platform')
+const { ABIS, PLATFORMS, binaryName, ownDirectory, target } = require('../lib/platform')
 const { checkBinary } = require('./binary')
 const { compile, isFresh, abiOf } = require('./compile')
 const { fetchNode } = require('./nodes')
-const { abis, targets } = require('./targets')
 
 const HOST = 'linux-x64' // whose headers are taken, and whose binaries are loaded
 const LOAD = 'process.dlopen({ exports: {} }, process.argv[1], os.constants.dlopen.RTLD_NOW)'
 const nodes = path.join(__dirname, '..', '.cache', 'node')
 
 const { values: options } = parseArgs({
-  options: { platforms: { type: 'string' }, all: { type: 'boolean' }, pack: { type: 'boolean' } }
+  options: { platforms: { type: 'string' }, nodes: { type: 'string' }, all: { type: 'boolean' } }
 })
-const isLenient = options.pack === true && !process.env.CI
 
-/** @returns {string[]} */
-function wantedPlatforms () {
-  if (options.all) return Object.keys(targets)
-  const platforms = options.platforms?.split(',') ?? [HOST]
-  const unknown = platforms.find((name) => !Object.hasOwn(targets, name))
-  if (unknown === undefined) return platforms
-  throw new Error(`expected platforms of ${Object.keys(targets).join(', ')}, received ${unknown}`)
+/**
+ * Reads a list of an option.
+ * @param {'platforms' | 'nodes'} option
+ * @param {string[]} known
+ * @param {string[]} usual if the option is not given
+ * @returns {string[]}
+ */
+function wanted (option, known, usual) {
+  const names = options[option]?.split(',') ?? usual
+  const unknown = names.find((name) => !known.includes(name))
+  if (unknown === undefined) return names
+  throw new Error(`--${option}: expected names of ${known.join(', ')}, received ${JSON.stringify(unknown)}`)
 }
 
 /** @param {string} platform @param {string} major @returns {Promise<string>} a line for people */
-async function prebuild (platform, major) {
+async function build (platform, major) {
   const home = path.join(nodes, major)
   fetchNode(`node-${HOST}@${major}`, home)
   const include = path.join(home, 'include', 'node')
@@ -61,22 +64,26 @@ async function main () {
   if (target() !== HOST) {
     throw new Error(`binaries are compiled on ${HOST}, this is ${target()}`)
   }
+  const platforms = wanted('platforms', PLATFORMS, options.all ? PLATFORMS : [HOST])
+  const majors = wanted('nodes', Object.keys(ABIS), Object.keys(ABIS))
   /** @type {string[]} */
   const failures = []
-  for (const platform of wantedPlatforms()) {
-    await Promise.all(Object.keys(abis).map(async (major) => {
+  for (const platform of platforms) {
+    await Promise.all(majors.map(async (major) => {
       try {
-        console.error(await prebuild(platform, major))
+        console.error(await build(platform, major))
       } catch (error) {
-        const { message } = /** @type {Error} */ (error)
-        failures.push(`for Node ${major} on ${platform}: ${isLenient ? message.split('\n', 1)[0] : message}`)
+        failures.push(`for Node ${major} on ${platform}: ${/** @type {Error} */ (error).message}`)
       }
     }))
   }
-  if (failures.length > 0) throw new Error(failures.join(isLenient ? '; ' : '\n'))
+  if (failures.length > 0) throw new Error(failures.join('\n'))
+  const bundle = [require.resolve('../lib/start/build'), '--pack']
+  const { status } = spawnSync(process.execPath, bundle, { stdio: ['ignore', 2, 2] })
+  if (status !== 0) throw new Error(`node ${bundle.join(' ')} failed`)
 }
 
 main().catch((error) => {
   console.error(`longstack: not every binary was compiled: ${/** @type {Error} */ (error).message}`)
-  if (!isLenient) process.exitCode = 1
+  process.exitCode = 1
 })

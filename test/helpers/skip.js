@@ -1,0 +1,15 @@
+'use strict'
+
+const { strict } = require('./installed')
+
+/**
+ * Skips a test because this machine lacks a part of it. Prints the reason; fails in CI, which has all parts.
+ * @param {import('ava').ExecutionContext<any>} t
+ * @param {string} reason
+ */
+function skip (t, reason) {
+  t.log(`skipped: ${reason}`)
+  t.false(strict, `skipped in CI: ${reason}`)
+}
+
+module.exports = { skip }
