@@ -96,13 +96,8 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  * @property {(options?: { olderThanMs?: number }) => Pending} pending
  *   Reports on promises that an `await` or a `then` waits for and that nobody settled, by the place where it
  *   hangs, the most frequent first; with `olderThanMs` on those that have waited that long. `console.log` and
-<<<<<<< HEAD
  *   templates print the report as text. Where it is not known what is awaited (promises left out by the
  *   filter, tracing off) the array is empty, and its property `note` says why. See docs/handles.md. Throws
-=======
- *   templates print the report as text. If it is not known what is awaited (promises left out by the
- *   filter, tracing off), the array is empty, and its property `note` says why. See docs/handles.md. Throws
->>>>>>> 8d8338a2 (lint: wrap long lines)
  *   LONGSTACK_ERR_INVALID_PENDING, LONGSTACK_ERR_UNKNOWN_PENDING_OPTION.
  * @property {() => Snapshot} snapshot
  *   Returns what is open now, for `trace.diff` and `trace.assertNoLeaks`. It has no properties, and keeps no

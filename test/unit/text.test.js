@@ -62,14 +62,8 @@ test('no user and no password is left of any URL in any target', (t) => {
   }
   const pick = (/** @type {any} */ list) => list[random(list.length)]
   const word = (/** @type {string} */ letters) => Array.from({ length: 1 + random(8) }, () => pick(letters)).join('')
-<<<<<<< HEAD
   const twice = (/** @type {string} */ text) => encodeURIComponent(encodeURIComponent(text))
   const escapes = [(/** @type {string} */ text) => text, encodeURIComponent, twice]
-=======
-  const same = (/** @type {string} */ text) => text
-  const twice = (/** @type {string} */ text) => encodeURIComponent(encodeURIComponent(text))
-  const escapes = [same, encodeURIComponent, twice]
->>>>>>> 8d8338a2 (lint: wrap long lines)
   const secrets = 'QXZ'
   for (let i = 0; i < 20_000; i++) {
     const userinfo = `${word(`${secrets}:@;=&!$.-`)}${word(secrets)}${pick(['', `:${word(`${secrets}@:%`)}${word(secrets)}`])}@`
