@@ -68,11 +68,12 @@ function hopsOfError (error, read) {
 function attributedHops (error, sites) {
   const { frames } = readSites(sites ?? [])
   const parts = attribute(error, sites)
+  const isAwaited = parts.some(({ origin }) => origin === 'awaited')
   const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
   return listener.concat(parts.flatMap(({ context, origin, label, until }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
     if (isLine && label === undefined && isOutside(context.chain)) return []
-    if (isLine) return connectionHops(context, origin, label)
+    if (isLine) return connectionHops(context, origin, label, !isAwaited)
     const isEnd = until && ((/** @type {Context} */ step) => isSame(step, until))
     const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin, until: isEnd })
     return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
@@ -80,17 +81,18 @@ function attributedHops (error, sites) {
 }
 
 /**
- * Returns a line about a connection; all of its chain with `internals`. If it is not known who asked, the
- * code of the program that opened it follows: a pool opens connections for the questions that it gets.
+ * Returns a line about a connection; all of its chain with `internals`. If neither who asked nor who waits is
+ * known, the code of the program that opened it follows: a pool opens connections for the queries it gets.
  * @param {Context} context
  * @param {any} origin
  * @param {string | undefined} request
+ * @param {boolean} isOpenerTold with its code
  * @returns {PrintedHop[]}
  */
-function connectionHops (context, origin, request) {
+function connectionHops (context, origin, request, isOpenerTold) {
   const hops = hopsOf(context)
   const { internals } = settings.options
-  const opening = origin === 'unasked' && !internals ? hops.find(isOfProgram) : undefined
+  const opening = isOpenerTold && origin === 'unasked' && !internals ? hops.find(isOfProgram) : undefined
   const label = request ?? placeOf(hops) ?? 'code that is not known'
   const { lines, short } = opening === undefined || opening.isBehindRequest ? noLines : opening
   const line = { ...describe(context), label, origin, lines, short }
