@@ -28,7 +28,7 @@ const { isReusedTimer } = require('../core/kind-handlers')
 const { foldLoops } = require('../stacks/loop-folding')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
-const { isProgram } = require('../stacks/frames')
+const { isProgram, isScope } = require('../stacks/frames')
 const { behindWaiter, requestOf, withConnection } = require('./askers')
 const { descends, findWaiter, isOneFlow } = require('./flows')
 const { observe } = require('./observed-errors')
@@ -245,11 +245,6 @@ function endsInStartUp (frames) {
   const isEsm = last?.fileName === 'node:internal/modules/run_main' && last.isAsync
   return isEsm && !frames.some((frame) => frame.isAsync && isProgram(frame))
 }
-
-const SCOPE = 'runInAsyncScope'
-
-/** Whether an async scope is entered: below it another context runs. @param {Frame} frame */
-const isScope = ({ kind, functionName = '' }) => kind === 'core' && afterLast(functionName, '.') === SCOPE
 
 /**
  * Returns the frames of the innermost scope in which the program runs.

@@ -18,6 +18,10 @@
 // rest: another flow that asks then shares the connection.
 //
 // No ask: nobody has written, or who has was answered, and is over.
+//
+// On a connection that a server accepted, the request that came last stands in place of an ask. While it is
+// the only one in flight, callbacks of the handle are part of it: its client went away (`resumeServed` in
+// callback-handlers.js).
 
 const { ATTENTION, CURRENT_CAUSE, TIMED, current, timed } = require('./current')
 const records = require('./records')
@@ -41,7 +45,8 @@ const QUIET_MS = 1000 // without data: what comes then was not asked for by who 
  */
 
 /**
- * Sets the ask of a connection. Its handle's record has it as well, for as long as there is one.
+ * Sets the ask of a connection, or the request on it. Its handle's record has it as well, for as long as
+ * there is one.
  * @param {Connection} entry
  * @param {number} ref
  */
@@ -108,7 +113,7 @@ function isSameFlow (ref, earlier) {
  * @returns {Record | undefined} undefined: nobody waits for an answer
  */
 function answer (ref, time) {
-  const record = findRecord(ref)
+  const record = records.isAsk(ref) ? findRecord(ref) : undefined
   if (record === undefined || isOver(record, time)) return undefined
   const { words, offset } = record
   words[offset + FLAGS] |= ANSWERED

@@ -13,7 +13,7 @@ const {
 } = require('./current')
 const {
   AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING,
-  LISTENED, LIVE, OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, resources
+  LISTENED, LIVE, OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, findRecord, isRequest, resources
 } = require('./records')
 const { idAt } = require('./record-ids')
 const { counterTag } = require('./tag')
@@ -22,6 +22,7 @@ const capture = require('../stacks/capture')
 const { safely } = require('./faults')
 const { callbackListeners, emit } = require('./on')
 const orphans = require('./orphans')
+const { source } = require('./source')
 
 const HELD = 64 // contexts with a detail that are held; a power of two
 
@@ -64,6 +65,7 @@ function handleTimerAfter (asyncId, offset) {
 function handleBefore (flags, words, offset) {
   if ((flags & COUNTED) !== 0) countCallback()
   if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
+  if ((flags & SPECIAL) !== 0 && isRequest(words[offset + DETAIL])) resumeServed(words[offset + DETAIL])
   if ((flags & (SPECIAL | DETAILED)) === 0) return
   if (guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
   const id = executionAsyncId()
@@ -162,6 +164,17 @@ function resumeRequest (words, offset) {
 }
 
 /**
+ * Makes the callback of a connection that a server accepted part of the request in flight on it.
+ * @param {number} ref of the request that came last
+ */
+function resumeServed (ref) {
+  const record = findRecord(ref)
+  if (record === undefined || !source.isServing(executionAsyncId())) return
+  current[CURRENT_CAUSE] = ref
+  current[CURRENT_CHAIN] = record.words[record.offset + CHAIN]
+}
+
+/**
  * Returns whether a request is still coming in on a connection. Upgrades are not: no channel reports them.
  * What Node itself reads with every callback (lib/_http_server.js, lib/_http_common.js) is read as a plain
  * property.
@@ -173,4 +186,6 @@ function isIncoming (resource) {
   return incoming.complete === false && incoming.upgrade !== true
 }
 
-module.exports = { HEAD, countCallback, handleAttention, handleBefore, handleReturn, handleTimerAfter }
+module.exports = {
+  HEAD, countCallback, handleAttention, handleBefore, handleReturn, handleTimerAfter, resumeServed
+}

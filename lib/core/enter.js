@@ -15,13 +15,13 @@ const {
 } = require('./current')
 const {
   CAUSE, CHAIN, COUNTED, DETAIL, DETAILED, EARLY_CHAIN, FLAGS, NO_CHAIN, NO_REF, OWN_WORK_CHAIN, PARSER,
-  PASSED, REF, SHIFT, SPAN, SPECIAL, findCarried, findRecord, findResource, resources
+  PASSED, REF, SHIFT, SPAN, SPECIAL, findCarried, findRecord, findResource, isRequest, resources
 } = require('./records')
 const { idAt } = require('./record-ids')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
 const allocationClock = require('./allocation-clock')
-const { countCallback, handleAttention, handleBefore } = require('./callback-handlers')
+const { countCallback, handleAttention, handleBefore, resumeServed } = require('./callback-handlers')
 const { recordEarly } = require('./lookup')
 const { readBeforeStep } = require('./settled-hook')
 
@@ -97,6 +97,7 @@ function enterUnrecorded (ref, asyncId) {
   push(ref)
   const asked = opener === undefined ? 0 : registry.get(asyncId)?.ask ?? 0
   if (asked === 0 || !beginAnswer(asked)) beginUnrecorded(ref, asyncId, opener)
+  if (isRequest(asked)) resumeServed(asked)
   if (asyncId !== 0) countCallback()
   if (opener !== undefined) handleBefore(SPECIAL | DETAILED, resources, 0)
   if (!allocationClock.isOn) return

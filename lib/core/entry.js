@@ -37,6 +37,8 @@ class Entry {
     this.owner = undefined
     /** the session of a stream: activity of one is activity of the other @type {Entry | undefined} */
     this.session = undefined
+    /** that of the TLS connection on an accepted one @type {Entry | undefined} */
+    this.above = undefined
     /** a connection that a server accepted */
     this.isAccepted = false
     /** a connection that the program has made */

@@ -6,6 +6,7 @@
 
 const guard = require('./guard')
 const { contextOfId, contextTag } = require('./context')
+const { isAsk } = require('./records')
 const { connectionTypes } = require('./kinds')
 const { emit } = require('./on')
 const { source } = require('./source')
@@ -97,7 +98,7 @@ function noteActivity (asyncId, time) {
 /** @returns {number[]} references of the asks on connections: the present one of each, and the last */
 function lastAsks () {
   const refs = []
-  for (const entry of entries.values()) if (entry.ask !== 0) refs.push(entry.ask, entry.lastAsk)
+  for (const { ask, lastAsk } of entries.values()) if (isAsk(ask)) refs.push(ask, lastAsk)
   return refs
 }
 

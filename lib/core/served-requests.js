@@ -14,6 +14,7 @@ const {
 const records = require('./records')
 const { triggerIdAt } = require('./record-ids')
 const requests = require('./request-names')
+const { setAsk } = require('./asks')
 const { adopt, contextAt, contextTag } = require('./context')
 const { emit } = require('./on')
 const { source } = require('./source')
@@ -21,11 +22,13 @@ const registry = require('./registry')
 const kindTable = require('./kind-table')
 const scope = require('./scope')
 const { currentStep, enteredId } = require('./current-step')
-const { ownerOf } = require('../node-objects')
+const { ownerOf, underlyingHandle } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
 const { CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, TICKS } = records
 const { clock } = capture
+
+/** @typedef {import('./entry').Entry} Entry */
 
 const REQUEST_TYPE = 'HTTPINCOMINGMESSAGE'
 
@@ -50,9 +53,28 @@ function enterRequest (name, message) {
   parser.words[parser.offset + DETAIL] = request
   parser.words[parser.offset + INCOMING] = HEAD
   current[CURRENT_CAUSE] = request
+  const connection = registry.get(triggerIdAt(parser.words, parser.offset))
+  if (connection !== undefined) noteServed(connection, request)
   if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.beginRequest()
   if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
   return isFirst
+}
+
+/**
+ * Notes the request that came last on a connection, and on the one below TLS, which reports that it is
+ * closed.
+ * @param {Entry} connection
+ * @param {number} request reference
+ */
+function noteServed (connection, request) {
+  setAsk(connection, request)
+  if (connection.context.type !== 'TLSWRAP') return
+  const handle = connection.resource.deref()
+  const context = handle && contextTag.read(underlyingHandle(handle))
+  const below = context && registry.get(context.asyncId)
+  if (below === undefined || below === connection) return
+  below.above = connection
+  setAsk(below, request)
 }
 
 /** Returns the number of the kind whose hop names a request. */
@@ -129,6 +151,22 @@ function isAnswered (ref) {
 }
 
 /**
+ * Whether the request that came last on a connection is the only one that is not answered: what happens to
+ * the connection happens to that request.
+ * @param {number} id of its handle
+ */
+function isServing (id) {
+  const connection = registry.get(id)
+  const handle = (connection?.above ?? connection)?.resource.deref()
+  const socket = handle && ownerOf(handle)
+  const response = socket && own(socket, '_httpMessage')
+  if (!isObject(response)) return false
+  const node = own(/** @type {object} */ (socket), 'parser')
+  const request = own(response, 'req') // of the oldest, where requests are pipelined
+  return isObject(request) && isObject(node) && own(node, 'incoming') === request
+}
+
+/**
  * @param {number} ref of a request
  * @returns {string | undefined} its name, with the route if a framework found one
  */
@@ -163,6 +201,6 @@ function socketOf ({ words, offset }) {
   return handle === undefined ? undefined : ownerOf(handle)
 }
 
-Object.assign(source, { isAnswered, nameOfRequest: nameOf })
+Object.assign(source, { isAnswered, isServing, nameOfRequest: nameOf })
 
 module.exports = { answered, nameOf, routed, started, streamed }

@@ -8,6 +8,7 @@ const { root } = require('../core/context')
 const { isOutside } = require('../core/scope')
 const { carryChain } = require('../passing/threads')
 const { settings } = require('../settings')
+const { isScope } = require('./frames')
 const { copyOf, print, viewOf } = require('./hop-frames')
 const { arrivedBy, isAccepted, labelOf, moreTelling, nameByLater, namesRequest } = require('./labels')
 const { foldLoops } = require('./loop-folding')
@@ -89,6 +90,8 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin, un
   const folding = new RunnerFolding(depth, internals ? none : framesAbove)
   /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
   let later
+  /** @type {PrintedHop | undefined} the last hop, made in an async scope */
+  let scoped
   let context = /** @type {Context | undefined} */ (newest)
   for (; context !== undefined && folding.isOpen; context = context.parent) {
     if (until?.(context)) break
@@ -100,6 +103,9 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin, un
     }
     if (later !== undefined) nameByLater(contextHops[0], later, context.stack?.frames ?? none)
     later = undefined
+    // Node entered this step in the very call that made it (session.request of HTTP/2)
+    if (!internals && scoped !== undefined && isSameCall(scoped, contextHops[0])) continue
+    scoped = context.stack?.frames.some(isScope) ? contextHops[0] : undefined
     const isPassed = passedHopsOf(context) !== undefined
     for (const hop of contextHops) {
       folding.add(hop, isPassed && !internals ? passedRunnerOf(hop) : runnerOf(context))
@@ -231,8 +237,11 @@ function joinEqual (hops) {
 }
 
 /** @param {PrintedHop} hop @param {PrintedHop} next */
-function isEqual ({ type, label, lines }, next) {
-  return type === next.type && label === next.label && lines.length > 0 &&
+const isEqual = (hop, next) => hop.type === next.type && isSameCall(hop, next)
+
+/** @param {PrintedHop} hop @param {PrintedHop} next */
+function isSameCall ({ label, lines }, next) {
+  return label === next.label && lines.length > 0 &&
     lines.length === next.lines.length && lines.every((line, i) => line === next.lines[i])
 }
 

@@ -5,7 +5,9 @@
 // which most frames are the same.
 
 const path = require('node:path')
-const { AT, frameLines, namesInModules, numberStart, splitFrames, withoutAlias } = require('./text-scan')
+const {
+  AT, afterLast, frameLines, namesInModules, numberStart, splitFrames, withoutAlias
+} = require('./text-scan')
 
 const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
 const MAX_LINE = 1000 // characters of a line that is remembered
@@ -198,6 +200,11 @@ const isCore = ({ kind }) => kind === 'core'
 /** Whether a frame is a function of JavaScript's own, as Promise.then. @param {Frame} frame */
 const isBuiltin = ({ fileName, lineNumber }) => fileName === undefined && lineNumber === undefined
 
+const SCOPE = 'runInAsyncScope'
+
+/** Whether an async scope is entered: below it another context runs. @param {Frame} frame */
+const isScope = ({ kind, functionName = '' }) => kind === 'core' && afterLast(functionName, '.') === SCOPE
+
 /** Whether a file is one of longstack itself. @param {string} fileName */
 function isOwn (fileName) {
   return fileName.startsWith(own) || fileName === ownIndex
@@ -235,5 +242,5 @@ function framesOf (text) {
 const readFrames = (text) => framesOf(frameLines(text, true))
 
 module.exports = {
-  RecentMap, Stack, frameIn, isBuiltin, isCore, isOwn, isProgram, lineOf, parseFrame, readFrames
+  RecentMap, Stack, frameIn, isBuiltin, isCore, isOwn, isProgram, isScope, lineOf, parseFrame, readFrames
 }

@@ -319,3 +319,25 @@ test('a method over HTTP/2 that a client made up is cut in the hop and in the sp
   t.is(label, `${'X'.repeat(32)}\u2026 /made`)
   t.is(name, 'HTTP /made', 'as OpenTelemetry names methods that HTTP does not know')
 })
+
+test('a request of a session that is not connected yet has one hop', async (t) => {
+  const { stdout } = await program(`
+    const http2 = require('node:http2')
+    const server = http2.createServer().on('stream', (stream) => {
+      stream.on('error', () => {}).close(http2.constants.NGHTTP2_INTERNAL_ERROR)
+    })
+    server.listen(0, function ready () {
+      let session
+      function notify () {
+        session = http2.connect('http://127.0.0.1:' + server.address().port)
+        session.request({ ':path': '/' }).on('error', ({ stack }) => {
+          console.log(stack)
+          process.exit()
+        })
+      }
+      setTimeout(notify, 1)
+    })
+  `)
+  t.is(stdout.split('── session.request').length, 2, stdout)
+  t.regex(stdout, /── session\.request · \d+ ms earlier ──\n {4}at .*notify .*\n {2}── setTimeout\(1\)/)
+})
