@@ -27,6 +27,9 @@ const { get: getObserved, observe } = require('./observed-errors')
 const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
 
 const noLines = { lines: [], short: [] }
+/** in place of the name of a request */
+const OVER = 'a request that is over'
+
 const noStack = { text: undefined, sites: undefined }
 
 /** of a function that a timer called */
@@ -70,12 +73,13 @@ function attributedHops (error, sites) {
   const parts = attribute(error, sites)
   const isAwaited = parts.some(({ origin }) => origin === 'awaited')
   const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
-  return listener.concat(parts.flatMap(({ context, origin, label, until }, i) => {
+  return listener.concat(parts.flatMap(({ context, origin, label, isNameless, until }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
     if (isLine && label === undefined && isOutside(context.chain)) return []
     if (isLine) return connectionHops(context, origin, label, !isAwaited)
     const isEnd = until && ((/** @type {Context} */ step) => isSame(step, until))
     const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin, until: isEnd })
+    if (isNameless) return hops.map((hop) => hop.isRequest ? { ...hop, label: OVER } : hop)
     return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
   }))
 }

@@ -142,12 +142,27 @@ function streamed (stream, headers, session, time) {
 
 /** Whether a request of HTTP/1 is known to be answered. @param {number} ref */
 function isAnswered (ref) {
-  const request = records.findRecord(ref)
-  const parser = request && records.findRecord(request.words[request.offset + OUTER])
-  if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
+  const parser = parserOf(ref)
+  if (parser === undefined) return false
   if (parser.words[parser.offset + DETAIL] !== ref) return true
   const socket = socketOf(parser)
   return socket !== undefined && own(socket, '_httpMessage') === null
+}
+
+/** Whether a request of HTTP/1 is known to wait for its answer. @param {number} ref */
+function isInFlight (ref) {
+  const parser = parserOf(ref)
+  if (parser === undefined || parser.words[parser.offset + DETAIL] !== ref) return false
+  const socket = socketOf(parser)
+  return socket !== undefined && own(socket, '_httpMessage') !== null
+}
+
+/** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */
+function parserOf (ref) {
+  const request = records.findRecord(ref)
+  const parser = request && records.findRecord(request.words[request.offset + OUTER])
+  const isParser = parser !== undefined && (parser.words[parser.offset + FLAGS] & PARSER) !== 0
+  return isParser ? parser : undefined
 }
 
 /**
@@ -201,6 +216,6 @@ function socketOf ({ words, offset }) {
   return handle === undefined ? undefined : ownerOf(handle)
 }
 
-Object.assign(source, { isAnswered, isServing, nameOfRequest: nameOf })
+Object.assign(source, { isAnswered, isInFlight, isServing, nameOfRequest: nameOf })
 
 module.exports = { answered, nameOf, routed, started, streamed }

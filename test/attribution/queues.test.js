@@ -11,13 +11,24 @@ const twoRequests = `
   const http = require('node:http')
   const trace = require(${JSON.stringify(root)})
   const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
-  async function makeThumbnail () { await sleep(40) }
+  let isPaying = false
+  const untilPaying = (done) => {
+    const timer = setInterval(() => { if (isPaying) { clearInterval(timer); done() } }, 5)
+  }
+  async function makeThumbnail () { await new Promise(untilPaying) }
   async function chargeCard () { await sleep(5); throw new Error('card refused') }
 
+  let begun
+  const hasBegun = new Promise((resolve) => { begun = resolve })
+
   function serve ({ picture, pay }) {
-    async function thumbA (response) { await picture(); response.end('ok') }
+    async function thumbA (response) { begun(); await picture(); response.end('ok') }
     async function thumbB (response) {
-      try { await pay() } catch (error) {
+      try {
+        const paid = pay()
+        isPaying = true
+        await paid
+      } catch (error) {
         console.log(error.stack)
         console.log(JSON.stringify(trace.chain(error)))
       }
@@ -29,7 +40,7 @@ const twoRequests = `
     }).listen(0, '127.0.0.1', async () => {
       const get = async (path) => (await fetch('http://127.0.0.1:' + server.address().port + path)).text()
       const first = get('/picture')
-      await sleep(15)
+      await hasBegun
       await Promise.all([first, get('/pay')])
       process.exit()
     })
@@ -108,7 +119,7 @@ const byCallbacks = {
     }
     const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); next() })
     const fail = (done) => setTimeout(() => done(new Error('card refused')), 5)
-    serve({ picture: () => add((done) => setTimeout(done, 40)), pay: () => add(fail) })`,
+    serve({ picture: () => add(untilPaying), pay: () => add(fail) })`,
 
   'that throws at once': `
     const list = []
@@ -118,7 +129,7 @@ const byCallbacks = {
       if (job === undefined) return
       isBusy = true
       try { job.run() } catch (error) { job.reject(error); return }
-      setTimeout(() => { isBusy = false; job.resolve(); next() }, 40)
+      untilPaying(() => { isBusy = false; job.resolve(); next() })
     }
     const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); next() })
     serve({ picture: () => add(() => {}), pay: () => add(() => { throw new Error('card refused') }) })`
@@ -138,6 +149,107 @@ for (const [name, text] of Object.entries(byCallbacks)) {
     t.false(hops.some(({ label, origin }) => label === 'GET /picture' && origin !== 'triggered'))
   })
 }
+
+/** Nothing is awaited: whose job it is cannot be known. @type {Record<string, string>} */
+const unknown = {
+  'fastq, called back': `
+    const queue = require(${JSON.stringify(require.resolve('fastq'))})((job, done) => {
+      wait(() => done(job.isBad ? new Error('card refused') : null))
+    }, 1)
+    const push = (isBad, done) => queue.push({ isBad }, done)`,
+
+  'a list, which calls the next job first': `
+    const list = []
+    let isBusy = false
+    function next () {
+      const job = isBusy ? undefined : list.shift()
+      if (job === undefined) return
+      isBusy = true
+      wait(() => {
+        isBusy = false
+        next()
+        job.done(job.isBad ? new Error('card refused') : null)
+      })
+    }
+    const push = (isBad, done) => { list.push({ isBad, done }); next() }`,
+
+  'a list that is worked off by ticks': `
+    const list = []
+    let isBusy = false
+    function next () {
+      const job = isBusy ? undefined : list.shift()
+      if (job === undefined) return
+      isBusy = true
+      process.nextTick(() => wait(() => {
+        job.done(job.isBad ? new Error('card refused') : null)
+        isBusy = false
+        next()
+      }))
+    }
+    const push = (isBad, done) => { list.push({ isBad, done }); next() }`
+}
+
+/** @param {string} text defines push(isBad, done) @param {number} pictures before GET /pay */
+const callbacks = (text, pictures) => `
+  const http = require('node:http')
+  const trace = require(${JSON.stringify(root)})
+  let isPaying = false
+  let pictures = 0
+  function wait (done) {
+    const timer = setInterval(() => { if (isPaying) { clearInterval(timer); done() } }, 5)
+  }
+  ${text}
+  const server = http.createServer(function handle (request, response) {
+    if (request.url === '/picture') pictures++
+    push(request.url === '/pay', (error) => {
+      if (error) console.log(error.stack + '\\n===\\n' + JSON.stringify(trace.chain(error)))
+      response.end('ok')
+    })
+    isPaying = request.url === '/pay'
+  }).listen(0, '127.0.0.1', async () => {
+    const get = async (path) => (await fetch('http://127.0.0.1:' + server.address().port + path)).text()
+    const first = Array.from({ length: ${pictures} }, () => get('/picture'))
+    while (pictures < ${pictures}) await new Promise((resolve) => setTimeout(resolve, 5))
+    await Promise.all([...first, get('/pay')])
+    process.exit()
+  })`
+
+for (const [name, text] of Object.entries(unknown)) {
+  for (const pictures of [1, 4]) {
+    test(`${name}, ${pictures} before: the request is not named`, async (t) => {
+      const { stdout, stderr } = await program(callbacks(text, pictures))
+      const [stack, data] = stdout.split('\n===\n')
+      t.regex(stack, /── setInterval\(5\) [^]*── triggered by /, stderr)
+      t.notRegex(stack, /GET \/p/)
+      t.notRegex(data, /GET \/p/)
+    })
+  }
+
+  test(`${name}: what is pushed while it is idle has its request`, async (t) => {
+    const { stdout } = await program(callbacks(text, 0))
+    t.regex(stdout, /── GET \/pay · /)
+    t.notRegex(stdout, /triggered/)
+  })
+}
+
+test('a request that goes on after its answer keeps its name', async (t) => {
+  const { stdout } = await program(`
+    const http = require('node:http')
+    const server = http.createServer(function handle (request, response) {
+      response.end('ok')
+      background(3)
+    }).listen(0, '127.0.0.1', async () => {
+      await (await fetch('http://127.0.0.1:' + server.address().port + '/report')).text()
+    })
+    function background (n) { setTimeout(poll, 5, n) }
+    function poll (n) {
+      if (n > 0) return setTimeout(poll, 5, n - 1)
+      console.log(new Error('nothing came').stack)
+      process.exit()
+    }`)
+  t.regex(stdout, /── GET \/report · /)
+  t.notRegex(stdout, /triggered/)
+})
 
 test('a shared promise: who made it goes on to be told', async (t) => {
   const { stdout } = await program(`${twoRequests}
