@@ -254,7 +254,7 @@ test('a request that goes on after its answer keeps its name', async (t) => {
 test('a shared promise: who made it goes on to be told', async (t) => {
   const { stdout } = await program(`${twoRequests}
     let shared
-    async function load () { await sleep(30); throw new Error('card refused') }
+    async function load () { await new Promise(untilPaying); throw new Error('card refused') }
     const once = () => { shared ??= load(); return shared }
     serve({ picture: () => once().catch(() => {}), pay: async () => { await once() } })`)
   t.regex(stdout, /── awaited by [^]*── GET \/pay · [^]*── triggered by [^]*at load /)
