@@ -101,7 +101,9 @@ function method ({ how: setup, workloads }) {
     '- CPU is that of the whole process, collector and compiler threads included, divided by the units done.',
     `- Start-up and the first error: wall time of ${setup.turns} processes of each subject in turn with ` +
       'bare.',
-    '- Afterwards each subject had to prove that it was active: a long stack, a span, a list of handles.'
+    '- Afterwards each subject had to prove that it was active: a long stack, a span, a list of handles.',
+    '',
+    'What many pending timers cost: [limits](limits.md#memory-and-cost).'
   ].join('\n')
 }
 

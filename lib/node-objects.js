@@ -217,15 +217,11 @@ function isAlive (handle) {
 /** There is one prototype of file handles in a thread. */
 const descriptorOf = numberReader('fd')
 
-/**
- * Returns whether a timer has run or been cleared, or a file is closed.
- * @param {string} type
- * @param {any} resource
- */
-function isClosed (type, resource) {
-  if (type === 'Timeout') return own(resource, '_destroyed') === true
-  return descriptorOf(resource) < 0
-}
+/** Returns whether a file is closed. @param {any} handle */
+const isClosedFile = (handle) => descriptorOf(handle) < 0
+
+/** Returns whether a timer has run or been cleared. @param {object} timer */
+const isClosedTimer = (timer) => own(timer, '_destroyed') === true
 
 /**
  * Returns what Node's inspection of a message port shows.
@@ -256,7 +252,8 @@ module.exports = {
   hostHeaderOf,
   idOf,
   isAlive,
-  isClosed,
+  isClosedFile,
+  isClosedTimer,
   isReferenced,
   numberOf,
   numberReader,

@@ -6,14 +6,15 @@
 const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('./clock')
 const guard = require('./guard')
-const { contextOf, contextOfId, root } = require('./context')
+const { cachedContext, contextOf, contextOfId, root } = require('./context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, PROFILED, TIMED,
   WATCHED, current, profiled, timed
 } = require('./current')
 const {
   AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING,
-  LISTENED, LIVE, OWN_WORK_CHAIN, PARSER, PASSED, SPECIAL, TICK, findRecord, isRequest, resources
+  LISTENED, LIVE, ONE_SHOT, OWN_WORK_CHAIN, PARSER, PASSED, RUNS, SHIFT, SPECIAL, TICK, TIMER, copyOn,
+  countRun, ended, findRecord, findResource, isRequest, resources
 } = require('./records')
 const { idAt } = require('./record-ids')
 const { counterTag } = require('./tag')
@@ -23,12 +24,15 @@ const { safely } = require('./faults')
 const { callbackListeners, emit } = require('./on')
 const orphans = require('./orphans')
 const { source } = require('./source')
+const timers = require('./timers')
 
 const HELD = 64 // contexts with a detail that are held; a power of two
 
 // States of a parser's request, in INCOMING. 0: all of it has come.
 const HEAD = 1 // its head, and nothing since
 const BODY = 2
+
+const NO_RECORD = { words: new Int32Array(1 << SHIFT), offset: 0 }
 
 const { clock } = capture
 
@@ -39,21 +43,30 @@ const held = []
 let heldCount = 0
 
 /**
- * Handles the end of a timer's callback: the timer is closed, or will run again.
+ * Handles the end of a timer's callback: the timer is over, or will run again.
  * @param {number} asyncId
+ * @param {Int32Array} words of its record
  * @param {number} offset
  */
-function handleTimerAfter (asyncId, offset) {
+function handleTimerAfter (asyncId, words, offset) {
   const timer = /** @type {any} */ (executionAsyncResource())
   if (timer._destroyed === true) {
-    resources[offset + FLAGS] &= ~LIVE
-    registry.closed(asyncId)
-  } else {
-    const context = contextOfId(asyncId)
-    if (context === undefined) return
-    context.repeats++
-    safely(() => registry.repeated(context, timer, now()))
+    words[offset + FLAGS] &= ~LIVE
+    return
   }
+  timers.noteList(timer)
+  words[offset + RUNS] = countRun(timer, asyncId, now())
+  const context = cachedContext(asyncId << 1)
+  if (context?.asyncId === asyncId) context.repeats++
+}
+
+/** Handles the end of a callback whose resource has no record in the ring. @param {number} asyncId */
+function handleOlderAfter (asyncId) {
+  ended(asyncId << 1, asyncId)
+  const copy = copyOn(executionAsyncResource(), asyncId)
+  if (copy === undefined || (copy.flags & (TIMER | ONE_SHOT)) !== TIMER) return
+  const { words, offset } = findResource(asyncId) ?? NO_RECORD
+  handleTimerAfter(asyncId, words, offset)
 }
 
 /**
@@ -187,5 +200,12 @@ function isIncoming (resource) {
 }
 
 module.exports = {
-  HEAD, countCallback, handleAttention, handleBefore, handleReturn, handleTimerAfter, resumeServed
+  HEAD,
+  countCallback,
+  handleAttention,
+  handleBefore,
+  handleOlderAfter,
+  handleReturn,
+  handleTimerAfter,
+  resumeServed
 }

@@ -7,7 +7,7 @@
 
 const { isProxy } = require('node:util').types
 const records = require('./records')
-const { findRecordOf, idAt, idOf, priorOf, timeAt, triggerIdAt } = require('./record-ids')
+const { findRecordOf, idAt, idOf, priorOf, timeAt, timeOf, triggerIdAt } = require('./record-ids')
 const { kindAt, kindOf } = require('./kinds')
 const { distanceOf } = require('./loops')
 const { source } = require('./source')
@@ -15,8 +15,8 @@ const tags = require('./tag')
 const nodeObjects = require('../node-objects')
 
 const {
-  CHAIN, CAUSE, SPAN, DETAIL, FLAGS, LIVE, OUTER, REPEATS, PRIOR, PASSED, SETTLED, LOOPED, ROOT_CHAIN,
-  OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, OUTSIDE_CHAIN
+  CHAIN, CAUSE, SPAN, DETAIL, ERA, FLAGS, LIVE, ONE_SHOT, OUTER, REPEATS, PRIOR, PASSED, RUNS, SETTLED,
+  LOOPED, TIMER, ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, OUTSIDE_CHAIN
 } = records
 const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
 const CACHED = 256 // contexts in the cache, before those that are not held are dropped
@@ -25,6 +25,7 @@ const RARELY = 255 // the sentinel is held by the job that reads it
 /**
  * @typedef {import('./kinds').Kind} Kind
  * @typedef {import('../spans/span').Span} Span
+ * @typedef {NonNullable<ReturnType<typeof records.copyOn>>} Copy
  * @typedef {import('../stacks/chain').Origin} Origin
  *
  * @typedef {object} Extra what few contexts have
@@ -220,6 +221,26 @@ function readContext (ref, words, offset) {
   const time = timeAt(words, offset)
   const context = createContext(words[offset + CHAIN], words[offset + SPAN], asyncId, triggerAsyncId, time)
   context.ref = ref
+  if ((words[offset + FLAGS] & (TIMER | ONE_SHOT)) === TIMER) context.repeats += words[offset + RUNS]
+  return context
+}
+
+/**
+ * Returns the context of a timer that may run again, without its record being kept.
+ * @param {Copy} copy of its record, which it carries
+ * @returns {Context | undefined}
+ */
+function contextOfTimer (copy) {
+  const ref = copy.asyncId << 1
+  const record = records.findResource(copy.asyncId)
+  if (record !== undefined) return contextOfRecord(ref, record)
+  const cached = cachedContext(ref)
+  if (cached !== undefined && cached.asyncId === copy.asyncId && cached.chain === copy.chain) return cached
+  const time = timeOf(copy.time, copy.flags >>> ERA)
+  const context = createContext(copy.chain, copy.more?.span ?? 0, copy.asyncId, copy.triggerAsyncId, time)
+  context.ref = ref
+  context.repeats += copy.more?.runs ?? 0
+  context.detail = String(copy.detail)
   return context
 }
 
@@ -448,6 +469,7 @@ module.exports = {
   contextOf,
   contextOfChain,
   contextOfId,
+  contextOfTimer,
   contextTag,
   loopOf,
   root,

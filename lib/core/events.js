@@ -22,7 +22,7 @@ const registry = require('./registry')
 const capture = require('../stacks/capture')
 const formatter = require('../stacks/formatter')
 const allocationClock = require('./allocation-clock')
-const { handleReturn, handleTimerAfter } = require('./callback-handlers')
+const { handleOlderAfter, handleReturn, handleTimerAfter } = require('./callback-handlers')
 const { UNKNOWN, enter, enterOlder, enterUnnumbered } = require('./enter')
 const { failed } = require('./faults')
 const { handleInit } = require('./kind-handlers')
@@ -90,7 +90,7 @@ function initResource (asyncId, type, trigger, resource) {
     if (isPassed) {
       resources[offset + CHAIN] = chain
       resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | TICK))
-      if (kind.carried) records.carry(resource, offset, kind.embedded)
+      if (kind.carried) records.carry(resource, offset, asyncId, trigger, kind.embedded)
       return
     }
     resources[offset + CHAIN] = step & CHAIN_BITS
@@ -182,9 +182,9 @@ function afterResource (asyncId) {
     if (resources[offset + REF] === ref) {
       flags = resources[offset + FLAGS]
       if ((flags & ONE_SHOT) !== 0) resources[offset + FLAGS] = flags & ~(LIVE | PASSED)
-      else if ((flags & TIMER) !== 0) handleTimerAfter(asyncId, offset)
+      else if ((flags & TIMER) !== 0) handleTimerAfter(asyncId, resources, offset)
     } else {
-      records.ended(ref, asyncId)
+      handleOlderAfter(asyncId)
     }
     leave(ref)
     if ((flags & LISTENED) !== 0 && callbackListeners.size > 0) callbackListeners.get(asyncId)?.(true)

@@ -15,8 +15,9 @@ const { emit, listeners } = require('./on')
 const orphans = require('./orphans')
 const scope = require('./scope')
 const { streamed } = require('./served-requests')
+const timers = require('./timers')
 
-const { CHAIN, CAUSE, DETAIL, FLAGS, PASSED, TICKS, resources } = records
+const { CHAIN, CAUSE, DETAIL, FLAGS, PASSED, RUNS, TICKS, resources } = records
 const { clock } = capture
 
 /** @type {(value: any) => boolean} */
@@ -40,12 +41,12 @@ const reusedTimers = new WeakSet()
  */
 function handleInit (kind, asyncId, offset, trigger, resource) {
   if (kind.tick) return handleTick(asyncId, offset, resource)
-  if (kind.carried) return records.carry(resource, offset, kind.embedded)
-  if (kind.timer) handleTimer(offset, resource)
+  if (kind.timer) handleTimer(asyncId, offset, resource)
+  if (kind.carried) return records.carry(resource, offset, asyncId, trigger, kind.embedded)
   orphans.note(asyncId, kind.type, trigger)
   if (!kind.handle) return
   // Last: a handle that is still being made must not be asked anything, a callback might.
-  if (kind.brief) registry.addBrief(asyncId, kind.type, clock[0], resource)
+  if (kind.brief) registry.addBrief(asyncId, clock[0], resource)
   else safely(() => openHandle(asyncId, resource))
 }
 
@@ -63,8 +64,13 @@ function openHandle (asyncId, resource) {
   emit('opened', context, resource)
 }
 
-/** @param {number} offset @param {any} timer */
-function handleTimer (offset, timer) {
+/** @param {number} asyncId @param {number} offset @param {any} timer */
+function handleTimer (asyncId, offset, timer) {
+  timers.made(timer)
+  resources[offset + RUNS] = 0
+  if (timer._repeat !== null && listeners.intervalMade.length > 0) {
+    safely(() => emit('intervalMade', /** @type {Context} */ (contextOfId(asyncId)), timer))
+  }
   // Set when the timer is put into a list (lib/internal/timers.js)
   if (timer._idleStart !== null) reusedTimers.add(timer)
   const delay = timer._idleTimeout

@@ -40,7 +40,7 @@ const table = {
     const kind = kindOf(type, settings.isSelected(type === AWAIT ? 'PROMISE' : type))
     kind.flags = flagsOf(kind)
     kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
-    kind.carried = kind.embedded || isCarried(type)
+    kind.carried = kind.embedded || kind.timer || isCarried(type)
     if (kind.carried) kind.special = true
     table.kinds.set(type, kind)
     return kind

@@ -11,10 +11,10 @@ const oneShot = new Set((
   'GETNAMEINFOREQWRAP QUERYWRAP TCPCONNECTWRAP PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP ' +
   'RANDOMBYTESREQUEST PBKDF2REQUEST SCRYPTREQUEST FILEHANDLECLOSEREQ HTTP2PING HTTP2SETTINGS').split(' '))
 
-/** Types that stay open and can be asked why; see handles/. */
+/** Types that stay open and can be asked why, but for timers; see handles/. */
 const handles = new Set((
   'TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP TLSWRAP TTYWRAP PROCESSWRAP WORKER MESSAGEPORT ' +
-  'FSEVENTWRAP STATWATCHER SIGNALWRAP HTTP2SESSION HTTP2STREAM FILEHANDLE DIRHANDLE ZLIB Timeout ' +
+  'FSEVENTWRAP STATWATCHER SIGNALWRAP HTTP2SESSION HTTP2STREAM FILEHANDLE DIRHANDLE ZLIB ' +
   'QUIC_ENDPOINT QUIC_SESSION QUIC_STREAM DTLS_ENDPOINT DTLS_SESSION').split(' '))
 
 /**
@@ -79,7 +79,7 @@ function kindOf (type, isSelected) {
     type: type === AWAIT ? 'PROMISE' : asked ? type.slice(0, -ASKED.length) : type,
     isSelected,
     tick: type === 'TickObject' || type === 'Microtask',
-    brief: type === 'Timeout' || type === 'FILEHANDLE',
+    brief: type === 'FILEHANDLE',
     oneShot: oneShot.has(type) || type === AWAIT || type.endsWith('REQUEST'),
     handle,
     promise: type === 'PROMISE' || type === AWAIT,
@@ -111,7 +111,7 @@ const requestTypes = new Set([
  * @param {string} type
  */
 function isHandleType (type) {
-  return handles.has(type) && type !== 'Timeout'
+  return handles.has(type)
 }
 
 /** How many types are known: programs may make them up. */

@@ -10,7 +10,7 @@
  *
  * @typedef {object} Events
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
- * @property {(entry: import('./entry').Entry) => void} timerStays a timer is known to be open for a while
+ * @property {(context: Context, timer: object) => void} intervalMade a repeating timer was made
  * @property {(context: Context, entry: import('./entry').Entry) => void} connecting a connect
  *   request runs for the first time
  * @property {(entry: import('./entry').Entry) => void} traffic data passed on a connection that no server
@@ -36,7 +36,7 @@
 /** replaced, never changed @type {{ [E in keyof Events]: Array<Events[E]> }} */
 const listeners = {
   opened: [],
-  timerStays: [],
+  intervalMade: [],
   connecting: [],
   traffic: [],
   asked: [],

@@ -36,7 +36,6 @@ module.exports = {
   SETTLED_RUN: 10, // the run in which the promise was settled, and its span
   SETTLED_SPAN: 11,
   INCOMING: 10, // of a parser: whether the request that came last is still coming in
-  TRIGGER_WRAPS: 10, // of a copy that a resource carries, see carry in records.js
   // Of an ask, see asks.js.
   DUE: 3, // questions for which no data has come yet, at least
   FIRST_ASK: 10, // where several have asked: references of two of their asks
@@ -45,7 +44,7 @@ module.exports = {
   SETTLED_FOR: 13, // reference: who made the promise that its answer has settled
   ANSWERED_AT: 14, // when data came last, in ms of the clock
   OUTER_WRAPS: 15, // how often the asyncId of the connection had passed WRAP
-  EPOCH: 11,
+  RUNS: 11, // of a timer: how often it has run and was not over
   REPEATS: 12, // repetitions of the loop that this record ends
   PRIOR: 13, // reference: what came before the first repetition of the loop
   PRIOR_TIME: 14, // TIME of that one, whose record may be gone
@@ -68,9 +67,10 @@ module.exports = {
   PARSER: 1 << 16, // requests come on it, one after another
   CARRIED: 1 << 17, // its resource carries a copy of the record
   COUNTED: 1 << 18, // its callbacks are counted, see passing/thread-messages.js
-  BRIEF: 1 << 19, // of a resource: a timer or a file, which has no entry in the registry for a while
+  BRIEF: 1 << 19, // of a resource: a file, which has no entry in the registry for a while
   ROUND_START: 1 << 19, // of the first record of the ring of promises, see makeRoom in records.js
   DISTANCE: 10, // shift: of four bits, how many steps up the repetition before is
+  DISTANCE_BITS: 15 << 10,
   ERA: 20, // shift: of twelve bits, how often TIME had passed 2 ** 31 when the iteration began
 
   // Numbers of chains with a meaning of their own; the engines give none below FIRST_CHAIN.

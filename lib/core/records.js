@@ -22,9 +22,10 @@ const words = require('./record-words')
 const { createTag } = require('./tag')
 
 const {
-  SIZE, MASK, SHIFT, IDS, REF, TRIGGER, DETAIL, FLAGS, INCOMING, TRIGGER_WRAPS, EPOCH, NO_REF, WRAP,
-  LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START, SPECIAL
+  SIZE, MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, INCOMING, RUNS,
+  NO_REF, DISTANCE_BITS, LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START, SPECIAL
 } = words
+const WORDS = 1 << SHIFT // of a record
 const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
 const ROUND_SHIFT = 31 - Math.clz32(SIZE) // of a promise's number: rounds of the ring
 
@@ -37,9 +38,47 @@ let isWrapped = false
 
 reserveFirst()
 
-/** @type {ReturnType<typeof createTag<Int32Array>>} */
+let oldestCopied = 0 // asyncId below which the copies that resources carry are of records that were forgotten
+
+/** What a record says, on its resource: as little as may be, for there are as many as pending timers. */
+class Copy {
+  /** @param {number} offset of the record in `resources` @param {number} asyncId @param {number} trigger */
+  constructor (offset, asyncId, trigger) {
+    this.asyncId = asyncId
+    this.triggerAsyncId = trigger
+    this.chain = resources[offset + CHAIN]
+    this.cause = resources[offset + CAUSE]
+    this.time = resources[offset + TIME]
+    this.detail = resources[offset + DETAIL]
+    this.flags = resources[offset + FLAGS]
+    const span = resources[offset + SPAN]
+    const isLooped = (this.flags & DISTANCE_BITS) !== 0
+    /** @type {More | undefined} */
+    this.more = undefined
+    if (span === 0 && !isLooped) return
+    this.more = new More(span, resources[offset + RUN])
+    if (isLooped) this.more.loop = resources.slice(offset + OUTER, offset + WORDS)
+  }
+}
+
+/** What few records say, of resources in a span, in a loop, and of timers that have run and were not over. */
+class More {
+  /** @param {number} span @param {number} run */
+  constructor (span, run) {
+    this.span = span
+    this.run = run
+    /** words, from OUTER on @type {Int32Array | undefined} */
+    this.loop = undefined
+    this.runs = 0
+    /** ms of the clock, of the last of them @type {number | undefined} */
+    this.ranAt = undefined
+  }
+}
+
+/** @type {ReturnType<typeof createTag<Copy>>} */
 const copyTag = createTag()
-let epoch = 1 // of the copies that resources carry
+/** a record that a copy is written to */
+const unpacked = new Int32Array(WORDS)
 
 /**
  * @param {number} ref
@@ -95,16 +134,40 @@ function writeWord (ref, word, value) {
  * reports that it is gone: a table would keep its record for good, a copy is collected with it.
  * @param {any} resource
  * @param {number} offset of its record in `resources`
+ * @param {number} asyncId
+ * @param {number} trigger
  * @param {boolean} isEmbedded it is none of Node's own: others than AsyncResource may be gone when they run
  */
-function carry (resource, offset, isEmbedded) {
+function carry (resource, offset, asyncId, trigger, isEmbedded) {
   if (isEmbedded && !(resource instanceof AsyncResource)) return
-  const copy = resources.slice(offset, offset + (1 << SHIFT)) // of 64 bytes, which V8 has on its heap
-  copy[FLAGS] |= LIVE | ONE_SHOT // found by its copy, it is kept like one that has run
-  copy[EPOCH] = epoch
-  copy[TRIGGER_WRAPS] = ids[(offset >> IDS) + 1] / WRAP
-  copyTag.write(resource, copy)
+  copyTag.write(resource, new Copy(offset, asyncId, trigger))
   resources[offset + FLAGS] |= CARRIED
+}
+
+/**
+ * Returns the copy of its record that a resource carries.
+ * @param {any} resource
+ * @param {number} asyncId
+ * @returns {Copy | undefined}
+ */
+function copyOn (resource, asyncId) {
+  const copy = copyTag.read(resource)
+  return copy !== undefined && copy.asyncId === asyncId && asyncId >= oldestCopied ? copy : undefined
+}
+
+/**
+ * Counts a run of a timer that is not over.
+ * @param {object} timer
+ * @param {number} asyncId
+ * @param {number} time ms of the clock
+ * @returns {number} how many there were
+ */
+function countRun (timer, asyncId, time) {
+  const copy = copyOn(timer, asyncId)
+  if (copy === undefined) return 0
+  copy.more ??= new More(0, 0)
+  copy.more.ranAt = time
+  return ++copy.more.runs
 }
 
 /**
@@ -114,11 +177,30 @@ function carry (resource, offset, isEmbedded) {
  * @returns {ReturnType<typeof findRecord>}
  */
 function findCarried (resource, asyncId) {
-  const copy = copyTag.read(resource)
-  if (copy === undefined || copy[REF] !== asyncId << 1 || copy[EPOCH] !== epoch) return undefined
-  older.keep(copy, 0, asyncId, copy[TRIGGER_WRAPS] * WRAP + (copy[TRIGGER] >>> 1))
+  const copy = copyOn(resource, asyncId)
+  if (copy === undefined) return undefined
+  unpack(copy)
+  older.keep(unpacked, 0, asyncId, copy.triggerAsyncId)
   older.ended(asyncId << 1, asyncId)
   return older.findOlderResource(asyncId)
+}
+
+/** @param {Copy} copy */
+function unpack (copy) {
+  const { more } = copy
+  unpacked.fill(0)
+  if (more?.loop !== undefined) unpacked.set(more.loop, OUTER)
+  unpacked[REF] = copy.asyncId << 1
+  unpacked[CHAIN] = copy.chain
+  unpacked[CAUSE] = copy.cause
+  unpacked[TRIGGER] = copy.triggerAsyncId << 1
+  unpacked[SPAN] = more?.span ?? 0
+  unpacked[TIME] = copy.time
+  unpacked[DETAIL] = copy.detail
+  unpacked[FLAGS] = copy.flags | LIVE | ONE_SHOT // found by its copy, it is kept like one that has run
+  unpacked[RUN] = more?.run ?? 0
+  unpacked[INCOMING] = 0
+  unpacked[RUNS] = more?.runs ?? 0
 }
 
 /** Keeps a record that may still run: its place is needed. @param {Int32Array} ring @param {number} offset */
@@ -186,12 +268,12 @@ function endRequests () {
 
 /** Forgets all records: numbers in them stand for nothing any more. */
 function clear () {
+  oldestCopied = newestId() + 1
   resources.fill(0)
   promises.fill(0)
   ids.fill(0)
   reserveFirst()
   requestRecords.clear()
-  epoch++
   older.clear()
 }
 
@@ -221,6 +303,8 @@ module.exports = {
   noteDelay,
   delayOf,
   carry,
+  copyOn,
+  countRun,
   findCarried,
   finish,
   keep,

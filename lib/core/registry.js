@@ -2,15 +2,18 @@
 
 // What is open: an entry for each resource of a type that stays open, held weakly. The entry of a socket or a
 // server lives as long as that object, also when its handle is closed and gone: it is a tag on the object.
-// Entries whose resource is gone stay for a while, for objects that had no event to be tagged in.
+// Entries whose resource is gone stay for a while, for objects that had no event to be tagged in. Timers, of
+// which there may be very many, get an entry only when a query asks (timers.js).
 
 const guard = require('./guard')
-const { contextOfId, contextTag } = require('./context')
-const { isAsk } = require('./records')
+const { contextOfId, contextOfTimer, contextTag } = require('./context')
 const { connectionTypes } = require('./kinds')
-const { emit } = require('./on')
+const { PASSED, TIMER, copyOn, isAsk } = require('./records')
 const { source } = require('./source')
-const { addressOf, handleOf, idOf, isClosed, numberOf, ownerOf } = require('../node-objects')
+const timers = require('./timers')
+const {
+  addressOf, handleOf, idOf, isClosedFile, isClosedTimer, numberOf, ownerOf
+} = require('../node-objects')
 const { hiddenProperty } = require('../objects')
 const { Entry, entryTag } = require('./entry')
 
@@ -27,13 +30,9 @@ let onFirstSocket
 /** when promises were last settled unseen, ms of the clock */
 let missedAt = -Infinity
 
-/** @param {number} asyncId */
-function closed (asyncId) {
-  entries.delete(asyncId)
-}
-
 /** The event loop enters JavaScript. @param {number} time ms of the clock */
 function startIteration (time) {
+  timers.settle()
   if (time >= settleAt) settleBrief(time)
   if (time >= nextSweep) sweepByTime(time)
 }
@@ -49,14 +48,14 @@ function ofObject (object) {
   const handle = handleOf(object)
   if (briefCount > 0 && contextTag.read(handle ?? object)?.kind.brief) settleBrief(Infinity)
   const tagged = entryTag.read(object)
-  if (handle === undefined) return tagged ?? entries.get(idOf(object) ?? 0)
+  if (handle === undefined) return tagged ?? entries.get(idOf(object) ?? 0) ?? ofTimer(object)
   if (tagged !== undefined && tagged.resource.deref() === handle) return tagged
   const entry = ofHandle(handle)
   if (entry !== undefined) tagOwner(entry, object)
   return entry
 }
 
-/** @returns {Entry[]} */
+/** @returns {Entry[]} of all but timers */
 function list () {
   sweepAll()
   return [...entries.values()]
@@ -64,18 +63,33 @@ function list () {
 
 function size () {
   sweepAll()
-  return entries.size
+  return entries.size + timersOfProgram().length
+}
+
+/** @returns {object[]} pending timers that are recorded, the newest last, mostly */
+function timersOfProgram () {
+  return timers.pending().filter((timer) => copyOfTimer(timer, timerId(timer)) !== undefined)
 }
 
 /**
- * Notes that a timer ran, and will run again.
- * @param {Context} context
+ * Returns the copy of its record that a timer carries, undefined if the filter leaves timers out.
  * @param {object} timer
- * @param {number} time
+ * @param {number} [id]
  */
-function repeated (context, timer, time) {
-  const entry = entries.get(context.asyncId) ?? opened(context, timer)
-  entry.activeAt = time
+function copyOfTimer (timer, id) {
+  const copy = id === undefined ? undefined : copyOn(timer, id)
+  return copy === undefined || (copy.flags & (TIMER | PASSED)) !== TIMER ? undefined : copy
+}
+
+/** @param {object} object @returns {Entry | undefined} of a timer that is not over */
+function ofTimer (object) {
+  const copy = isClosedTimer(object) ? undefined : copyOfTimer(object, idOf(object))
+  const context = copy && contextOfTimer(copy)
+  if (copy === undefined || context === undefined) return undefined
+  const entry = new Entry(context, object)
+  entry.activeAt = copy.more?.ranAt ?? context.time
+  entry.hadGap = !wasWatchingSince(context.time)
+  return entry
 }
 
 /**
@@ -183,7 +197,6 @@ function opened (context, resource) {
   entries.set(context.asyncId, entry)
   sweepPause = SWEEP_MS
   nextSweep = Math.min(nextSweep, context.time + SWEEP_MS)
-  if (context.type === 'Timeout') emit('timerStays', entry)
   noteType(context.type)
   if (entries.size >= sweepSize) sweep()
   return entry
@@ -206,17 +219,6 @@ function sweepAll () {
 function tagOwner (entry, owner) {
   entry.isOwnerKnown = true
   entryTag.write(owner, entry)
-}
-
-/**
- * Whether a resource is still the one with an id: a timer that was over, or cleared, and refreshed is another
- * resource in the same object. Servers do that to one timer for each request.
- * @param {object} resource
- * @param {string} type
- * @param {number} asyncId
- */
-function isSameResource (resource, type, asyncId) {
-  return type !== 'Timeout' || timerId(resource) === asyncId
 }
 
 /** @param {Entry} entry @returns {string | undefined} bytes in and out */
@@ -261,21 +263,21 @@ function sweep (time = Infinity) {
   for (const [asyncId, entry] of entries) {
     if (entry.sweepAt > time) continue
     const resource = entry.resource.deref()
-    if (resource !== undefined && isSameResource(resource, entry.context.type, asyncId)) {
+    if (resource !== undefined) {
       if (time !== Infinity) entry.sweepAt = Math.ceil(time + Math.max(SWEEP_MS, time - entry.context.time))
       continue
     }
     const hasOwner = entry.context.type !== 'SIGNALWRAP' // of which the program holds no object
-    if (!hasOwner || entry.isOwnerKnown || resource !== undefined) entries.delete(asyncId)
+    if (!hasOwner || entry.isOwnerKnown) entries.delete(asyncId)
     else gone.push(asyncId)
   }
   for (const asyncId of gone.slice(0, Math.max(0, gone.length - MAX_GONE))) entries.delete(asyncId)
   sweepSize = Math.max(MIN_SWEEP_SIZE, entries.size * 2)
 }
 
-// Timers and files that were just made. V8 takes a WeakRef for a strong reference until the next mark-sweep:
-// one for each timer and file would promote them, with their contexts, to the old generation. Most are over
-// soon, so they wait in a list until SETTLE_MS have passed, and only what is still open then gets an entry.
+// Files that were just opened. V8 takes a WeakRef for a strong reference until the next mark-sweep: one for
+// each file would promote them, with their contexts, to the old generation. Most are closed soon, so they
+// wait in a list until SETTLE_MS have passed, and only what is still open then gets an entry.
 
 const SETTLE_MS = 32
 const CAPACITY = 1024
@@ -285,8 +287,6 @@ const briefResources = Array(CAPACITY).fill(undefined)
 const briefIds = new Float64Array(CAPACITY)
 /** ms of the clock */
 const briefTimes = new Float64Array(CAPACITY)
-/** @type {string[]} */
-const briefTypes = Array(CAPACITY).fill('')
 let briefCount = 0
 /** ms of the clock */
 let settleAt = Infinity
@@ -303,16 +303,14 @@ function admitBrief (asyncId) {
 /**
  * Adds a resource that was just made. The hot path.
  * @param {number} asyncId
- * @param {string} type
  * @param {number} time ms of the clock
  * @param {object} resource that is still being made: it must not be asked anything
  */
-function addBrief (asyncId, type, time, resource) {
+function addBrief (asyncId, time, resource) {
   if (briefCount === CAPACITY || time >= settleAt) settleBrief(time)
   if (briefCount === 0) settleAt = time + SETTLE_MS
   const index = briefCount++
   briefResources[index] = resource
-  briefTypes[index] = type
   briefTimes[index] = time
   briefIds[index] = asyncId
 }
@@ -325,14 +323,12 @@ function settleBrief (time) {
   let kept = 0
   for (let i = 0; i < briefCount; i++) {
     const resource = briefResources[i]
-    const type = briefTypes[i]
-    if (isClosed(type, resource) || !isSameResource(resource, type, briefIds[i])) continue
+    if (isClosedFile(resource)) continue
     if (time - briefTimes[i] >= SETTLE_MS) {
       admit(i)
       continue
     }
     briefResources[kept] = resource
-    briefTypes[kept] = type
     briefTimes[kept] = briefTimes[i]
     briefIds[kept++] = briefIds[i]
   }
@@ -354,7 +350,6 @@ Object.assign(source, { lastAsks })
 module.exports = {
   addBrief,
   admitBrief,
-  closed,
   connected,
   get,
   lastActive,
@@ -363,12 +358,13 @@ module.exports = {
   noteActivity,
   noteTraffic,
   ofObject,
+  ofTimer,
   opened,
   openerOf,
-  repeated,
   sawSettledSince,
   setOwner,
   size,
+  timersOfProgram,
   startIteration,
   unwatch,
   wasWatchingSince,

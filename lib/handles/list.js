@@ -57,19 +57,19 @@ function * walk (isSelected) {
     const handle = entry.resource.deref()
     if (handle === undefined) continue
     const { context } = entry
-    const isTimer = context.type === 'Timeout' // which nothing holds
-    const holder = owners.get(handle) ?? entry.owner?.deref() ?? (isTimer ? undefined : ownerOf(handle))
+    const holder = owners.get(handle) ?? entry.owner?.deref() ?? ownerOf(handle)
     owners.delete(handle)
     const isOfCluster = holder !== undefined && shared.delete(holder)
     const owner = isOfCluster ? undefined : holder
     const type = typeOfRole(context.type, owner)
     if (!isSelected(type) || isHidden(handle)) continue
-    const object = owner ?? (type === 'MESSAGEPORT' || type === 'Timeout' ? handle : undefined)
+    const object = owner ?? (type === 'MESSAGEPORT' ? handle : undefined)
     const subject = { object, handle, type, context, entry, isShared: isOfCluster }
     if (isOpen(subject) === true && isOfProgram(context, handle, programChains) && !isOutput(subject)) {
       yield subject
     }
   }
+  if (isSelected('Timeout')) yield * timers(programChains)
   for (const [handle, object] of owners) {
     if (contextTag.read(handle) === OWN_WORK) continue
     const context = contextOf(handle)
@@ -84,6 +84,18 @@ function * walk (isSelected) {
     const type = typeOf(undefined, object)
     if (!isSelected(type)) continue
     yield { object, handle: undefined, type, context: undefined, entry: undefined, isShared: true }
+  }
+}
+
+/** @param {Map<number, boolean>} programChains @returns {ReturnType<typeof walk>} */
+function * timers (programChains) {
+  for (const [i, timer] of registry.timersOfProgram().entries()) {
+    if (i % STRIDE === 0) yield undefined
+    const entry = registry.ofTimer(timer)
+    if (entry === undefined) continue
+    const { context } = entry
+    const subject = { object: timer, handle: timer, type: 'Timeout', context, entry }
+    if (isOpen(subject) === true && isOfProgram(context, timer, programChains)) yield subject
   }
 }
 

@@ -1,12 +1,11 @@
 'use strict'
 
 // Repeating timers that requests left behind: registered inside of a request that has ended, and still there.
-// The registry reports a timer once it is known to stay; what became of it is looked up only when the record
-// is made, every 10 s at most and when the program ends.
+// Each is noted when it is made; what became of it is looked up only when the record is made, every 10 s at
+// most and when the program ends, or when many were noted since.
 
 const { groupBy } = require('../group-by')
-const { isClosed } = require('../node-objects')
-const { own } = require('../objects')
+const { isClosedTimer } = require('../node-objects')
 const { identityAt, spanAt } = require('./identities')
 const { siteOf, textsOf } = require('./path-sites')
 const ids = require('../encoding/ids')
@@ -15,6 +14,7 @@ const { originAt, unixNano } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records
 const MAX_TIMERS = 20_000 // more are not counted
+const MIN_TIMERS = 256 // noted before those that are gone are looked for
 const MAX_GROUPS = 50 // of one record
 const MAX_NAMES = 20 // of one group
 const MAX_DEPTH = 63 // spans around a span
@@ -22,8 +22,12 @@ const MAX_DEPTH = 63 // spans around a span
 const IN_EVERY_SAMPLE = 'f'.repeat(32)
 
 /**
- * @typedef {import('../core/entry').Entry} Entry
- * @typedef {{ entry: Entry, request: number, name: string }} LeftTimer request: number of its span
+ * @typedef {object} LeftTimer
+ * @property {WeakRef<object>} timer
+ * @property {number} chain
+ * @property {number} time ms of the clock when it was made
+ * @property {number} request number of its span
+ * @property {string} name of the request
  *
  * @typedef {object} IntervalGroup timers that one place of the program registered
  * @property {string | undefined} at
@@ -36,6 +40,7 @@ const IN_EVERY_SAMPLE = 'f'.repeat(32)
 
 /** @type {Set<LeftTimer>} */
 const timers = new Set()
+let fullSize = MIN_TIMERS // when to look for those that are gone
 let nextRecord = 0 // ms of the clock
 /** what the last record told */
 let written = ''
@@ -43,19 +48,19 @@ let written = ''
 /** Returns the timers that are alive after their requests, and forgets those that are gone. */
 function remaining () {
   const alive = []
-  for (const timer of timers) {
-    const { entry, request } = timer
-    const object = entry.resource.deref()
-    if (object === undefined || isClosed('Timeout', object)) timers.delete(timer)
-    else if (spanAt(request) === undefined) alive.push(timer)
+  for (const noted of timers) {
+    const timer = noted.timer.deref()
+    if (timer === undefined || isClosedTimer(timer)) timers.delete(noted)
+    else if (spanAt(noted.request) === undefined) alive.push(noted)
   }
+  fullSize = Math.max(MIN_TIMERS, 2 * timers.size)
   return alive
 }
 
 /** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */
 function groups (time) {
-  const groups = groupBy(remaining(), ({ entry }) => String(entry.context.chain)).map((timers) => {
-    const { at: site, callers = [], label } = textsOf(siteOf(timers[0].entry.context.chain))
+  const groups = groupBy(remaining(), ({ chain }) => String(chain)).map((timers) => {
+    const { at: site, callers = [], label } = textsOf(siteOf(timers[0].chain))
     /** @type {Record<string, number>} */
     const requests = {}
     for (const { request, name } of timers) countName(requests, identityAt(request)?.name ?? name)
@@ -64,24 +69,27 @@ function groups (time) {
       callers,
       label,
       count: timers.length,
-      oldest_ms: Math.round(time - Math.min(...timers.map(({ entry }) => entry.context.time))),
+      oldest_ms: Math.round(time - timers.reduce((oldest, timer) => Math.min(oldest, timer.time), time)),
       requests
     }
   })
   return groups.sort((a, b) => b.count - a.count).slice(0, MAX_GROUPS)
 }
 
-/** Notes a timer that is known to stay. @param {import('../core/entry').Entry} entry */
-function add (entry) {
-  const { spanNumber } = entry.context
-  const timer = entry.resource.deref()
-  if (spanNumber === 0 || timer === undefined || timers.size >= MAX_TIMERS) return
-  if (typeof own(timer, '_repeat') !== 'number') return
+/**
+ * Notes a repeating timer.
+ * @param {import('../core/context').Context} context
+ * @param {object} timer
+ */
+function add ({ chain, spanNumber, time }, timer) {
+  if (spanNumber === 0) return
+  if (timers.size >= fullSize) remaining()
+  if (timers.size >= MAX_TIMERS) return
   const request = outermost(spanNumber)
   const name = identityAt(request)?.name
   if (name === undefined) return
-  timers.add({ entry, request, name })
-  if (nextRecord === 0) nextRecord = entry.context.time + PAUSE_MS
+  timers.add({ timer: new WeakRef(timer), chain, time, request, name })
+  if (nextRecord === 0) nextRecord = time + PAUSE_MS
 }
 
 /** Returns whether a record is due. @param {number} time ms of the clock */

@@ -16,7 +16,7 @@ require('./http-spans') // before what tells it of requests
 const layer = require('../requests/layer')
 const { noSpan } = require('./index')
 const { loop } = require('./loop-time')
-const { add: noteTimer } = require('./open-intervals')
+const { add: noteInterval } = require('./open-intervals')
 const outputs = require('./outputs')
 const spans = require('./spans')
 const { runSpan } = require('./user-span')
@@ -35,8 +35,8 @@ on('iteration', (time) => {
 on('opened', ({ type }, resource) => {
   if (isOn && type === 'ZLIB') stepSpans.watchZlibWrites(resource)
 })
-on('timerStays', (entry) => {
-  if (isOn) noteTimer(entry)
+on('intervalMade', (context, timer) => {
+  if (isOn) noteInterval(context, timer)
 })
 on('traffic', stepSpans.noteTraffic)
 on('asked', stepSpans.noteAsked)
