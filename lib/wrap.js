@@ -1,20 +1,24 @@
 'use strict'
 
-// Wraps methods of Node's where no hook and no channel reports what they do, and puts them back.
+// Wraps methods of Node's where no hook and no channel reports what they do, and puts them back. A wrapper is
+// a function where the original can be called with `new`, and a method where it cannot.
 
-const { defineProperty, deleteProperty, getOwnPropertyDescriptor } = Reflect
+const { types } = require('node:util')
+
+const { defineProperty, deleteProperty, getOwnPropertyDescriptor, ownKeys } = Reflect
 
 /**
- * Gives a function that replaces another one the same name and number of parameters.
+ * Gives a function that replaces another one the same properties: name, length, and what else the other has.
+ * A prototype it has of its own, whose `constructor` it is.
  * @template {Function} F
  * @param {F} wrapper
  * @param {Function} original
  * @returns {F}
  */
 function imitate (wrapper, original) {
-  for (const name of ['name', 'length']) {
-    const property = getOwnPropertyDescriptor(original, name)
-    if (property !== undefined) defineProperty(wrapper, name, property)
+  for (const key of types.isProxy(original) ? [] : ownKeys(original)) {
+    const property = key === 'prototype' ? undefined : getOwnPropertyDescriptor(original, key)
+    if (property !== undefined) defineProperty(wrapper, key, property)
   }
   return wrapper
 }

@@ -78,17 +78,25 @@ function applyListeners (next) {
 /** @param {Function} method @param {string} name */
 function around (method, name) {
   const session = present
-  const { wrapper } = {
+  /** @param {unknown} event @param {unknown} listener @param {Function} above */
+  function called (event, listener, above) {
+    if (!isOn || session !== present || guard.inOwnWork) return
+    const callee = name === OF_TARGET && isObject(listener) ? own(listener, 'handleEvent') : listener
+    if (typeof callee === 'function' && !types.isProxy(callee)) note(event, callee, name, above)
+  }
+  const { ofTarget } = { // a method: it cannot be called with `new`
     /** @this {unknown} @param {unknown} event @param {unknown} listener */
-    wrapper (event, listener) {
-      if (isOn && session === present && !guard.inOwnWork) {
-        const called = name === OF_TARGET && isObject(listener) ? own(listener, 'handleEvent') : listener
-        if (typeof called === 'function' && !types.isProxy(called)) note(event, called, name, wrapper)
-      }
+    ofTarget (event, listener) {
+      called(event, listener, ofTarget)
       return apply(method, this, arguments)
     }
   }
-  return wrapper
+  /** @this {unknown} @param {unknown} event @param {unknown} listener */
+  function ofEmitter (event, listener) {
+    called(event, listener, ofEmitter)
+    return apply(method, this, arguments)
+  }
+  return name === OF_TARGET ? ofTarget : ofEmitter
 }
 
 /**

@@ -45,23 +45,25 @@ function noteUncaught (error, origin) {
   attempt(() => noteEscaped(error, origin === 'unhandledRejection'))
 }
 
-/**
- * @this {unknown}
- * @param {unknown} error
- * @param {boolean} fromPromise
- */
-function fatalException (error, fromPromise) {
-  const callNode = () => original.call(this, error, fromPromise)
-  if (handlers.length > 0) {
-    noteUncaught(error, fromPromise ? 'unhandledRejection' : 'uncaughtException')
-    // A failure of longstack's own must not replace the error
-    if (attempt(() => askHandlers(error, fromPromise))) return asHandled(callNode)
+const { fatalException } = { // a method: Node's cannot be called with `new` either
+  /**
+   * @this {unknown}
+   * @param {unknown} error
+   * @param {boolean} fromPromise
+   */
+  fatalException (error, fromPromise) {
+    const callNode = () => original.call(this, error, fromPromise)
+    if (handlers.length > 0) {
+      noteUncaught(error, fromPromise ? 'unhandledRejection' : 'uncaughtException')
+      // A failure of longstack's own must not replace the error
+      if (attempt(() => askHandlers(error, fromPromise))) return asHandled(callNode)
+    }
+    const isHandled = callNode()
+    if (isHandled === false) {
+      attempt(() => guard.run(() => require('../format/printed-errors').decorateFatal(error, fromPromise)))
+    }
+    return isHandled
   }
-  const isHandled = callNode()
-  if (isHandled === false) {
-    attempt(() => guard.run(() => require('../format/printed-errors').decorateFatal(error, fromPromise)))
-  }
-  return isHandled
 }
 
 /** Handlers see errors from now on, and so does what is printed on a terminal. */

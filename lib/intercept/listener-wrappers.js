@@ -72,11 +72,9 @@ function isListed (emitter, event, wrapper) {
 
 /** @param {Function} original @param {Replacement} replacement */
 function createWrapper (original, replacement) {
-  const { wrapper } = {
-    /** @this {unknown} @param {...any} args */
-    wrapper (...args) {
-      return replacement(original, this, args)
-    }
+  /** @this {unknown} @param {...any} args */
+  function wrapper (...args) {
+    return replacement(original, this, args)
   }
   imitate(wrapper, original)
   // Not enumerable: a socket prints as before.

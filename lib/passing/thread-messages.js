@@ -143,30 +143,29 @@ function watchParent () {
   if (given === undefined || parentPort === null) return
   const counted = new CountedPort(given.table, given.threadId, true)
   const method = MessagePort.prototype.postMessage
-  const wrappers = {
+  const { postMessage } = {
     /** @this {any} */
     postMessage () {
       if (this !== parentPort) return apply(method, this, arguments)
-      return counted.send(method, this, arguments, wrappers.postMessage)
-    },
-
-    /** @param {unknown} port */
-    receiveMessageOnPort (port) {
-      if (port !== parentPort) return apply(receiveMessageOnPort, threads, arguments)
-      try {
-        const result = receiveMessageOnPort(port)
-        if (result !== undefined) counted.skip()
-        return result
-      } catch (error) {
-        counted.stop()
-        throw error
-      }
+      return counted.send(method, this, arguments, postMessage)
+    }
+  }
+  /** @param {unknown} port */
+  function receive (port) {
+    if (port !== parentPort) return apply(receiveMessageOnPort, threads, arguments)
+    try {
+      const result = receiveMessageOnPort(port)
+      if (result !== undefined) counted.skip()
+      return result
+    } catch (error) {
+      counted.stop()
+      throw error
     }
   }
   counterTag.write(parentPort, counted)
   counted.restore = keep(counted, [
-    wrap(MessagePort.prototype, 'postMessage', () => wrappers.postMessage),
-    wrap(threads, 'receiveMessageOnPort', () => wrappers.receiveMessageOnPort)
+    wrap(MessagePort.prototype, 'postMessage', () => postMessage),
+    wrap(threads, 'receiveMessageOnPort', () => receive)
   ])
 }
 

@@ -29,24 +29,24 @@ function wrapOnce (name, owner, make) {
 }
 
 /** @param {Function} method */
-const addHeaderLines = (method) => ({
+const addHeaderLines = (method) => {
   /** @this {any} */
-  _addHeaderLines () {
+  return function _addHeaderLines () {
     if (isOn && this.upgrade === true) guard.runQuietly(() => upgradeRequested(this))
     return apply(method, this, arguments)
   }
-})._addHeaderLines
+}
 
 /** @param {Function} method */
-const storeHeader = (method) => ({
+const storeHeader = (method) => {
   /** @this {any} @param {string} line @param {any} headers */
-  _storeHeader (line, headers) {
+  return function _storeHeader (line, headers) {
     const value = isOn && settings.options.propagate && !listener.hasTraceparent(headers)
       ? guard.runQuietly(() => traceparentOf(this))
       : undefined
     return apply(method, this, [line, value === undefined ? headers : withHeader(headers, value)])
   }
-})._storeHeader
+}
 
 /** @param {Function} method */
 const request = (method) => ({

@@ -79,9 +79,9 @@ function createMethod (name, called, done) {
   let unwrap
 
   /** @param {Function} method */
-  const make = (method) => ({
+  const make = (method) => {
     /** @this {any} */
-    [name] () {
+    return function () {
       try {
         if (isOn) called(this, arguments)
       } catch {} // the stack may be full, or the program has put its own in place of what is called
@@ -92,7 +92,7 @@ function createMethod (name, called, done) {
         done()
       }
     }
-  })[name]
+  }
 
   return {
     enable () {

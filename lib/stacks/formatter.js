@@ -11,6 +11,7 @@
 const { types } = require('node:util')
 const guard = require('../core/guard')
 const { settings } = require('../settings')
+const { imitate } = require('../wrap')
 const { noteStartUpError, readSites } = require('./call-sites')
 const {
   captureInto, giveBack, isSettable, lendFormatter, limit, nodeFormatter, readSlot, readUnwrapped, realmOf,
@@ -110,7 +111,10 @@ function wrapFormatter (slot) {
   }
 
   wrappers.set(formatter ?? format, prepareStackTrace)
-  if (formatter !== undefined) noteInstalled(formatter)
+  if (formatter !== undefined) {
+    imitate(prepareStackTrace, formatter)
+    noteInstalled(formatter)
+  }
   originals.set(prepareStackTrace, { formatter, slot })
   return prepareStackTrace
 }

@@ -12,6 +12,7 @@ const { readSlot } = require('./error-slots')
 const { unwrapIn, wrapIn } = require('./formatter')
 
 const { apply, getPrototypeOf } = Reflect
+const { isContext } = vm // programs replace it
 
 // WeakRef.deref() keeps its target until the job ends (KeepDuringJob of ECMA-262), and V8 takes for reachable
 // what was kept at any moment of a mark-sweep: realms that are all looked at again and again are never
@@ -63,14 +64,25 @@ function addContext (context) {
 }
 
 /** @param {Function} method */
-const make = (method) => ({
-  /** @this {unknown} */
-  createContext () {
+const make = (method) => {
+  /** @this {unknown} @param {object} object */
+  return function createContext (object) {
+    // The realm of one that is a context already is known, and a script that is run in it runs microtasks
+    const isNew = isEnabled && !isKnownContext(object)
     const context = apply(method, this, arguments)
-    if (isEnabled) guard.runQuietly(() => addContext(context)) // a sandbox may have traps of its own
+    if (isNew) guard.runQuietly(() => addContext(context)) // a sandbox may have traps of its own
     return context
   }
-}).createContext
+}
+
+/** @param {object} object */
+function isKnownContext (object) {
+  try {
+    return isContext(object)
+  } catch { // it cannot be one: createContext throws, or makes one without it
+    return false
+  }
+}
 
 /**
  * Wraps the formatter of a realm, where a program has set one.

@@ -24,6 +24,23 @@ for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
   })
 }
 
+test('vm.createContext of what is a context runs no microtasks of it, and works with new', async (t) => {
+  const { stdout } = await program(`
+    require(${JSON.stringify(root)}).enable()
+    const vm = require('node:vm')
+    const log = []
+    const context = new vm.createContext({ log: (text) => log.push(text) }, { microtaskMode: 'afterEvaluate' })
+    vm.runInContext('() => { Promise.resolve().then(() => log("microtask")) }', context)()
+    log.push('before')
+    vm.createContext(context)
+    log.push('behind')
+    vm.runInContext('0', context)
+    let code
+    try { vm.createContext(1) } catch (error) { code = error.code }
+    console.log(log.join(), vm.isContext(context), code)`)
+  t.is(stdout, 'before,behind,microtask true ERR_INVALID_ARG_TYPE\n')
+})
+
 test('disable() puts back what a realm had, and vm.createContext', async (t) => {
   const { stdout } = await program(`
     const vm = require('node:vm')

@@ -26,10 +26,6 @@ const allowed = {
     why: 'uncaught errors are noted by this listener, which changes nothing (lib/attribution/uncaught.js)',
     clean: (line) => line.replace(', uncaughtExceptionMonitor 1', '')
   },
-  formatter: {
-    why: 'that .stack has hops is what longstack is for; LONGSTACK_ERRORS=off leaves the slot alone',
-    clean: (line) => line.replace(/\bprepareStackTrace prepareStackTrace\/2/, 'prepareStackTrace ErrorPrepareStackTrace/2')
-  },
   tracer: {
     why: 'all copies of longstack and all realms find the one tracer of a thread there (lib/shared.js)',
     clean: (line) => line.replace(/, Symbol\(longstack\.tracer\.\d\) object 010/, '')
@@ -57,7 +53,7 @@ const allowed = {
   },
   headers: {
     why: 'requests are sent with one more header, which is added where Node writes them',
-    clean: (line) => /headers/i.test(objectOf(line)) ? undefined : line.replace(', _storeHeader _storeHeader/2 011', '')
+    clean: (line) => /headers/i.test(objectOf(line)) ? undefined : line.replace(', _storeHeader new _storeHeader/2 011', '')
   },
   profile: {
     why: 'trace.profile() ends with the program',
@@ -71,7 +67,7 @@ const allowed = {
     }
   }
 }
-const always = ['monitor', 'formatter', 'tracer', 'port']
+const always = ['monitor', 'tracer', 'port']
 
 /**
  * @param {string} directory
