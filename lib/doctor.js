@@ -124,7 +124,7 @@ const rules = {
   BUDGET: ({ pressure }) => pressure > HIGH_PRESSURE &&
     'More than half of the budget is used, so chains are cut short: raise it, or filter.',
   DROPPED_HOPS: ({ dropped }) => dropped > 0 &&
-    `${dropped} hops were dropped: chains cut at their depth, or promises past the budget.`
+    `${dropped} hops were dropped: chains cut at 192 steps, or promises past the budget.`
 }
 
 /** @typedef {keyof typeof rules} ProblemCode */

@@ -9,7 +9,7 @@
  * @typedef {object} Options
  * @property {string[]} filter names of the subsystems whose resources get a stack; default ['*']
  * @property {number} frames frames kept per hop; default 10
- * @property {number} depth hops kept per chain; default 16
+ * @property {number} depth hops printed per chain; default 16
  * @property {'auto' | 'native' | 'js'} capture the capture engine; auto is native where the addon loads,
  *   else js; default auto
  * @property {boolean} internals fold nothing, and also show node: frames, raw types, hops of Node and

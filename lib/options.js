@@ -81,7 +81,7 @@ const table = {
   frames: {
     purpose: 'frames kept per hop', initial: 10, placeholder: 'N', ...integer(1, 200, 'frames')
   },
-  depth: { purpose: 'hops kept per chain', initial: 16, placeholder: 'N', ...integer(1, 1000, 'hops') },
+  depth: { purpose: 'hops printed per chain', initial: 16, placeholder: 'N', ...integer(1, 1000, 'hops') },
   capture: {
     purpose: 'the capture engine; auto is native where the addon loads, else js',
     initial: 'auto',

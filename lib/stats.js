@@ -39,7 +39,7 @@ const capture = require('./stacks/capture')
  * @property {number} hits stacks that were known, of those taken (native) or formatted (js)
  * @property {number} misses stacks that were new
  * @property {number} unstored stacks whose identity the native engine could not confirm, and took for real
- * @property {number} dropped hops lost: chains cut at their depth, promises past the budget
+ * @property {number} dropped hops lost: chains cut at 192 steps, promises past the budget
  * @property {number} handles open resources in the register
  * @property {SpanStats | undefined} spans where they are on: waiting are not written yet,
  *   dropped never are

@@ -73,12 +73,16 @@ function attributedHops (error, sites) {
   const parts = attribute(error, sites)
   const isAwaited = parts.some(({ origin }) => origin === 'awaited')
   const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
+  /** @type {PrintedHop[]} */
+  const printed = []
   return listener.concat(parts.flatMap(({ context, origin, label, isNameless, until }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
     if (isLine && label === undefined && isOutside(context.chain)) return []
     if (isLine) return connectionHops(context, origin, label, !isAwaited)
     const isEnd = until && ((/** @type {Context} */ step) => isSame(step, until))
-    const hops = hopsOf(context, { above: i === 0 ? frames : undefined, told: frames, origin, until: isEnd })
+    const above = i === 0 ? frames : undefined
+    const hops = hopsOf(context, { above, told: frames, origin, printed: printed.slice(), until: isEnd })
+    printed.push(...hops)
     if (isNameless) return hops.map((hop) => hop.isRequest ? { ...hop, label: OVER } : hop)
     return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
   }))

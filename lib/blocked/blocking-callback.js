@@ -6,7 +6,7 @@ const { startQuery } = require('../core/clock')
 const { Context } = require('../core/context')
 const { kindOf } = require('../core/kinds')
 const { view } = require('../format/context-view')
-const { copyHop, formatHops } = require('../format/hops')
+const { copyHops, formatHops } = require('../format/hops')
 const { groupBy } = require('../group-by')
 const { settings } = require('../settings')
 const { describe, hops } = require('../stacks/chain')
@@ -127,7 +127,7 @@ function explain (context, text) {
     ? lines
     : stack.frames.slice(0, settings.options.frames).map((frame) => `    at ${frame.text}`)
   const parts = [...frameLines, formatHops(printed)].filter((part) => part !== '')
-  return { frames, stack: parts.join('\n'), chain: printed.map(copyHop), context: view(context) }
+  return { frames, stack: parts.join('\n'), chain: copyHops(printed), context: view(context) }
 }
 
 /** Returns the innermost frame of the program in a callback. @param {BlockingCallback} callback */

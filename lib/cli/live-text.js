@@ -4,7 +4,7 @@
 
 const { nameOfThread } = require('../ask/threads')
 const { groupsOf } = require('../format/handles')
-const { copyHop, formatHops } = require('../format/hops')
+const { copyHops, formatHops } = require('../format/hops')
 const { formatPending, placeOf, sentences } = require('../format/pending')
 const { graphTexts } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
@@ -227,20 +227,17 @@ function publicHandle (handle) {
   } = handle
   return {
     ...facts,
-    opened: hopsOf(opened),
-    usedBy: usedBy && { request: usedBy.request, chain: hopsOf(usedBy.hops ?? []) },
+    opened: copyHops(opened),
+    usedBy: usedBy && { request: usedBy.request, chain: copyHops(usedBy.hops ?? []) },
     writtenBy: writtenBy &&
-      { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: hopsOf(writtenBy.hops ?? []) },
+      { at: writtenBy.at, agoMs: writtenBy.agoMs, chain: copyHops(writtenBy.hops ?? []) },
     ...(growth !== undefined && { perMinute: growth.more * 60_000 / growth.elapsedMs })
   }
 }
 
 /** @param {{ hops: import('../stacks/chain').PrintedHop[] }} answer */
 function publicChain ({ hops, ...others }) {
-  return { ...others, chain: hopsOf(hops) }
+  return { ...others, chain: copyHops(hops) }
 }
-
-/** @param {import('../stacks/chain').PrintedHop[]} hops */
-const hopsOf = (hops) => hops.map(copyHop)
 
 module.exports = { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops }

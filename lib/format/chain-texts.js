@@ -4,6 +4,7 @@
 
 const { contextOfChain, OWN_WORK } = require('../core/context')
 const { hops } = require('../stacks/chain')
+const { unfold } = require('../stacks/hop-folding')
 const { formatHops } = require('./hops')
 
 const MAX_PLACES = 1000 // texts kept
@@ -21,7 +22,7 @@ function describeChain (number) {
   if (number === OWN_WORK.chain) return withoutHops('longstack', 'longstack')
   const context = contextOfChain(number)
   if (context === undefined) return withoutHops('unknown', 'unknown') // forgotten, or never known
-  const printed = hops(context)
+  const printed = unfold(hops(context))
   if (printed.length === 0) return withoutHops('process start', context.type)
   return { hops: printed, type: context.type }
 }

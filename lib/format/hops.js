@@ -4,6 +4,7 @@
 // V8 prints them; the line between two hops starts with something that no parser of stacks takes for a frame.
 
 const { createTag } = require('../core/tag')
+const { unfold } = require('../stacks/hop-folding')
 const { AT, baseName } = require('../stacks/text-scan')
 const { formatDuration, clean, shortFrame } = require('../text')
 const { createInspectable, printedOf } = require('./inspect')
@@ -111,7 +112,7 @@ function oneLine (introduction, { label, ageMs, frames }) {
  */
 function placeOf (hops) {
   const request = hops.findIndex(({ isRequest }) => isRequest)
-  const own = request === -1 ? hops : hops.slice(0, request + 1)
+  const own = unfold(request === -1 ? hops : hops.slice(0, request + 1))
   const frame = own.find(({ place }) => place !== undefined)?.place ??
     own.find(({ lines }) => lines[0]?.startsWith(AT))?.lines[0].slice(AT.length)
   return frame === undefined ? undefined : clean(shortFrame(frame))
@@ -127,7 +128,7 @@ function formatHops (hops, manner = {}) {
   const lines = []
   /** @type {PrintedHop | undefined} */
   let previous
-  for (const hop of hops) {
+  for (const hop of whole ? unfold(hops) : hops) {
     if (hop.isBehindRequest === true && !whole) continue
     if (hop.origin === 'first' && !hop.isFolded) {
       lines.push(oneLine('first rejected', hop))
@@ -144,14 +145,18 @@ function formatHops (hops, manner = {}) {
 const printedHop = createTag()
 
 const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
-  const hops = printedOf(chain, printedHop) ?? []
+  const hops = [...new Set(printedOf(chain, printedHop) ?? [])]
   return hops.length === 0 ? undefined : { text: formatHops(hops), title: `${hops.length} hops` }
 })
 
 /** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
-function copyHop ({ lines, short, place, isFolded, isRequest, isBehindRequest, frames, ...hop }) {
-  return { ...hop, frames: frames.map((frame) => ({ ...frame })) }
+function copyHop (hop) {
+  const { lines, short, place, packages, alone, members, isFolded, isRequest, isBehindRequest, ...data } = hop
+  return { ...data, frames: data.frames.map((frame) => ({ ...frame })) }
 }
+
+/** Copies what the program may get of hops: also those that a text folds. @param {PrintedHop[]} hops */
+const copyHops = (hops) => unfold(hops).map(copyHop)
 
 /**
  * Copies a chain for the program.
@@ -160,12 +165,11 @@ function copyHop ({ lines, short, place, isFolded, isRequest, isBehindRequest, f
  * @returns {Hop[]}
  */
 function copyChain (hops, edit = (label) => label) {
-  return inspectableChain(hops.map((hop) => {
-    const copy = copyHop(hop)
+  return inspectableChain(hops.flatMap((hop) => copyHops([hop]).map((copy) => {
     copy.label = edit(copy.label)
     printedHop.write(copy, hop)
     return copy
-  }))
+  })))
 }
 
-module.exports = { copyChain, copyHop, formatHops, placeOf, separator }
+module.exports = { copyChain, copyHops, formatHops, placeOf, separator }

@@ -9,11 +9,12 @@ const { isOutside } = require('../core/scope')
 const { carryChain } = require('../passing/threads')
 const { settings } = require('../settings')
 const { isScope } = require('./frames')
-const { copyOf, print, viewOf } = require('./hop-frames')
+const { HopFolding } = require('./hop-folding')
+const { copyOf, mainPackage, print, viewOf } = require('./hop-frames')
 const { arrivedBy, isAccepted, labelOf, moreTelling, nameByLater, namesRequest } = require('./labels')
 const { foldLoops } = require('./loop-folding')
 const { importedHopsOf } = require('./passed-chain')
-const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
+const { findLauncher, findRunner } = require('./test-runners')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -56,9 +57,13 @@ const { RunnerFolding, findLauncher, findRunner } = require('./test-runners')
  * @property {string[]} [short] lines for people, as the option `hide` says; undefined: with internals, all is
  *   told, its type as well
  * @property {string} [place] its innermost frame of the program
+ * @property {string[]} [packages] what its frames are in, if no line for people is of the program
+ * @property {import('./hop-frames').ShortText} [alone] the same where the package of the main script is the
+ *   program
+ * @property {PrintedHop[]} [members] hops that it stands for
  * @property {boolean} [isRequest] its label is the name of a request that a server received
  * @property {boolean} [isBehindRequest] it led to the server of a request in the chain: not for people
- * @property {boolean} [isFolded] it stands for several hops of a test runner, and its line is all of it
+ * @property {boolean} [isFolded] it stands for several hops, and its line is all of it
  *
  * @typedef {Hop & HopText} PrintedHop both are shared: never changed, and copied before the program gets them
  */
@@ -76,25 +81,33 @@ carryChain(root)
  * @param {Frame[]} [details.told] frames above whose async functions are not repeated
  * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
  *   thread or process the first one's
+ * @param {PrintedHop[]} [details.printed] hops that are printed above: neighbours among them are one line
  * @param {(step: Context) => boolean} [details.until] the first step that is left out, with all that led to
  *   it
  * @returns {PrintedHop[]}
  */
-function hops (newest, { above: framesAbove = [], told = framesAbove, origin, until } = {}) {
+function hops (newest, { above: framesAbove = [], told = framesAbove, origin, printed = none, until } = {}) {
   if (newest === undefined || isOutside(newest.chain)) return []
   foldLoops(newest)
   // Folding may have dropped it: then nothing is known of where the chain should end
   if (until !== undefined && !leadsTo(newest, until)) return []
   const { depth, internals } = settings.options
   const printedAwaits = new PrintedAwaits(told)
-  const folding = new RunnerFolding(depth, internals ? none : framesAbove)
+  const folding = internals ? new HopFolding(depth, none, none) : new HopFolding(depth, framesAbove, printed)
+  const isAlone = mainPackage() !== '' && !framesAbove.some(isUsers) && !leadsTo(newest, hasUsersFrame)
+  /** whether the chain is read past its depth, for its request @type {boolean | undefined} */
+  let isRequestAhead
   /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
   let later
   /** @type {PrintedHop | undefined} the last hop, made in an async scope */
   let scoped
   let context = /** @type {Context | undefined} */ (newest)
-  for (; context !== undefined && folding.isOpen; context = context.parent) {
+  for (; context !== undefined; context = context.parent) {
     if (until?.(context)) break
+    if (!folding.isOpen) {
+      isRequestAhead ??= !internals && leadsToRequest(context, until)
+      if (!isRequestAhead || !folding.isBeforeRequest) break
+    }
     const contextHops = hopsOf(context, printedAwaits, origin)
     if (contextHops.length === 0) {
       folding.pass(runnerOf(context))
@@ -108,14 +121,35 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin, un
     scoped = context.stack?.frames.some(isScope) ? contextHops[0] : undefined
     const isPassed = passedHopsOf(context) !== undefined
     for (const hop of contextHops) {
+      if (isAlone) Object.assign(hop, hop.alone)
       folding.add(hop, isPassed && !internals ? passedRunnerOf(hop) : runnerOf(context))
     }
     if (isPassed) break
   }
-  const joined = joinEqual(folding.finish()).slice(0, depth)
+  const joined = joinEqual(folding.finish())
   if (origin !== undefined && joined.length > 0 && !joined[0].isFolded) joined[0].origin = origin
   return internals ? joined : markedBehindRequest(joined)
 }
+
+/**
+ * Whether a step leads to the request with which its chain began.
+ * @param {Context} newest
+ * @param {((step: Context) => boolean) | undefined} until
+ */
+function leadsToRequest (newest, until) {
+  let step = /** @type {Context | undefined} */ (newest)
+  while (step !== undefined && until?.(step) !== true) {
+    if (namesRequest(step, step.stack?.frames ?? none)) return true
+    step = step.parent
+  }
+  return false
+}
+
+/** @param {Frame} frame */
+const isUsers = ({ kind }) => kind === 'user'
+
+/** @param {Context} context */
+const hasUsersFrame = ({ stack }) => stack?.frames.some(isUsers) === true
 
 /**
  * Whether a step leads to one for which a test holds.

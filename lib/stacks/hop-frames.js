@@ -17,6 +17,7 @@ const { afterLast, baseName, namesInModules, withoutAlias, withoutPrefix } = req
 
 const MAX_VIEWS = 500 // remembered
 const PRINT_KB = 96 // stack needed to print a stack for the first time: more than its source maps ensure
+const FOLDED = '    ... ' // before what a line stands for
 const MORE_FRAMES = 10 // that are captured of the present stack, since some are hidden
 
 /**
@@ -24,11 +25,17 @@ const MORE_FRAMES = 10 // that are captured of the present stack, since some are
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./chain').HopFrame} HopFrame
  *
- * @typedef {object} Printed
+ * @typedef {object} ShortText of a stack
+ * @property {string[] | undefined} short lines for people; undefined: all is printed
+ * @property {string} [place] the innermost frame of the program, however many there are of packages
+ * @property {string[]} [packages] what it is in, if no frame of the program is printed
+ *
+ * @typedef {object} More
  * @property {HopFrame[]} frames as many as the option allows
  * @property {string[]} lines of these
- * @property {string[] | undefined} short lines for people, as many; undefined: as they are
- * @property {string} [place] the innermost frame of the program, however many there are of packages
+ * @property {ShortText} [alone] the same where the package of the main script is the program
+ *
+ * @typedef {ShortText & More} Printed
  *
  * @typedef {object} StackView
  * @property {Options} options under which it was computed
@@ -78,11 +85,28 @@ function print (view, visible, told) {
   const printed = {
     frames: kept.map(publicFrame),
     lines: kept.map(lineOf),
-    short: internals ? undefined : shortLines(mapped, hide, told).slice(0, maxFrames),
-    place: mapped.find(isOfProgram)?.text
+    ...shortText(mapped, view.options, told),
+    ...(mapped.some(isOfMain) ? { alone: shortText(mapped, view.options, told, true) } : undefined)
   }
   if (isShared && typeof hide !== 'function') view.printed = printed
   return printed
+}
+
+/**
+ * @param {Frame[]} frames mapped
+ * @param {Options} options
+ * @param {boolean[]} [told] as of shortLines
+ * @param {boolean} [isMainShown] as of shortLines
+ * @returns {ShortText}
+ */
+function shortText (frames, { frames: maxFrames, hide, internals }, told, isMainShown = false) {
+  const place = frames.find((frame) => frame.kind === 'user' || (isMainShown && isOfMain(frame)))?.text
+  if (internals) return { place, short: undefined }
+  /** @type {Set<string>} */
+  const packages = new Set()
+  const short = shortLines(frames, hide, told, isMainShown, packages)
+  const isFolded = short.length > 0 && short.every((line) => line.startsWith(FOLDED))
+  return { place, short: short.slice(0, maxFrames), ...(isFolded ? { packages: [...packages] } : undefined) }
 }
 
 /**
@@ -91,11 +115,9 @@ function print (view, visible, told) {
  * @returns {import('./chain').PrintedHop}
  */
 function copyOf (hop) {
-  const { hide, internals } = settings.options
   if (hop.isFolded) return { ...hop }
   const frames = hop.lines.map((line) => /** @type {Frame} */ (frameIn(line)))
-  const place = frames.find(isOfProgram)?.text
-  return internals ? { ...hop, place } : { ...hop, place, short: shortLines(frames, hide) }
+  return { ...hop, ...shortText(frames, settings.options) }
 }
 
 /**
@@ -104,9 +126,11 @@ function copyOf (hop) {
  * @param {Frame[]} frames
  * @param {Options['hide']} rule
  * @param {boolean[]} [told] which of them are told further up
+ * @param {boolean} [isMainShown] whether those of the main script's package are shown
+ * @param {Set<string>} [packages] gets those that are hidden
  * @returns {string[]} lines
  */
-function shortLines (frames, rule, told = []) {
+function shortLines (frames, rule, told = [], isMainShown = false, packages = new Set()) {
   /** @type {string[]} */
   const lines = []
   let isNews = false // of the program's functions, one is not told yet
@@ -114,17 +138,18 @@ function shortLines (frames, rule, told = []) {
   while (i < frames.length) {
     const start = i
     const names = new Set()
-    while (i < frames.length && isHidden(frames[i], rule)) names.add(packageOf(frames[i++]))
+    while (i < frames.length && isHidden(frames[i], rule, isMainShown)) names.add(packageOf(frames[i++]))
     if (i > start) {
-      lines.push(`    ... ${i - start} frame${i - start === 1 ? '' : 's'} in ${[...names].join(', ')}`)
+      for (const name of names) packages.add(name)
+      lines.push(`${FOLDED}${i - start} frame${i - start === 1 ? '' : 's'} in ${[...names].join(', ')}`)
       continue
     }
-    while (i > 0 && i < frames.length && told[i] && !isHidden(frames[i], rule)) {
+    while (i > 0 && i < frames.length && told[i] && !isHidden(frames[i], rule, isMainShown)) {
       names.add(nameOf(frames[i++]))
     }
     isNews ||= i === start && !told[i]
     if (i === frames.length && !isNews) break
-    lines.push(i > start ? `    ... as above: ${[...names].join(', ')}` : lineOf(frames[i++]))
+    lines.push(i > start ? `${FOLDED}as above: ${[...names].join(', ')}` : lineOf(frames[i++]))
   }
   return lines
 }
@@ -134,22 +159,24 @@ function nameOf ({ functionName, fileName = '' }) {
   return bareName(functionName) ?? baseName(fileName)
 }
 
-/** @param {Frame} frame @param {Options['hide']} rule */
-function isHidden (frame, rule) {
-  if (rule === 'node_modules') return frame.kind === 'module' && !isOfProgram(frame)
+/** @param {Frame} frame @param {Options['hide']} rule @param {boolean} isMainShown */
+function isHidden (frame, rule, isMainShown) {
+  if (rule === 'node_modules') return frame.kind === 'module' && !(isMainShown && isOfMain(frame))
   if (types.isRegExp(rule)) return frame.fileName !== undefined && frame.fileName.search(rule) !== -1
   return Boolean(attempt(() => rule(/** @type {any} */ (publicFrame(frame)))))
 }
 
-/** Whether a frame is of the program itself, and of none of its packages. @param {Frame} frame */
-function isOfProgram (frame) {
-  return frame.kind === 'user' || (frame.kind === 'module' && packageOf(frame) === mainPackage())
-}
+/**
+ * Whether a frame is of the package of the main script: of the program itself, unless the package is a
+ * framework that runs the code of others.
+ * @param {Frame} frame
+ */
+const isOfMain = (frame) => frame.kind === 'module' && packageOf(frame) === mainPackage()
 
 /** of the main script: that of a program in node_modules/.bin @type {string | undefined} */
 let main
 
-/** Returns the package of the main script, empty where that is in none: its frames are the program's own. */
+/** Returns the package of the main script, empty where that is in none. */
 function mainPackage () {
   if (main !== undefined) return main
   const fileName = attempt(() => realpathSync.native(process.argv[1])) ?? '' // there may be no file
@@ -198,4 +225,4 @@ function presentLines (above) {
   return frames.map((frame) => lineOf(mapFrame(frame)))
 }
 
-module.exports = { copyOf, presentFrames, presentLines, print, publicFrame, shortLines, viewOf }
+module.exports = { copyOf, mainPackage, presentFrames, presentLines, print, publicFrame, shortLines, viewOf }

@@ -255,6 +255,9 @@ function rankOf (type) {
   return ranked.indexOf(type)
 }
 
+/** Whether a label of this type names what was called: an address, a file. @param {string} type */
+const isTelling = (type) => rankOf(type) !== -1
+
 /**
  * Returns the one of two resources that says more.
  * @param {Context | undefined} later
@@ -293,4 +296,4 @@ function defers (api) {
   return method === 'queueMicrotask' || method === 'nextTick'
 }
 
-module.exports = { arrivedBy, isAccepted, labelOf, moreTelling, nameByLater, namesRequest }
+module.exports = { arrivedBy, isAccepted, isTelling, labelOf, moreTelling, nameByLater, namesRequest }

@@ -1,17 +1,15 @@
 'use strict'
 
 // Shortens chains for printing: repetitions of a loop (periods of up to MAX_PERIOD contexts with the same
-// type and stack) become one with a count, and what is older than MAX steps is dropped. Records count the
+// type and stack) become one with a count, and what is older than KEPT steps is dropped. Records count the
 // repetitions of loops (LOOPED in record-words.js), so a loop of any length is read in a few steps; what
 // remains to be done here is what they do not see: loops in loops, and the steps that a loop skips at times.
 
 const { loopOf } = require('../core/context')
-const { settings } = require('../settings')
 
-const MAX = 64
+const MAX = 256
+const KEPT = 192 // a call of a package may take a hundred steps, and the request is to be told
 const MAX_PERIOD = 8
-const MIN_DEPTH = 8
-const LINKS = 3 // kept for each hop of the depth: internal steps make no hop
 
 let dropped = 0
 /** the context that was folded last, and its parent then @type {Context | undefined} */
@@ -128,14 +126,10 @@ function isSameStep (a, b) {
   return a.type === b.type && a.origin === b.origin && a.detail === b.detail && a.stack === b.stack
 }
 
-/**
- * Folds the chain that ends in a context, once.
- * @param {Context} context
- * @param {number} [keep] links
- */
-function foldLoops (context, keep = Math.max(settings.options.depth, MIN_DEPTH) * LINKS) {
+/** Folds the chain that ends in a context, once. @param {Context} context */
+function foldLoops (context) {
   if (context === lastFolded && context.parent === lastParent) return
-  dropped += fold(context, keep)
+  dropped += fold(context, KEPT)
   lastFolded = context
   lastParent = context.parent
 }

@@ -8,6 +8,7 @@ const { CHAIN_BITS, ROOT_CHAIN } = require('../core/records')
 const { attempt } = require('../files')
 const capture = require('./capture')
 const { frameIn } = require('./frames')
+const { unfold } = require('./hop-folding')
 const { publicFrame } = require('./hop-frames')
 const { AT, joinFrames } = require('./text-scan')
 
@@ -38,8 +39,10 @@ const { parse, stringify } = JSON // programs replace it
  */
 function encodeChain (hops, pid) {
   const start = `{"longstack":${VERSION},"at":${originMs + now()},"hops":[`
-  const plain = hops.map(({ frames, short, place, origin, threadId, isBehindRequest, ...hop }) => {
-    return { ...hop, pid: hop.pid ?? pid }
+  const plain = unfold(hops).map((hop) => {
+    const { asyncId, triggerAsyncId, type, label, ageMs, repeats, lines, isFolded, isRequest } = hop
+    const origin = hop.pid ?? pid
+    return { asyncId, triggerAsyncId, type, label, ageMs, repeats, pid: origin, lines, isFolded, isRequest }
   })
   const text = encodeFirst(plain, MAX_BYTES - start.length - 2, Buffer.byteLength)
   return text === '' ? undefined : `${start}${text}]}`
@@ -53,7 +56,7 @@ function encodeChain (hops, pid) {
  * @param {number | undefined} parentId of the thread that made this one
  */
 function encodeMessageChain (hops, threadId, parentId) {
-  const plain = withoutTurns(hops).map((hop) => {
+  const plain = withoutTurns(unfold(hops)).map((hop) => {
     const { type, label, repeats, pid, lines, isFolded, isRequest } = hop
     const ownId = hop.origin === 'worker' ? parentId : threadId
     const thread = pid === undefined ? hop.threadId ?? ownId : undefined
