@@ -156,7 +156,7 @@ const problems = {
   PERMISSIONS: 'Allow what longstack is to use: `addon` for the native engine, `worker` for `blocked` ' +
     'without it and for OTLP, `fs.write` for spans in files.',
   BUDGET: 'Raise [`budget`](options.md#budget), or set a [`filter`](options.md#filter).',
-  DROPPED_HOPS: 'Raise [`depth`](options.md#depth) or [`budget`](options.md#budget).'
+  DROPPED_HOPS: 'Raise [`budget`](options.md#budget).'
 }
 
 /** Without LONGSTACK_WARN_. @type {Record<string, WarningText>} */
