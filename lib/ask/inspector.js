@@ -9,6 +9,7 @@ const http = require('node:http')
 const { constants } = require('node:os')
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
+const { parseObject } = require('./protocol')
 const { clean } = require('../text')
 const {
   GoneError, RefusedError, checkProcess, endedSentence, hasEnded, listeningAddresses, nodeDescendants,
@@ -23,7 +24,7 @@ const PORT_MS = 2_000 // for another command to be done
 const REQUEST_MS = 2_000 // for an answer about the inspector
 const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
 const MAX_LIST = 1 << 20 // characters of it
-const MAX_BYTES = 1 << 29 // of an answer
+const MAX_BYTES = 1 << 24 // of an answer: a stack, or what it evaluates
 
 const DEFAULT_PORT = 9229
 
@@ -100,9 +101,10 @@ class InspectedThread {
     const expression = `process.getBuiltinModule('module').createRequire(${file})(${file})` +
       `.${name}(${JSON.stringify(argument)})`
     const params = { expression, returnByValue: true, silent: true, ...options }
-    const { result, exceptionDetails } = await this.#post('Runtime.evaluate', params, ms)
-    if (exceptionDetails === undefined) return result.value
-    const text = String(exceptionDetails.exception?.description ?? exceptionDetails.text)
+    const answer = await this.#post('Runtime.evaluate', params, ms)
+    const { exceptionDetails } = answer
+    if (exceptionDetails === undefined) return this.#textOf(answer)
+    const text = String(exceptionDetails?.exception?.description ?? exceptionDetails?.text)
     if (text.includes(`Cannot find module '${inspected}'`)) {
       throw new RefusedError(`Process ${this.pid} does not see ${root}, of which it is to load a file: it ` +
         'has other files, as in a container. Run the longstack that is installed there.')
@@ -113,7 +115,14 @@ class InspectedThread {
 
   /** Evaluates an expression. @param {string} expression @returns {Promise<any>} */
   async evaluate (expression) {
-    return (await this.#post('Runtime.evaluate', { expression, returnByValue: true })).result.value
+    return (await this.#post('Runtime.evaluate', { expression, returnByValue: true })).result?.value
+  }
+
+  /** Reads what a function of lib/ask/inspected.js has returned. @param {any} answer @returns {string} */
+  #textOf ({ result }) {
+    const value = result?.value ?? ''
+    if (typeof value === 'string') return value
+    throw new RefusedError(`The debugger of process ${this.pid} does not answer as Node's does.`)
   }
 
   /**
@@ -126,30 +135,31 @@ class InspectedThread {
   }
 
   /** @param {string} method @param {object} params @param {number} [ms] @returns {Promise<any>} */
-  #post (method, params, ms = REQUEST_MS) {
-    return this.#calls.ask({ method, params }, ms,
+  async #post (method, params, ms = REQUEST_MS) {
+    const answer = await this.#calls.ask({ method, params }, ms,
       `Process ${this.pid} does not answer: its event loop is blocked, or a debugger has paused it.`)
+    return answer ?? {}
   }
 
   /** @param {string} text of a message */
   receive (text) {
-    const { id, result, error, method, params } = JSON.parse(text)
-    if (error !== undefined && nodeEnds.test(error.message)) this.end()
+    const { id, result, error, method, params } = parseObject(text) ?? {}
+    if (error !== undefined && nodeEnds.test(error?.message)) this.end()
     const call = this.#calls.close(id)
     if (error === undefined) call?.resolve(result)
-    else call?.reject(new RefusedError(String(error.message)))
-    if (method === 'NodeWorker.attachedToWorker') this.#addWorker(params)
+    else call?.reject(new RefusedError(`The debugger of process ${this.pid}: ${error?.message}`))
+    if (method === 'NodeWorker.attachedToWorker') this.#addWorker(params ?? {})
     const worker = this.#workers.get(params?.sessionId)
-    if (method === 'NodeWorker.receivedMessageFromWorker') worker?.receive(params.message)
+    if (method === 'NodeWorker.receivedMessageFromWorker') worker?.receive(String(params.message))
     if (method === 'NodeWorker.detachedFromWorker') worker?.end()
   }
 
-  /** @param {{ sessionId: string, workerInfo: { url: string } }} attached */
+  /** @param {{ sessionId: string, workerInfo?: { url: string } }} attached */
   #addWorker ({ sessionId, workerInfo }) {
     const send = (/** @type {string} */ message) => {
       this.#post('NodeWorker.sendMessageToWorker', { sessionId, message }, ANSWER_MS).catch(() => {})
     }
-    this.#workers.set(sessionId, new InspectedThread(this.pid, send, workerInfo.url))
+    this.#workers.set(sessionId, new InspectedThread(this.pid, send, String(workerInfo?.url)))
   }
 
   /** It is gone. */
@@ -277,7 +287,11 @@ async function connectToOne (pid, addresses, isOpened) {
     const socket = await openSocket(address)
     if (socket === undefined) continue
     const target = new InspectedProcess(pid, socket, isOpened, address)
-    if (await target.evaluate('process.pid') === pid) return target
+    const found = await target.evaluate('process.pid').catch((error) => {
+      target.disconnect() // it would keep the command alive
+      throw error
+    })
+    if (found === pid) return target
     // Its pid differs where it is seen from a namespace of its own
     const own = process.platform === 'linux' ? listeningAddresses(pid) : undefined
     if (own?.some(({ port }) => port === address.port)) return target

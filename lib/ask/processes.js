@@ -65,8 +65,9 @@ function sortSilent (silent) {
  * @throws {RefusedError}
  */
 async function askSocket (file) {
-  const { threads, silent, codes } = await connectTo(socketFiles(file))
-  const { blocked, refusals: refused } = sortSilent(silent)
+  const { threads, silent, refused: odd, codes } = await connectTo(socketFiles(file))
+  const { blocked, refusals } = sortSilent(silent)
+  const refused = [...odd, ...refusals]
   const answering = groupBy(threads, ({ pid }) => String(pid)).map((own) =>
     ({ pid: own[0].pid, threads: own, busy: undefined, busyMs: 0 }))
   const processes = [...answering, ...blocked]
@@ -123,10 +124,10 @@ async function ask ({ pids, socket }, { children = true, ...options } = {}) {
  * @returns {Promise<AskedProcess>}
  */
 async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
-  const { threads, silent } = await connectTo(socketsOf(pid), pid)
+  const { threads, silent, refused: odd } = await connectTo(socketsOf(pid), pid)
   const { blocked: [blocked], refusals } = sortSilent(silent)
   if (threads[0]?.facts.isMainThread && silent.every(({ stack }) => stack !== undefined)) {
-    refused.push(...refusals)
+    refused.push(...odd, ...refusals)
     return { pid, threads, busy: undefined, busyMs: 0 }
   }
   for (const thread of threads) thread.close() // the inspector finds all of them
@@ -204,7 +205,7 @@ async function join (inspected, meeting) {
 async function joinWorker (worker, meeting, busyMs) {
   const { pid } = worker
   const id = await worker.evaluate(THREAD_ID).catch(() => undefined)
-  const name = id === undefined ? `A worker of process ${pid}` : nameOfThread(pid, id)
+  const name = !Number.isInteger(id) ? `A worker of process ${pid}` : nameOfThread(pid, id)
   try {
     const { stack, ms } = await waitForLoop(worker, busyMs)
     if (ms < busyMs) return await join(worker, meeting)

@@ -18,12 +18,14 @@ const { parse } = JSON // programs replace it
 
 /**
  * Returns what takes a text that is cut anywhere, and calls `onMessage` with each object in it.
- * @param {(message: any) => void} onMessage
- * @param {number} [maxLine] characters, after which a line is forgotten
+ * @param {(message: any, length: number) => void} onMessage length: characters of its line
+ * @param {object} limits
+ * @param {number} limits.maxLine characters, after which a line is forgotten
+ * @param {() => void} [limits.onTooLong] called when one is
  * @param {(line: string) => void} [onOther] called with each line that is no object
  * @returns {(text: string) => void}
  */
-function createLineReader (onMessage, maxLine = Infinity, onOther = () => {}) {
+function createLineReader (onMessage, { maxLine, onTooLong = () => {} }, onOther = () => {}) {
   let rest = ''
   return (text) => {
     const [first, ...others] = text.split('\n')
@@ -31,10 +33,12 @@ function createLineReader (onMessage, maxLine = Infinity, onOther = () => {}) {
     for (const next of others) {
       const message = parseObject(rest)
       if (message === undefined) onOther(rest)
-      else onMessage(message)
+      else onMessage(message, rest.length)
       rest = next
     }
-    if (rest.length > maxLine) rest = ''
+    if (rest.length <= maxLine) return
+    rest = ''
+    onTooLong()
   }
 }
 
@@ -61,4 +65,4 @@ function parseName (name) {
   return pid === undefined ? undefined : { pid: Number(pid), threadId: Number(threadId), namespace }
 }
 
-module.exports = { createLineReader, directoryOf, nameOf, noteOf, parseName }
+module.exports = { createLineReader, directoryOf, nameOf, noteOf, parseName, parseObject }

@@ -149,7 +149,8 @@ function serve (socket) {
     readHttp ??= require('./http').createHttpReader(socket, runInSlices)
     readHttp(line)
   }
-  const receive = createLineReader((question) => session.answer(question), MAX_QUESTION, readOther)
+  const limits = { maxLine: MAX_QUESTION }
+  const receive = createLineReader((question) => session.answer(question), limits, readOther)
   socket.unref().setEncoding('utf8')
   socket.on('data', (text) => guard.run(() => receive(String(text))))
   socket.on('end', () => guard.run(() => { socket.end() }))

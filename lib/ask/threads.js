@@ -12,11 +12,17 @@ const os = require('node:os')
 const path = require('node:path')
 const { createLineReader, noteOf, parseName } = require('./protocol')
 const { attempt } = require('../files')
+const { isAnswer, isEvent } = require('./shapes')
 const { GoneError, RefusedError, pidInside } = require('./system')
 const { formatDuration } = require('../text')
 
 const ANSWER_MS = 15_000 // without a sign of life
 const INTRODUCE_MS = 2_000 // for a thread to answer
+const WHOLE_MS = 300_000 // for all parts of an answer, beyond what it is asked to wait
+const MAX_LINE = 1 << 26 // characters
+const MAX_ANSWER = 1 << 28 // characters of all parts
+const MAX_SPANS = 1 << 28 // characters of the spans that a thread sends
+const MAX_TOKEN = 1 << 10 // characters of the first line of a thread that connects
 
 // The whole of sun_path (unix(7)): libuv of Node 20 fills a shorter name with zeros, that of Node 22 does not
 // (uv_pipe_connect2 in deps/uv/src/unix/pipe.c), so neither finds what the other calls by the same name.
@@ -46,8 +52,14 @@ class BlockedError extends RefusedError {}
  * @property {boolean} spans
  * @property {number | undefined} blocked
  *
- * @typedef {{ parts: any[], resolve: (value: any) => void, reject: (error: Error) => void,
- *   timer: NodeJS.Timeout }} Call
+ * @typedef {object} Call
+ * @property {string} [question] see lib/ask/session.js
+ * @property {any[]} parts
+ * @property {number} length characters of them
+ * @property {number} until ms, when all of them are to be there
+ * @property {(value: any) => void} resolve
+ * @property {(error: Error) => void} reject
+ * @property {NodeJS.Timeout} timer
  */
 
 /** Questions that are sent and not answered, by number. */
@@ -66,7 +78,7 @@ class Calls {
 
   /**
    * Sends a question.
-   * @param {object} question
+   * @param {{ name?: string, [property: string]: any }} question
    * @param {number} ms for which it may be silent
    * @param {string} silence a sentence: it was
    * @returns {Promise<any>} the answer
@@ -76,7 +88,8 @@ class Calls {
       if (this.#end !== undefined) throw this.#end
       const id = ++this.#lastId
       const timer = setTimeout(() => this.close(id)?.reject(new BlockedError(silence)), ms)
-      this.#calls.set(id, { parts: [], resolve, reject, timer })
+      const until = performance.now() + ms + WHOLE_MS
+      this.#calls.set(id, { question: question.name, parts: [], length: 0, until, resolve, reject, timer })
       this.#send(JSON.stringify({ id, ...question }))
     })
   }
@@ -96,14 +109,18 @@ class Calls {
 
   /** Nobody answers any more. @param {Error} error */
   end (error) {
-    this.#end = error
+    this.#end ??= error
     for (const id of this.#calls.keys()) this.close(id)?.reject(error)
   }
 }
 
+const OTHER_SHAPE = 'sends what this longstack does not understand: it may be another version of ' +
+  'longstack, or another program.'
+
 class AskedThread {
   #socket
   #calls
+  #spans = 0 // characters of them
   /** @type {Facts} */
   facts = /** @type {any} */ (undefined)
   /** called when the thread is gone, or this command has left it @type {() => void} */
@@ -154,21 +171,48 @@ class AskedThread {
 
   /** What it is called in a sentence. */
   get name () {
-    return nameOfThread(this.pid, this.facts?.threadId)
+    return this.pid === 0 ? `What listens on ${this.file}` : nameOfThread(this.pid, this.facts?.threadId)
   }
 
-  /** @param {any} message */
-  receive ({ id, part, value, error, event }) {
-    if (event !== undefined) return this.onEvent(event, value)
+  /** @param {any} message @param {number} length characters of its line */
+  receive ({ id, part, value, error, event }, length) {
+    if (event !== undefined) return this.#receiveEvent(event, value, length)
     const call = this.#calls.get(id)
     if (call === undefined) return
     call.timer.refresh()
+    call.length += length
+    if (call.length > MAX_ANSWER) return this.refuse('sends an answer without end')
+    if (performance.now() > call.until) return this.refuse('does not come to the end of its answer')
     if (part !== undefined) return call.parts.push(part)
     this.#calls.close(id)
     if (error !== undefined) {
-      return call.reject(new RefusedError(`${this.name}: ${String(error).replace(/\.$/, '')}.`))
+      const sentence = typeof error === 'string' ? error.replace(/\.$/, '') : 'it does not say why'
+      return call.reject(new RefusedError(`${this.name}: ${sentence}.`))
     }
-    call.resolve(value === undefined && call.parts.length > 0 ? call.parts.flat() : value)
+    const answer = value === undefined && call.parts.length > 0 ? call.parts.flat() : value
+    if (isAnswer(String(call.question), answer)) return call.resolve(answer)
+    call.reject(new RefusedError(`${this.name} ${OTHER_SHAPE}`))
+  }
+
+  /** @param {unknown} event @param {any} value @param {number} length */
+  #receiveEvent (event, value, length) {
+    if (!isEvent(event, value)) return this.refuse(OTHER_SHAPE)
+    if (event === 'spans') this.#spans += length
+    if (this.#spans > MAX_SPANS) return this.refuse('sends spans without end')
+    this.onEvent(String(event), value)
+  }
+
+  /** Reads what a socket of it sends. */
+  get reader () {
+    return createLineReader((message, length) => this.receive(message, length),
+      { maxLine: MAX_LINE, onTooLong: () => this.refuse('sends a line without end') })
+  }
+
+  /** Leaves a thread that does not keep to the protocol. @param {string} reason as a predicate */
+  refuse (reason) {
+    const end = reason.endsWith('.') ? '' : ': it may be no longstack.'
+    this.#calls.end(new RefusedError(`${this.name} ${reason}${end}`))
+    this.close()
   }
 }
 
@@ -181,20 +225,22 @@ function nameOfThread (pid, threadId = 0) {
  * Connects to sockets of LONGSTACK_SOCKET.
  * @param {string[]} files
  * @param {number} [pid] as this command sees it; undefined: not known
- * @returns {Promise<{ threads: AskedThread[], silent: Silent[], codes: Array<string | undefined> }>} threads:
- *   those that answer, the main one first; codes: of errors
+ * @returns {Promise<{ threads: AskedThread[], silent: Silent[], refused: Refusal[],
+ *   codes: Array<string | undefined> }>} threads: those that answer, the main one first; codes: of errors
  */
 async function connectTo (files, pid) {
   const own = pid && pidInside(pid)
   /** @type {Awaited<ReturnType<typeof connectTo>>} */
-  const result = { threads: [], silent: [], codes: [] }
+  const result = { threads: [], silent: [], refused: [], codes: [] }
   await Promise.all(files.map(async (file) => {
     try {
       const thread = await connect(file, pid)
       if (own === undefined || thread.facts.pid === own) result.threads.push(thread)
       else thread.close()
     } catch (error) {
+      const isOdd = error instanceof RefusedError && !(error instanceof GoneError)
       if (error instanceof BlockedError) result.silent.push(silentThread(file, pid))
+      else if (isOdd) result.refused.push({ pid: pid ?? 0, sentence: error.message })
       else result.codes.push(/** @type {NodeJS.ErrnoException} */ (error).code)
     }
   }))
@@ -208,7 +254,7 @@ async function connect (file, pid) {
   await once(socket, 'connect')
   const thread = new AskedThread(pid ?? 0, socket, file)
   socket.on('error', () => {}) // `close` follows
-  socket.setEncoding('utf8').on('data', createLineReader((message) => thread.receive(message)))
+  socket.setEncoding('utf8').on('data', thread.reader)
   try {
     await thread.introduce(INTRODUCE_MS)
   } catch (error) {
@@ -283,16 +329,16 @@ class Meeting {
 
   /** @param {net.Socket} socket */
   #receive (socket) {
-    /** @type {AskedThread | undefined} */
-    let thread
-    socket.setEncoding('utf8').on('data', createLineReader((message) => {
-      if (thread !== undefined) return thread.receive(message)
-      const expected = this.#expected.get(message.token)
-      if (expected === undefined) return socket.destroy()
-      this.#expected.delete(message.token)
-      thread = new AskedThread(expected.pid, socket)
+    const leave = () => { socket.destroy() }
+    const readToken = createLineReader(({ token }) => {
+      const expected = this.#expected.get(token)
+      if (expected === undefined) return leave()
+      this.#expected.delete(token)
+      const thread = new AskedThread(expected.pid, socket)
+      socket.off('data', readToken).on('data', thread.reader) // it is asked first: nothing else has come
       expected.resolve(thread)
-    }))
+    }, { maxLine: MAX_TOKEN, onTooLong: leave })
+    socket.setEncoding('utf8').on('data', readToken)
     socket.on('error', () => {}) // `close` follows
   }
 

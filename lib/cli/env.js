@@ -12,7 +12,7 @@ const Module = require('node:module')
 const { NO_LIGHT_MODE, defaultOptions, parseOptions, rules } = require('../options')
 const { DEFAULTS, REGISTER: OWN_REGISTER, SHELLS } = require('./commands')
 const { quote, suggestion, UsageError } = require('./flags')
-const { asJson, print, printError } = require('./terminal')
+const { asJson, printError, printExactly } = require('./terminal')
 
 const REGISTER = /(?:^|[\\/])longstack[\\/](?:register|lib[\\/]register\.js)$/
 /** A part in quotes, and a word with such parts, behind its spaces. */
@@ -31,7 +31,7 @@ async function main (values) {
   const present = withPlugAndPlay(process.env.NODE_OPTIONS ?? '')
   const nodeOptions = withRegister(present, require.resolve('../register'))
   const variables = { NODE_OPTIONS: nodeOptions, ...variablesOf(values) }
-  await print(json ? asJson(variables) : assign(shell, variables))
+  await printExactly(json ? asJson(variables) : assign(shell, variables))
 }
 
 /**

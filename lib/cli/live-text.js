@@ -49,7 +49,7 @@ function withHops (sent = []) {
   /** by group @type {Map<number, Printed['opened']>} */
   const firsts = new Map()
   return sent.map(({ group, ...facts }) => {
-    const { opened = firsts.get(group) } = facts
+    const { opened = firsts.get(group) ?? [] } = facts
     firsts.set(group, opened)
     return { ...facts, opened }
   })

@@ -8,13 +8,13 @@
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { ask, askUnblocked, blockedSentences } = require('../ask/processes')
-const { RefusedError, endedSentence, findTarget, isHandleAt } = require('../ask/system')
+const { GoneError, RefusedError, endedSentence, findTarget, isHandleAt } = require('../ask/system')
 const { formatOpenMetrics } = require('../metrics/openmetrics')
 const { NO_LIGHT_MODE, defaultOptions, parseOptions } = require('../options')
 const { DEFAULTS } = require('./commands')
 const { UsageError, integer, number } = require('./flags')
 const { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops } = require('./live-text')
-const { asJson, colours, print, printError } = require('./terminal')
+const { asJson, colours, print, printError, printExactly } = require('./terminal')
 
 /**
  * @typedef {import('../ask/processes').Asked} Asked
@@ -80,9 +80,10 @@ async function printAnswers ({ processes, refused }, target, wish) {
     const answer = { processes: present, refused, others, end: end?.text }
     const isOnce = wish.watchMs === undefined
     const separator = isOnce || (isFirst && before !== CLEAR) ? '' : before
+    await printExactly(wish.json ? '' : separator)
     await print(wish.json
       ? asJson(jsonAnswer(answer), isOnce ? 2 : 0)
-      : `${separator}${formatAnswer(answer, colours())}`)
+      : formatAnswer(answer, colours()))
     if (wish.watchMs === undefined || present.length === 0) {
       return refused.length > 0 || present.some(({ threads }) => threads.length === 0) ? 1 : undefined
     }
@@ -99,7 +100,9 @@ async function printAnswers ({ processes, refused }, target, wish) {
  */
 async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) {
   const answers = await Promise.all(threads.map((thread) =>
-    threadAnswer(thread, target, wish).catch((error) => { if (!thread.isClosed) throw error })))
+    threadAnswer(thread, target, wish).catch((error) => {
+      if (!(error instanceof GoneError)) throw error
+    })))
   const present = answers.filter((answer) => answer !== undefined)
   return { pid, threads: present, ...(isFirst && { busy, busyMs }) }
 }

@@ -1,11 +1,15 @@
 'use strict'
 
 // Output of the commands: colours on a terminal, no error when a pipe's reader ends, progress that is erased.
+//
+// All text passes `cleanText` on its way out: names and messages come from other processes and from files,
+// and may contain escape sequences that a terminal obeys. Only colours made here pass, known by a random key.
 
+const { randomInt } = require('node:crypto')
 const fs = require('node:fs')
 const { isatty } = require('node:tty')
 const { noColours } = require('../../report/render/text-parts')
-const { escapeJson } = require('../text')
+const { clean, escapeJson } = require('../text')
 
 /** @typedef {import('../../report/render/text-parts').Colours} Colours */
 
@@ -13,6 +17,9 @@ const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200
 const DEFAULT_COLUMNS = 80
 const ERASE_LINE = '\r\x1b[2K'
+/** Further parameters of the sequence of a colour, so that it takes no columns (columnsOf in wrap.js). */
+const KEY = Array.from({ length: 4 }, () => `;${randomInt(1000, 10_000)}`).join('')
+const OWN_COLOUR = new RegExp(`\\x1b\\[(\\d+)${KEY}m`)
 
 let areErrorsHandled = false
 
@@ -33,11 +40,31 @@ function handleStreamErrors () {
 }
 
 /**
- * Writes to stdout.
- * @param {string | Buffer} text
+ * Replaces control and bidi characters of foreign text in each line.
+ * @param {string} text
+ */
+function cleanText (text) {
+  return text.split('\n').map((line) => {
+    const parts = line.split(OWN_COLOUR) // own colours at odd indexes
+    return parts.map((part, i) => i % 2 === 0 ? clean(part) : `\x1b[${part}m`).join('')
+  }).join('\n')
+}
+
+/**
+ * Writes text to stdout, without what a terminal could take for a command.
+ * @param {string} text
  * @returns {Promise<void>} resolves when it is written, or the reader ended
  */
 function print (text) {
+  return printExactly(cleanText(text))
+}
+
+/**
+ * Writes to stdout what has no foreign text in it, or has to stay what it is.
+ * @param {string | Buffer} text
+ * @returns {Promise<void>} resolves when it is written, or the reader ended
+ */
+function printExactly (text) {
   handleStreamErrors()
   return new Promise((resolve) => process.stdout.write(text, () => resolve()))
 }
@@ -58,15 +85,15 @@ function asJson (value, indent = 2) {
  * @param {string | Buffer} content
  */
 async function write (file, content) {
-  if (file === '-') return await print(content)
+  if (file === '-') return await (process.stdout.isTTY ? print(String(content)) : printExactly(content))
   fs.writeFileSync(file, content, { mode: 0o600 }) // one that is there keeps its mode
   printError(`Wrote ${file} (${(content.length / 1e6).toFixed(1)} MB).`)
 }
 
-/** Writes a line to stderr. @param {string} line */
+/** Writes a line to stderr, without what a terminal could take for a command. @param {string} line */
 function printError (line) {
   handleStreamErrors()
-  process.stderr.write(`${line}\n`)
+  process.stderr.write(`${cleanText(line)}\n`)
 }
 
 /**
@@ -77,7 +104,11 @@ function printError (line) {
 function colours (fd = 1) {
   if (process.env.FORCE_COLOR === undefined && (process.env.NO_COLOR || !isatty(fd))) return noColours
   const chalk = /** @type {any} */ (require('chalk')).default
-  return chalk.level === 0 ? noColours : chalk
+  if (chalk.level === 0) return noColours
+  return /** @type {any} */ (Object.fromEntries(Object.keys(noColours).map((name) => {
+    const [open, close] = chalk[name]('|').replaceAll('m', `${KEY}m`).split('|')
+    return [name, (/** @type {unknown} */ text) => text === '' ? '' : open + text + close]
+  })))
 }
 
 /** Returns the columns of a line: what COLUMNS says, or those of the terminal, or of a common one. */
@@ -97,7 +128,7 @@ async function withStatus (work) {
   try {
     return await work((status) => {
       isPrinted = true
-      process.stderr.write(`${ERASE_LINE}${status}`)
+      process.stderr.write(`${ERASE_LINE}${clean(status)}`)
     })
   } finally {
     if (isPrinted) process.stderr.write(ERASE_LINE)
@@ -122,5 +153,15 @@ async function withProgress (work) {
 }
 
 module.exports = {
-  asJson, colours, handleStreamErrors, print, printError, width, withProgress, withStatus, write
+  asJson,
+  cleanText,
+  colours,
+  handleStreamErrors,
+  print,
+  printError,
+  printExactly,
+  width,
+  withProgress,
+  withStatus,
+  write
 }

@@ -9,7 +9,7 @@ const { DEFAULTS } = require('../cli/commands')
 const { number } = require('../cli/flags')
 const { asJson, colours, print, width, withStatus } = require('../cli/terminal')
 const { ask } = require('../ask/processes')
-const { RefusedError, findTarget, openFiles } = require('../ask/system')
+const { GoneError, RefusedError, findTarget, openFiles } = require('../ask/system')
 const { Watched } = require('../top/watched')
 const { findingsOf } = require('./findings')
 const { Observation } = require('./observation')
@@ -127,8 +127,7 @@ async function isOver (observation, watched) {
     for (const { key, silentMs } of silent) await askSilent(observation, Number(key.split(' ')[0]), silentMs)
     return observation.isBlocked
   } catch (error) {
-    const threads = [...observation.threads.values()].flat()
-    if (!(error instanceof RefusedError) || threads.some(({ isClosed }) => !isClosed)) throw error
+    if (!(error instanceof GoneError)) throw error
     observation.hasEnded = true
     return true
   }

@@ -6,7 +6,7 @@ const readline = require('node:readline')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { DEFAULTS, ROUTE_COLUMNS } = require('../cli/commands')
 const { integer, number, wrongValue } = require('../cli/flags')
-const { asJson, colours, print, printError, width } = require('../cli/terminal')
+const { asJson, cleanText, colours, print, printError, width } = require('../cli/terminal')
 const { panes: [routesPane], plainText, rowsOf } = require('./lines')
 const { Model } = require('./model')
 const { Screen } = require('./screen')
@@ -211,7 +211,7 @@ function takeTerminal ({ press, draw, end }) {
 
     /** @param {string[]} lines as many as there are rows, or the first ones of a screen that is empty */
     draw: (lines) => {
-      if (isTaken) stdout.write(`${HOME}${lines.map((line) => ERASE + line).join('\r\n')}`)
+      if (isTaken) stdout.write(`${HOME}${lines.map((line) => ERASE + cleanText(line)).join('\r\n')}`)
     }
   }
 }

@@ -7,7 +7,9 @@
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { ask, blockedSentences } = require('../ask/processes')
-const { RefusedError, findTarget, nodeDescendants, socketFiles, socketsOf } = require('../ask/system')
+const {
+  GoneError, RefusedError, findTarget, nodeDescendants, socketFiles, socketsOf
+} = require('../ask/system')
 const { BlockedError, connectTo } = require('../ask/threads')
 
 const BUSY_MS = 10_000 // for a busy event loop to come free
@@ -149,8 +151,9 @@ class Watched {
     await Promise.race([questions, pause(Math.min(ANSWER_MS, this.#options.intervalMs / 2))])
     if (!this.#hasAnswered && this.#failure !== undefined) throw this.#failure
     if (this.#asked.size === 0) {
+      if (this.#failure instanceof RefusedError && !(this.#failure instanceof GoneError)) throw this.#failure
       const isPid = /^\d+$/.test(this.name)
-      throw new RefusedError(isPid ? `Process ${this.name} has ended.` : `What ${this.name} named has ended.`)
+      throw new GoneError(isPid ? `Process ${this.name} has ended.` : `What ${this.name} named has ended.`)
     }
     return present.flatMap((asked) => {
       const { key, facts, figures, question, heardAt } = asked

@@ -93,7 +93,7 @@ const offline = [
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
   'incident/': ['command.js', 'findings.js', 'observation.js', 'text.js'],
-  'ask/': ['inspector.js', 'processes.js', 'system.js', 'threads.js'],
+  'ask/': ['inspector.js', 'processes.js', 'shapes.js', 'system.js', 'threads.js'],
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }
 const commands = {
