@@ -38,6 +38,7 @@ class LiveServer {
   #sockets = new Set()
   #server = net.createServer((socket) => guard.run(() => this.#receive(socket)))
   #isNoted = false
+  #hasMadeDirectory = false
 
   /** @param {string} name */
   constructor (name) {
@@ -51,13 +52,15 @@ class LiveServer {
 
   #listen () {
     if (process.platform === 'win32') return this.#failed('Windows has no sockets that are files')
+    this.#server.on('error', (error) => guard.run(() => this.#failed(reasonOf(error))))
     try {
-      this.#open()
       process.on('exit', this.#remove)
+      if (!this.#open()) return this.#remove() // `error` follows
       if (!isMainThread) return
       this.#link()
       this.#sweep()
     } catch (error) {
+      this.#remove()
       this.#failed(messageOf(error))
     }
   }
@@ -94,20 +97,25 @@ class LiveServer {
   /**
    * Listens in the directory. The socket has another name until it has its mode; libuv removes what had that
    * name when the server closes, so no file ever has it again.
+   * @returns {boolean} false: it cannot listen, which the server reports later
    * @throws {SystemError} where the directory cannot be made or is not this user's alone
    */
   #open () {
     for (let tries = 1; ; tries++) {
       try {
-        if (stateOfName(this.#directory) === undefined) fs.mkdirSync(this.#directory, 0o700)
+        if (stateOfName(this.#directory) === undefined) {
+          fs.mkdirSync(this.#directory, 0o700)
+          this.#hasMadeDirectory = true
+        }
         return insidePrivate(this.#directory, (directory) => {
           const first = `${directory}/${this.#own}.${process.hrtime.bigint()}`
-          this.#server.on('error', (error) => guard.run(() => this.#failed(messageOf(error))))
           this.#server.listen({ path: first, exclusive: true }) // opens it at once; in a cluster, here
+          if (!this.#server.listening) return false
           markOwn(this.#server.unref())
           fs.chmodSync(first, 0o600)
           fs.renameSync(first, `${directory}/${this.#own}`)
           unlink(noteOf(`${directory}/${this.#own}`)) // of a process that had this number
+          return true
         })
       } catch (error) {
         const { code } = /** @type {SystemError} */ (error)
@@ -157,17 +165,27 @@ class LiveServer {
    * Removes what this thread has made. The main thread ends with all others, of which Node calls nothing when
    * they are terminated: so it removes what they have made, too.
    */
-  #remove = () => guard.run(() => attempt(() => {
+  #remove = () => guard.run(() => {
     if (targetOf(this.#name) === this.#target) unlink(this.#name)
-    insidePrivate(this.#directory, (directory) => {
+    let isOwn = this.#removeSockets()
+    if (!isOwn) {
+      this.#server.close() // gives back a descriptor, if none is left
+      isOwn = this.#removeSockets() || this.#hasMadeDirectory
+    }
+    if (isOwn) attempt(() => fs.rmdirSync(this.#directory)) // unless others are there
+  })
+
+  /** @returns {boolean} false: the directory cannot be read, or is not this user's alone */
+  #removeSockets () {
+    return attempt(() => insidePrivate(this.#directory, (directory) => {
       for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
         const { pid, namespace } = parseName(name) ?? {}
         if (pid !== process.pid || namespace !== this.#namespace) continue
         if (stateOfName(`${directory}/${name}`)?.isSocket()) unlinkWithNote(`${directory}/${name}`)
       }
-    })
-    fs.rmdirSync(this.#directory) // unless others are there
-  }))
+      return true
+    })) ?? false
+  }
 
   /** Stops listening, and leaves nothing behind. */
   close () {
@@ -184,6 +202,9 @@ function namespace () {
   const inode = Number(/\d+/.exec(targetOf('/proc/self/ns/pid') ?? '')?.[0] ?? HOST_NAMESPACE)
   return inode === HOST_NAMESPACE ? undefined : inode.toString(36)
 }
+
+/** Returns why it cannot listen, without the path of a descriptor. @param {any} error of the server */
+const reasonOf = (error) => messageOf(error).replace(` ${error.address}`, '')
 
 /** @param {string} name @returns {string | undefined} what a link leads to; undefined: it is none */
 const targetOf = (name) => attempt(() => fs.readlinkSync(name))

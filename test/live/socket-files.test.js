@@ -63,6 +63,35 @@ async function end (child) {
   await exit
 }
 
+if (process.platform === 'linux') {
+  test('with too few descriptors the reason is told, and nothing is left', async (t) => {
+    const directory = folder(t)
+    const socket = path.join(directory, 's')
+    const told = []
+    for (let limit = 18; limit < 34; limit++) { // how many Node itself needs differs
+      const command = `ulimit -n ${limit}; exec "${process.execPath}" -r "${register}" -e 'setTimeout(() => {}, 20)'`
+      const child = spawn('sh', ['-c', command], { env: { ...process.env, LONGSTACK_SOCKET: socket } })
+      let stderr = ''
+      child.stderr.setEncoding('utf8').on('data', (text) => { stderr += text })
+      const [code] = await once(child, 'close')
+      if (code !== 0) continue // Node does not start
+      if (stderr !== '') told.push(stderr)
+      t.deepEqual(contents(directory), [], `${limit} descriptors: ${stderr}`)
+    }
+    t.true(told.length > 0)
+    for (const line of told) t.regex(line, /^longstack: .*\bEMFILE\b/)
+    t.true(told.some((line) => line === `longstack: cannot listen on ${socket}: listen EMFILE: too many open files\n`), told.join(''))
+  })
+
+  test('an empty directory that others may enter stays', async (t) => {
+    const directory = folder(t)
+    fs.mkdirSync(path.join(directory, 's.longstack'), { mode: 0o755 })
+    const { stderr } = await node(['-r', register, '-e', '0'], { env: { LONGSTACK_SOCKET: path.join(directory, 's') } })
+    t.regex(stderr, /others may enter the directory/)
+    t.deepEqual(contents(directory), ['s.longstack/'])
+  })
+}
+
 test('files of the program beside the socket and in its directory stay', async (t) => {
   const directory = folder(t)
   const socket = path.join(directory, 'app')
