@@ -8,6 +8,7 @@ const { contextOf, contextOfId, contextTag } = require('./context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, TIMED, current
 } = require('./current')
+const { poolTasks } = require('./kinds')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
 const { safely } = require('./faults')
@@ -42,7 +43,10 @@ const reusedTimers = new WeakSet()
 function handleInit (kind, asyncId, offset, trigger, resource) {
   if (kind.tick) return handleTick(asyncId, offset, resource)
   if (kind.timer) handleTimer(asyncId, offset, resource)
-  if (kind.carried) return records.carry(resource, offset, asyncId, trigger, kind.embedded)
+  if (kind.carried) {
+    if (kind.embedded && poolTasks.has(kind.type)) safely(() => emit('taskMade', asyncId, resource))
+    return records.carry(resource, offset, asyncId, trigger, kind.embedded)
+  }
   orphans.note(asyncId, kind.type, trigger)
   if (!kind.handle) return
   // Last: a handle that is still being made must not be asked anything, a callback might.

@@ -98,6 +98,9 @@ function kindOf (type, isSelected) {
 /** @param {number} number @returns {Kind} */
 const kindAt = (number) => kinds[number]
 
+/** Types of the tasks of pools of threads, made where the program runs one. */
+const poolTasks = new Set(['Piscina.Task', 'Tinypool.Task'])
+
 /** Types of the handles of connections. */
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
@@ -146,5 +149,5 @@ function listening (handle) {
 }
 
 module.exports = {
-  ASKED, AWAIT, connectionTypes, isHandleType, kindAt, kindCount, kindOf, requestTypes, resetKinds
+  ASKED, AWAIT, connectionTypes, isHandleType, kindAt, kindCount, kindOf, poolTasks, requestTypes, resetKinds
 }

@@ -7,7 +7,7 @@ const { startQuery } = require('../core/clock')
 const { contextOfChain } = require('../core/context')
 const { CURRENT_SPAN, current, setCurrent } = require('../core/current')
 const { kindOf } = require('../core/kinds')
-const { CHAIN_BITS, FIRST_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
+const { CHAIN_BITS, FIRST_CHAIN, NO_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
 const { isOutside } = require('../core/scope')
 const { getOrAdd } = require('../group-by')
 const { currentContext, currentStep } = require('../core/current-step')
@@ -15,10 +15,11 @@ const { inheritedChain, passChain } = require('./threads')
 const { settings } = require('../settings')
 const { hops } = require('../stacks/chain')
 const capture = require('../stacks/capture')
-const { MESSAGE, encodeChain, encodeMessageChain, importChain } = require('../stacks/passed-chain')
+const { encodeChain, encodeMessageChain, importChain } = require('../stacks/passed-chain')
 const { MessageTable, createMemory } = require('./message-table')
 
 const MAX_PLACES = 4096 // remembered
+const UNKNOWN_SENDER = 1 // in place of a text: no step that runs now has sent the message
 
 /** @typedef {import('../core/context').Context} Context */
 
@@ -58,31 +59,63 @@ function placeOfText (memory, text) {
 }
 
 /**
- * Returns where the text of the running chain begins, for a message that is sent now. Does not throw.
+ * Returns where the text of a message's chain begins, which is sent now. Does not throw.
+ * @param {string} type of its step
  * @param {Function} above stacks begin below this function
+ * @param {object} by
+ * @param {number} [by.task] chain of the task that the message gives to a thread
+ * @param {boolean} by.isAnswer a callback of the same port sends it
  * @returns {number} 0: none
  */
-function chainFor (above) {
+function chainFor (type, above, { task, isAnswer }) {
   if (table === undefined || guard.inOwnWork || !settings.enabled) return 0
   try {
     const parent = currentStep().chain
     if (parent === OWN_WORK_CHAIN) return 0
-    const number = capture.step(parent, kindOf(MESSAGE, false).number, above) & CHAIN_BITS
+    const number = task ?? capture.step(parent, kindOf(type, false).number, above) & CHAIN_BITS
+    if (task === undefined && isAnswer && !hasUserFrame(number)) return UNKNOWN_SENDER
+    if (number < FIRST_CHAIN) return task === undefined ? 0 : UNKNOWN_SENDER
     const memory = table
-    return number < FIRST_CHAIN || isOutside(number) ? 0 : guard.run(() => placeOf(memory, number))
+    return isOutside(number) ? 0 : guard.run(() => placeOf(memory, number))
   } catch {
     return 0 // the stack may be full
   }
 }
 
-/** Continues the chain of a message that came. Does not throw. @param {number} place of its text */
+/**
+ * Whether the newest step of a chain has a frame of the program's own. Without one, what is sent when a
+ * thread has answered is the next in a pool's queue, and the running step is that of another task.
+ * @param {number} chain
+ */
+function hasUserFrame (chain) {
+  return capture.chainAt(chain)?.stack?.frames.some(({ kind }) => kind === 'user') === true
+}
+
+/**
+ * Continues the chain of a message that came. Does not throw.
+ * @param {number} place of its text
+ * @returns {boolean} whether that is known
+ */
 function received (place) {
-  if (table === undefined || guard.inOwnWork || !settings.enabled) return
+  if (table === undefined || guard.inOwnWork || !settings.enabled) return false
   try {
     const memory = table
-    const number = guard.run(() => importChain(place, (start) => memory.textAt(start)))
-    if (number >= FIRST_CHAIN) setCurrent(number, 0, current[CURRENT_SPAN])
-  } catch {}
+    const number = place === UNKNOWN_SENDER
+      ? NO_CHAIN
+      : guard.run(() => importChain(place, (start) => memory.textAt(start)))
+    const isKnown = number >= FIRST_CHAIN || place === UNKNOWN_SENDER
+    if (isKnown) setCurrent(number, 0, current[CURRENT_SPAN])
+    return isKnown
+  } catch {
+    return false
+  }
+}
+
+/** Has the running step go on in the chain of a resource. @param {Context | undefined} context */
+function continueIn (context) {
+  if (guard.inOwnWork || !settings.enabled) return
+  currentStep() // resolves it
+  setCurrent(context?.chain ?? NO_CHAIN, 0, current[CURRENT_SPAN])
 }
 
 /**
@@ -113,4 +146,6 @@ function passToProcess (context = currentContext()) {
   return encodeChain(hops(context), process.pid)
 }
 
-module.exports = { chainFor, inheritedTable, passToProcess, passToWorker, received, tableOf }
+module.exports = {
+  chainFor, continueIn, inheritedTable, passToProcess, passToWorker, received, tableOf
+}

@@ -20,6 +20,7 @@ let childProcesses
 const loadMessages = () => (messages ??= require('./thread-messages'))
 
 on('opened', (context, resource) => {
+  if (context.type === 'MESSAGEPORT') loadMessages().portMade(context, resource)
   if (context.type !== 'WORKER') return
   warnings.share()
   require('./passed-chains').passToWorker(context, resource)

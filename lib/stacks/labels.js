@@ -42,6 +42,7 @@ const phrases = {
   WORKER: () => 'new Worker',
   MESSAGEPORT: (_, api) => api ?? 'new MessageChannel',
   MESSAGE: (_, api) => api ?? 'parentPort.postMessage',
+  PORTMESSAGE: () => 'port.postMessage',
   STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
   TraceScope: () => 'trace.scope',
   SIGNALWRAP: () => 'process.on(signal)',

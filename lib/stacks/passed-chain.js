@@ -28,7 +28,9 @@ const MAX_TURN = 8 // hops
 const MAX_TEXT = 64_000 // characters that are read
 const MAX_HOPS = 1000
 const MAX_NAME = 1000 // characters
-const MESSAGE = 'MESSAGE' // type of the first step of a chain that another thread sent
+// Types of the first step of a chain that another thread sent: between a worker and its maker, another port.
+const MESSAGE = 'MESSAGE'
+const PORT_MESSAGE = 'PORTMESSAGE'
 const { parse, stringify } = JSON // programs replace it
 
 /**
@@ -198,4 +200,6 @@ function forgetStale () {
   generation = capture.generation
 }
 
-module.exports = { MESSAGE, decodeChain, encodeChain, encodeMessageChain, importChain, importedHopsOf }
+module.exports = {
+  MESSAGE, PORT_MESSAGE, decodeChain, encodeChain, encodeMessageChain, importChain, importedHopsOf
+}

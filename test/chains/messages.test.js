@@ -164,3 +164,164 @@ test('where one side does not trace, or no longer, nothing is guessed', async (t
   for (const { keys } of lines) t.is(keys, plain[0].keys)
   t.deepEqual(lines.map((/** @type {any} */ { same }) => same), [true, false, false, false])
 })
+
+/** Both ends of a channel, one of them in a worker. */
+const channel = `
+  const worker = hire()
+  const { port1, port2 } = new threads.MessageChannel()
+  worker.postMessage({ port: port2 }, [port2])
+`
+const withPort = (/** @type {string} */ body) => `parentPort.on('message', ({ port }) => { ${body} })`
+
+for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'js' } })) {
+  test(`a message through a port in another thread has the chain of its sender, there and back: ${name}`, async (t) => {
+    const lines = await told(`${channel}
+      port1.on('message', function answered ({ name, seen }) {
+        print({ name, seen, here: chain() })
+        if (name === 'second') { port1.close(); worker.terminate() }
+      })
+      function first () { port1.postMessage('first') }
+      function second () { port1.postMessage('second') }
+      setTimeout(function later () { first(); second() }, 5)`, withPort(`
+      port.on('message', function asked (name) {
+        const seen = chain()
+        setImmediate(function work () { port.postMessage({ name, seen }) })
+      })`), { env })
+    t.deepEqual(lines.map((line) => line.name), ['first', 'second'])
+    for (const { name, seen, here } of lines) {
+      const sent = [`port.postMessage worker 0 ${name}`, ...later]
+      t.deepEqual(seen, sent)
+      t.deepEqual(here, ['port.postMessage worker 1 work', 'setImmediate worker 1 asked', ...sent])
+    }
+  })
+}
+
+test('a worker that takes messages by receiveMessageOnPort goes on with each', async (t) => {
+  const results = await told(`${channel}
+    const flag = new Int32Array(new SharedArrayBuffer(4))
+    port1.postMessage(flag)
+    function send (name) { port1.postMessage(name); Atomics.add(flag, 0, 1); Atomics.notify(flag, 0) }
+    function one () { send('one') }
+    function two () { send('two') }
+    one()
+    setTimeout(two, 1)
+    port1.on('message', ({ name, seen }) => { print([name, seen]); if (name === 'two') { port1.close(); worker.terminate() } })`,
+  withPort(`
+    const { receiveMessageOnPort: take } = threads
+    let flag
+    while (flag === undefined) flag = take(port)?.message
+    for (let count = 0; count < 2;) {
+      Atomics.wait(flag, 0, count, 50)
+      for (let entry; (entry = take(port)) !== undefined; count++) port.postMessage({ name: entry.message, seen: chain()[0] })
+    }`))
+  t.deepEqual(results, [['one', 'port.postMessage worker 0 send'], ['two', 'port.postMessage worker 0 send']])
+})
+
+test('nothing is guessed of ports that came otherwise, were used before, or whose messages were taken unseen', async (t) => {
+  const results = await told(`
+    const old = threads.receiveMessageOnPort
+    const worker = hire({ workerData: null })
+    const ends = ['early', 'two a', 'two b', 'taken'].map((name) => ({ name, ...new threads.MessageChannel() }))
+    const [early, a, b, taken] = ends
+    early.port1.postMessage('early')
+    worker.postMessage({ ports: [early.port2] }, [early.port2])
+    worker.postMessage({ ports: [a.port2, b.port2] }, [a.port2, b.port2])
+    worker.postMessage({ ports: [taken.port2] }, [taken.port2])
+    taken.port1.postMessage('first')
+    let count = 0
+    const seen = []
+    function note (value) { seen.push(value); if (seen.length === 5) { print(seen.sort()); process.exit() } }
+    for (const { name, port1 } of ends.slice(0, 3)) {
+      if (name !== 'early') port1.postMessage(name)
+      port1.on('message', ([told, newest]) => note(told + ': ' + /port.postMessage/.test(newest) + ' ' + /port.postMessage/.test(chain()[0]) ))
+    }
+    setTimeout(function take () {
+      const first = old(taken.port1)
+      if (first === undefined) return setTimeout(take, 5)
+      taken.port1.on('message', ([told, newest]) => note(told + ': ' + /port.postMessage/.test(newest) + ' ' + /port.postMessage/.test(chain()[0])))
+      taken.port1.postMessage('second')
+      taken.port1.postMessage('third')
+    }, 5)`, `
+    parentPort.on('message', ({ ports }) => {
+      for (const port of ports) port.on('message', (name) => setImmediate(() => port.postMessage([name, chain()[1]])))
+    })`)
+  t.deepEqual(results, [['early: false false', 'second: true false', 'third: true false', 'two a: false false', 'two b: false false']])
+})
+
+test('a pool that sends a queued task after the answer to another: the task knows who gave it', async (t) => {
+  const lines = await told(`${channel}
+    const { AsyncResource } = require('node:async_hooks')
+    const queue = []
+    let busy = false
+    let id = 7
+    class Task extends AsyncResource {
+      constructor (name) { super('Tinypool.Task'); this.filename = 'f'; this.name = name; this.taskId = id++ }
+    }
+    function next () {
+      const { taskId, filename, name } = queue.shift()
+      busy = true
+      port1.postMessage({ taskId, filename, name, task: null })
+    }
+    function run (name) { queue.push(new Task(name)); if (!busy) next() }
+    port1.on('message', ({ name, seen }) => {
+      print([name, seen])
+      if (queue.length > 0) return next()
+      port1.close()
+      worker.terminate()
+    })
+    setTimeout(function alice () { run('alice'); setTimeout(function bob () { run('bob') }, 1) }, 1)
+    setTimeout(function carol () { run('carol') }, 3)`, withPort(`
+    port.on('message', ({ name }) => {
+      const seen = trace.chain().slice(0, 2).map(({ label, frames }) => [label, ...frames.slice(0, 3).map((frame) => frame.functionName)].join(' '))
+      setTimeout(() => port.postMessage({ name, seen }), 20)
+    })`))
+  t.deepEqual(lines.map(([name]) => name).sort(), ['alice', 'bob', 'carol'])
+  for (const [name, [first]] of lines) t.is(first, `new AsyncResource(Tinypool.Task) Task run ${name}`)
+})
+
+test('what a pool without tasks sends from its own callback has no sender', async (t) => {
+  const fs = require('node:fs')
+  const folder = fs.mkdtempSync(path.join(require('node:os').tmpdir(), 'longstack-'))
+  t.teardown(() => fs.rmSync(folder, { recursive: true }))
+  const pool = path.join(folder, 'node_modules', 'pool.js')
+  fs.mkdirSync(path.dirname(pool))
+  fs.writeFileSync(pool, `module.exports = (worker) => {
+    const queue = []
+    let busy = false
+    const next = () => { busy = true; worker.postMessage(queue.shift()) }
+    worker.on('message', () => { if (queue.length > 0) next() })
+    return (name) => { queue.push(name); if (!busy) next() }
+  }`)
+  const seen = await told(`
+    const worker = hire()
+    const run = require(${JSON.stringify(pool)})(worker)
+    worker.on('message', ({ name, seen }) => { print([name, seen.join()]); if (name === 'bob') worker.terminate() })
+    setTimeout(function alice () { run('alice') }, 1)
+    setTimeout(function bob () { run('bob') }, 1)`, `
+    parentPort.on('message', (name) => { const seen = chain(); setTimeout(() => parentPort.postMessage({ name, seen }), 20) })`)
+  t.deepEqual(seen, [['alice', 'worker.postMessage worker 0 next,setTimeout(1) worker 0 main'], ['bob', '']])
+})
+
+test('the program sees the same functions and messages', async (t) => {
+  const [keys] = await told(`${channel}
+    const { postMessage } = threads.MessagePort.prototype
+    const seen = [postMessage.name, postMessage.length, threads.receiveMessageOnPort.length, Object.keys(port1), Reflect.ownKeys(port1).length]
+    for (const bad of [{}, undefined, 1]) try { postMessage.call(bad, 1) } catch (error) { seen.push(error.name) }
+    try { port1.postMessage() } catch (error) { seen.push(error.code) }
+    try { port1.postMessage(() => {}) } catch (error) { seen.push(error.name) }
+    try { threads.receiveMessageOnPort({}) } catch (error) { seen.push(error.code) }
+    port1.on('message', (value) => {
+      if (value !== 'last') return seen.push(value)
+      const calls = Reflect.ownKeys(threads.MessagePort.prototype).length
+      trace.disable()
+      print([...seen, calls - Reflect.ownKeys(threads.MessagePort.prototype).length, threads.MessagePort.prototype.postMessage !== postMessage])
+      port1.close(); worker.terminate()
+    })
+    const buffer = new ArrayBuffer(8)
+    port1.postMessage({ buffer, map: new Map([[1, 2]]) }, { transfer: [buffer] })
+    seen.push(buffer.byteLength)
+    port1.postMessage('last', new Set())`, withPort(`
+    const answer = ({ buffer, map }) => [buffer.byteLength, map.get(1)]
+    port.on('message', (value) => port.postMessage(value === 'last' ? value : answer(value)))`))
+  t.deepEqual(keys, ['postMessage', 0, 1, [], 7, 'TypeError', 'TypeError', 'TypeError', 'ERR_MISSING_ARGS', 'DataCloneError', 'ERR_INVALID_ARG_TYPE', 0, [8, 2], 1, true])
+})

@@ -13,6 +13,7 @@ const program = path.join(root, 'test', 'fixtures', 'transparency', 'builtins.js
 const allowed = [
   /Symbol\(longstack\.tracer\.\d\)/, // all copies of longstack find the tracer there (lib/shared.js)
   /Symbol\(longstack\.blocked\.\d\)/, // the JavaScript watchdog has it called (lib/blocked/inspector-watchdog.js)
+  /MessagePort\.prototype\.Symbol\(kHandle\)/, // tells of messages taken unseen (lib/passing/thread-messages.js)
   /^opened 0 0\._storeHeader/, // requests inherit it unless the option `propagate` is on
   /Error\.prototype\.Symbol\(nodejs\.util\.inspect\.custom\)/ // with errors=print (lib/format/printed-errors.js)
 ]

@@ -32,7 +32,7 @@ const allowed = {
   },
   port: {
     why: 'the messages of a worker are counted, to know their senders (lib/passing/thread-messages.js)',
-    clean: (line) => line.replace(/ postMessage=function postMessage\/0!e,/, '')
+    clean: (line) => line.replace(/(, )?Symbol\(kHandle\) get\/0 - 01NaN/, '')
   },
   exit: {
     why: 'what is written with the end of the process needs its event: spans, blocking callbacks, sockets of threads',

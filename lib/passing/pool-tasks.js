@@ -1,0 +1,73 @@
+'use strict'
+
+// Tasks of pools of threads (Piscina, Tinypool). A pool sends a queued task when a thread has answered
+// another one, so the running step tells nothing about it. Each task is an AsyncResource, made where the
+// program called run(), and its message has the same taskId: that tells whose it is.
+
+const { contextOfId } = require('../core/context')
+const { on } = require('../core/on')
+const { isObject, own } = require('../objects')
+
+const MIN_TASKS = 1024 // before those that are gone are dropped
+const FIELDS = ['taskId', 'filename', 'name'] // of tasks and messages, as both pools have them
+
+/** @typedef {{ asyncId: number, resource: WeakRef<object> }} Task */
+
+/** not sent yet, and not among `tasks`: their fields are set later @type {Task[]} */
+let unread = []
+/**
+ * Not sent yet, by taskId: several copies of a pool count for themselves.
+ * @type {Map<number, Task[]>}
+ */
+let tasks = new Map()
+let limit = MIN_TASKS
+
+let hasPool = false
+
+on('taskMade', (asyncId, resource) => {
+  hasPool = true
+  unread.push({ asyncId, resource: new WeakRef(resource) })
+  if (unread.length >= limit) read()
+})
+
+/** Sorts new tasks by their ids. */
+function read () {
+  const fresh = unread
+  unread = []
+  if (tasks.size + fresh.length >= limit) {
+    fresh.push(...[...tasks.values()].flat())
+    tasks = new Map()
+  }
+  for (const task of fresh) {
+    const resource = task.resource.deref()
+    const id = resource && own(resource, 'taskId')
+    if (typeof id !== 'number') continue // it is gone
+    const same = tasks.get(id)
+    if (same === undefined) tasks.set(id, [task])
+    else same.push(task)
+  }
+  limit = Math.max(MIN_TASKS, tasks.size * 2)
+}
+
+/**
+ * Returns the chain of the task that a message gives to a thread.
+ * @param {unknown} message
+ * @returns {number | undefined} undefined: it gives none; 0: whose it is, is not known
+ */
+function chainOfTask (message) {
+  const id = isObject(message) ? own(message, 'taskId') : undefined
+  const isTask = hasPool && isObject(message) && typeof id === 'number'
+  if (!isTask || typeof own(message, 'filename') !== 'string') return undefined
+  read()
+  const candidates = (tasks.get(id) ?? []).flatMap((task) => {
+    const resource = task.resource.deref()
+    if (resource === undefined) return []
+    return FIELDS.every((name) => own(resource, name) === own(message, name)) ? { task, resource } : []
+  })
+  if (candidates.length !== 1) return 0
+  tasks.delete(id)
+  const [{ task, resource }] = candidates
+  return contextOfId(task.asyncId, resource)?.chain ?? 0
+}
+
+module.exports = { chainOfTask }
