@@ -38,6 +38,7 @@ const UNKNOWN = 2
 
 const MAX_STEPS = 256 // up the causes of a step
 const QUIET_MS = 1000 // without data: what comes then was not asked for by who was answered before
+const DUE_MS = 30_000 // for the answers to several questions that were asked at once
 
 /**
  * @typedef {NonNullable<ReturnType<typeof findRecord>>} Record
@@ -124,13 +125,16 @@ function answer (ref, time) {
 }
 
 /**
- * Whether data may still come for an ask, as far as the program has asked for any.
+ * Whether data may still come for an ask. How many answers a piece of data had is not known, so some may seem
+ * to be due forever.
  * @param {Record} record of the ask
- * @param {number} time ms of the clock
+ * @param {number} dueSince ms of the clock
+ * @param {number} time likewise, now
  */
-function isOutstanding (record, time) {
+function isOutstanding (record, dueSince, time) {
   const { words, offset } = record
-  return (words[offset + FLAGS] & ANSWERED) === 0 || (words[offset + DUE] > 0 && !isOver(record, time))
+  if ((words[offset + FLAGS] & ANSWERED) === 0) return true
+  return words[offset + DUE] > 0 && time - dueSince < DUE_MS && !isOver(record, time, Infinity)
 }
 
 /**
@@ -138,15 +142,17 @@ function isOutstanding (record, time) {
  * was settled that waited for the answer, or it is long ago.
  * @param {Record} record of the ask
  * @param {number} time ms of the clock
+ * @param {number} [quietMs]
  */
-function isOver ({ words, offset }, time) {
+function isOver ({ words, offset }, time, quietMs = QUIET_MS) {
   if ((words[offset + FLAGS] & ANSWERED) === 0) return false
-  if (time - words[offset + ANSWERED_AT] > QUIET_MS) return true
+  if (time - words[offset + ANSWERED_AT] > quietMs) return true
   const span = words[offset + SPAN]
   if (span !== 0 && source.spanAt(span) === undefined) return true
   const cause = words[offset + CAUSE]
   const settled = words[offset + SETTLED_FOR]
-  if (settled !== 0 && cause !== 0 && (descends(cause, settled) || descends(settled, cause))) return true
+  const isSettled = settled !== 0 && cause !== 0 && words[offset + DUE] === 0
+  if (isSettled && (descends(cause, settled) || descends(settled, cause))) return true
   const request = require('./request-of').requestOf(cause)
   return request !== 0 && source.isAnswered(request)
 }

@@ -50,6 +50,8 @@ class Entry {
     this.writeTime = undefined
     /** several flows have asked at once */
     this.isShared = false
+    /** when several questions were asked at once, whole ms of the clock; 0: never */
+    this.dueSince = 0
     /** of a connection of the program: it has begun to connect */
     this.hasTraffic = false
     /**

@@ -55,10 +55,10 @@ function noteWrite (entry, socket, isHeld) {
   if (chain === OWN_WORK_CHAIN || !isClient(entry, socket)) return
   if (entry.use?.isOver === false) return // a request of http or undici uses it
   entry.writeTime = now()
-  const isUnknown = (chain < FIRST_CHAIN && chain !== ROOT_CHAIN) ||
-    (isCompletion(chain) && own(socket, '_writableState')?.bufferProcessing === true)
-  if (isUnknown) {
-    setUnknown(entry)
+  const buffer = isCompletion(chain) ? own(socket, '_writableState') : undefined
+  const isBuffered = buffer?.bufferProcessing === true
+  if (isBuffered || (chain < FIRST_CHAIN && chain !== ROOT_CHAIN)) {
+    setUnknown(entry, isBuffered ? buffer.bufferedRequestCount : 1)
     emit('asked', entry, 0, isHeld)
     return
   }
@@ -124,11 +124,11 @@ function ask (entry, asker) {
   const last = findRecord(entry.ask)
   if (last === undefined) return add(entry, asker, ONE)
   const { words, offset } = last
-  const isWaiting = isOutstanding(last, capture.clock[0])
+  const isWaiting = isOutstanding(last, entry.dueSince, capture.clock[0])
   if (words[offset + STATE] === ONE) {
     const isSame = words[offset + CAUSE] === asker.cause
     if (isWaiting && isSame && isSamePlace(words[offset + CHAIN], asker.place)) {
-      if (words[offset + CHAIN] === asker.place) words[offset + DUE]++ // one more, as in a loop
+      if (words[offset + CHAIN] === asker.place) addDue(entry, last, 1) // one more, as in a loop
       return
     }
     if (isSame || descends(asker.cause, words[offset + CAUSE])) {
@@ -158,7 +158,19 @@ function join (entry, { words, offset }, asker) {
   entry.lastAsk = second
   if (joined === undefined) return
   joined.words[joined.offset + LAST_ASK] = second
-  joined.words[joined.offset + DUE] = due + 1
+  addDue(entry, joined, due)
+}
+
+/**
+ * Notes that more answers are due than one.
+ * @param {Entry} entry
+ * @param {Record} ask
+ * @param {number} more
+ */
+function addDue (entry, { words, offset }, more) {
+  if (more <= 0) return
+  words[offset + DUE] += more
+  entry.dueSince = Math.floor(capture.clock[0])
 }
 
 /**
@@ -247,12 +259,13 @@ function nobody (entry) {
   return { chain: ROOT_CHAIN, place: placeless(ROOT_CHAIN, entry), cause: 0, span: 0 }
 }
 
-/** @param {Entry} entry */
-function setUnknown (entry) {
+/** @param {Entry} entry @param {number} [count] of questions that may be written at once */
+function setUnknown (entry, count = 1) {
   const last = findRecord(entry.ask)
-  const isOutstanding = last !== undefined && (last.words[last.offset + FLAGS] & ANSWERED) === 0
-  if (isOutstanding && last.words[last.offset + STATE] === UNKNOWN) return
-  addUnasked(entry, UNKNOWN)
+  const isWaiting = last !== undefined && isOutstanding(last, entry.dueSince, capture.clock[0])
+  const isUnknown = isWaiting && last.words[last.offset + STATE] === UNKNOWN
+  if (isUnknown) return addDue(entry, last, count)
+  addDue(entry, addUnasked(entry, UNKNOWN), (isWaiting ? last.words[last.offset + DUE] : 0) + count - 1)
 }
 
 /**
