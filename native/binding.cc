@@ -118,7 +118,7 @@ void Remember(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(EngineOf(info)->Remember(Uint32At(info, 0), builtins));
 }
 
-// unnamed(): returns the places of functions on the present stack that have no name for having too many:
+// unnamed(): returns the places of functions on the present stack that have no name, see names.h:
 // file, line and column of each, undefined: there are none
 void Unnamed(const FunctionCallbackInfo<Value>& info) {
   Isolate* isolate = info.GetIsolate();

@@ -51,10 +51,10 @@ void Names::FindNamed(const Walk& walk, FrameSet* named) {
   }
 }
 
-// It ran with a frame before it was inlined, so the place in its code is known. Where it never had but one
-// name that may be inlined: a method whose key is a symbol is such a one. Functions of one script and name
-// are taken together: where V8 names as many as there are frames none of them is inlined, and each place
-// belongs to its frame.
+// It ran with a frame before it was inlined, so the place in its code is known. From then on functions there
+// have no name: V8 inlines by the code (the feedback cell that all of its closures share), and the next one
+// that runs there may have another name and no frame. Functions of one script and name are taken together: if
+// V8 names as many as there are frames none of them is inlined, and each place belongs to its frame.
 bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* named) {
   Function walked[kMaxFrames], traced[kMaxFrames];
   int walked_count = 0, scripted_count = 0;
@@ -90,7 +90,8 @@ bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* 
   return IsFull() && walked_count != scripted_count;
 }
 
-// Looks at all functions with this script and name. False: one of them may be inlined and have many names.
+// Looks at all functions with this script and name. False: one of them may be inlined and have a name that is
+// not known.
 bool Names::Settle(Function* walked, int walked_count, Function* traced, int traced_count, int script,
                    Local<Value> name, Local<v8::StackTrace> trace, FrameSet* named) {
   const uint32_t hash = name->IsName() ? static_cast<uint32_t>(name.As<v8::Name>()->GetIdentityHash()) : 0;
@@ -121,8 +122,11 @@ bool Names::Settle(Function* walked, int walked_count, Function* traced, int tra
       if (named->Has(frames[i])) AddName(place, hash);
       else place->names = Place::Names::kOwn;
     } else {
-      if (place->names == Place::Names::kOther) AddName(place, hash);
-      if (place->names == Place::Names::kSeveral || place->names == Place::Names::kUnknown) return false;
+      if (place->names == Place::Names::kUnknown) return false;
+      if (place->names >= Place::Names::kOther) {
+        DropNames(place);
+        many++;
+      }
       place->is_inlined = true;
     }
   }
@@ -177,7 +181,11 @@ void Names::CountName(Place* place, uint32_t name) {
   const uint64_t bit = uint64_t{1} << name % 64;
   if ((*word & bit) != 0) return;
   *word |= bit;
-  if (++place->name <= kMaxNames) return;
+  if (++place->name > kMaxNames) DropNames(place);
+}
+
+// Names are not told of a place any more.
+void Names::DropNames(Place* place) {
   place->names = Place::Names::kMany;
   free(place->seen);
   place->seen = nullptr;

@@ -3,15 +3,15 @@
 // One code can have many names: of functions from one place with computed names, of the typed arrays'
 // constructors, which share a built-in. The name of each frame's function is read, through V8's API and only
 // before a key is stored; where it is not the code's own, it becomes part of the key. Inlined functions have
-// no frame: the places in the code of such functions are kept, and a stack in which one with several names
-// is inlined has no key.
+// no frame that tells their name: the places in the code of such functions are kept, and once one is inlined
+// nothing at its place has a name.
 //
 // A name given to a function whose code is already known by its own name is not noticed; another name of a
 // function that had one is noticed after the next mark-sweep.
 //
-// A program may make any number of functions from one place. Once a place had many names, none is part of a
-// key or of the contents of a stack, nor printed of it (capture-native.js): what is told of such a function is
-// its place, not the name of another one.
+// A program may make any number of functions from one place, so a place with many names has none either. No
+// name of such a place is part of a key or of the contents of a stack, nor printed of it (capture-native.js):
+// what is told of its functions is the place, not the name of another one.
 //
 // No place is forgotten: code that was optimized runs its functions inlined, without a frame that would tell
 // of them anew. When there is no room for more, a stack with inlined functions has no key.
@@ -48,7 +48,7 @@ class Names {
   // Appends the names of such frames to the words of the walk. False: too long, or they cannot be read.
   bool Append(const FrameSet& named, Walk* walk);
 
-  // Returns whether the function of a frame has no name for having too many.
+  // Returns whether the function of a frame has no name, for having too many or being inlined.
   bool HasMany() const { return many_count_ != 0; }
   bool HasMany(v8::Local<v8::StackFrame> frame);
 
@@ -88,6 +88,7 @@ class Names {
   Place* FindPlace(v8::Local<v8::StackFrame> frame, bool add);
   void AddName(Place* place, uint32_t name);
   void CountName(Place* place, uint32_t name);
+  void DropNames(Place* place);
   bool IsFull() const { return place_count_ == kPlaces / 2; }
 
   v8::Isolate* isolate_;

@@ -17,10 +17,8 @@ const fire = path.join(folder, 'fire.js')
 
 const CAPTURES = runsAll ? 100_000 : 30_000
 
-/**
- * Programs with stacks that have no key: stacks of their own, and functions of many names that were inlined.
- */
-const KEYLESS = ['switching', 'names', 'symbols']
+/** Programs with stacks that have no key: stacks of their own. */
+const KEYLESS = ['switching']
 
 /** V8 takes a flag that it does not know for an error, so each is looked up. */
 const STRESS = [
