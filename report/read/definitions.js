@@ -43,10 +43,10 @@ class Definitions {
    * Keeps what a line defines. A number that is defined already is skipped: a file that was rotated begins
    * with all definitions again.
    * @param {any} line
-   * @param {number} size characters of the line
+   * @param {number} [size] characters of the line
    * @returns {boolean} whether it is such a line
    */
-  add (line, size) {
+  add (line, size = 0) {
     if (!isRecord(line) || typeof line.longstack !== 'number') return false
     const { source, resource, stack, text, site, shared: number, attributes: common, name } = line
     if (typeof source !== 'string') return true
