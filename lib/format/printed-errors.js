@@ -6,7 +6,9 @@
 // the REPL print, appends the hops. It asks each value for a method inspect.custom (formatValue in
 // lib/internal/util/inspect.js): errors inherit one, which is there for Node's inspect only. That method has
 // inspect print the error once more, while its `stack` is the long one: no code of the program but other
-// methods inspect.custom runs meanwhile. Node itself prints errors without that method: decorateFatal.
+// methods inspect.custom runs meanwhile. Where the program gives all errors such a method (Next.js), that one
+// prints, and hops go behind the frames of its text. Node itself prints errors without that method:
+// decorateFatal.
 //
 // An error that ends the process has colours and the line of source at the innermost frame of the program on
 // a terminal. Node reads the stack a last time after the last callback of the program (ReportFatalException
@@ -15,7 +17,7 @@
 // "Emitted 'error' event". A debugger would get none, since V8 calls no getter for it on Node 26: nothing is
 // done while the inspector listens.
 
-const { inspect, types } = require('node:util')
+const { inspect, stripVTControlCharacters, types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
 const guard = require('../core/guard')
 const { attempt } = require('../files')
@@ -33,6 +35,8 @@ const CALLERS = 8 // frames in which util.inspect has to be
 /** errors that are printed now @type {Set<object>} */
 const printing = new Set()
 let isOn = false
+/** the method that the program has given all errors, as Next.js does @type {unknown} */
+let ofProgram
 
 /** Returns the text of an error with its hops. @param {Error} error @returns {string | undefined} */
 function longStackOf (error) {
@@ -50,12 +54,42 @@ function longStackOf (error) {
 /** @this {object} @returns {Function | undefined} */
 function get () {
   try {
-    if (printing.has(this)) return undefined
-    if (!types.isNativeError(this) && passedHops(this) === undefined) return undefined
-    return guard.run(() => isReadByInspect(get, 1)) ? inspectError : undefined
+    const theirs = /** @type {Function | undefined} */ (ofProgram)
+    if (printing.has(this)) return theirs
+    if (!types.isNativeError(this) && passedHops(this) === undefined) return theirs
+    if (!guard.run(() => isReadByInspect(get, 1))) return theirs
+    return typeof theirs === 'function' ? inspectAsProgram : inspectError
   } catch {
     return undefined // a full stack
   }
+}
+
+/** Prints an error as the program does, with its hops. @this {any} @param {any[]} args */
+function inspectAsProgram (...args) {
+  const text = Reflect.apply(/** @type {Function} */ (ofProgram), this, args)
+  if (typeof text !== 'string' || types.isProxy(this) || hasHops(text)) return text
+  const stack = guard.run(() => longStackOf(this))
+  const hops = stack?.slice(Number(this.stack?.length) + 1) ?? ''
+  return hops === '' ? text : withHops(text, hops)
+}
+
+/** @param {string} line that may have colours */
+const isFrame = (line) => stripVTControlCharacters(line).startsWith(AT)
+
+/**
+ * Puts hops behind the frames of a text, or behind its first line, and before the properties.
+ * @param {string} text
+ * @param {string} hops
+ */
+function withHops (text, hops) {
+  const lines = text.split('\n')
+  let end = lines.findIndex(isFrame)
+  if (end === -1) end = 0
+  else while (end + 1 < lines.length && isFrame(lines[end + 1])) end++
+  const hasProperties = lines[end].endsWith(' {')
+  const last = hasProperties ? lines[end].slice(0, -' {'.length) : lines[end]
+  const printed = [...lines.slice(0, end), last, hops].join('\n') + (hasProperties ? ' {' : '')
+  return [printed, ...lines.slice(end + 1)].join('\n')
 }
 
 /** @this {any} @param {number | null} depth @param {import('node:util').InspectOptions} options */
@@ -80,6 +114,10 @@ function enable () {
   Reflect.defineProperty(Error.prototype, inspect.custom, {
     get,
     set (value) { // as if nothing was there
+      if (this === Error.prototype) {
+        ofProgram = value
+        return
+      }
       Reflect.defineProperty(this, inspect.custom, {
         value, writable: true, enumerable: true, configurable: true
       })
@@ -92,7 +130,10 @@ function enable () {
 function disable () {
   isOn = false
   const present = Object.getOwnPropertyDescriptor(Error.prototype, inspect.custom)
-  if (present?.get === get) Reflect.deleteProperty(Error.prototype, inspect.custom)
+  if (present?.get !== get) return
+  Reflect.deleteProperty(Error.prototype, inspect.custom)
+  if (ofProgram !== undefined) Reflect.set(Error.prototype, inspect.custom, ofProgram)
+  ofProgram = undefined
 }
 
 /** Has the parent thread print the hops of an error that ends this one. @param {unknown} error */

@@ -138,3 +138,27 @@ test('it can be changed while tracing is on, and disable takes it back', async (
     }, 1)`, { preload: false })
   t.is(stdout, 'false,true print true,true false,false false,true false,false 0\n')
 })
+
+test('a program that prints all errors itself, as Next.js does: hops behind its frames', async (t) => {
+  const source = `
+    const { inspect } = require('node:util')
+    const custom = Symbol.for('nodejs.util.inspect.custom')
+    const print = function (depth, options, again) {
+      const copy = Object.assign(new Error(this.message), this)
+      copy.stack = this.stack.split('\\n').filter((line) => !line.includes('node:')).join('\\n')
+      Object.defineProperty(copy, custom, { value: undefined })
+      return again(copy, options)
+    }
+    Error.prototype[custom] = print
+    if (Error.prototype[custom] !== print) throw new TypeError('it is not there')
+    setTimeout(function late () {
+      console.log(Object.assign(new Error('broke'), { code: 'E' }))
+      console.log(inspect({ inner: new TypeError('inside') }))
+      require(${JSON.stringify(root)}).disable()
+      if (Error.prototype[custom] !== print) throw new TypeError('it is not put back')
+    }, 1)`
+  const { stdout, stderr } = await node(['-r', register, '-e', source], { env: { LONGSTACK_ERRORS: 'print' } })
+  t.is(stderr, '')
+  t.regex(stdout, /^Error: broke\n {4}at .*late.*\n {2}── setTimeout\(1\) · [^\n]* ──\n(?: {4}at .*\n)* {4}at [^\n]* \{\n {2}code: 'E'\n\}\n/)
+  t.is(stdout.match(/── setTimeout/g)?.length, 2, stdout)
+})
