@@ -5,6 +5,7 @@
 // keeps it alive then is a leak. The watch itself keeps nothing alive: its timer is unreferenced.
 
 const { createHook, executionAsyncResource } = require('node:async_hooks')
+const fs = require('node:fs')
 const { inspect } = require('node:util')
 const guard = require('./core/guard')
 const { OWN_WORK, contextTag } = require('./core/context')
@@ -75,17 +76,44 @@ function isWorkerBusy (ms) {
   return guard.run(() => {
     const { callNative } = require('./node-objects')
     let isBusy = false
+    const othersRan = cpuShareOfOthers(ms)
     for (const { context, resource } of require('./shared').tracer.openEntries()) {
       const handle = context.type === 'WORKER' ? resource.deref() : undefined
       const idle = handle && callNative(handle, 'loopIdleTime')
       if (handle === undefined || typeof idle !== 'number') continue
       const before = idleTimes.get(handle)
       idleTimes.set(handle, idle)
-      // It never waits while its main script runs, or before.
-      if (idle === 0 || (before !== undefined && idle - before < ms * (1 - BUSY))) isBusy = true
+      // It never waits while its main script runs, or before. In Atomics.wait, as in an idle pool, it is not
+      // in its event loop and uses no CPU.
+      const isAway = idle === 0 || (before !== undefined && idle - before < ms * (1 - BUSY))
+      if (isAway && (othersRan === undefined || othersRan >= BUSY)) isBusy = true
     }
     return isBusy
   })
+}
+
+/** ms that each thread had run or waited for a CPU by the last check @type {Map<string, number>} */
+let cpuTimes = new Map()
+
+/**
+ * Returns the largest share of the time since the last check in which a thread other than the main one ran,
+ * or waited for a CPU. The system does not tell which of them are workers.
+ * @param {number} ms since then
+ * @returns {number | undefined} undefined: the system does not tell
+ */
+function cpuShareOfOthers (ms) {
+  const before = cpuTimes
+  cpuTimes = new Map()
+  try {
+    for (const id of fs.readdirSync('/proc/self/task')) {
+      if (id === String(process.pid)) continue
+      const [ran, waited] = fs.readFileSync(`/proc/self/task/${id}/schedstat`, 'utf8').split(' ', 2)
+      cpuTimes.set(id, (Number(ran) + Number(waited)) / 1e6) // ns: Documentation/scheduler/sched-stats.rst
+    }
+  } catch {
+    return undefined
+  }
+  return Math.max(0, ...[...cpuTimes].map(([id, time]) => (time - (before.get(id) ?? 0)) / ms))
 }
 
 /** @param {number} ms */

@@ -8,6 +8,7 @@
 // in longstack itself. What sets or opens something first awaits nothing: it goes on as a microtask, once the
 // interrupted callback is over, as any promise of the program does.
 
+const { readFileSync } = require('node:fs')
 const { setImmediate } = require('node:timers') // programs replace the global ones
 const { shared } = require('../start')
 
@@ -25,6 +26,19 @@ function live () {
  */
 function busy () {
   return live().busyStack(busy) ?? ''
+}
+
+/**
+ * Returns for how many ms this thread has run or waited for a CPU.
+ * @returns {string} empty if the system does not tell
+ */
+function cpuMs () {
+  try {
+    const [ran, waited] = readFileSync('/proc/thread-self/schedstat', 'utf8').split(' ', 2)
+    return String((Number(ran) + Number(waited)) / 1e6) // ns: Documentation/scheduler/sched-stats.rst
+  } catch {}
+  const usage = /** @type {any} */ (process).threadCpuUsage?.() // from Node 23.9 on
+  return usage === undefined ? '' : String((usage.user + usage.system) / 1000)
 }
 
 /**
@@ -52,4 +66,4 @@ async function closeInspector () {
   setImmediate(() => require('node:inspector').close()).unref()
 }
 
-module.exports = { busy, idle, join, closeInspector }
+module.exports = { busy, cpuMs, idle, join, closeInspector }

@@ -12,13 +12,16 @@ const {
 } = require('./system')
 const { AskedThread, BlockedError, Meeting, connectTo, nameOfThread } = require('./threads')
 const { groupBy } = require('../group-by')
-const { formatDuration } = require('../text')
+const { formatDuration, shortFrame } = require('../text')
 
 const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
 const BUSY_MS = 3_000 // for a busy event loop to come free
 const POLL_MS = 50
 const GONE_MS = 500 // from the end of a connection to that of the process
 const BLOCKED_MS = 250 // what is shorter is work
+const QUIET_LOOKS = 6 // in a row without CPU time, after which a worker waits for work
+const MIN_QUIET_LOOKS = 2 // likewise, where there is time for no more
+const MAX_CPU_SHARE = 0.2 // of such a time: being asked takes some
 const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
 const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|sinks[\\/]otlp-thread)\.js$/
 
@@ -163,10 +166,13 @@ async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
  * Waits until the event loop of a process is free.
  * @param {import('./inspector').InspectedThread} target
  * @param {number} busyMs
- * @returns {Promise<{ stack: string | undefined, ms: number }>} stack: of what it was busy with at first
+ * @param {boolean} [isWorker] which may wait in Atomics.wait, as those of pools do while they have no task
+ * @returns {Promise<{ stack: string | undefined, ms: number, waits?: true }>} stack: of what it was busy with
+ *   at first; waits: it uses no CPU and still runs what the inspector asks: only Atomics.wait lets it do that
  */
-async function waitForLoop (target, busyMs) {
+async function waitForLoop (target, busyMs, isWorker = false) {
   const start = Date.now()
+  let quiet = 0
   const { isOpened } = target
   let isFree = false // has been since
   let stack = await target.callNow('busy') // loads longstack: nothing else may interrupt that
@@ -174,8 +180,18 @@ async function waitForLoop (target, busyMs) {
   for (const first = stack; ; stack = await target.callNow('busy')) {
     const ms = Date.now() - start
     if ((stack === '' || isFree) && ms < BLOCKED_MS) return { stack: undefined, ms: 0 }
-    if (stack === '' || isFree || ms >= busyMs) return { stack: first === '' ? undefined : first, ms }
+    if (stack === '' || isFree) return { stack: first === '' ? undefined : first, ms }
+    if (quiet >= QUIET_LOOKS || (ms >= busyMs && quiet >= MIN_QUIET_LOOKS)) return { stack, ms, waits: true }
+    if (ms >= busyMs) return { stack: first === '' ? undefined : first, ms }
+    if (!isWorker) {
+      await sleep(POLL_MS)
+      continue
+    }
+    const before = await target.callNow('cpuMs')
     await sleep(POLL_MS)
+    const after = await target.callNow('cpuMs')
+    const isQuiet = before !== '' && Number(after) - Number(before) < POLL_MS * MAX_CPU_SHARE
+    quiet = isQuiet ? quiet + 1 : 0
   }
 }
 
@@ -207,7 +223,8 @@ async function joinWorker (worker, meeting, busyMs) {
   const id = await worker.evaluate(THREAD_ID).catch(() => undefined)
   const name = !Number.isInteger(id) ? `A worker of process ${pid}` : nameOfThread(pid, id)
   try {
-    const { stack, ms } = await waitForLoop(worker, busyMs)
+    const { stack, ms, waits } = await waitForLoop(worker, busyMs, true)
+    if (waits) return { pid, sentence: `${name} waits in Atomics.wait${placeOf(stack)}.`, waits }
     if (ms < busyMs) return await join(worker, meeting)
     return { pid, sentence: `${name} is blocked, for ${formatDuration(ms)} at least. It runs`, stack }
   } catch (error) {
@@ -215,6 +232,14 @@ async function joinWorker (worker, meeting, busyMs) {
     const reason = error instanceof BlockedError ? '.' : `: ${/** @type {Error} */ (error).message}`
     return { pid, sentence: `${name} cannot be asked${reason}` }
   }
+}
+
+/** Names the package, or the function, of the innermost frame. @param {string} [stack] */
+function placeOf (stack = '') {
+  const [frame] = stack.split('\n', 1)
+  const name = /.*node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(frame)?.[1]
+  const place = name ?? shortFrame(frame.trim().replace(/^at /, ''))
+  return place === '' ? '' : ` (${place})`
 }
 
 /**

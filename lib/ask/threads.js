@@ -29,7 +29,8 @@ const MAX_TOKEN = 1 << 10 // characters of the first line of a thread that conne
 const ABSTRACT_BYTES = 108
 
 /**
- * @typedef {{ pid: number, sentence: string, stack?: string }} Refusal stack: what it runs
+ * @typedef {{ pid: number, sentence: string, stack?: string, waits?: true }} Refusal stack: what it runs;
+ *   waits: it is a worker that waits for work, as it should
  * @typedef {Refusal & { threadId: number, busyMs: number }} Silent a thread that listens and does not answer;
  *   stack: undefined where it left no note
  */

@@ -168,7 +168,8 @@ function mergePending (waits) {
 }
 
 /** @param {import('../ask/processes').Refusal} refusal @param {Colours} colours */
-function refusalText ({ sentence, stack }, colours) {
+function refusalText ({ sentence, stack, waits }, colours) {
+  if (waits) return clean(sentence)
   const head = colours.yellow(clean(sentence))
   return stack === undefined ? head : `${head}\n${stack}`
 }
@@ -215,7 +216,7 @@ function jsonAnswer ({ processes, refused, others }) {
           waitsFor: waitGraph
         }))
     })),
-    refused: refused.map(({ pid, sentence, stack }) => ({ pid, reason: sentence, stack })),
+    refused: refused.map(({ pid, sentence, stack, waits }) => ({ pid, reason: sentence, stack, waits })),
     others
   }
 }

@@ -85,7 +85,9 @@ async function printAnswers ({ processes, refused }, target, wish) {
       ? asJson(jsonAnswer(answer), isOnce ? 2 : 0)
       : formatAnswer(answer, colours()))
     if (wish.watchMs === undefined || present.length === 0) {
-      return refused.length > 0 || present.some(({ threads }) => threads.length === 0) ? 1 : undefined
+      const isComplete = refused.every(({ waits }) => waits) &&
+        present.every(({ threads }) => threads.length > 0)
+      return isComplete ? undefined : 1
     }
     await sleep(wish.watchMs)
   }
@@ -181,7 +183,7 @@ async function metrics ({ json, ...values }, [word]) {
       answers = await read()
     }
     await print(json ? asJson(answers) : formatOpenMetrics(answers))
-    return sentences.length > 0 ? 1 : undefined
+    return asked.refused.some(({ waits }) => !waits) || blockedSentences(asked).length > 0 ? 1 : undefined
   })
 }
 

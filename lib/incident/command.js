@@ -58,7 +58,7 @@ async function look (observation, target, withChildren) {
   const start = performance.now()
   const asked = await ask(target, { children: withChildren })
   observation.addAsked(asked)
-  if (observation.refused.length > 0) { // a worker that is blocked took some of the time
+  if (observation.refused.some(({ waits }) => !waits)) { // a worker that is blocked took some of the time
     const tookMs = Math.max(0, performance.now() - start - MAX_ASKING_MS)
     observation.wantedMs = Math.max(observation.wantedMs / 2, observation.wantedMs - tookMs)
   }
@@ -124,7 +124,11 @@ async function isOver (observation, watched) {
     const answers = await watched.poll()
     observation.addFigures(answers)
     const silent = answers.filter(({ silentMs }) => silentMs >= SILENT_MS)
-    for (const { key, silentMs } of silent) await askSilent(observation, Number(key.split(' ')[0]), silentMs)
+    for (const { key, silentMs } of silent) {
+      if (observation.inspected.has(key)) continue // each look opens the inspector again
+      observation.inspected.add(key)
+      await askSilent(observation, Number(key.split(' ')[0]), silentMs)
+    }
     return observation.isBlocked
   } catch (error) {
     if (!(error instanceof GoneError)) throw error

@@ -45,6 +45,8 @@ class Observation {
   dropped = 0
   /** what was counted at each place, by kind @type {Record<'handles' | 'waits', Look[]>} */
   looks = { handles: [], waits: [] }
+  /** keys of threads of which the inspector was asked @type {Set<string>} */
+  inspected = new Set()
   hasEnded = false
   /** for how long it looked */
   ms = 0
@@ -64,7 +66,10 @@ class Observation {
 
   get isBlocked () { return this.blocked.length > 0 }
 
-  get cannotAsk () { return this.isBlocked || this.refused.length > 0 || this.files.some(isOutOfFiles) }
+  get cannotAsk () {
+    const isRefused = this.refused.some(({ waits }) => !waits)
+    return this.isBlocked || isRefused || this.files.some(isOutOfFiles)
+  }
 
   /** Sums over the whole time. */
   get frame () { return this.model.frame(Infinity) }
@@ -93,7 +98,9 @@ class Observation {
       if (threads.length === 0) this.blocked.push({ pid, busy, busyMs: busyMs + silentMs })
     }
     for (const refusal of refused) {
-      if (refusal.stack === undefined || this.refused.some(({ stack }) => stack === refusal.stack)) continue
+      const isKnown = this.refused.some(({ pid, stack, sentence }) =>
+        pid === refusal.pid && (refusal.waits ? sentence === refusal.sentence : stack === refusal.stack))
+      if ((refusal.stack === undefined && !refusal.waits) || isKnown) continue
       this.refused.push(refusal)
     }
   }
