@@ -4,6 +4,7 @@
 // (requests/asks.js).
 
 const { contextAt } = require('../core/context')
+const requestRecords = require('../core/request-records')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../core/records')
 const { ONE, SHARED } = require('../core/asks')
 const { findStep, isOneFlow, isSame } = require('./flows')
@@ -116,7 +117,10 @@ function sharedLine (asked) {
 const requestAt = (ref) => require('../core/request-of').requestOf(ref)
 
 /** @param {Context | undefined} context @returns {number} reference of its request, 0: none is known */
-const requestOf = (context) => context === undefined || context.ref === 0 ? 0 : requestAt(context.ref)
+function requestOf (context) {
+  if (context === undefined || context.ref === 0 || requestRecords.all() === undefined) return 0
+  return requestAt(context.ref)
+}
 
 /** @param {number} ref of a request @returns {string | undefined} its name */
 function requestText (ref) {

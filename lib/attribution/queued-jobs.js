@@ -4,7 +4,7 @@
 // which another one ended, so the chain of the job leads to whoever had that one: often another request, to
 // which no promise and no resource leads. Nothing tells such a queue from a request that goes on by itself:
 // both come through the same code again. So the request at the end of such a chain is told as a fact only
-// while it is in flight.
+// while it is in flight, and for what was made before its answer was.
 
 const { isRequest } = require('../core/records')
 const { source } = require('../core/source')
@@ -32,6 +32,7 @@ function findStart (newest) {
   }
   const placesOf = steps.map((step) => placesIn(step.stack?.frames ?? []))
   for (let i = 0; i < steps.length; i++) {
+    if (source.isAnsweredAfter(request, steps[i])) break
     const inner = placesOf[i].slice(0, -1) // without the callback itself, which may repeat itself
     const isRepeated = steps[i].repeats > 1 && inner.length > 0
     const older = placesOf.slice(i + 1)

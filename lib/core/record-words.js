@@ -41,8 +41,10 @@ module.exports = {
   FIRST_ASK: 10, // where several have asked: references of two of their asks
   LAST_ASK: 11,
   STATE: 12,
-  SETTLED_FOR: 13, // reference: who made the promise that its answer has settled
-  ANSWERED_AT: 14, // when data came last, in ms of the clock
+  // Reference: who made the promise that its answer has settled; of a request the step in which its response
+  // was finished
+  SETTLED_FOR: 13,
+  ANSWERED_AT: 14, // when data came last, of a request when its response was finished; in ms of the clock
   OUTER_WRAPS: 15, // how often the asyncId of the connection had passed WRAP
   RUNS: 11, // of a timer: how often it has run and was not over
   REPEATS: 12, // repetitions of the loop that this record ends

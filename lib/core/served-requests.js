@@ -22,14 +22,15 @@ const registry = require('./registry')
 const kindTable = require('./kind-table')
 const scope = require('./scope')
 const { currentStep, enteredId } = require('./current-step')
-const { ownerOf, underlyingHandle } = require('../node-objects')
+const { idOf, ownerOf, underlyingHandle } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
-const { CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, TICKS } = records
+const { ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, SETTLED_FOR, TICKS } = records
 const { clock } = capture
 
 /** @typedef {import('./entry').Entry} Entry */
 
+const ENDING_STEPS = 4 // from response.end() to its "finish"
 const REQUEST_TYPE = 'HTTPINCOMINGMESSAGE'
 
 const streamHandle = hiddenProperty('kHandle')
@@ -140,6 +141,36 @@ function streamed (stream, headers, session, time) {
   return ref
 }
 
+/**
+ * Notes when the response to a request of HTTP/1 is finished.
+ * @param {{ request: object, socket: object }} message
+ */
+function finished ({ request, socket }) {
+  const node = own(socket, 'parser')
+  if (!isObject(node) || own(node, 'incoming') !== request) return
+  const parser = records.findResource(idOf(node) ?? 0)
+  if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return
+  const ref = parser.words[parser.offset + DETAIL]
+  records.writeWord(ref, ANSWERED_AT, clock[0])
+  records.writeWord(ref, SETTLED_FOR, currentStep().ref)
+}
+
+/**
+ * Whether the response to a request was ended later than a step was made, and in another callback; false if
+ * that is unknown.
+ * @param {number} ref of the request
+ * @param {import('./context').Context} step
+ */
+function isAnsweredAfter (ref, { parent, time }) {
+  if (time >= records.readWord(ref, ANSWERED_AT)) return false
+  let ending = records.readWord(ref, SETTLED_FOR)
+  for (let i = 0; i < ENDING_STEPS && ending !== 0; i++) {
+    if (ending === parent?.ref) return false
+    ending = records.readWord(ending, CAUSE)
+  }
+  return true
+}
+
 /** Whether a request of HTTP/1 is known to be answered. @param {number} ref */
 function isAnswered (ref) {
   const parser = parserOf(ref)
@@ -216,6 +247,6 @@ function socketOf ({ words, offset }) {
   return handle === undefined ? undefined : ownerOf(handle)
 }
 
-Object.assign(source, { isAnswered, isInFlight, isServing, nameOfRequest: nameOf })
+Object.assign(source, { isAnswered, isAnsweredAfter, isInFlight, isServing, nameOfRequest: nameOf })
 
-module.exports = { answered, nameOf, routed, started, streamed }
+module.exports = { answered, finished, nameOf, routed, started, streamed }

@@ -19,6 +19,8 @@
  * @property {(ref: number) => string | undefined} nameOfRequest with the route that a framework reported
  * @property {(ref: number) => boolean} isAnswered whether a request is known to be
  * @property {(id: number) => boolean} isServing whether one request is in flight on a connection, the last
+ * @property {(ref: number, step: import('./context').Context) => boolean} isAnsweredAfter whether a request
+ *   was, after a step was made and in another callback
  * @property {(ref: number) => boolean} isInFlight whether a request is known to be
  * @property {(request: object) => string | undefined} routeTextOf the route that a framework found
  * @property {() => Iterable<number>} lastAsks references of the last asks on what is open
@@ -35,6 +37,7 @@ const source = {
   isAnswered: () => false,
   isServing: () => false,
   isInFlight: () => false,
+  isAnsweredAfter: () => false,
   routeTextOf: () => undefined,
   lastAsks: () => [],
   startsWithHops: false // the main script has those of another thread or process; set by passing/threads.js

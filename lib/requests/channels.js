@@ -39,6 +39,7 @@ const handlers = [
   ['undici:request:trailers', ({ request }) => uses().finished(request)],
   ['undici:request:error', ({ request }) => uses().finished(request)],
   ['http.server.request.start', (message) => served.started(message)],
+  ['http.server.response.finish', (message) => served.finished(message)],
   ['tracing:fastify.request.handler:start', (message) => served.routed(message)]
 ]
 on('served', (server) => require('./frameworks').observeServer(server))

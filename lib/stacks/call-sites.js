@@ -54,6 +54,21 @@ function siteOfLine (line) {
   })
 }
 
+/**
+ * Returns the text of a call site as it may stand for all calls from its place. V8 gives a function without
+ * a name that of the property by which it was called, and functions from one place can be in several.
+ * @param {any} site
+ * @returns {string}
+ */
+function textOfSite (site) {
+  const text = String(site)
+  if (!text.endsWith(')') || site.isConstructor() || site.getFunctionName()) return text
+  const location = `${site.getScriptNameOrSourceURL()}:${site.getLineNumber()}:${site.getColumnNumber()}`
+  if (location.startsWith('node:') || !text.endsWith(` (${location})`)) return text
+  if (site.getMethodName() === null) return text // the top of a module
+  return `${text.startsWith('async ') ? 'async ' : ''}${location}`
+}
+
 const MAIN = 'node:internal/main/' // where Node starts
 
 /** errors of the main script @type {WeakSet<object>} */
@@ -79,4 +94,4 @@ function isStartUpError (error) {
   return startUpErrors.has(error)
 }
 
-module.exports = { noteStartUpError, readSites, sitesOfText, isStartUpError }
+module.exports = { noteStartUpError, readSites, sitesOfText, isStartUpError, textOfSite }

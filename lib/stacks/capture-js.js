@@ -7,6 +7,7 @@
 const { now, stepClock } = require('../core/clock')
 const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../core/records')
 const { settings } = require('../settings')
+const { textOfSite } = require('./call-sites')
 const { captureSites } = require('./formatter')
 const { internStack } = require('./numbered-stacks')
 const { RecentMap } = require('./frames')
@@ -50,7 +51,8 @@ function stackOf (sites) {
   let number = keys.get(key, key.length)
   if (number !== undefined) return number
   misses++
-  number = internStack(frameLines(sites.map((site) => `    at ${site}`).join('\n'), includesAwaiting()))
+  const text = sites.map((site) => `    at ${textOfSite(site)}`).join('\n')
+  number = internStack(frameLines(text, includesAwaiting()))
   keys.set(key, number, key.length)
   return number
 }

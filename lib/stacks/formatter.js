@@ -12,7 +12,7 @@ const { types } = require('node:util')
 const guard = require('../core/guard')
 const { settings } = require('../settings')
 const { imitate } = require('../wrap')
-const { noteStartUpError, readSites } = require('./call-sites')
+const { noteStartUpError, readSites, textOfSite } = require('./call-sites')
 const {
   captureInto, giveBack, isSettable, lendFormatter, limit, nodeFormatter, readSlot, readUnwrapped, realmOf,
   restoreFormatter, setFormatter
@@ -338,7 +338,7 @@ const isInForce = () => isInstalled() || inForce().isWrapped
  */
 function captureText (outermost, frames) {
   const sites = captureSites(outermost, frames)
-  return Array.isArray(sites) ? sites.map((site) => `${AT}${site}`).join('\n') : sites ?? ''
+  return Array.isArray(sites) ? sites.map((site) => `${AT}${textOfSite(site)}`).join('\n') : sites ?? ''
 }
 
 /**
