@@ -36,7 +36,7 @@ function lasting (text) {
 
 /** How a hop was recorded that is the reader's. @param {string} origin @param {string} type */
 function recorded (origin, type) {
-  if (origin === 'idle') return 'registered'
+  if (origin === 'idle' || origin === 'triggered') return 'registered'
   if (origin !== 'reader') return origin
   return type === 'MESSAGE' ? 'worker' : 'registered'
 }
