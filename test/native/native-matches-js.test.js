@@ -36,7 +36,7 @@ function lasting (text) {
 
 /** How a hop was recorded that is the reader's. @param {string} origin @param {string} type */
 function recorded (origin, type) {
-  if (origin === 'idle' || origin === 'triggered') return 'registered'
+  if (origin === 'idle') return 'registered'
   if (origin !== 'reader') return origin
   return type === 'MESSAGE' ? 'worker' : 'registered'
 }
@@ -83,7 +83,7 @@ const prelude = `
   const tell = (name) => {
     const error = new Error(name)
     told[name] = trace.chain().concat(trace.chain(error)).map(({ asyncId, triggerAsyncId, ageMs, origin, ...hop }) =>
-      ({ ...hop, origin: origin !== 'reader' ? origin : hop.type === 'MESSAGE' ? 'worker' : 'registered' }))
+      ({ ...hop, origin: !['reader', 'triggered'].includes(origin) ? origin : hop.type === 'MESSAGE' ? 'worker' : 'registered' }))
   }
   process.on('exit', () => console.log(JSON.stringify({ told, engine: trace.stats().engine })))
 `
