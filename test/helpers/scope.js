@@ -75,7 +75,7 @@ const core = [
   'live/cluster',
   'native/native-matches-js',
   'package/{docs,input,modules,start-up}',
-  'report/{report,report-text,verdict}',
+  'report/{report,report-text}',
   'sinks/sinks-preload',
   'spans/{critical-path,spans,spans-line,spans-web}',
   'stacks/{errors-print,formatters,odd-errors,parsers,source-maps}',
