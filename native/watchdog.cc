@@ -267,6 +267,8 @@ class Watch {
     delete watchdog;
   }
 
+  void Again() { uv_async_send(&async_); }
+
   void Wake() {
     uv_mutex_lock(&mutex_);
     Write(&shared_->asleep, 0u);
@@ -431,7 +433,7 @@ class Watch {
     if (!has_returned && thrown.HasTerminated()) isolate->TerminateExecution();
   }
 
-  // Called in the poll phase after a blocking callback.
+  // Called in the poll phase after a blocking callback, and after Again.
   static void CallbackEnded(uv_async_t* handle) {
     Watch* watch = static_cast<Watch*>(handle->data);
     Isolate* isolate = watch->isolate_;
@@ -522,6 +524,12 @@ void Wake(const FunctionCallbackInfo<Value>& info) {
   if (watchdog->watch != nullptr) watchdog->watch->Wake();
 }
 
+// again(): has callbackEnded() called in the next iteration of the loop
+void Again(const FunctionCallbackInfo<Value>& info) {
+  Watchdog* watchdog = WatchdogOf(info);
+  if (watchdog->watch != nullptr) watchdog->watch->Again();
+}
+
 // lost(array): writes ms of the armed callback: those that do not count, and those in which its thread stood
 // still
 void Lost(const FunctionCallbackInfo<Value>& info) {
@@ -552,5 +560,5 @@ void AddWatchdogFunctions(Local<v8::Context> context, Local<v8::Object> exports)
   watchdog->loop = node::GetCurrentEventLoop(isolate);
   watchdog->hook = node::AddEnvironmentCleanupHook(isolate, End, watchdog);
   longstack::AddObject(context, exports, "watch", watchdog, {{"start", Start}, {"stop", Stop}, {"wake", Wake},
-    {"lost", Lost}});
+    {"again", Again}, {"lost", Lost}});
 }

@@ -71,6 +71,8 @@ let sampled
 /** Ended, to be reported. @type {Array<{ callback: BlockingCallback, ms: number }>} */
 let ended = []
 let isReporting = false
+/** The next call of libuv is for a report. */
+let isDue = false
 /** The latest ones, for the question what delayed a span. @type {RecentCallback[]} */
 let recent = []
 
@@ -114,6 +116,7 @@ function stop () {
   finish()
   watch.stop()
   watch = startContext = sampled = undefined
+  isDue = false
 }
 
 /** Reports, at the end of the process, what has ended or ends now. */
@@ -258,17 +261,23 @@ function isPaused ({ ms, stillMs }) {
   return ms - stillMs < threshold && isAttached()
 }
 
-/** Reports what has ended. Called by libuv, so that no code of the program is interrupted. */
+/**
+ * Called by libuv, so that no code of the program is interrupted. A report takes 1 to 4 ms. The program waits
+ * already, so it is made in a later iteration of the event loop, one in each.
+ */
 function callbackEnded () {
   if (watch === undefined) return
   safely(() => {
     if (words[ARMED] !== 0) end(now())
     watch?.wake()
-    if (ended.length === 0) return
+    const wasDue = isDue
+    isDue = ended.length > (wasDue ? 1 : 0) && watch?.again !== undefined
+    if (isDue) watch?.again?.()
+    if (ended.length === 0 || (isDue && !wasDue)) return
     isReporting = true
     try {
       count(now(), undefined)
-      reportEnded()
+      reportEnded(1)
       if (watch === undefined) return // a listener has turned detection off
       count(now(), undefined) // the time spent here belongs to no callback of the program
     } finally {
@@ -277,10 +286,9 @@ function callbackEnded () {
   })
 }
 
-function reportEnded () {
-  const callbacks = ended
-  ended = []
-  for (let i = 0; i < callbacks.length; i++) report(callbacks[i].callback, callbacks[i].ms, false)
+/** Reports what has ended, the first first. @param {number} [count] of callbacks */
+function reportEnded (count = Infinity) {
+  for (const { callback, ms } of ended.splice(0, count)) report(callback, ms, false)
 }
 
 /**
@@ -343,6 +351,7 @@ function isConnected (port) {
  *   callbackEnded: () => void) => boolean} start false: no thread, or no memory
  * @property {() => void} stop
  * @property {() => void} wake
+ * @property {() => void} again has libuv call callbackEnded in its next iteration
  * @property {(out: Float64Array) => void} lost
  */
 
@@ -364,6 +373,7 @@ function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share
     ownFrames: 0,
     wake: binding.wake,
     stop: binding.stop,
+    again: binding.again,
     discount () {
       binding.lost(out)
       return { lostMs: out[0], stillMs: out[1], isIdle: false }

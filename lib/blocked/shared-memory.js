@@ -14,6 +14,7 @@
  * @property {() => void} wake to be called when a callback begins while the watchdog sleeps
  * @property {() => Discount} discount of the armed callback
  * @property {() => void} stop
+ * @property {() => void} [again] has `callbackEnded` called in the next iteration of the event loop
  * @property {() => void} [leave] to be called when the process ends
  * @property {() => number} [queuedMs] ms that the thread has waited for a CPU since the last sample was
  *   requested, if `discount` does not contain it
