@@ -5,7 +5,7 @@
 
 const { types } = require('node:util')
 
-const { defineProperty, deleteProperty, getOwnPropertyDescriptor, ownKeys } = Reflect
+const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor, ownKeys } = Reflect
 
 /**
  * Gives a function that replaces another one the same properties: name, length, and what else the other has.
@@ -44,4 +44,64 @@ function wrap (owner, name, make) {
   }
 }
 
-module.exports = { imitate, wrap }
+/**
+ * Wraps methods that several owners have as their own; where they are one function, so is their wrapper.
+ * @param {object[]} owners
+ * @param {string[]} names
+ * @param {(self: any, args: IArguments, wrapper: Function) => void} before called before it; may throw
+ * @param {(self: any) => void} [done] called when it has returned; may throw
+ * @returns {() => void} puts all back
+ */
+function wrapAll (owners, names, before, done) {
+  /** @type {Map<Function, Function>} */
+  const wrappers = new Map()
+  const make = (/** @type {Function} */ method) => {
+    const wrapper = wrappers.get(method) ?? around(method, before, done)
+    wrappers.set(method, wrapper)
+    return wrapper
+  }
+  const unwraps = owners.flatMap((owner) => names.map((name) => {
+    return getOwnPropertyDescriptor(owner, name) === undefined ? undefined : wrap(owner, name, make)
+  }))
+  return () => { for (const unwrap of unwraps) unwrap?.() }
+}
+
+/**
+ * @param {Function} method
+ * @param {(self: any, args: IArguments, wrapper: Function) => void} before
+ * @param {((self: any) => void) | undefined} done
+ * @returns {Function} a constructor, if the method is one
+ */
+function around (method, before, done) {
+  /** @param {any} self @param {IArguments} args */
+  function finish (self, args) {
+    const result = apply(method, self, args)
+    try {
+      done?.(self)
+    } catch {}
+    return result
+  }
+  /** @this {unknown} */
+  function constructible () {
+    if (new.target !== undefined) {
+      return construct(method, arguments, new.target === constructible ? method : new.target)
+    }
+    try {
+      before(this, arguments, constructible)
+    } catch {} // the stack may be full
+    return done === undefined ? apply(method, this, arguments) : finish(this, arguments)
+  }
+  if (getOwnPropertyDescriptor(method, 'prototype') !== undefined) return constructible
+  const { plain } = {
+    /** @this {unknown} */
+    plain () {
+      try {
+        before(this, arguments, plain)
+      } catch {}
+      return done === undefined ? apply(method, this, arguments) : finish(this, arguments)
+    }
+  }
+  return plain
+}
+
+module.exports = { imitate, wrap, wrapAll }

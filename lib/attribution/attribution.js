@@ -45,6 +45,7 @@ const { findStart } = require('./queued-jobs')
  * @property {string} [label] of a connection: the request that opened it, or those that use it
  * @property {boolean} [isNameless] its request may be another one than whose error it is
  * @property {Context} [until] the first that is not told, of those that led to it
+ * @property {boolean} [isPlace] told only where its functions are not
  */
 
 /** What is known of an error when its stack is read. */
@@ -168,11 +169,11 @@ function partsOfMaker (maker, evidence) {
  * @param {Part[]} parts
  * @param {Evidence} evidence
  */
-function withRejections (parts, { observed, delivery }) {
+function withRejections (parts, { frames, observed, delivery }) {
   if (delivery === undefined) return parts
   const { context: rejecter } = delivery.passage.rejection
   if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
-  const told = withWaiter(parts, delivery)
+  const told = withWaiter(parts, delivery, frames.some(isProgram))
   const first = observed.rejections?.first.context
   if (first !== undefined && !isTold(first, parts)) told.push({ context: first, origin: 'first' })
   return told
@@ -184,19 +185,35 @@ function withRejections (parts, { observed, delivery }) {
  * caller of that one.
  * @param {Part[]} parts
  * @param {import('./flows').Delivery} delivery
+ * @param {boolean} hasFrames the error has frames of the program
  * @returns {Part[]}
  */
-function withWaiter (parts, delivery) {
+function withWaiter (parts, delivery, hasFrames) {
   const isOther = (/** @type {Context} */ caller) => caller !== root && !isTold(caller, parts)
   const isOfOther = (/** @type {Context} */ caller) => isOther(caller) && isOtherRequest(caller, parts)
   const waiter = findWaiter(delivery, isOfOther) ?? findWaiter(delivery, isOther)
-  if (waiter === undefined) return parts
+  if (waiter === undefined) return hasFrames ? parts : withPlace(parts, delivery)
   const awaited = /** @type {Part} */ ({ context: waiter.context, origin: 'awaited' })
   const { task } = waiter
   if (task !== undefined && descends(parts[0].context, task) && !isSameRequest(waiter.caller, parts)) {
     return [...parts.map((part) => descends(part.context, task) ? { ...part, until: task } : part), awaited]
   }
   return isOfOther(waiter.caller) ? behindWaiter(awaited, parts) : [...parts, awaited]
+}
+
+/**
+ * Adds where an error without frames is waited for, also within its own flow: that of an aborted `fetch` does
+ * not tell which.
+ * @param {Part[]} parts
+ * @param {import('./flows').Delivery} delivery
+ * @returns {Part[]}
+ */
+function withPlace (parts, delivery) {
+  const [{ context }] = parts
+  const waiter = findWaiter(delivery, (caller) => caller !== root)
+  if (waiter === undefined || descends(context, waiter.context)) return parts
+  const until = descends(context, waiter.caller) ? waiter.caller : undefined
+  return [...parts, { context: waiter.context, origin: 'awaited', until, isPlace: true }]
 }
 
 /** Whether both have a request, not the same. @param {Context} caller @param {Part[]} parts */

@@ -16,6 +16,7 @@ const { mapSites, mapText } = require('../stacks/source-maps')
 const { hasHops } = require('../stacks/text-scan')
 const { attribute } = require('./attribution')
 const { findStep, isSame } = require('./flows')
+const { formerState } = require('./former-state')
 const { get: getObserved, observe } = require('./observed-errors')
 
 /**
@@ -74,18 +75,61 @@ function attributedHops (error, sites) {
   const isAwaited = parts.some(({ origin }) => origin === 'awaited')
   const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
   /** @type {PrintedHop[]} */
-  const printed = []
-  return listener.concat(parts.flatMap(({ context, origin, label, isNameless, until }, i) => {
+  const told = []
+  parts.forEach(({ context, origin, label, isNameless, until, isPlace }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
-    if (isLine && label === undefined && isOutside(context.chain)) return []
-    if (isLine) return connectionHops(context, origin, label, !isAwaited)
+    if (isLine && label === undefined && isOutside(context.chain)) return
+    if (isLine) return told.push(...connectionHops(context, origin, label, !isAwaited))
     const isEnd = until && ((/** @type {Context} */ step) => isSame(step, until))
     const above = i === 0 ? frames : undefined
-    const hops = hopsOf(context, { above, told: frames, origin, printed: printed.slice(), until: isEnd })
-    printed.push(...hops)
-    if (isNameless) return hops.map((hop) => hop.isRequest ? { ...hop, label: OVER } : hop)
-    return origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops
-  }))
+    const hops = hopsOf(context, { above, told: frames, origin, printed: told.slice(), until: isEnd })
+    if (isPlace && areFunctionsTold(hops[0], told)) return
+    if (isNameless) told.push(...hops.map((hop) => hop.isRequest ? { ...hop, label: OVER } : hop))
+    else told.push(...origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops)
+  })
+  return listener.concat(told, formerHops(error, parts, told, frames))
+}
+
+/**
+ * Returns the hops of who ended, sent, destroyed or aborted what an error is about, up to where they are told
+ * already.
+ * @param {object} error
+ * @param {import('./attribution').Part[]} parts whose it is
+ * @param {PrintedHop[]} told hops of these
+ * @param {import('../stacks/frames').Frame[]} frames of the error
+ * @returns {PrintedHop[]}
+ */
+function formerHops (error, parts, told, frames) {
+  const former = formerState(error, parts)
+  if (former === undefined) return []
+  const hops = hopsOf(former.context, { told: frames, origin: former.origin })
+  if (hops.length === 0 || told.some(({ lines }) => areEqual(lines, hops[0].lines))) return []
+  const end = hops.findIndex((hop, i) => i > 0 && told.some((other) => isSameHop(hop, other)))
+  return end === -1 ? hops : hops.slice(0, end)
+}
+
+/** @param {PrintedHop} hop @param {PrintedHop} other */
+function isSameHop (hop, other) {
+  return hop.label === other.label && areEqual(hop.lines, other.lines) &&
+    (hop.lines.length > 0 || hop.asyncId === other.asyncId)
+}
+
+/**
+ * Whether hops tell all functions of another one.
+ * @param {PrintedHop | undefined} hop
+ * @param {PrintedHop[]} told
+ */
+function areFunctionsTold (hop, told) {
+  return hop === undefined || hop.frames.every(({ functionName, fileName }) => {
+    return told.some(({ frames }) => frames.some((frame) => {
+      return frame.functionName === functionName && frame.fileName === fileName
+    }))
+  })
+}
+
+/** @param {string[]} lines @param {string[]} others */
+function areEqual (lines, others) {
+  return lines.length === others.length && lines.every((line, i) => line === others[i])
 }
 
 /**

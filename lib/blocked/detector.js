@@ -69,7 +69,7 @@ let startContext
 /** The current callback, once it has been sampled. @type {BlockingCallback | undefined} */
 let sampled
 /** Ended, to be reported. @type {Array<{ callback: BlockingCallback, ms: number }>} */
-let ended = []
+const ended = []
 let isReporting = false
 /** The next call of libuv is for a report. */
 let isDue = false

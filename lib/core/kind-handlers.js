@@ -102,7 +102,7 @@ function handleTick (asyncId, offset, tick) {
     const value = args[i]
     if (typeof value !== 'object' || value === null || !isError(value)) continue
     const context = contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
-    if (context !== undefined) emit('passedToTick', value, context)
+    if (context !== undefined) emit('passedToTick', value, context, args[0])
   }
 }
 

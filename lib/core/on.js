@@ -19,7 +19,8 @@
  *   writes on a connection that it has made, and that no request uses: the chain of the write, 0: who asks is
  *   not known; it is held until the connection is there
  * @property {(asyncId: number, task: object) => void} taskMade a pool of threads was given a task
- * @property {(error: object, context: Context) => void} passedToTick an error was passed to nextTick
+ * @property {(error: object, context: Context, subject: unknown) => void} passedToTick an error was passed to
+ *   nextTick, behind this argument
  * @property {(context: Context, tick: object) => void} ticked nextTick was called, while spans are timed
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
  *   rejected in this context

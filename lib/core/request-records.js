@@ -12,8 +12,8 @@
 
 const { PRESENT_ERA, current } = require('./current')
 const {
-  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, OUTER, OUTER_WRAPS, REF, SETTLED_FOR,
-  SHIFT, SPAN, TIME, TRIGGER, WRAP
+  ANSWERED_AT, CAUSE, CHAIN, DETAIL, ENDED_CHAIN, FLAGS, OUTER, OUTER_WRAPS, REF, SETTLED_FOR, SHIFT, SPAN,
+  TIME, TRIGGER, WRAP
 } = require('./record-words')
 
 const SIZE = 1 << 13 // records of requests, a power of two
@@ -77,6 +77,7 @@ function addRequest ({ words, offset }, time, name) {
   ring[place + FLAGS] = current[PRESENT_ERA]
   ring[place + OUTER] = words[offset + REF]
   ring[place + ANSWERED_AT] = ring[place + SETTLED_FOR] = 0
+  ring[place + ENDED_CHAIN] = 0
   return ref
 }
 

@@ -15,6 +15,7 @@ const records = require('./records')
 const { triggerIdAt } = require('./record-ids')
 const requests = require('./request-names')
 const { setAsk } = require('./asks')
+const { entryTag } = require('./entry')
 const { adopt, contextAt, contextTag } = require('./context')
 const { emit } = require('./on')
 const { source } = require('./source')
@@ -25,7 +26,10 @@ const { currentStep, enteredId } = require('./current-step')
 const { idOf, ownerOf, underlyingHandle } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
-const { ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, SETTLED_FOR, TICKS } = records
+const {
+  ANSWERED_AT, CAUSE, CHAIN, DETAIL, ENDED_AT, ENDED_CAUSE, ENDED_CHAIN, FLAGS, INCOMING, OUTER, PARSER,
+  SETTLED_FOR, TICKS
+} = records
 const { clock } = capture
 
 /** @typedef {import('./entry').Entry} Entry */
@@ -202,14 +206,38 @@ function parserOf (ref) {
  * @param {number} id of its handle
  */
 function isServing (id) {
-  const connection = registry.get(id)
-  const handle = (connection?.above ?? connection)?.resource.deref()
-  const socket = handle && ownerOf(handle)
+  const socket = ownerOfConnection(id)
   const response = socket && own(socket, '_httpMessage')
   if (!isObject(response)) return false
   const node = own(/** @type {object} */ (socket), 'parser')
   const request = own(response, 'req') // of the oldest, where requests are pipelined
   return isObject(request) && isObject(node) && own(node, 'incoming') === request
+}
+
+/**
+ * @param {number} id of a handle
+ * @returns {object | undefined} the socket on it; that of TLS, if there is one
+ */
+function ownerOfConnection (id) {
+  const connection = registry.get(id)
+  const handle = (connection?.above ?? connection)?.resource.deref()
+  return handle && ownerOf(handle)
+}
+
+/**
+ * Notes who ends the response to a request, if it is the last of its connection.
+ * @param {any} request
+ * @param {number} chain of the step
+ */
+function ended (request, chain) {
+  const { socket } = request
+  const entry = isObject(socket) ? entryTag.read(socket) : undefined
+  if (entry === undefined || !records.isRequest(entry.ask) || socket.parser?.incoming !== request) return
+  const record = records.findRecord(entry.ask)
+  if (record === undefined || record.words[record.offset + ENDED_CHAIN] !== 0) return
+  record.words[record.offset + ENDED_CHAIN] = chain
+  record.words[record.offset + ENDED_CAUSE] = current[CURRENT_CAUSE]
+  record.words[record.offset + ENDED_AT] = clock[0]
 }
 
 /**
@@ -247,6 +275,8 @@ function socketOf ({ words, offset }) {
   return handle === undefined ? undefined : ownerOf(handle)
 }
 
-Object.assign(source, { isAnswered, isAnsweredAfter, isInFlight, isServing, nameOfRequest: nameOf })
+Object.assign(source, {
+  isAnswered, isAnsweredAfter, isInFlight, isServing, nameOfRequest: nameOf, socketOf: ownerOfConnection
+})
 
-module.exports = { answered, finished, nameOf, routed, started, streamed }
+module.exports = { answered, ended, finished, nameOf, routed, started, streamed }

@@ -22,6 +22,7 @@
  * @property {(ref: number, step: import('./context').Context) => boolean} isAnsweredAfter whether a request
  *   was, after a step was made and in another callback
  * @property {(ref: number) => boolean} isInFlight whether a request is known to be
+ * @property {(id: number) => object | undefined} socketOf the object on a handle
  * @property {(request: object) => string | undefined} routeTextOf the route that a framework found
  * @property {() => Iterable<number>} lastAsks references of the last asks on what is open
  */
@@ -38,6 +39,7 @@ const source = {
   isServing: () => false,
   isInFlight: () => false,
   isAnsweredAfter: () => false,
+  socketOf: () => undefined,
   routeTextOf: () => undefined,
   lastAsks: () => [],
   startsWithHops: false // the main script has those of another thread or process; set by passing/threads.js

@@ -117,6 +117,49 @@ function createTag () {
   return Tag
 }
 
+/**
+ * Makes an independent kind of mark that is a step, as three integers: no object is made for it.
+ */
+function createStepTag () {
+  class StepTag extends Same {
+    /** @type {number} */
+    #chain
+    /** @type {number} */
+    #cause
+    /** @type {number} */
+    #time
+
+    /** @param {object} object @param {number} chain @param {number} cause @param {number} time */
+    constructor (object, chain, cause, time) {
+      super(object)
+      this.#chain = chain
+      this.#cause = cause
+      this.#time = time
+    }
+
+    /** @param {any} object @returns {boolean} */
+    static has (object) {
+      return #chain in object
+    }
+
+    /** @param {any} object @returns {{ chain: number, cause: number, time: number } | undefined} */
+    static read (object) {
+      return #chain in object
+        ? { chain: object.#chain, cause: object.#cause, time: object.#time }
+        : undefined
+    }
+
+    /** @param {any} object @param {number} chain @param {number} cause @param {number} time */
+    static write (object, chain, cause, time) {
+      if (!(#chain in object)) return new StepTag(object, chain, cause, time)
+      object.#chain = chain
+      object.#cause = cause
+      object.#time = time
+    }
+  }
+  return StepTag
+}
+
 // The ids that async_hooks gave to promises. It keeps that id on the promise, under a symbol of its own
 // (async_id_symbol in lib/internal/async_hooks.js).
 
@@ -135,4 +178,4 @@ function idOfTracked (promise) {
 /** What counts the callbacks of a resource, which has the flag COUNTED. */
 const counterTag = /** @type {ReturnType<typeof createTag<{ receive: () => void }>>} */ (createTag())
 
-module.exports = { OnPromise, OnResource, counterTag, createTag, idOfTracked }
+module.exports = { OnPromise, OnResource, counterTag, createStepTag, createTag, idOfTracked }

@@ -26,11 +26,17 @@ const remarks = {
 
 /** Before the label of the first hop of an appended chain. @type {Record<string, string>} */
 const introductions = {
-  awaited: 'awaited by', triggered: 'triggered by', idle: 'on a connection opened by'
+  awaited: 'awaited by',
+  triggered: 'triggered by',
+  idle: 'on a connection opened by',
+  ended: 'ended by',
+  destroyed: 'destroyed by',
+  sent: 'headers sent by',
+  aborted: 'aborted by'
 }
 
 /** Origins that are printed once, if at all. */
-const printedOnce = new Set(['registered', 'rejected', 'thrown', 'awaited', 'triggered', 'idle'])
+const printedOnce = new Set(['registered', 'rejected', 'thrown', ...Object.keys(introductions)])
 
 /**
  * @typedef {object} Manner

@@ -9,7 +9,9 @@ const guard = require('../core/guard')
 const registry = require('../core/registry')
 const { on } = require('../core/on')
 const served = require('../core/served-requests')
+const { settings } = require('../settings')
 const capture = require('../stacks/capture')
+const changedStates = require('./changed-states')
 const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 
 /** @type {typeof import('./connection-uses') | undefined} */
@@ -28,6 +30,8 @@ function uses () {
 let traffic
 /** @type {Array<[string, (message: any) => void]>} */
 const handlers = [
+  ['tracing:net.server.listen:asyncStart', changedStates.enableHttp],
+  ['net.client.socket', changedStates.enableHttp],
   ['tracing:net.server.listen:asyncStart', ({ server }) => uses().listens(server)],
   ['tracing:net.server.listen:asyncEnd', ({ server }) => uses().listening(server)],
   ['net.server.socket', ({ socket }) => uses().accepted(socket)],
@@ -57,6 +61,7 @@ function enable () {
   if (enabled) return
   enabled = true
   for (const { name, listener } of subscriptions) channels.subscribe(name, listener)
+  if (settings.options.errors !== false) changedStates.enable()
   registry.watch(capture.clock[0], () => (traffic ??= require('./socket-activity')).enable())
 }
 
@@ -65,6 +70,7 @@ function disable () {
   enabled = false
   for (const { name, listener } of subscriptions) channels.unsubscribe(name, listener)
   traffic?.disable()
+  changedStates.disable()
   registry.unwatch()
 }
 

@@ -35,7 +35,8 @@ const nouns = invert({
   worker: 'Worker',
   timer: 'Timeout',
   port: 'MessagePort BroadcastChannel',
-  events: 'EventEmitter'
+  events: 'EventEmitter',
+  controller: 'AbortController'
 })
 
 /** @param {string} owner a class */

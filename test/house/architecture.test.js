@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 7960,
-  core: 3650,
+  core: 3720,
   spans: 3570,
   stacks: 2940,
   '.': 2360,

@@ -1,0 +1,142 @@
+'use strict'
+
+// Errors that come of a state name who brought it about: who ended, destroyed, sent headers, aborted.
+
+const test = require('ava')
+const { program } = require('../helpers/run')
+
+const isNative = process.env.ENGINE !== 'js'
+const common = `
+  const http = require('node:http')
+  const net = require('node:net')
+  const { PassThrough, pipeline, Readable } = require('node:stream')
+  function tell ({ stack }) {
+    console.log(stack)
+    setTimeout(() => process.exit(), 10)
+  }
+  function later (...steps) {
+    const [first, ...others] = steps
+    if (first !== undefined) setTimeout(() => { first(); later(...others) }, 5)
+  }
+  function serve (listener) {
+    const server = http.createServer(listener).listen(0, () => {
+      http.get({ port: server.address().port, path: '/page' }, (response) => response.resume()).on('error', () => {})
+    })
+  }
+  function attempt (fn) {
+    try { fn() } catch (error) { tell(error) }
+  }
+`
+
+/**
+ * A program; the line of its last part, and the function below it.
+ * @type {Record<string, [source: string, line: RegExp | undefined, needsNative?: boolean]>}
+ */
+const cases = {
+  'a header is set after the response has ended': [`
+    serve((request, response) => {
+      later(function first () { response.end('x') }, function second () { attempt(() => response.setHeader('a', 'b')) })
+    })
+  `, /── ended by response\.end · \d+ ms earlier ──\n {4}at first /, true],
+  'headers are sent twice': [`
+    serve((request, response) => {
+      later(function first () { response.writeHead(200) }, function second () { attempt(() => response.writeHead(200)) })
+    })
+  `, /── headers sent by response\.writeHead · \d+ ms earlier ──\n {4}at first /, true],
+  'a header is set after the first part was written': [`
+    serve((request, response) => {
+      later(function first () { response.write('x') }, function second () { attempt(() => response.setHeader('a', 'b')) })
+    })
+  `, /── headers sent by response\.\w+ · \d+ ms earlier ──\n {4}at first /, true],
+  'two responses fail in one step': [`
+    const responses = []
+    serve(function listen (request, response) {
+      responses.push(response)
+      later(function first () { response.end() }, function second () {
+        if (responses.length === 1) return serve(listen)
+        const errors = responses.map((each) => {
+          try { return each.setHeader('a', 'b') } catch (error) { return error }
+        })
+        tell({ stack: errors.map(({ stack }) => stack).join('\\n') })
+      })
+    })
+  `, undefined],
+  'a stream is written to after its end': [`
+    const stream = new PassThrough()
+    stream.on('error', tell)
+    later(function first () { stream.end() }, function second () { stream.write('x') })
+  `, /── ended by stream\.end · \d+ ms earlier ──\n {4}at first /],
+  'a socket is written to after its end': [`
+    const server = net.createServer({ allowHalfOpen: true }, (peer) => peer.resume()).listen(0, () => {
+      const socket = net.connect({ port: server.address().port, allowHalfOpen: true })
+      socket.on('error', tell).on('connect', () => {
+        later(function first () { socket.end() }, function second () { socket.write('x') })
+      })
+    })
+  `, /── ended by socket\.end · \d+ ms earlier ──\n {4}at first /],
+  'a request is destroyed': [`
+    const server = http.createServer(() => {}).listen(0, () => {
+      const request = http.get({ port: server.address().port }).on('error', tell)
+      setTimeout(function first () { request.destroy() }, 50)
+    })
+  `, /── destroyed by request\.destroy · \d+ ms earlier ──\n {4}at (?:Timeout\.)?first /],
+  'the other side closes the connection': [`
+    const server = http.createServer(({ socket }) => socket.destroy()).listen(0, () => {
+      http.get({ port: server.address().port }).on('error', tell)
+    })
+  `, undefined],
+  'a response is destroyed': [`
+    serve((request, response) => {
+      pipeline(new Readable({ read () {} }), response, tell)
+      later(function first () { response.destroy() })
+    })
+  `, /── destroyed by response\.destroy · \d+ ms earlier ──\n {4}at first /],
+  'a fetch is aborted': [`
+    const server = http.createServer((request, response) => {
+      if (request.url === '/page') return ask().catch(tell)
+    }).listen(0, () => fetch('http://127.0.0.1:' + server.address().port + '/page').catch(() => {}))
+    async function ask () {
+      const controller = new AbortController()
+      setTimeout(function first () { controller.abort() }, 50)
+      await fetch('http://127.0.0.1:' + server.address().port, { signal: controller.signal })
+    }
+  `, /── aborted by controller\.abort · \d+ ms earlier ──\n {4}at (?:Timeout\.)?first /]
+}
+
+for (const [title, [source, line, needsNative = false]] of Object.entries(cases)) {
+  test(`${title}: who was first`, async (t) => {
+    const { stdout, stderr } = await program(common + source)
+    t.regex(stdout, /^\w*(?:Error|Exception)/, stderr)
+    if (line === undefined) return t.notRegex(stdout, /── (?:ended|destroyed|headers sent|aborted) by/)
+    if (isNative || !needsNative) t.regex(stdout, line)
+    else t.notRegex(stdout, /── (?:ended|headers sent) by/)
+  })
+}
+
+test('an aborted fetch without frames names where it was awaited', async (t) => {
+  const { stdout, stderr } = await program(common + cases['a fetch is aborted'][0])
+  t.regex(stdout, /at (?:async )?ask /, stderr)
+})
+
+test('methods that are noted look as before', async (t) => {
+  const source = `
+    const { Duplex, Readable, Writable } = require('node:stream')
+    const { ClientRequest, OutgoingMessage, ServerResponse } = require('node:http')
+    const seen = []
+    const owners = { AbortController, ClientRequest, Duplex, OutgoingMessage, Readable, ServerResponse, Writable }
+    for (const [owner, { prototype }] of Object.entries(owners)) {
+      for (const [name, { value, ...attributes }] of Object.entries(Object.getOwnPropertyDescriptors(prototype))) {
+        if (typeof value !== 'function') continue
+        let made
+        try { made = typeof Reflect.construct(Object, [], value) } catch {}
+        seen.push([owner, name, attributes, value.name, value.length, Reflect.ownKeys(value).map(String).sort(), made,
+          Object.hasOwn(value, 'prototype') && Reflect.ownKeys(value.prototype).map(String)])
+      }
+    }
+    const { prototype } = ServerResponse
+    const areOne = [Duplex.prototype.end === Writable.prototype.end, prototype.writeHead === prototype.writeHeader]
+    console.log(JSON.stringify([seen, areOne]))
+  `
+  const [traced, bare] = await Promise.all([true, false].map((preload) => program(source, { preload })))
+  t.deepEqual(JSON.parse(traced.stdout), JSON.parse(bare.stdout))
+})
