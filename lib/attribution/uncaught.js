@@ -19,6 +19,7 @@ const { attempt, stateOfOpen } = require('../files')
 const { currentContext, lastExited, markUnknown, missesSettled } = require('../core/current-step')
 const { emit } = require('../core/on')
 const { settings } = require('../settings')
+const { isProgram } = require('../stacks/frames')
 const { messageOf, warn } = require('../warnings')
 const { wrap } = require('../wrap')
 const observedErrors = require('./observed-errors')
@@ -174,7 +175,7 @@ function selectedContext (context, isSelected) {
   for (; ancestor !== undefined; ancestor = ancestor.parent) {
     if (isSelected(ancestor.type)) return ancestor
     const frames = ancestor.stack?.frames ?? []
-    if (ancestor.type !== 'TickObject' || frames.some((frame) => frame.kind !== 'core')) return null
+    if (ancestor.type !== 'TickObject' || frames.some(isProgram)) return null
   }
   return null
 }
