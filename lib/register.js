@@ -22,6 +22,7 @@ function start () {
   }
   shared.tracer.apply(options.environmentOptions())
   if (!require('./passing/threads').isMainThread()) shared.tracer.joinParentThread()
+  if (started.prepare !== undefined) started.prepare()
 }
 
 /** Puts back what was set before the start failed. */

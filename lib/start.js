@@ -20,7 +20,7 @@ const fs = require('node:fs')
 const Module = require('node:module')
 const path = require('node:path')
 const vm = require('node:vm')
-const { findFile } = require('./platform')
+const { findFile, ownManifest } = require('./platform')
 
 const { parse } = JSON // programs replace it
 
@@ -67,6 +67,7 @@ const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (
  * @property {typeof import('./options')} options
  * @property {typeof import('./warnings')} warnings
  * @property {() => Array<Bundle | undefined>} [bundles] reads the generated files, where they are in use
+ * @property {() => void} [prepare] has `require` of the package answered from memory
  */
 
 /**
@@ -91,12 +92,15 @@ function loadFromMainRealm () {
 let bundle
 /** all else, once it was read; null: it is no use @type {Bundle | null | undefined} */
 let later
+/** of the same file, read at the start @type {{ file: string, content: Buffer } | undefined} */
+let unread
 
 /** @returns {Started | undefined} undefined where Node has to load the sources */
 function loadOwn () {
   try {
     bundle = readBundle(BUNDLE, `${directory}${BUNDLE}`)
-    return { ...loadStarted(), bundles: () => [bundle, readLater()] }
+    const loaded = loadStarted()
+    return { ...loaded, bundles: () => [bundle, readLater()], prepare: () => prepare(loaded.shared) }
   } catch {
     bundle = undefined
     later = null
@@ -108,9 +112,48 @@ function loadOwn () {
   }
 }
 
-/** @param {string} name @param {string} file @returns {Bundle} */
-function readBundle (name, file) {
-  const text = fs.readFileSync(file, 'latin1')
+/**
+ * Has the program get what `require` of the package gives without a descriptor: it asks who has all of them
+ * open when there is none left. The text of the other file takes a start a fifth of a millisecond to read;
+ * that it is compiled can wait.
+ * @param {import('./shared')} shared
+ */
+function prepare (shared) {
+  const file = path.join(__dirname, '..', 'index.js')
+  if (cache[file] !== undefined) return // the program came first
+  try {
+    const name = findFile(LATER)
+    if (name !== undefined) unread = { file: name, content: fs.readFileSync(name) }
+    findFromMain()
+  } catch {} // it is read when it is needed
+  const module = new Module(file)
+  module.filename = file
+  module.paths = /** @type {any} */ (Module)._nodeModulePaths(module.path)
+  module.loaded = true
+  const define = (/** @type {unknown} */ value) => {
+    Object.defineProperty(module, 'exports', { value, writable: true, enumerable: true, configurable: true })
+  }
+  Object.defineProperty(module, 'exports', {
+    get () {
+      define(shared.trace)
+      return module.exports
+    },
+    set: define,
+    enumerable: true,
+    configurable: true
+  })
+  cache[file] = module
+}
+
+/** Has Node read this package's manifest, which it keeps. A worker's script is not known yet. */
+function findFromMain () {
+  const { _findPath, _nodeModulePaths } = /** @type {any} */ (Module)
+  const directories = [path.dirname(process.argv[1] ?? ''), '.'].map((directory) => path.resolve(directory))
+  _findPath(ownManifest().name, directories.flatMap((directory) => _nodeModulePaths(directory)))
+}
+
+/** @param {string} name @param {string} file @param {string} [text] what is in it @returns {Bundle} */
+function readBundle (name, file, text = fs.readFileSync(file, 'latin1')) {
   const { id, sources } = /** @type {Header} */ (parse(text.slice(2, text.indexOf('\n'))))
   // Frames in it are longstack's own wherever it lies
   const options = { filename: `${directory}${name}`, cachedData: readCode(name, id) }
@@ -128,9 +171,11 @@ function latestOf (file) {
 function readLater () {
   if (later !== undefined) return later ?? undefined
   try {
-    const file = findFile(LATER)
-    const read = file === undefined ? undefined : readBundle(LATER, file)
+    const file = unread?.file ?? findFile(LATER)
+    const text = unread?.content.toString('latin1')
+    const read = file === undefined ? undefined : readBundle(LATER, file, text)
     later = read !== undefined && read.id === bundle?.id ? read : null
+    unread = undefined
   } catch (error) {
     const { code } = /** @type {NodeJS.ErrnoException} */ (error)
     const isPassing = code === 'EMFILE' || code === 'ENFILE' || error instanceof RangeError // a full stack
