@@ -10,7 +10,7 @@ const { copyHops, formatHops } = require('../format/hops')
 const { groupBy } = require('../group-by')
 const { settings } = require('../settings')
 const { describe, hops } = require('../stacks/chain')
-const { Stack } = require('../stacks/frames')
+const { Stack, lineOf } = require('../stacks/frames')
 const { frameLines, joinFrames } = require('../stacks/text-scan')
 
 /**
@@ -35,6 +35,7 @@ const { frameLines, joinFrames } = require('../stacks/text-scan')
 
 const MAX_SAMPLES = 64 // of one callback
 const MAX_FRAMES = 200 // a sample with as many was cut off
+const MODULES = 'node:internal/modules/' // Node's files that load a module
 
 /**
  * @typedef {object} Sample
@@ -42,6 +43,7 @@ const MAX_FRAMES = 200 // a sample with as many was cut off
  * @property {import('../core/context').Context | undefined} context that ran
  * @property {number | undefined} late ms from the request to the sample, if many
  * @property {number} weight how much time it stands for
+ * @property {boolean} [isOwn] it was taken inside longstack's own work
  *
  * @typedef {Sample & { frames: import('../stacks/frames').Frame[] }} ParsedSample frames outermost first
  */
@@ -78,24 +80,25 @@ class BlockingCallback {
     if (this.#samples.length < MAX_SAMPLES) this.#samples.push(sample)
   }
 
-  /** @returns {{ text: string, context?: Sample['context'], late?: number }} */
+  /** @returns {{ text: string, context?: Sample['context'], late?: number, isOwn?: boolean }} */
   bestSample () {
     if (this.#samples.length === 0) return { text: '' }
     // A late sample may show what Node or longstack does after the program's part has ended.
     const withProgram = this.#samples.filter(({ text }) => new Stack(text).program)
     const { text, samples } = commonPath(withProgram.length > 0 ? withProgram : this.#samples)
-    const { context, late } = heaviest(samples)
-    return { text, context, late }
+    const { context, late, isOwn } = heaviest(samples)
+    return { text, context, late, isOwn: isOwnWork(new Stack(text), isOwn) }
   }
 
   /**
    * Makes the event that listeners get, and sets `span`.
    * @param {number} ms
    * @param {boolean} stillRunning
-   * @returns {BlockedEvent}
+   * @returns {BlockedEvent | undefined} undefined: the callback is longstack's own
    */
   createEvent (ms, stillRunning) {
-    const { text, context = this.context, late } = this.bestSample()
+    const { text, context = this.context, late, isOwn } = this.bestSample()
+    if (isOwn) return undefined
     const explained = explain(context, text)
     const span = this.span = context?.spanIdentity
     return {
@@ -108,6 +111,21 @@ class BlockingCallback {
       startUnixMs: this.startUnixMs
     }
   }
+}
+
+/**
+ * Returns whether a callback is longstack's own: its start, a timer or a socket of its own. No frame of the
+ * program is on its stack, and longstack's innermost ones did the work or called Node for it. Wrappers that
+ * Node's work passes through are not meant.
+ * @param {Stack} stack
+ * @param {boolean} [isInWork] the sample was taken inside longstack's own work
+ */
+function isOwnWork ({ frames, program }, isInWork) {
+  if (program) return false
+  const outermost = frames.findLastIndex(({ kind }) => kind === 'own')
+  if (outermost === -1) return false
+  const isLoaded = frames[outermost + 1]?.fileName?.startsWith(MODULES) === true
+  return isInWork === true || frames[0].kind === 'own' || isLoaded
 }
 
 /**
@@ -125,13 +143,16 @@ function explain (context, text) {
   // With no frame of the program on the stack, Node's own frames are the only information.
   const frameLines = lines.length > 0
     ? lines
-    : stack.frames.slice(0, settings.options.frames).map((frame) => `    at ${frame.text}`)
+    : stack.frames.filter(({ kind }) => kind !== 'own').slice(0, settings.options.frames).map(lineOf)
   const parts = [...frameLines, formatHops(printed)].filter((part) => part !== '')
   return { frames, stack: parts.join('\n'), chain: copyHops(printed), context: view(context) }
 }
 
 /** Returns the innermost frame of the program in a callback. @param {BlockingCallback} callback */
-const frameIn = (callback) => innermostFrame(explain(undefined, callback.bestSample().text).stack)
+function frameIn (callback) {
+  const { text, isOwn } = callback.bestSample()
+  return isOwn ? undefined : innermostFrame(explain(undefined, text).stack)
+}
 
 /** @param {string} stack @returns {string | undefined} its first frame */
 function innermostFrame (stack) {

@@ -187,6 +187,7 @@ function sample () {
     return
   }
   const { ownFrames } = watch
+  const isOwn = guard.inOwnWork
   guard.run(() => {
     const time = now()
     const stack = captureText(sample, SAMPLE_FRAMES)
@@ -196,7 +197,7 @@ function sample () {
     const callback = sampled ??= createCallback()
     const weight = 1 + late / threshold
     const lateMs = late > LATE_MS ? late : undefined
-    callback.addSample({ text, context: currentContext(), late: lateMs, weight })
+    callback.addSample({ text, context: currentContext(), late: lateMs, weight, isOwn })
     const isDue = time - callback.start >= threshold + REPORT_INSIDE_MS
     if (isDue && !callback.isReported && !isInGlobalMatch(text)) reportInside(callback, time)
   })
@@ -300,7 +301,10 @@ function report (callback, ms, stillRunning) {
   const event = callback.createEvent(ms, stillRunning)
   const entry = stillRunning ? undefined : recent.find((other) => other.callback === callback)
   // Its samples and its context are needed no more
-  if (entry !== undefined) Object.assign(entry, { callback: undefined, frame: innermostFrame(event.stack) })
+  if (entry !== undefined) {
+    Object.assign(entry, { callback: undefined, frame: event && innermostFrame(event.stack) })
+  }
+  if (event === undefined) return
   observers.listeners.emit(event)
   recorder.record?.(event, callback)
   if (settings.options.blocked === undefined) return
