@@ -21,6 +21,7 @@
 //   NAME is a link to one of the sockets: removed by its process, replaced where nobody listens.
 // - The socket of a command that asks a process (ask/threads.js): on Linux no file, elsewhere `s` in a
 //   directory of mode 0700. Removed by name, then the empty directory.
+// - The lock of the inspector's port (ask/port-lock.js): no file.
 // - longstack profile app.js (cli/profile.js, profile/preload.js): profile.json and profile.json.part in a
 //   directory of mode 0700. Removed by name, then the empty directory.
 // - What the user names (cli/): report --html and --trace, profile --html, --pprof and --collapsed. Created

@@ -9,6 +9,7 @@ const http = require('node:http')
 const { constants } = require('node:os')
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
+const { lockPort } = require('./port-lock')
 const { parseObject } = require('./protocol')
 const { clean } = require('../text')
 const {
@@ -20,7 +21,7 @@ const { BlockedError, Calls } = require('./threads')
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
 const CLOSE_MS = 500 // for the inspector to close
-const PORT_MS = 2_000 // for another command to be done
+const PORT_MS = 2_000 // for another process to leave the port
 const REQUEST_MS = 2_000 // for an answer about the inspector
 const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
 const MAX_LIST = 1 << 20 // characters of it
@@ -174,6 +175,8 @@ class InspectedProcess extends InspectedThread {
   #socket
   /** where its child processes listened before it got a signal @type {Map<number, Address[] | undefined>} */
   childrenBefore = new Map()
+  /** lets the next command use the port */
+  unlock = () => {}
 
   /**
    * @param {number} pid
@@ -198,6 +201,14 @@ class InspectedProcess extends InspectedThread {
 
   /** Closes the connection, which frees workers, and the inspector if it was opened for this command. */
   async close () {
+    try {
+      await this.#close()
+    } finally {
+      this.unlock()
+    }
+  }
+
+  async #close () {
     if (this.isOpened) {
       await this.callNow('closeInspector').catch(async (error) => {
         if (!(error instanceof BlockedError)) await this.evaluate(CLOSE).catch(() => {})
@@ -234,6 +245,18 @@ async function closeSince (pid, before) {
  */
 async function inspectProcess (pid) {
   checkProcess(pid)
+  const port = portOf(pid)
+  const unlock = await lockPort(port === 0 ? `any of process ${pid}` : String(port))
+  try {
+    return Object.assign(await reach(pid), { unlock })
+  } catch (error) {
+    unlock()
+    throw error
+  }
+}
+
+/** @param {number} pid @returns {Promise<InspectedProcess>} @throws {RefusedError} */
+async function reach (pid) {
   const attached = await connectToOne(pid, inspectorAddresses(pid), false)
   if (attached !== undefined) return attached
   await checkSignal(pid)
@@ -253,7 +276,7 @@ async function inspectProcess (pid) {
   const isAnywhere = inspectorFlags(pid).some(({ port }) => port === 0)
   const open = await connectToOne(pid, isAnywhere ? listeningAddresses(pid) ?? [] : [], false)
   if (open !== undefined) return open
-  throw new RefusedError(hasEnded(pid) ? endedSentence(pid) : unopenedReason(pid))
+  throw new RefusedError(hasEnded(pid) ? endedSentence(pid) : takenReason(pid) ?? unopenedReason(pid))
 }
 
 /** Has a process open its inspector. @param {number} pid @throws {RefusedError} */
@@ -354,22 +377,31 @@ async function checkSignal (pid) {
 }
 
 /**
- * Waits until no other process listens where this one would: another command may be asking that.
+ * Waits until no other process listens where this one would: a command that was killed leaves an inspector
+ * open for a moment.
  * @param {number} pid
  * @throws {RefusedError}
  */
 async function checkPort (pid) {
-  const [{ port } = { port: DEFAULT_PORT }] = inspectorFlags(pid)
   for (const end = Date.now() + PORT_MS; ;) {
-    const listener = listenerAt(port)
-    if (listener === undefined || listener === pid) return
-    if (Date.now() > end) {
-      const who = listener === 0 ? 'another process' : `process ${listener}`
-      throw new RefusedError(`Process ${pid} cannot open its inspector: ${who} listens on its port, ${port}.`)
-    }
+    const reason = takenReason(pid)
+    if (reason === undefined) return
+    if (Date.now() > end) throw new RefusedError(reason)
     await sleep(LOOK_MS)
   }
 }
+
+/** @param {number} pid @returns {string | undefined} a sentence: another process has its port */
+function takenReason (pid) {
+  const port = portOf(pid)
+  const listener = listenerAt(port)
+  if (listener === undefined || listener === pid) return undefined
+  const who = listener === 0 ? 'another process' : `process ${listener}`
+  return `Process ${pid} cannot open its inspector: ${who} listens on its port, ${port}.`
+}
+
+/** Returns the port on which the inspector of a process opens; 0: any. @param {number} pid */
+const portOf = (pid) => inspectorFlags(pid)[0]?.port ?? DEFAULT_PORT
 
 /**
  * Returns which process listens on a port.

@@ -294,6 +294,9 @@ function readNote (socket) {
   return isNote ? { pid, threadId, since, stack } : undefined
 }
 
+/** Returns the address of a socket that has no file, on Linux (unix(7), abstract). @param {string} name */
+const abstractAddress = (name) => `\0longstack-${name}`.padEnd(ABSTRACT_BYTES, '-')
+
 /**
  * The socket of this command. Each thread says a word that only it was told: others who connect learn
  * nothing. On Linux the socket has a name in no directory (unix(7), abstract), so that nothing has to be
@@ -310,7 +313,7 @@ class Meeting {
 
   constructor () {
     if (process.platform === 'linux') {
-      this.address = `\0longstack-${randomBytes(16).toString('hex')}`.padEnd(ABSTRACT_BYTES, '-')
+      this.address = abstractAddress(randomBytes(16).toString('hex'))
     } else {
       this.#directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-')) // of mode 0700
       this.address = path.join(this.#directory, 's')
@@ -350,4 +353,4 @@ class Meeting {
   }
 }
 
-module.exports = { AskedThread, BlockedError, Calls, Meeting, connectTo, nameOfThread }
+module.exports = { AskedThread, BlockedError, Calls, Meeting, abstractAddress, connectTo, nameOfThread }

@@ -19,7 +19,7 @@ const maxLines = {
   '.': 2360,
   handles: 2450,
   requests: 1880,
-  ask: 1670,
+  ask: 1727,
   top: 1710,
   metrics: 660,
   incident: 830,
@@ -93,7 +93,7 @@ const offline = [
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
   'incident/': ['command.js', 'findings.js', 'observation.js', 'text.js'],
-  'ask/': ['inspector.js', 'processes.js', 'shapes.js', 'system.js', 'threads.js'],
+  'ask/': ['inspector.js', 'port-lock.js', 'processes.js', 'shapes.js', 'system.js', 'threads.js'],
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }
 const commands = {
