@@ -1,6 +1,8 @@
 'use strict'
 
 const path = require('node:path')
+const { loadBinding } = require('./lib/stacks/binding')
+const { strict } = require('./test/helpers/installed')
 const { testFiles } = require('./test/helpers/scope')
 const { timeFactor } = require('./test/helpers/time-factor')
 
@@ -22,7 +24,16 @@ function rank (file) {
   return index === -1 ? slowest.length : index
 }
 
+/** @returns {Record<string, string>} without the addon, what `ENGINE=js npx ava` does */
+function environment () {
+  const { failure } = loadBinding()
+  if (failure === undefined || process.env.ENGINE !== undefined || strict) return {}
+  console.error(`The native engine is not tested, there is no addon for this Node: ${failure.code}`)
+  return { ENGINE: 'js' }
+}
+
 module.exports = {
+  environmentVariables: environment(),
   files: testFiles(),
   sortTestFiles: (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
   timeout: `${5 * timeFactor}m`,
