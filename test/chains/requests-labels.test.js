@@ -339,5 +339,5 @@ test('a request of a session that is not connected yet has one hop', async (t) =
     })
   `)
   t.is(stdout.split('── session.request').length, 2, stdout)
-  t.regex(stdout, /── session\.request · \d+ ms earlier ──\n {4}at .*notify .*\n {2}── setTimeout\(1\)/)
+  t.regex(stdout, /── session\.request · \d+ ms earlier (?:· reader.* )?──\n {4}at .*notify .*\n {2}── setTimeout\(1\)/)
 })

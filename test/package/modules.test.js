@@ -147,7 +147,8 @@ test('an ESM program: an error after several hops tells the whole chain', async 
     t.regex(hops[0].frames, /at soon .*program\.mjs:12:9/)
     t.regex(hops[1].frames, /at parse .*program\.mjs:11:7.*\n {4}at load .*program\.mjs:8:7/, text)
     t.regex(hops.slice(1).map((hop) => hop.frames).join(''), /at (?:async )?main .*[^]*at begin/, text)
-    t.false(text.includes('reader:'), text)
+    // Without the native engine only the reader is known.
+    if (process.env.ENGINE !== 'js') t.false(text.includes('reader:'), text)
   }
 })
 

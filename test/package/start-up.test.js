@@ -11,7 +11,8 @@ const { target } = require('../../lib/platform')
 const { program, root } = require('../helpers/run')
 
 const MAX_FILES = 101
-const MAX_BYTES = 550_000
+// Without the addon, what reports that it is missing is loaded as well.
+const MAX_BYTES = process.env.ENGINE === 'js' ? 570_000 : 550_000
 
 /**
  * @param {Record<string, string>} env
