@@ -122,7 +122,7 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin, pr
     scoped = context.stack?.frames.some(isScope) ? contextHops[0] : undefined
     const isPassed = passedHopsOf(context) !== undefined
     for (const hop of contextHops) {
-      if (isAlone) Object.assign(hop, hop.alone)
+      if (isAlone && hop.alone !== undefined) Object.assign(hop, { packages: undefined }, hop.alone)
       folding.add(hop, isPassed && !internals ? passedRunnerOf(hop) : runnerOf(context))
     }
     if (isPassed) break

@@ -85,11 +85,21 @@ function print (view, visible, told) {
   const printed = {
     frames: kept.map(publicFrame),
     lines: kept.map(lineOf),
-    ...shortText(mapped, view.options, told),
-    ...(mapped.some(isOfMain) ? { alone: shortText(mapped, view.options, told, true) } : undefined)
+    ...shortTexts(mapped, view.options, told)
   }
   if (isShared && typeof hide !== 'function') view.printed = printed
   return printed
+}
+
+/**
+ * @param {Frame[]} frames mapped
+ * @param {Options} options
+ * @param {boolean[]} [told] as of shortLines
+ * @returns {ShortText & { alone?: ShortText }}
+ */
+function shortTexts (frames, options, told) {
+  const text = shortText(frames, options, told)
+  return frames.some(isOfMain) ? { ...text, alone: shortText(frames, options, told, true) } : text
 }
 
 /**
@@ -117,7 +127,7 @@ function shortText (frames, { frames: maxFrames, hide, internals }, told, isMain
 function copyOf (hop) {
   if (hop.isFolded) return { ...hop }
   const frames = hop.lines.map((line) => /** @type {Frame} */ (frameIn(line)))
-  return { ...hop, ...shortText(frames, settings.options) }
+  return { ...hop, ...shortTexts(frames, settings.options) }
 }
 
 /**
@@ -179,7 +189,9 @@ let main
 /** Returns the package of the main script, empty where that is in none. */
 function mainPackage () {
   if (main !== undefined) return main
-  const fileName = attempt(() => realpathSync.native(process.argv[1])) ?? '' // there may be no file
+  const script = process.argv[1]
+  if (script === undefined) return '' // there is none, or none yet: a worker is still loading its preloads
+  const fileName = attempt(() => realpathSync.native(script)) ?? '' // there may be no file
   main = namesInModules(fileName) === undefined ? '' : packageOf({ fileName })
   return main
 }
