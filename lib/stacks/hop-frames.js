@@ -183,14 +183,16 @@ function isHidden (frame, rule, isMainShown) {
  */
 const isOfMain = (frame) => frame.kind === 'module' && packageOf(frame) === mainPackage()
 
-/** of the main script: that of a program in node_modules/.bin @type {string | undefined} */
-let main
+/** of the main script: that of a program in node_modules/.bin */
+let main = ''
+/** the script that it was found for; in a worker that is another one while preloads are loaded */
+let mainScript = ''
 
 /** Returns the package of the main script, empty where that is in none. */
 function mainPackage () {
-  if (main !== undefined) return main
-  const script = process.argv[1]
-  if (script === undefined) return '' // there is none, or none yet: a worker is still loading its preloads
+  const script = process.argv[1] ?? ''
+  if (script === mainScript) return main
+  mainScript = script
   const fileName = attempt(() => realpathSync.native(script)) ?? '' // there may be no file
   main = namesInModules(fileName) === undefined ? '' : packageOf({ fileName })
   return main
