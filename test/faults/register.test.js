@@ -106,7 +106,8 @@ test('whichever file of longstack is broken, in whatever way: at most one line, 
         off++
         t.is(result.stdout, bare.stdout, label)
       } else {
-        t.is(result.stderr, '', label)
+        // Reported once on a machine: what loads the addon is broken
+        t.regex(result.stderr, /^(longstack: the native engine is missing: [^\n]+\n)?$/, label)
         t.regex(result.stdout, /^it runs (true|false) /, label)
       }
       fs.rmSync(file, { recursive: true, force: true })
