@@ -164,7 +164,7 @@ test('own cost is what was done, times what it costs', async (t) => {
 test('whoever asks keeps nothing alive, and leaves nothing behind', async (t) => {
   const [before, after] = await run(t, `
     const channels = require('node:diagnostics_channel')
-    const traced = channels.channel('http.server.response.finish')
+    const traced = channels.channel('http2.server.stream.start')
     const before = traced.hasSubscribers
     trace.metrics()
     trace.disable()

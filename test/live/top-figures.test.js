@@ -333,7 +333,7 @@ test('stopped, all is as before: subscriptions, listeners, timers; and a process
     report(state())
     void top.start()`)
   t.deepEqual(after, before)
-  t.deepEqual(before.subscribed, [true, false, false])
+  t.deepEqual(before.subscribed, [true, true, false])
   t.deepEqual(during.subscribed, [true, true, true])
   t.deepEqual(during.resources, before.resources, 'no timer keeps the process')
 })
