@@ -114,7 +114,7 @@ function copy (addon) {
   if (emptied === text) throw new Error('nothing to take out of tested.js')
   fs.writeFileSync(tested, emptied)
   fs.writeFileSync(path.join(home, 'program.js'), PROGRAM)
-  const prebuilds = path.join('native', 'prebuilds')
+  const prebuilds = path.join('native', 'prebuilds', target()) // others may be compiled meanwhile
   fs.cpSync(path.join(root, prebuilds), path.join(home, prebuilds), { recursive: true })
   if (addon !== undefined) fs.copyFileSync(addon, path.join(home, path.relative(root, binary)))
   return home
