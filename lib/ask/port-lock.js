@@ -10,7 +10,7 @@ const { RefusedError } = require('./system')
 const { abstractAddress } = require('./threads')
 
 const POLL_MS = 50
-const NOTICE_MS = 1_000 // of waiting, before the user is told
+const NOTICE_MS = 1_000 // wait before the user gets a line
 const WAIT_MS = 60_000 // for the commands before this one
 
 /**

@@ -1,8 +1,8 @@
 'use strict'
 
-// What the answers of a process look like, as far as commands read them. Whoever listens at a socket or a
-// port may be another program, another version of longstack, or an enemy: an answer of another shape is
-// refused here, once, so that nothing behind it has to ask. Properties that are not listed are left alone.
+// The shapes of a process's answers, as far as commands read them. The listener at a socket or port may be
+// another program, another version of longstack, or hostile. An answer of the wrong shape is refused here,
+// once, so its readers need no checks. Properties that are not listed are left alone.
 
 /** @typedef {(value: any) => boolean} Shape */
 
