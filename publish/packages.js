@@ -121,7 +121,7 @@ function reachedTypes (manifest) {
   const reached = new Map(first.map((file) => [path.posix.normalize(file), 0]))
   for (const [file, steps] of reached) { // which grows meanwhile
     const text = fs.readFileSync(path.join(root, file), 'utf8')
-    for (const [, id] of text.matchAll(/(?:\bfrom |\bimport\()['"](\.[^'"]+)['"]/g)) {
+    for (const [, id] of text.matchAll(/(?:\bfrom |\b(?:import|require)\()['"](\.[^'"]+)['"]/g)) {
       const base = path.posix.join(path.posix.dirname(file), id)
       const names = [`${base}.d.ts`, `${base}/index.d.ts`, base.replace(/\.(m?)js$/, '.d.$1ts')]
       const found = names.find((name) => fs.existsSync(path.join(root, name)))

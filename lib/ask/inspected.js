@@ -60,7 +60,12 @@ async function join ({ path, token }) {
 }
 
 /** Closes the inspector, once this call is answered. */
-async function closeInspector () {
+function closeInspector () {
+  closeLater()
+  return '' // not a promise: its caller takes that for a failure, and Node crashes if it is closed twice
+}
+
+async function closeLater () {
   await undefined
   if (typeof shared.live === 'function') shared.live().release()
   setImmediate(() => require('node:inspector').close()).unref()
