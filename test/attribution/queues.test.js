@@ -106,32 +106,28 @@ for (const [name, text] of Object.entries(byPromises)) {
   })
 }
 
-/** The job calls back: the hops of who had the turn before are marked. @type {Record<string, string>} */
-const byCallbacks = {
-  'that calls back': `
+/** Begins a queue whose jobs have the turn one after another. */
+const nextJob = `
+    const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); next() })
     const list = []
     let isBusy = false
     function next () {
       const job = isBusy ? undefined : list.shift()
       if (job === undefined) return
-      isBusy = true
+      isBusy = true`
+
+/** The job calls back: the hops of who had the turn before are marked. @type {Record<string, string>} */
+const byCallbacks = {
+  'that calls back': `${nextJob}
       job.run((error) => { isBusy = false; next(); error ? job.reject(error) : job.resolve() })
     }
-    const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); next() })
     const fail = (done) => setTimeout(() => done(new Error('card refused')), 5)
     serve({ picture: () => add(untilPaying), pay: () => add(fail) })`,
 
-  'that throws at once': `
-    const list = []
-    let isBusy = false
-    function next () {
-      const job = isBusy ? undefined : list.shift()
-      if (job === undefined) return
-      isBusy = true
+  'that throws at once': `${nextJob}
       try { job.run() } catch (error) { job.reject(error); return }
       untilPaying(() => { isBusy = false; job.resolve(); next() })
     }
-    const add = (run) => new Promise((resolve, reject) => { list.push({ run, resolve, reject }); next() })
     serve({ picture: () => add(() => {}), pay: () => add(() => { throw new Error('card refused') }) })`
 }
 

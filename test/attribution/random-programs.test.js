@@ -14,6 +14,7 @@ const { shrink } = require('../fixtures/random-programs/shrink')
 const { bad, buckets, tableOf, total } = require('../fixtures/random-programs/tally')
 const { World } = require('../fixtures/random-programs/world')
 const { runsAll } = require('../helpers/run')
+const { skip } = require('../helpers/skip')
 
 const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? (runsAll ? 4000 : 1500))
 const seed = Number(process.env.RANDOM_PROGRAMS_SEED ?? Date.now() % 2000)
@@ -105,8 +106,7 @@ test('a correct chain is right', async (t) => {
   const steps = [0, 1].map((kind) => ({ kind, back: 0, ms: 0, way: 'plain', acts: [make] }))
   const program = { kinds: ['timer', 'immediate'], copies: 0, flows: [{ sloppy: false, steps }] }
   if (!engines.includes('native')) {
-    t.log(`skipped: no native engine, ${why}`)
-    return t.pass()
+    return skip(t, `no native engine, ${why}`)
   }
   const { verdicts } = await runBatch({ engine: 'native', programs: [program] })
   t.deepEqual(verdicts, { 'same callback': { right: 2 } })

@@ -4,6 +4,7 @@
 // One after the other: a process that waits for a processor is long in all it does.
 
 const { loadBinding } = require('../../lib/stacks/binding')
+const { skip } = require('./skip')
 const { againIfStarved } = require('./starved')
 
 /**
@@ -16,9 +17,7 @@ function overBoth (test, title, run) {
   for (const capture of /** @type {const} */ (['native', 'js'])) {
     test.serial(`${title} (${capture})`, async (t) => {
       if (capture === 'native' && why !== undefined) {
-        if (process.env.CI) return t.fail(`no native engine: ${why}`)
-        t.log(`skipped: no native engine: ${why}`)
-        return t.pass()
+        return skip(t, `no native engine: ${why}`)
       }
       await againIfStarved(t, (t) => run(t, capture))
     })

@@ -19,7 +19,7 @@ const maxLines = {
   '.': 2170,
   handles: 2170,
   requests: 1700,
-  ask: 1730,
+  ask: 1740,
   top: 1410,
   metrics: 360,
   incident: 540,

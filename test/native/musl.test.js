@@ -8,8 +8,9 @@ const path = require('node:path')
 const test = require('ava')
 const { compile, isFresh } = require('../../native/compile')
 const { binaryName, ownDirectory } = require('../../lib/platform')
-const { run, strict } = require('../helpers/installed')
+const { run } = require('../helpers/installed')
 const { register, root } = require('../helpers/run')
+const { skip } = require('../helpers/skip')
 const { wheelNode } = require('../helpers/wheel-nodes')
 
 const PLATFORM = 'linuxmusl-x64'
@@ -61,9 +62,7 @@ function onMusl (title, major, body) {
     t.timeout(300_000)
     const { node, why } = await prepare(major)
     if (node !== undefined) return body(t, node)
-    if (strict) return t.fail(why)
-    t.log(`skipped: ${why}`)
-    t.pass()
+    skip(t, why)
   })
 }
 
