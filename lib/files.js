@@ -29,11 +29,17 @@
 // - At installation, in the package itself (native/, lib/start/build.js): native/prebuilds/, types/, .cache/,
 //   lib/start/bundle. Made again, and replaced, by the same scripts.
 
-const { closeSync, constants, fstatSync, lstatSync, openSync, statSync } = require('node:fs')
+const {
+  closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, statSync
+} = require('node:fs')
 
 const { O_RDONLY, O_DIRECTORY = 0, O_NOFOLLOW = 0 } = constants
 const OPTIONS = /** @type {{ bigint: true }} */ (Object.freeze({ bigint: true }))
 const OTHERS = 0o077n // the bits of a mode that let others in
+
+/** Lists the descriptors of the process that reads it. @type {Record<string, string | undefined>} */
+const descriptorDirectories = { linux: '/proc/self/fd', darwin: '/dev/fd' }
+const descriptorDirectory = descriptorDirectories[process.platform]
 
 /** @typedef {import('node:fs').BigIntStats} BigIntStats */
 
@@ -94,4 +100,32 @@ function insidePrivate (directory, work) {
   })
 }
 
-module.exports = { attempt, inside, insidePrivate, stateOf, stateOfName, stateOfOpen }
+/**
+ * Lists open descriptors of this process, in order; none if the system does not tell.
+ * @param {number} max
+ * @returns {number[]}
+ */
+function openDescriptors (max) {
+  if (descriptorDirectory === undefined) return []
+  try {
+    return readdirSync(descriptorDirectory).map(Number).sort((a, b) => a - b).slice(0, max)
+  } catch (error) {
+    if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EMFILE') return []
+    // No descriptor is left to read the directory with, so there is no gap among the open ones
+    const open = []
+    while (open.length < max && attempt(() => stateOfOpen(open.length)) !== undefined) open.push(open.length)
+    return open
+  }
+}
+
+/** @param {number} fd @returns {string | undefined} its path; undefined: the system does not tell */
+function pathOfOpen (fd) {
+  return process.platform === 'linux' ? attempt(() => readlinkSync(`/proc/self/fd/${fd}`)) : undefined
+}
+
+/** Files that longstack keeps open, by descriptor @type {Map<number, { dev: bigint, ino: bigint }>} */
+const keptOpen = new Map()
+
+module.exports = {
+  attempt, inside, insidePrivate, keptOpen, openDescriptors, pathOfOpen, stateOf, stateOfName, stateOfOpen
+}

@@ -93,7 +93,7 @@ function steadyText (groups) {
 function groupKey (facts) {
   const { type, side, state, origin, referenced, through, opened, writtenBy } = facts
   const { what, noun, local, remote } = facts
-  const end = side === 'server' ? local : side === 'client' ? remote : undefined
+  const end = side === 'server' || type === DESCRIPTOR ? local : side === 'client' ? remote : undefined
   const place = end === undefined ? what : [noun, end]
   const opener = opened.length > 0 ? openerKey(opened) : place
   const writer = writtenBy && (requestOf(writtenBy.hops) ?? writtenBy.at)
@@ -230,10 +230,16 @@ function rangeOf (times) {
 
 const madeNotOpened = /^(Timeout|Immediate|PROMISE|REQUEST|WORKER|PROCESSWRAP|MESSAGEPORT|unknown)$/
 
+/** The type of a file that no resource stands behind; see handles/descriptors.js. */
+const DESCRIPTOR = 'DESCRIPTOR'
+
 /** @param {Printed} facts */
 function openerLines ({ type, origin, side, state, opened, enabled, filtered }) {
   const verb = madeNotOpened.test(type) ? 'made' : 'opened'
   if (opened.length > 0) return [`  ${verb} by`, formatHops(opened)]
+  if (type === DESCRIPTOR) {
+    return ['  opened by: unknown, openers of descriptors (of fs.open or native code) are not recorded']
+  }
   if (origin === 'early' && !enabled) {
     return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; ` +
       `node -r ${ownManifest().name}/register enables it`]

@@ -14,7 +14,7 @@ const { carrierOf, handlesOfType, isOfPrimary, standardDescriptor } = require('.
 /**
  * @typedef {import('./subject').Subject} Subject
  * @typedef {{ local: string | undefined, remote: string | undefined }} Ends address:port, or the path of a
- *   pipe
+ *   pipe or descriptor
  */
 
 /** @type {Record<string, [string, string | undefined]>} what a type is, and how to close it */
@@ -37,6 +37,7 @@ const words = {
   HTTP2STREAM: ['HTTP/2 stream', 'stream.close()'],
   FILEHANDLE: ['file', 'filehandle.close()'],
   DIRHANDLE: ['directory', 'dir.close()'],
+  DESCRIPTOR: ['file', 'fs.close(fd)'],
   ZLIB: ['zlib stream', 'stream.end() or stream.close()'],
   Timeout: ['timer', undefined],
   Immediate: ['immediate', 'clearImmediate()'],
@@ -61,7 +62,8 @@ const bareHandle = /^(TCP|PIPE|UDP)(SERVER)?WRAP$/
  * @returns {Ends}
  */
 function endsOf (subject) {
-  const { object, handle, type, entry } = carrierOf(subject) ?? subject
+  const { object, handle, type, entry, descriptor } = carrierOf(subject) ?? subject
+  if (descriptor !== undefined) return { local: descriptor.path, remote: undefined }
   let local = (handle && addressOf(handle, 'getsockname')) ?? entry?.local
   let remote = (handle && addressOf(handle, 'getpeername')) ?? entry?.remote
   if (object === undefined) return { local, remote }
@@ -88,7 +90,9 @@ function addressInKey (key) {
  * @param {string | undefined} side
  */
 function nounOf (subject, side) {
-  const { object, type } = subject
+  const { object, type, descriptor } = subject
+  if (descriptor?.isRest) return 'descriptors'
+  if (descriptor?.isDirectory) return 'directory'
   const noun = type === 'unknown' ? nounOfObject(object) : words[type]?.[0] ?? `${type} resource`
   if (type === 'PIPEWRAP' && side !== undefined) return 'pipe connection'
   if (type === 'TCPSERVERWRAP' && own(object ?? {}, '_sharedCreds') !== undefined) return 'TLS server'
@@ -127,7 +131,9 @@ function describe (subject, side, { local, remote }) {
 }
 
 /** Returns what sets a resource apart from others of its kind. @param {Subject} subject */
-function detailOf ({ object, handle, type, context }) {
+function detailOf ({ object, handle, type, context, descriptor }) {
+  if (descriptor?.isRest) return ` from ${descriptor.fd} on, not looked at`
+  if (descriptor !== undefined) return `, descriptor ${descriptor.fd}`
   const resource = handle ?? object ?? {}
   if (type === 'Timeout') return timerDetail(resource, context)
   if (type === 'Immediate') return callbackDetail(own(resource, '_onImmediate'))

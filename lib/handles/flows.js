@@ -15,7 +15,7 @@ const { nameOf } = require('../core/served-requests')
 const { source } = require('../core/source')
 const { getOrAdd, newMap } = require('../group-by')
 const { isProgram } = require('../stacks/frames')
-const { walk } = require('./list')
+const { isTraced, walk } = require('./list')
 const { visitWaits } = require('./pending')
 const { servedWithUses } = require('./requests-in-flight')
 const { heldSince, passedCalls, readCall, seenCallers } = require('./taking-calls')
@@ -325,7 +325,8 @@ function isUnanswered ({ isClient, lastAsk }) {
 
 /** Whether what is open of a type may end a wait, and is no connection. @param {string} type */
 function isOther (type) {
-  return !connectionTypes.has(type) && !type.endsWith('SERVERWRAP') && type !== 'HTTP2STREAM'
+  return isTraced(type) && !connectionTypes.has(type) && !type.endsWith('SERVERWRAP') &&
+    type !== 'HTTP2STREAM'
 }
 
 module.exports = { Flow, Flows, isForOthers }

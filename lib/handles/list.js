@@ -9,6 +9,7 @@ const { isOutside } = require('../core/scope')
 const { getOrAdd } = require('../group-by')
 const { handleOf, isReferenced, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
+const { DESCRIPTOR, descriptors } = require('./descriptors')
 const { contextOf } = require('./find')
 const registry = require('../core/registry')
 const { isOpen } = require('./state')
@@ -85,7 +86,22 @@ function * walk (isSelected) {
     if (!isSelected(type)) continue
     yield { object, handle: undefined, type, context: undefined, entry: undefined, isShared: true }
   }
+  if (isSelected(DESCRIPTOR)) yield * withoutResource()
 }
+
+/** Lists descriptors of files that no resource stands behind. @returns {ReturnType<typeof walk>} */
+function * withoutResource () {
+  let count = 0
+  for (const descriptor of descriptors()) {
+    if (count++ % STRIDE === 0) yield undefined
+    if (descriptor === undefined) continue
+    const type = DESCRIPTOR
+    yield { object: undefined, handle: undefined, type, context: undefined, entry: undefined, descriptor }
+  }
+}
+
+/** Selects resources whose opener may be known. @param {string} type */
+const isTraced = (type) => type !== DESCRIPTOR
 
 /** @param {Map<number, boolean>} programChains @returns {ReturnType<typeof walk>} */
 function * timers (programChains) {
@@ -177,4 +193,4 @@ function drain (pieces) {
   }
 }
 
-module.exports = { drain, list, walk }
+module.exports = { drain, isTraced, list, walk }

@@ -8,7 +8,7 @@ const { createTag } = require('../core/tag')
 const { groupKey, inspectableReports, listText, printed } = require('../format/handles')
 const { getOrAdd } = require('../group-by')
 const { isAnyObject } = require('../objects')
-const { drain, list, walk } = require('./list')
+const { drain, isTraced, list, walk } = require('./list')
 const { report } = require('./why')
 
 /**
@@ -31,6 +31,7 @@ class OpenHandles {}
 /**
  * @typedef {object} Contents
  * @property {WeakSet<object>} open
+ * @property {Set<string>} descriptors by their keys
  * @property {Map<string, number>} counts by type and chain
  * @property {number} time ms of the clock
  */
@@ -47,7 +48,8 @@ function isSnapshot (value) {
 }
 
 /** @param {Contents} contents @param {Subject} subject @returns {boolean} it was open then */
-function wasOpen ({ open }, { handle, object }) {
+function wasOpen ({ open, descriptors }, { handle, object, descriptor }) {
+  if (descriptor !== undefined) return descriptors.has(descriptor.key)
   const held = handle ?? object
   return held !== undefined && open.has(held)
 }
@@ -96,12 +98,13 @@ function * compare (before) {
 /** Takes a snapshot, with pauses. @returns {Generator<undefined, Snapshot>} */
 function * record () {
   /** @type {Contents} */
-  const contents = { open: new WeakSet(), counts: new Map(), time: queriedAt() }
+  const contents = { open: new WeakSet(), descriptors: new Set(), counts: new Map(), time: queriedAt() }
   for (const subject of walk(selectAll)) {
     yield
     if (subject === undefined) continue
     const held = subject.handle ?? subject.object
     if (held !== undefined) contents.open.add(held)
+    if (subject.descriptor !== undefined) contents.descriptors.add(subject.descriptor.key)
     count(contents.counts, chainKey(subject))
   }
   const snapshot = new OpenHandles()
@@ -118,7 +121,7 @@ const diff = (before) => /** @type {NewHandle[]} */ (inspectableReports(drain(co
  * @param {Snapshot} before
  * @returns {Subject[]} what is open and was not
  */
-const opened = (before) => list(selectAll).filter((subject) => !wasOpen(contentsOf(before), subject))
+const opened = (before) => list(isTraced).filter((subject) => !wasOpen(contentsOf(before), subject))
 
 /**
  * Whether what is open is a leak where nobody waits for it: it keeps the process alive, or a file open.
@@ -154,8 +157,8 @@ function createLeakError (message, leaks, above) {
 }
 
 /** Returns what handles of one place have in common. @param {Subject} subject */
-function chainKey ({ type, context }) {
-  return `${type} ${context?.chain ?? 0}`
+function chainKey ({ type, context, descriptor }) {
+  return descriptor === undefined ? `${type} ${context?.chain ?? 0}` : `${type} ${descriptor.path}`
 }
 
 /** @param {Map<string, number>} counts @param {string} key */

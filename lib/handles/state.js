@@ -66,6 +66,7 @@ function stateOf (subject, side) {
   if (isTimer) return isPending(handle ?? object ?? {}) ? 'pending' : 'closed'
   if (type === 'PROMISE') return promiseState(object, context)
   if (type === 'REQUEST') return own(object ?? {}, 'destroyed') === true ? 'closed' : WAITING
+  if (subject.descriptor !== undefined) return 'open'
   if (subject.isShared) return 'listening'
   if (object !== undefined && isServer(object)) return handleOf(object) === undefined ? 'closed' : 'listening'
   if (object !== undefined && isSocket(object)) return socketState(object, side)
@@ -139,6 +140,7 @@ function isOpen ({ object, handle, type }) {
 
 /** Whether a resource keeps the process alive. @param {Subject} subject */
 function keepsProcessAlive (subject) {
+  if (subject.descriptor !== undefined) return false
   const carrier = carrierOf(subject) ?? subject
   const { object, handle, type } = carrier
   if (handle === undefined) return undefined

@@ -20,6 +20,7 @@ const { className, hidden, inherits, isObject, own } = require('../objects')
  * @property {string} type Node's provider name, or "unknown"
  * @property {Context | undefined} context
  * @property {import('../core/entry').Entry | undefined} entry
+ * @property {import('./descriptors').Descriptor} [descriptor] that no resource of Node's stands behind
  * @property {boolean} [isShared] it listens for the workers of a cluster, see below
  */
 

@@ -36,7 +36,8 @@ const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
  * @typedef {object} Why
  * @property {string} what in words, for example "TCP connection, client to 127.0.0.1:5432, from
  *   127.0.0.1:60350"
- * @property {string} type Node's provider name; "unknown" where no async resource is known
+ * @property {string} type Node's provider name; "unknown" where no async resource is known, "DESCRIPTOR" of
+ *   a file that none stands behind
  * @property {number | undefined} asyncId
  * @property {'registered' | 'early' | 'outside' | 'unknown'} origin
  *   early: made before longstack was enabled; outside: of the scope; unknown: not in the filter, or no async
@@ -44,7 +45,7 @@ const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
  * @property {'client' | 'server' | undefined} side
  * @property {string | undefined} state
  *   connecting, open, half-open, listening or closed; pending for a timer; settled or pending for a promise
- * @property {string | undefined} local address:port, or the path of a pipe
+ * @property {string | undefined} local address:port, or the path of a pipe or descriptor
  * @property {string | undefined} remote address:port, or the path of a pipe
  * @property {Hop[]} opened who opened it, newest hop first; empty where that is not known
  * @property {{ request: string, chain: Hop[] } | undefined} usedBy the request that uses it now

@@ -7,7 +7,7 @@
 // where the kernel allows it.
 
 const fs = require('node:fs')
-const { attempt, stateOf, stateOfOpen } = require('../files')
+const { attempt, keptOpen, stateOf, stateOfOpen } = require('../files')
 
 const { openSync, closeSync, readFileSync, readSync, writeSync } = fs
 const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
@@ -177,6 +177,7 @@ function isBlocking (fd) {
 function openedFile (fd, own) {
   const state = stateOfOpen(fd)
   const { dev, ino, rdev } = state
+  if (own) keptOpen.set(fd, { dev, ino })
   return { fd, own, regular: state.isFile(), identity: { dev, ino, rdev } }
 }
 
@@ -215,6 +216,7 @@ function endTornLine (opened, path) {
 
 /** @param {Opened} opened */
 function close (opened) {
+  if (opened.own) keptOpen.delete(opened.fd)
   if (opened.own && isUnchanged(opened)) attempt(() => closeSync(opened.fd))
 }
 

@@ -7,7 +7,7 @@ const { now } = require('../core/clock')
 const { requestOf } = require('../core/request-of')
 const { getOrAdd } = require('../group-by')
 const { nounOf } = require('../handles/describe')
-const { walk } = require('../handles/list')
+const { isTraced, walk } = require('../handles/list')
 const { pendingNote, visitInnermost } = require('../handles/pending')
 const { siteOf } = require('../spans/path-sites')
 const { placeText } = require('../text')
@@ -81,7 +81,7 @@ class SiteFigures {
     /** @type {Map<string, { subject: Subject, chain: number, count: number }>} */
     const groups = new Map()
     let total = 0
-    for (const subject of walk(() => true)) {
+    for (const subject of walk(isTraced)) {
       if (subject === undefined) {
         yield
         continue

@@ -16,7 +16,7 @@ const maxLines = {
   core: 3700,
   spans: 3280,
   stacks: 2790,
-  '.': 2170,
+  '.': 2200,
   handles: 2170,
   requests: 1700,
   ask: 1740,

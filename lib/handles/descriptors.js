@@ -1,0 +1,58 @@
+'use strict'
+
+// Open files and directories without a resource of Node's: descriptors of fs.open, fs.opendir, file streams
+// and native code. No hook sees them being opened, so a query asks the system which are open; their openers
+// are unknown. Descriptors belong to the process: the main thread lists those of its workers, too.
+
+const { isMainThread } = require('node:worker_threads')
+const { attempt, keptOpen, openDescriptors, pathOfOpen, stateOfOpen } = require('../files')
+const { callNative } = require('../node-objects')
+const { handlesOfType } = require('./subject')
+
+/** In place of Node's provider name. */
+const DESCRIPTOR = 'DESCRIPTOR'
+const MAX_LOOKS = 10_000 // descriptors in one listing, of sockets and the like, too
+const MAX_FILES = 1000
+const LAST_STANDARD = 2 // standard error
+
+/**
+ * @typedef {object} Descriptor
+ * @property {number} fd
+ * @property {string} key the same for the same file under the same number
+ * @property {boolean} isDirectory
+ * @property {string | undefined} path undefined if the system does not tell
+ * @property {boolean} [isRest] it stands for all further ones, which were not looked at
+ */
+
+/**
+ * Lists files and directories except standard streams, FileHandles and longstack's own.
+ * @returns {Generator<Descriptor | undefined, void>} undefined: a descriptor of something else
+ */
+function * descriptors () {
+  if (!isMainThread) return
+  const known = new Set(handlesOfType('FILEHANDLE').map((handle) => callNative(handle, 'fd')))
+  let files = 0
+  for (const [i, fd] of openDescriptors(MAX_LOOKS + 1).entries()) {
+    if (i === MAX_LOOKS || files === MAX_FILES) return yield restFrom(fd)
+    const file = fd <= LAST_STANDARD || known.has(fd) ? undefined : look(fd)
+    if (file !== undefined) files++
+    yield file
+  }
+}
+
+/** @param {number} fd @returns {Descriptor} */
+const restFrom = (fd) => ({ fd, key: 'rest', isDirectory: false, path: undefined, isRest: true })
+
+/** @param {number} fd @returns {Descriptor | undefined} undefined: no file, or closed meanwhile */
+function look (fd) {
+  const state = attempt(() => stateOfOpen(fd))
+  if (state === undefined) return undefined
+  const { dev, ino } = state
+  const isDirectory = state.isDirectory()
+  if (!isDirectory && !state.isFile()) return undefined
+  // By its file, not its number: each thread opens the output for itself
+  if ([...keptOpen.values()].some((own) => own.dev === dev && own.ino === ino)) return undefined
+  return { fd, key: `${fd} ${dev} ${ino}`, isDirectory, path: pathOfOpen(fd) }
+}
+
+module.exports = { DESCRIPTOR, descriptors }
