@@ -17,7 +17,7 @@ const maxLines = {
   spans: 3280,
   stacks: 2790,
   '.': 2200,
-  handles: 2170,
+  handles: 2260,
   requests: 1700,
   ask: 1740,
   top: 1410,
