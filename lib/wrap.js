@@ -7,6 +7,15 @@ const { types } = require('node:util')
 
 const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor, ownKeys } = Reflect
 
+/** by wrappers @type {WeakMap<Function, Function>} */
+const originals = new WeakMap()
+
+/** Returns the method in a wrapper; any other function itself. @param {Function} method */
+const originalOf = (method) => originals.get(method) ?? method
+
+/** @param {unknown} value whether it is a method that is wrapped */
+const isWrapper = (value) => typeof value === 'function' && originals.has(value)
+
 /**
  * Gives a function that replaces another one the same properties: name, length, and what else the other has.
  * A prototype it has of its own, whose `constructor` it is.
@@ -36,6 +45,7 @@ function wrap (owner, name, make) {
   const method = property === undefined ? owner[name] : property.value
   if (typeof method !== 'function') return undefined
   const value = imitate(make(method), method)
+  originals.set(value, method)
   const attributes = property ?? { writable: true, enumerable: false, configurable: true }
   if (!defineProperty(owner, name, { ...attributes, value })) return undefined
   return () => {
@@ -104,4 +114,4 @@ function around (method, before, done) {
   return plain
 }
 
-module.exports = { imitate, wrap, wrapAll }
+module.exports = { imitate, isWrapper, originalOf, wrap, wrapAll }

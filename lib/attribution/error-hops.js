@@ -87,7 +87,7 @@ function attributedHops (error, sites) {
     if (isNameless) told.push(...hops.map((hop) => hop.isRequest ? { ...hop, label: OVER } : hop))
     else told.push(...origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops)
   })
-  return listener.concat(told, formerHops(error, parts, told, frames))
+  return listener.concat(told, formerHops(error, parts, told, frames, sites ?? []))
 }
 
 /**
@@ -97,10 +97,11 @@ function attributedHops (error, sites) {
  * @param {import('./attribution').Part[]} parts whose it is
  * @param {PrintedHop[]} told hops of these
  * @param {import('../stacks/frames').Frame[]} frames of the error
+ * @param {NodeJS.CallSite[]} sites of the error
  * @returns {PrintedHop[]}
  */
-function formerHops (error, parts, told, frames) {
-  const former = formerState(error, parts)
+function formerHops (error, parts, told, frames, sites) {
+  const former = formerState(error, parts, sites)
   if (former === undefined) return []
   const hops = hopsOf(former.context, { told: frames, origin: former.origin })
   if (hops.length === 0 || told.some(({ lines }) => areEqual(lines, hops[0].lines))) return []

@@ -5,13 +5,19 @@
 
 const { Context, contextOf } = require('../core/context')
 const { isHandleType, kindAt } = require('../core/kinds')
-const { changeOf, enderOf, failedIn, linkedTo } = require('../core/state-changes')
+const { isRequest, responseOf } = require('../core/request-records')
+const { bearerOf, changeOf, linkedTo, remembered, statesByCode } = require('../core/state-changes')
 const { source } = require('../core/source')
-const { isObject, own } = require('../objects')
+const { findProperty, hidden, isObject, own } = require('../objects')
 const capture = require('../stacks/capture')
+const { isMadeOn } = require('../stacks/receivers')
+const { afterLast, withoutAlias } = require('../stacks/text-scan')
 const { findStep } = require('./flows')
-const { get: getObserved } = require('./observed-errors')
 
+const REQUEST_TYPE = 'HTTPINCOMINGMESSAGE'
+const STREAMS = 'node:internal/streams/'
+/** functions there (lib/internal/streams/readable.js, pipeline.js) */
+const enders = new Set(['endFn', 'onend', 'pumpToNode'])
 const MAX_STEPS = 8 // from an error up to the connection of which it is
 const MAX_FLOW = 256 // and up to the request
 
@@ -19,15 +25,12 @@ const MAX_FLOW = 256 // and up to the request
  * @typedef {import('../core/context').Context} ContextType
  * @typedef {import('../core/state-changes').Change} Change
  * @typedef {import('./attribution').Part} Part
+ * @typedef {import('../stacks/frames').Frame} Frame
  */
 
 /** @type {Record<string, (error: object, context: ContextType | undefined) => Change | undefined>} */
 const findersByCode = {
   __proto__: /** @type {any} */ (null),
-  ERR_HTTP_HEADERS_SENT: (error) => {
-    const maker = getObserved(error)?.maker
-    return maker && failedIn(maker.ref)
-  },
   ECONNRESET: (_, context) => destroyerOfConnection(context),
   ERR_STREAM_PREMATURE_CLOSE: (_, context) => destroyerOfConnection(context),
   FST_ERR_REP_ALREADY_SENT: enderOfResponse
@@ -37,24 +40,62 @@ const findersByCode = {
  * Returns who brought about the state that an error comes of.
  * @param {object} error
  * @param {Part[]} parts whose it is
+ * @param {NodeJS.CallSite[]} sites
  * @returns {Part | undefined} undefined: it is not known, or the program did not
  */
-function formerState (error, parts) {
+function formerState (error, parts, sites) {
   const cause = own(error, 'cause')
   const linked = linkedTo(error) ?? (isObject(cause) ? linkedTo(cause) : undefined)
-  const find = linked === undefined ? findersByCode[String(own(error, 'code'))] : undefined
-  const change = linked ?? find?.(error, parts[0]?.context)
+  const change = linked ?? findChange(error, parts[0]?.context, sites)
   const context = change && contextOfChange(change)
   return context && { context, origin: /** @type {Change} */ (change).state }
 }
 
+/**
+ * @param {object} error
+ * @param {ContextType | undefined} context in which it was made
+ * @param {NodeJS.CallSite[]} sites
+ */
+function findChange (error, context, sites) {
+  const code = String(findProperty(error, 'code')?.value) // readable-stream has it on the prototype
+  const states = statesByCode[code]
+  if (states !== undefined) return changeOfReceiver(context, sites, states)
+  return findersByCode[code]?.(error, context)
+}
+
+/**
+ * Returns who changed the object of whose method an error came: it is the response of the request in which
+ * that was called, or one of those that were changed last, if any that is known.
+ * @param {ContextType | undefined} context
+ * @param {NodeJS.CallSite[]} sites
+ * @param {import('../core/state-changes').State[]} states
+ */
+function changeOfReceiver (context, sites, states) {
+  const request = findStep(context, ({ ref }) => isRequest(ref), MAX_FLOW)
+  const response = request && responseOf(request.ref)
+  for (const object of response === undefined ? remembered() : [response, ...remembered()]) {
+    const change = changeOf(bearerOf(object), states)
+    if (change === undefined) continue
+    const ofHttp2 = hidden(object, 'response') // in the manner of HTTP/1
+    if (isMadeOn(sites, object) || (isObject(ofHttp2) && isMadeOn(sites, ofHttp2))) return change
+  }
+  return undefined
+}
+
 /** @param {Change} change @returns {ContextType | undefined} undefined: it was none of the program's */
-function contextOfChange ({ chain, cause, time }) {
+function contextOfChange ({ chain, cause, state, time }) {
   const made = capture.chainAt(chain)
-  if (made === undefined || made.stack?.program !== true) return undefined
+  const isPiped = state === 'ended' && made?.stack?.frames.some(isOfPipe)
+  if (made === undefined || (made.stack?.program !== true && !isPiped)) return undefined
   const context = new Context(0, 0, kindAt(made.kind), contextOf(made.parent, cause, 0), time)
   context.chain = chain
   return context
+}
+
+/** Whether Node ends a stream because the one ended that the program piped into it. @param {Frame} frame */
+const isOfPipe = ({ functionName, fileName }) => {
+  const name = afterLast(withoutAlias(String(functionName)), '.')
+  return fileName?.startsWith(STREAMS) === true && enders.has(name)
 }
 
 /**
@@ -63,16 +104,13 @@ function contextOfChange ({ chain, cause, time }) {
  */
 function destroyerOfConnection (context) {
   const step = findStep(context, isOfConnection, MAX_STEPS)
-  const id = step === undefined ? 0 : isRequest(step.type) ? step.triggerAsyncId : step.asyncId
+  const id = step === undefined ? 0 : step.type === REQUEST_TYPE ? step.triggerAsyncId : step.asyncId
   const socket = source.socketOf(id)
   return socket && changeOf(socket, ['destroyed'])
 }
 
 /** @param {ContextType} context */
-const isOfConnection = ({ kind, type }) => isHandleType(type) || kind.asked || isRequest(type)
-
-/** @param {string} type */
-const isRequest = (type) => type === 'HTTPINCOMINGMESSAGE'
+const isOfConnection = ({ kind, type }) => isHandleType(type) || kind.asked || type === REQUEST_TYPE
 
 /**
  * Returns who ended the response to the request in which an error was made, if it names that request.
@@ -80,11 +118,12 @@ const isRequest = (type) => type === 'HTTPINCOMINGMESSAGE'
  * @param {ContextType | undefined} context
  */
 function enderOfResponse (error, context) {
-  const step = findStep(context, ({ type }) => isRequest(type), MAX_FLOW)
+  const step = findStep(context, ({ type }) => type === REQUEST_TYPE, MAX_FLOW)
   const [method, path] = step?.request?.split(' ') ?? []
   const message = String(own(error, 'message'))
   const isNamed = message.includes(`(${method})`) && (path.includes(':') || message.includes(`"${path}`))
-  return step !== undefined && isNamed ? enderOf(step.ref) : undefined
+  const response = step && isNamed ? responseOf(step.ref) : undefined
+  return response && changeOf(bearerOf(response), ['ended'])
 }
 
 module.exports = { formerState }

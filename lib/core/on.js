@@ -26,6 +26,7 @@
  *   rejected in this context
  * @property {(error: unknown, context: Context) => void} escaped nothing caught an error of this context
  * @property {(server: object) => void} served a server got its first request of a connection
+ * @property {(stream: object) => void} streamServed a server got a request of HTTP/2
  * @property {(time: number) => void} iteration an iteration of the event loop begins
  * @property {() => void} contextRan code of a vm context has run; does not throw
  * @property {() => void} formatterReplaced Error.prepareStackTrace is not longstack's any more
@@ -52,6 +53,7 @@ const listeners = {
   formatterReplaced: [],
   callback: [],
   served: [],
+  streamServed: [],
   changed: [],
   stopped: []
 }

@@ -36,10 +36,6 @@ module.exports = {
   SETTLED_RUN: 10, // the run in which the promise was settled, and its span
   SETTLED_SPAN: 11,
   INCOMING: 10, // of a parser: whether the request that came last is still coming in
-  // Of a request: chain of the step that ended its response, reference of what that ran in, ms of the clock.
-  ENDED_CHAIN: 10,
-  ENDED_CAUSE: 11,
-  ENDED_AT: 12,
   // Of an ask, see asks.js.
   DUE: 3, // questions for which no data has come yet, at least
   FIRST_ASK: 10, // where several have asked: references of two of their asks

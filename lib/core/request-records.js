@@ -12,8 +12,8 @@
 
 const { PRESENT_ERA, current } = require('./current')
 const {
-  ANSWERED_AT, CAUSE, CHAIN, DETAIL, ENDED_CHAIN, FLAGS, OUTER, OUTER_WRAPS, REF, SETTLED_FOR, SHIFT, SPAN,
-  TIME, TRIGGER, WRAP
+  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, OUTER, OUTER_WRAPS, REF, SETTLED_FOR, SHIFT, SPAN, TIME, TRIGGER,
+  WRAP
 } = require('./record-words')
 
 const SIZE = 1 << 13 // records of requests, a power of two
@@ -25,6 +25,8 @@ const ASK = 1 << 30 // bit of a reference: it is an ask's
 /** from the first request on @type {Int32Array | undefined} */
 let ring
 let lastNumber = 0
+/** of those in the ring whose headers were sent @type {Array<WeakRef<object> | undefined>} */
+let responses = []
 /** from the first ask on @type {Int32Array | undefined} */
 let asks
 let lastAsk = 0
@@ -77,7 +79,7 @@ function addRequest ({ words, offset }, time, name) {
   ring[place + FLAGS] = current[PRESENT_ERA]
   ring[place + OUTER] = words[offset + REF]
   ring[place + ANSWERED_AT] = ring[place + SETTLED_FOR] = 0
-  ring[place + ENDED_CHAIN] = 0
+  responses[lastNumber & (SIZE - 1)] = undefined
   return ref
 }
 
@@ -104,6 +106,19 @@ function addAsk (connection, time) {
   return { ref, words: asks, offset }
 }
 
+/** Notes the response to a request. @param {number} ref @param {WeakRef<object>} response */
+function setResponse (ref, response) {
+  if (isRequest(ref) && ring?.[slotOf(ref) << SHIFT] === ref) responses[slotOf(ref)] = response
+}
+
+/** @param {number} ref of a request @returns {object | undefined} the response, once its headers were sent */
+function responseOf (ref) {
+  return isRequest(ref) && ring?.[slotOf(ref) << SHIFT] === ref ? responses[slotOf(ref)]?.deref() : undefined
+}
+
+/** @param {number} ref of a request */
+const slotOf = (ref) => (ref >> 1) & (SIZE - 1)
+
 module.exports = {
   addAsk,
   addRequest,
@@ -111,6 +126,8 @@ module.exports = {
   isApart,
   isAsk,
   isRequest,
+  responseOf,
+  setResponse,
   all: () => ring,
 
   /** Notes the requests of what waits: an iteration of the event loop begins. */
@@ -119,6 +136,7 @@ module.exports = {
   clear () {
     ring?.fill(0)
     asks?.fill(0)
+    responses = []
     waits?.clear()
   },
 

@@ -13,6 +13,7 @@ const {
 } = require('./current')
 const records = require('./records')
 const { triggerIdAt } = require('./record-ids')
+const { setResponse } = require('./request-records')
 const requests = require('./request-names')
 const { setAsk } = require('./asks')
 const { entryTag } = require('./entry')
@@ -27,8 +28,7 @@ const { idOf, ownerOf, underlyingHandle } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
 const {
-  ANSWERED_AT, CAUSE, CHAIN, DETAIL, ENDED_AT, ENDED_CAUSE, ENDED_CHAIN, FLAGS, INCOMING, OUTER, PARSER,
-  SETTLED_FOR, TICKS
+  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, SETTLED_FOR, TICKS
 } = records
 const { clock } = capture
 
@@ -125,6 +125,7 @@ function answered ({ request }) {
  */
 function streamed (stream, headers, session, time) {
   if (!isObject(stream) || !isObject(headers) || className(stream) !== 'ServerHttp2Stream') return 0
+  emit('streamServed', stream)
   const method = own(headers, ':method')
   const path = own(headers, ':path')
   if (typeof method !== 'string') return 0
@@ -225,19 +226,23 @@ function ownerOfConnection (id) {
 }
 
 /**
- * Notes who ends the response to a request, if it is the last of its connection.
- * @param {any} request
- * @param {number} chain of the step
+ * Notes the response to a request, if that is the last of its connection.
+ * @param {object} request
+ * @param {WeakRef<object>} response
  */
-function ended (request, chain) {
-  const { socket } = request
+function responded (request, response) {
+  const socket = own(request, 'socket')
   const entry = isObject(socket) ? entryTag.read(socket) : undefined
-  if (entry === undefined || !records.isRequest(entry.ask) || socket.parser?.incoming !== request) return
-  const record = records.findRecord(entry.ask)
-  if (record === undefined || record.words[record.offset + ENDED_CHAIN] !== 0) return
-  record.words[record.offset + ENDED_CHAIN] = chain
-  record.words[record.offset + ENDED_CAUSE] = current[CURRENT_CAUSE]
-  record.words[record.offset + ENDED_AT] = clock[0]
+  const node = entry === undefined ? undefined : own(/** @type {object} */ (socket), 'parser')
+  if (entry === undefined || !isObject(node) || own(node, 'incoming') !== request) return
+  setResponse(entry.ask, response)
+}
+
+/** Likewise of HTTP/2. @param {object} stream @param {WeakRef<object>} response */
+function streamResponded (stream, response) {
+  const handle = streamHandle(stream)
+  const ref = isObject(handle) ? contextTag.read(handle)?.extra?.requestRef : undefined
+  if (ref !== undefined) setResponse(ref, response)
 }
 
 /**
@@ -279,4 +284,4 @@ Object.assign(source, {
   isAnswered, isAnsweredAfter, isInFlight, isServing, nameOfRequest: nameOf, socketOf: ownerOfConnection
 })
 
-module.exports = { answered, ended, finished, nameOf, routed, started, streamed }
+module.exports = { answered, finished, nameOf, responded, routed, started, streamResponded, streamed }

@@ -8,16 +8,31 @@ const { CURRENT_CAUSE, CURRENT_CHAIN, current } = require('./current')
 const guard = require('./guard')
 const kindTable = require('./kind-table')
 const { resolve } = require('./lookup')
-const { CHAIN_BITS, ENDED_AT, ENDED_CAUSE, ENDED_CHAIN, OWN_WORK_CHAIN, findRecord } = require('./records')
+const { CHAIN_BITS, OWN_WORK_CHAIN } = require('./records')
 const { createStepTag, createTag } = require('./tag')
+const { isObject, own } = require('../objects')
 const capture = require('../stacks/capture')
 
-const MAX_FAILED = 256 // steps in which a call failed
+const RECENT = 64 // objects that are remembered; a power of two
 
 /**
  * @typedef {'ended' | 'destroyed' | 'sent' | 'aborted'} State
  * @typedef {{ state: State, chain: number, cause: number, time: number }} Change ms of the clock
  */
+
+/**
+ * by codes of errors: the states that these come of
+ * @type {Record<string, State[]>}
+ */
+const statesByCode = {
+  __proto__: /** @type {any} */ (null),
+  ERR_HTTP_HEADERS_SENT: ['sent', 'ended'],
+  ERR_HTTP2_HEADERS_SENT: ['sent', 'ended'],
+  ERR_HTTP2_INVALID_STREAM: ['destroyed', 'ended'],
+  ERR_STREAM_ALREADY_FINISHED: ['ended'],
+  ERR_STREAM_DESTROYED: ['destroyed', 'ended'],
+  ERR_STREAM_WRITE_AFTER_END: ['ended', 'destroyed']
+}
 
 /** @type {Record<State, ReturnType<typeof createStepTag>>} */
 const tags = {
@@ -25,17 +40,24 @@ const tags = {
 }
 /** the objects' changes that errors come of, on these @type {ReturnType<typeof createTag<Change>>} */
 const errorTag = createTag()
+/** the objects that were changed last @type {Array<WeakRef<object>>} */
+const recent = []
+let count = 0
+
 /**
- * what calls failed of, by the step in which they did: an error that is thrown does not lead to its object.
- * undefined: of several objects
- * @type {Map<number, Change | undefined>}
+ * Returns what bears the notes of an object: of a response its request, which has the shape that Node knows.
+ * @param {object} object
+ * @returns {object}
  */
-const failed = new Map()
+function bearerOf (object) {
+  const request = own(object, 'req')
+  return isObject(request) ? request : object
+}
 
 /**
  * Notes who changes an object.
  * @param {State} state
- * @param {object} object
+ * @param {object} object its bearer
  * @param {string} call name of the hop
  * @param {Function} above stacks begin below this function
  * @returns {number} chain of the step, 0: it is longstack's own, or left out
@@ -53,7 +75,7 @@ function note (state, object, call, above) {
 
 /**
  * Returns who changed an object.
- * @param {object} object
+ * @param {object} object its bearer
  * @param {State[]} states the first of which that is known counts
  * @returns {Change | undefined}
  */
@@ -68,6 +90,22 @@ function changeOf (object, states) {
 /** @param {State} state @param {object} object @returns {boolean} whether it is known who changed it */
 const isNoted = (state, object) => tags[state].has(object)
 
+/** Whether anything is noted of an object. @param {object} object */
+function isAnyNoted (object) {
+  return tags.ended.has(object) || tags.destroyed.has(object) || tags.sent.has(object)
+}
+
+/** Remembers what was changed, for errors that do not lead to it. @param {WeakRef<object>} object */
+function remember (object) {
+  recent[count++ & (RECENT - 1)] = object
+}
+
+/** @returns {object[]} those that were changed last, the newest first */
+function remembered () {
+  const newest = recent.map((_, i) => recent[(count - 1 - i) & (RECENT - 1)]?.deref())
+  return newest.filter((object) => object !== undefined)
+}
+
 /** Notes what an error comes of. @param {object} error @param {Change | undefined} change */
 function link (error, change) {
   if (change !== undefined && errorTag.read(error) === undefined) errorTag.write(error, change)
@@ -76,30 +114,6 @@ function link (error, change) {
 /** @param {object} error @returns {Change | undefined} what was noted for it */
 const linkedTo = (error) => errorTag.read(error)
 
-/** @param {number} request reference @returns {Change | undefined} who ended the response to it */
-function enderOf (request) {
-  const record = findRecord(request)
-  if (record === undefined || record.words[record.offset + ENDED_CHAIN] === 0) return undefined
-  const { words, offset } = record
-  return {
-    state: 'ended',
-    chain: words[offset + ENDED_CHAIN],
-    cause: words[offset + ENDED_CAUSE],
-    time: words[offset + ENDED_AT]
-  }
+module.exports = {
+  bearerOf, changeOf, isAnyNoted, isNoted, link, linkedTo, note, remember, remembered, statesByCode
 }
-
-/** A call is about to fail because of what was done before. @param {Change | undefined} change */
-function fail (change) {
-  resolve()
-  const step = current[CURRENT_CAUSE]
-  const other = failed.get(step)
-  const isOther = failed.has(step) && (other?.chain !== change?.chain || other?.cause !== change?.cause)
-  if (failed.size >= MAX_FAILED) failed.delete(/** @type {number} */ (failed.keys().next().value))
-  failed.set(step, isOther ? undefined : change)
-}
-
-/** @param {number} step reference @returns {Change | undefined} what made calls fail in it */
-const failedIn = (step) => failed.get(step)
-
-module.exports = { changeOf, enderOf, fail, failedIn, isNoted, link, linkedTo, note }

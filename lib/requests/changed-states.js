@@ -5,94 +5,137 @@
 // property that is read, but for the call that changes the state: that captures a stack.
 
 const process = require('node:process')
-const { transferableAbortController, types } = require('node:util')
+const { transferableAbortController } = require('node:util')
 const guard = require('../core/guard')
 const { on } = require('../core/on')
-const { ended } = require('../core/served-requests')
+const { responded, streamResponded } = require('../core/served-requests')
 const changes = require('../core/state-changes')
-const { isObject, own } = require('../objects')
+const { findProperty, hidden, isObject, own } = require('../objects')
 const { wrapAll } = require('../wrap')
+const { findPrototypes } = require('./packaged-streams')
 
-/**
- * by codes of errors: the states that these come of
- * @type {Record<string, import('../core/state-changes').State[]>}
- */
-const statesByCode = {
-  __proto__: /** @type {any} */ (null),
-  ERR_STREAM_WRITE_AFTER_END: ['ended', 'destroyed'],
-  ERR_STREAM_DESTROYED: ['destroyed', 'ended']
-}
+const { apply, getPrototypeOf } = Reflect
+const { bearerOf } = changes
 
 /** @typedef {(self: any, args: IArguments, above: Function) => void} Before called before a method */
 
-/** Returns what bears the notes of an object: a response has the shape that Node knows. @param {any} self */
-const bearerOf = (self) => isObject(self.req) ? self.req : self
+/**
+ * Notes who changes an object.
+ * @param {import('../core/state-changes').State} state
+ * @param {object} self
+ * @param {object} bearer of its notes
+ * @param {string} method
+ * @param {Function} above
+ */
+function note (state, self, bearer, method, above) {
+  const isFirst = !changes.isAnyNoted(bearer)
+  const noun = bearer === self ? nounOf(self) : 'response'
+  if (changes.note(state, bearer, `${noun}.${method}`, above) !== 0 && isFirst) remember(self, bearer)
+}
+
+/**
+ * Keeps an object to be found for errors that do not lead to it.
+ * @param {object} self
+ * @param {object} bearer
+ */
+function remember (self, bearer) {
+  const ref = new WeakRef(self)
+  changes.remember(ref)
+  if (bearer !== self) responded(bearer, ref)
+  else if (isHttp2Wrapped) streamResponded(self, ref)
+}
 
 /** @type {Before} */
 function ends (self, _, above) {
-  if (self.finished === true || self._writableState?.ending === true) return
-  const bearer = bearerOf(self)
-  const chain = changes.note('ended', bearer, `${nounOf(self)}.end`, above)
-  if (bearer !== self && chain !== 0) ended(bearer, chain)
+  if (!isObject(self)) return
+  const isFinished = own(self, 'finished')
+  if (isFinished === true) return
+  if (isFinished === undefined && stateOf(self, '_writableState')?.ending === true) return
+  note('ended', self, bearerOf(self), 'end', above)
 }
 
 /** @type {Before} */
 function destroys (self, args, above) {
+  if (!isObject(self)) return
   const error = args[0]
-  const { _readableState: readable, _writableState: writable } = self
-  const isDestroyed = (writable ?? readable ?? self).destroyed === true
-  if (isDestroyed) return
-  if (isObject(error) && !types.isProxy(error)) linkError(error, self)
+  const readable = stateOf(self, '_readableState')
+  const writable = stateOf(self, '_writableState')
+  const state = writable ?? readable
+  if ((state === undefined ? own(self, 'destroyed') : state.destroyed) === true) return
+  const bearer = bearerOf(self)
+  if (isObject(error)) linkError(error, bearer)
   // Node destroys what has come to its end
   const isOver = readable?.endEmitted === true && writable?.finished !== false
-  if (!isOver) changes.note('destroyed', bearerOf(self), `${nounOf(self)}.destroy`, above)
+  if (!isOver) note('destroyed', self, bearer, 'destroy', above)
+}
+
+/** Returns what Node keeps of a stream. @param {object} stream @param {string} name @returns {any} */
+function stateOf (stream, name) {
+  const state = own(stream, name)
+  return isObject(state) ? state : undefined
 }
 
 /** Headers are put in order, to be sent. @type {Before} */
 function stores (self, _, above) {
-  if (changes.isNoted('ended', bearerOf(self))) return // by end(), which calls this
-  changes.note('sent', bearerOf(self), `${nounOf(self)}.writeHead`, above)
+  if (!isObject(self)) return
+  const bearer = bearerOf(self)
+  if (!changes.isNoted('ended', bearer)) note('sent', self, bearer, 'writeHead', above) // end() calls this
 }
 
-/** Headers are changed, or sent. @type {Before} */
-function changesHeaders (self) {
-  if (typeof self._header === 'string') changes.fail(changes.changeOf(bearerOf(self), ['sent', 'ended']))
+/** A stream of HTTP/2 sends its headers. @type {Before} */
+function responds (self, _, above) {
+  if (isObject(self) && !isObject(hidden(self, 'sent-headers'))) note('sent', self, self, 'respond', above)
 }
 
 /** @type {Before} */
 function aborts (self, [reason], above) {
-  const { signal } = self
-  if (signal.aborted) return
+  const signal = read(self, 'signal')
+  if (read(signal, 'aborted')) return
   changes.note('aborted', signal, 'controller.abort', above)
   if (isObject(reason)) changes.link(reason, changes.changeOf(signal, ['aborted']))
 }
 
 /** Links the reason that Node makes. @param {any} self */
-function aborted ({ signal }) {
-  if (isObject(signal.reason)) changes.link(signal.reason, changes.changeOf(signal, ['aborted']))
+function aborted (self) {
+  const signal = read(self, 'signal')
+  const reason = read(signal, 'reason')
+  if (isObject(reason)) changes.link(reason, changes.changeOf(signal, ['aborted']))
+}
+
+/** @type {Map<string, (() => any) | undefined>} */
+const getters = new Map()
+
+/**
+ * Reads a property by Node's getter, not by one of the program's.
+ * @param {any} self an AbortController or its signal
+ * @param {string} name
+ */
+function read (self, name) {
+  return apply(/** @type {() => any} */ (getters.get(name)), self, [])
 }
 
 /**
  * Links an error to what was done to an object before.
  * @param {object} error
- * @param {object} object
+ * @param {object} bearer of the object's notes
  */
-function linkError (error, object) {
-  const states = statesByCode[String(own(error, 'code'))]
-  if (states !== undefined) changes.link(error, changes.changeOf(bearerOf(object), states))
+function linkError (error, bearer) {
+  const states = changes.statesByCode[String(own(error, 'code'))]
+  if (states !== undefined) changes.link(error, changes.changeOf(bearer, states))
 }
 
-/** @param {any} object @returns {string} what a person calls it */
+/** @param {object} object no response @returns {string} what a person calls it */
 function nounOf (object) {
-  if (isObject(object.req)) return 'response'
-  if (typeof object.getHeader === 'function') return 'request'
-  return object._host !== undefined || object._sockname !== undefined ? 'socket' : 'stream'
+  if (own(object, '_header') !== undefined) return 'request'
+  return own(object, '_host') !== undefined || own(object, '_sockname') !== undefined ? 'socket' : 'stream'
 }
 
 /** puts all back @type {Array<() => void>} */
 let restores = []
 let isHttpWrapped = false
+let isHttp2Wrapped = false
 let isOn = false
+let stopWaiting = () => {}
 
 /**
  * Wraps methods that owners have as their own.
@@ -107,35 +150,63 @@ function wrapMethods (owners, names, before, done) {
   }, done && ((self) => { if (isOn) done(self) })))
 }
 
-/** Returns the prototype of AbortController: to read that global itself changes its property. */
-const controllerPrototype = () => guard.run(() => Object.getPrototypeOf(transferableAbortController()))
+/** Wraps abort(). To read the global AbortController itself changes its property. */
+function wrapAbort () {
+  const controller = guard.run(() => transferableAbortController())
+  getters.set('signal', findProperty(controller, 'signal')?.get)
+  const signal = read(controller, 'signal')
+  for (const name of ['aborted', 'reason']) getters.set(name, findProperty(signal, name)?.get)
+  const prototype = /** @type {object} */ (getPrototypeOf(controller))
+  wrapMethods([prototype], ['abort'], aborts, aborted)
+}
 
 function enable () {
   isOn = true
   if (restores.length === 0) {
     const { Duplex, Readable, Writable } = require('node:stream')
-    wrapMethods([Writable.prototype, Duplex.prototype], ['end'], ends)
-    wrapMethods([Readable.prototype, Writable.prototype, Duplex.prototype], ['destroy'], destroys)
-    wrapMethods([controllerPrototype()], ['abort'], aborts, aborted)
+    wrapStreams([Readable, Writable, Duplex].map(({ prototype }) => prototype))
+    wrapAbort()
   }
+  stopWaiting()
+  stopWaiting = on('iteration', wrapPackages) // the main script has run
   enableHttp()
+}
+
+/** @param {object[]} prototypes of streams */
+function wrapStreams (prototypes) {
+  wrapMethods(prototypes, ['end'], ends)
+  wrapMethods(prototypes, ['destroy'], destroys)
 }
 
 /** Called whenever the program may have loaded http since. */
 function enableHttp () {
   if (isHttpWrapped || !isOn || !isLoaded('_http_outgoing')) return
   isHttpWrapped = true
-  const { ClientRequest, OutgoingMessage, ServerResponse } = /** @type {any} */ (require('node:http'))
-  const { prototype } = OutgoingMessage
-  wrapMethods([prototype], ['end'], ends)
-  wrapMethods([prototype], ['_storeHeader'], stores)
-  wrapMethods([prototype, ClientRequest.prototype], ['destroy'], destroys)
-  wrapMethods([prototype], ['setHeader', 'appendHeader', 'removeHeader'], changesHeaders)
-  wrapMethods([ServerResponse.prototype], ['writeHead', 'writeHeader'], changesHeaders)
+  const { ClientRequest, OutgoingMessage } = /** @type {any} */ (require('node:http'))
+  wrapMethods([OutgoingMessage.prototype], ['end'], ends)
+  wrapMethods([OutgoingMessage.prototype], ['_storeHeader'], stores)
+  wrapMethods([OutgoingMessage.prototype, ClientRequest.prototype], ['destroy'], destroys)
+}
+
+/** Only a stream leads to the prototype. @param {object} stream of HTTP/2 */
+function enableHttp2 (stream) {
+  if (isHttp2Wrapped || !isOn) return
+  isHttp2Wrapped = true
+  const prototype = /** @type {object} */ (getPrototypeOf(stream))
+  wrapMethods([prototype], ['respond', 'respondWithFD', 'respondWithFile'], responds)
+}
+
+/** Wraps the streams of packages, once: when the program has loaded them, as likely as not. */
+function wrapPackages () {
+  stopWaiting()
+  if (!isOn) return
+  const prototypes = findPrototypes()
+  if (prototypes.length > 0) wrapStreams(prototypes)
 }
 
 function disable () {
-  isOn = isHttpWrapped = false
+  isOn = isHttpWrapped = isHttp2Wrapped = false
+  stopWaiting()
   for (const restore of restores) restore()
   restores = []
 }
@@ -147,7 +218,8 @@ function isLoaded (name) {
 }
 
 on('passedToTick', (error, _, subject) => {
-  if (isObject(subject) && subject !== error) linkError(error, subject)
+  if (isObject(subject) && subject !== error) linkError(error, bearerOf(subject))
 })
+on('streamServed', enableHttp2)
 
-module.exports = { disable, enable, enableHttp }
+module.exports = { disable, enable, enableHttp, wrapPackages }

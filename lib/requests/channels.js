@@ -31,6 +31,7 @@ let traffic
 /** @type {Array<[string, (message: any) => void]>} */
 const handlers = [
   ['tracing:net.server.listen:asyncStart', changedStates.enableHttp],
+  ['tracing:net.server.listen:asyncStart', changedStates.wrapPackages],
   ['net.client.socket', changedStates.enableHttp],
   ['tracing:net.server.listen:asyncStart', ({ server }) => uses().listens(server)],
   ['tracing:net.server.listen:asyncEnd', ({ server }) => uses().listening(server)],

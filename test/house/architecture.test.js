@@ -13,9 +13,9 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 7660,
-  core: 3700,
+  core: 3730,
   spans: 3280,
-  stacks: 2790,
+  stacks: 2850,
   '.': 2200,
   handles: 2260,
   requests: 1700,

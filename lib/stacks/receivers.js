@@ -1,0 +1,68 @@
+'use strict'
+
+// Finds whether an error was made by a method of an object. In strict code V8 keeps the receiver of a call to
+// itself, but it names the call by the property of the receiver that holds the function
+// (CallSiteInfo::GetMethodName in src/objects/call-site-info.cc). So the name changes while the receiver has
+// the function under another name.
+
+const { own } = require('../objects')
+const { originalOf } = require('../wrap')
+
+const { isProxy } = require('node:util').types
+const { defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible } = Reflect
+
+const MAX_SITES = 3 // from where the error was made up to the method
+const SECOND = 'longstack.receiver'
+
+/**
+ * Whether an error was made by a method of an object, or in a function that it called in the same file.
+ * @param {NodeJS.CallSite[]} sites of the error
+ * @param {object} object
+ */
+function isMadeOn (sites, object) {
+  if (isProxy(object) || !isExtensible(object)) return false
+  const file = sites[0]?.getFileName()
+  for (let i = 0; i < MAX_SITES && i < sites.length && sites[i].getFileName() === file; i++) {
+    const name = nameOf(sites[i])
+    let owner = name === undefined ? null : /** @type {object | null} */ (object)
+    for (; owner !== null && !isProxy(owner); owner = getPrototypeOf(owner)) {
+      const method = own(owner, /** @type {string} */ (name))
+      if (typeof method !== 'function') continue
+      if (isCalledOn(sites[i], String(name), originalOf(method), object)) return true
+    }
+  }
+  return false
+}
+
+/** @param {NodeJS.CallSite} site @returns {string | undefined} undefined: of a stack that was a text */
+function nameOf (site) {
+  if (typeof site.getMethodName !== 'function') return undefined
+  return site.getMethodName() ?? site.getFunctionName() ?? undefined
+}
+
+/**
+ * Whether a call site is a call of a method on an object. The object is as before when this returns: no code
+ * of the program runs, and V8 terminates code only at loops and where functions of JavaScript begin.
+ * @param {NodeJS.CallSite} site
+ * @param {string} name of the method
+ * @param {Function} method
+ * @param {object} object
+ */
+function isCalledOn (site, name, method, object) {
+  const slot = getOwnPropertyDescriptor(object, name)
+  if (slot !== undefined && !slot.configurable) return false
+  const named = { value: method, writable: true, enumerable: true, configurable: true }
+  const hidden = { value: undefined, writable: true, enumerable: true, configurable: true }
+  const before = site.getMethodName()
+  defineProperty(object, name, named)
+  const first = site.getMethodName()
+  defineProperty(object, name, hidden)
+  defineProperty(object, SECOND, named)
+  const second = site.getMethodName()
+  deleteProperty(object, SECOND)
+  if (slot === undefined) deleteProperty(object, name)
+  else defineProperty(object, name, slot)
+  return before !== first || before !== second
+}
+
+module.exports = { isMadeOn }
