@@ -18,7 +18,7 @@ const maxLines = {
   stacks: 2850,
   '.': 2200,
   handles: 2260,
-  requests: 1700,
+  requests: 1790,
   ask: 1740,
   top: 1410,
   metrics: 360,
