@@ -74,8 +74,9 @@ function moduleOf (file) {
   return modulesWithInternals.has(directory) ? directory : ''
 }
 
+/** Objects that stand for their module. Vitest passes modules of Node on as proxies. */
 const unnamedOwners = new Set([
-  'Object', 'Function', 'Module', 'process', 'FSPromise', 'FSPromises', 'exports'
+  'Object', 'Function', 'Module', 'process', 'FSPromise', 'FSPromises', 'exports', 'Proxy'
 ])
 
 /** by the frames of a Stack @type {WeakMap<Frame[], string | undefined>} */

@@ -23,6 +23,7 @@ const MAX_FILES = 5000 // remembered
 const MAX_LINES = 1000 // mapped ones remembered of late
 const MAP_KB = 64 // stack needed to read files and maps
 const MAPPING = 'sourceMappingURL='
+const INLINE = 'inline' // a map inside of the file
 
 /**
  * @typedef {import('./frames').Frame} Frame
@@ -77,10 +78,12 @@ function pathOf (file) {
 /** @param {string} file @returns {Support | undefined} */
 function find (file) {
   if (!path.isAbsolute(file) || !isReadable(file)) return undefined
-  if (namesMap(file)) {
+  const map = findMap(file)
+  if (map === INLINE || map?.isLiteral) {
     ownSupport ??= /** @type {Support} */ (require('source-map-support'))
     return ownSupport
   }
+  if (map !== undefined) return createReader(file, map.path)
   return copies().find((copy) => copy.retrieveSourceMap(file) !== null)
 }
 
@@ -90,15 +93,44 @@ function isReadable (file) {
   return stats.isFile() && stats.size <= MAX_BYTES
 }
 
-/** @param {string} file */
-function namesMap (file) {
+/**
+ * Finds the map that a file names.
+ * @param {string} file
+ * @returns {typeof INLINE | { path: string, isLiteral: boolean } | undefined} isLiteral: the URL is the path
+ */
+function findMap (file) {
   const source = fs.readFileSync(file, 'utf8')
   const start = source.lastIndexOf(MAPPING)
-  if (start === -1) return false
+  if (start === -1) return undefined
   const url = source.slice(start + MAPPING.length).split(/[\s*'"]/, 1)[0]
-  if (url.startsWith('data:')) return true
-  if (url.startsWith('file:')) return isReadable(fileURLToPath(url))
-  return isReadable(path.resolve(path.dirname(file), decodeURI(url)))
+  if (url.startsWith('data:')) return INLINE
+  const directory = path.dirname(file)
+  const literal = path.resolve(directory, url)
+  if (attempt(() => isReadable(literal))) return { path: literal, isLiteral: true }
+  const isUrlOfFile = url.startsWith('file:')
+  const decoded = isUrlOfFile ? fileURLToPath(url) : path.resolve(directory, decodeURIComponent(url))
+  return isReadable(decoded) ? { path: decoded, isLiteral: false } : undefined
+}
+
+/**
+ * Creates a reader for a map whose URL has escapes, as Turbopack writes them: source-map-support takes them
+ * for part of the file's name.
+ * @param {string} file
+ * @param {string} mapFile
+ * @returns {Support}
+ */
+function createReader (file, mapFile) {
+  const map = JSON.parse(textOfMap(fs.readFileSync(mapFile, 'utf8')))
+  const reader = new Module.SourceMap(map)
+  return {
+    retrieveSourceMap: (name) => name === file ? { url: mapFile, map } : null,
+    mapSourcePosition (position) {
+      const entry = /** @type {any} */ (reader.findEntry(position.line - 1, position.column))
+      if (typeof entry?.originalSource !== 'string') return position
+      const source = path.resolve(path.dirname(mapFile), entry.originalSource)
+      return { source, line: entry.originalLine + 1, column: entry.originalColumn }
+    }
+  }
 }
 
 /**
@@ -173,13 +205,16 @@ function isAvailable (source, file, findMap) {
   return isThere
 }
 
+/** Removes the prefix with which a server keeps scripts from running a map. @param {string} content */
+const textOfMap = (content) => content.replace(/^\)]}'[^\n]*\n/, '')
+
 /**
  * Reads a map.
  * @param {any} content its text, or what that says
  * @returns {any[]} its parts, each with sources
  */
 function partsOf (content) {
-  const map = typeof content === 'string' ? JSON.parse(content.replace(/^\)]}'[^\n]*\n/, '')) : content
+  const map = typeof content === 'string' ? JSON.parse(textOfMap(content)) : content
   return map?.sections?.map((/** @type {any} */ section) => section?.map ?? {}) ?? [map ?? {}]
 }
 

@@ -149,6 +149,33 @@ for (const name of ['100%.ts', 'a%2Fb.ts', 'as%20it%20is.ts']) {
   })
 }
 
+// What a file calls its map → the name of the map's file
+for (const [url, file] of [
+  ['%5Broot%20of%20it%5D__0c~l._.js.map', '[root of it]__0c~l._.js.map'], // as Turbopack does
+  ['caf%C3%A9%23.map', 'café#.map'],
+  ['file://<dir>/my%20program.map', 'my program.map'],
+  ['as%20it%20is.map', 'as%20it%20is.map'],
+  ['100%.map', '100%.map']
+]) {
+  test(`a map at ${url}`, async (t) => {
+    const folder = maps.folder({ [file]: JSON.stringify({ ...map, sources: ['my%20app.ts'] }) })
+    t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+    fs.writeFileSync(path.join(folder, 'program.js'), `${code}//# sourceMappingURL=${url.replace('<dir>', folder)}\n`)
+    const result = await node(['-r', register, path.join(folder, 'program.js')])
+    told(t, { ...result, stdout: result.stdout.replaceAll(folder, '<dir>') }, { file: '<dir>/my app.ts' })
+  })
+}
+
+test('an index map at an escaped URL', async (t) => {
+  const bundle = maps.bundle([maps.compile({ name: 'one.ts' }), maps.compile({ name: 'two.ts' })])
+  const files = { 'program.js': `${bundle.code}//# sourceMappingURL=%5Ball%5D.map\n`, '[all].map': JSON.stringify(bundle.map) }
+  const { stdout, stderr } = await run(files, 'program.js')
+  t.is(stderr, '')
+  const [first, second] = stdout.split(/^(?=Error: )/m).map((stack) => stack.replace(/.*<dir>\/program\.js.*\n/, ''))
+  told(t, { stdout: first, stderr, code: 0 }, { file: '<dir>/one.ts' })
+  told(t, { stdout: second, stderr, code: 0 }, { file: '<dir>/two.ts' })
+})
+
 test('process.setSourceMapsEnabled, on and off again', async (t) => {
   const main = `
     process.setSourceMapsEnabled(true)

@@ -17,6 +17,7 @@ const calls = [
   ['Server.listen (node:net:1:2)', 'server.listen'],
   ['ClientRequest.end (node:_http_outgoing:1:2)', 'request.end'],
   ['Object.request (node:_http_client:1:2)', 'http.request'],
+  ['Proxy.connect (node:net:1:2)', 'net.connect'],
   ['Zlib.init (node:zlib:1:2)', 'stream.init'],
   ['process.nextTick (node:internal/process/task_queues:1:2)', 'nextTick'],
   ['new Worker (node:internal/worker:1:2)', 'new Worker'],
