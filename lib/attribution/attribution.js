@@ -32,7 +32,7 @@ const { isProgram, isScope } = require('../stacks/frames')
 const { behindWaiter, requestOf, withConnection } = require('./askers')
 const { descends, findWaiter, isOneFlow } = require('./flows')
 const { observe } = require('./observed-errors')
-const { findStart } = require('./queued-jobs')
+const { withTrigger } = require('./queued-jobs')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -43,7 +43,8 @@ const { findStart } = require('./queued-jobs')
  * @property {Context | undefined} context
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
  * @property {string} [label] of a connection: the request that opened it, or those that use it
- * @property {boolean} [isNameless] its request may be another one than whose error it is
+ * @property {import('./queued-jobs').Doubt} [doubt] its request may be another one than whose error it is
+ * @property {boolean} [isRequestOnly] of its hops, only that of the request is told
  * @property {Context} [until] the first that is not told, of those that led to it
  * @property {boolean} [isPlace] told only where its functions are not
  */
@@ -130,19 +131,6 @@ function attribute (error, sites) {
     if (parts !== undefined) return parts.length === 0 ? parts : withConnection(parts.flatMap(withTrigger))
   }
   return []
-}
-
-/**
- * Parts a job of a queue from what had its turn before, if that may be another request.
- * @param {Part} part
- * @returns {Part[]}
- */
-function withTrigger (part) {
-  if (part.until !== undefined || part.origin === 'awaited' || part.origin === 'first') return [part]
-  const start = findStart(part.context)
-  if (start === undefined) return [part]
-  const { origin = 'triggered' } = part
-  return [{ ...part, until: start }, { context: start, origin, isNameless: true }]
 }
 
 /** Returns the context in which code runs; walks along its chain are short. */

@@ -18,6 +18,7 @@ const { attribute } = require('./attribution')
 const { findStep, isSame } = require('./flows')
 const { formerState } = require('./former-state')
 const { get: getObserved, observe } = require('./observed-errors')
+const { doubted } = require('./queued-jobs')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -28,8 +29,6 @@ const { get: getObserved, observe } = require('./observed-errors')
 const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
 
 const noLines = { lines: [], short: [] }
-/** in place of the name of a request */
-const OVER = 'a request that is over'
 
 const noStack = { text: undefined, sites: undefined }
 
@@ -76,7 +75,7 @@ function attributedHops (error, sites) {
   const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
   /** @type {PrintedHop[]} */
   const told = []
-  parts.forEach(({ context, origin, label, isNameless, until, isPlace }, i) => {
+  parts.forEach(({ context, origin, label, doubt, isRequestOnly, until, isPlace }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
     if (isLine && label === undefined && isOutside(context.chain)) return
     if (isLine) return told.push(...connectionHops(context, origin, label, !isAwaited))
@@ -84,8 +83,9 @@ function attributedHops (error, sites) {
     const above = i === 0 ? frames : undefined
     const hops = hopsOf(context, { above, told: frames, origin, printed: told.slice(), until: isEnd })
     if (isPlace && areFunctionsTold(hops[0], told)) return
-    if (isNameless) told.push(...hops.map((hop) => hop.isRequest ? { ...hop, label: OVER } : hop))
-    else told.push(...origin === 'first' ? hops.slice(0, 1).map((hop) => nameByRequest(hop, context)) : hops)
+    if (isRequestOnly) told.push(...doubted(hops.filter(({ isRequest }) => isRequest), doubt))
+    else if (origin !== 'first') told.push(...doubted(hops, doubt))
+    else told.push(...hops.slice(0, 1).map((hop) => until === undefined ? nameByRequest(hop, context) : hop))
   })
   return listener.concat(told, formerHops(error, parts, told, frames, sites ?? []))
 }

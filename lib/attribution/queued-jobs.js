@@ -1,51 +1,165 @@
 'use strict'
 
-// Jobs that a queue started by a callback. A queue that calls back starts the next job in the callback in
-// which another one ended, so the chain of the job leads to whoever had that one: often another request, to
-// which no promise and no resource leads. Nothing tells such a queue from a request that goes on by itself:
-// both come through the same code again. So the request at the end of such a chain is told as a fact only
-// while it is in flight, and for what was made before its answer was.
+// Jobs that a queue started. A queue starts the next job in the run in which another one ended, so the chain
+// of the job leads to whoever had that one: often another request. Promises tell the two apart if the job's
+// caller awaits one (flows.js). Otherwise nothing does, and a request that goes on by itself looks the same:
+// both come through the same function again. Then the request at the end of the chain is no fact.
+//
+// If it was in flight when the job began, it is doubted only if a callback or `then` began the job: an async
+// function that goes on is most often the request's own.
 
 const { isRequest } = require('../core/records')
 const { source } = require('../core/source')
+const { hops } = require('../stacks/chain')
 const { isProgram } = require('../stacks/frames')
+const { labelOf } = require('../stacks/labels')
+const { foldLoops } = require('../stacks/loop-folding')
+const { importedHopsOf } = require('../stacks/passed-chain')
+const { namesInModules } = require('../stacks/text-scan')
 const { requestOf } = require('./askers')
 
 const MAX_STEPS = 64
 
-/** @typedef {import('../core/context').Context} Context */
-/** @typedef {import('../stacks/frames').Frame} Frame */
+/** Functions that await for an async function that TypeScript or Babel compiled. */
+const compiledAwaits = new Set(['step', 'asyncGeneratorStep'])
+
+/** Their `next` calls another handler of the same request. Some programs have two versions of Express. */
+const frameworks = new Set(['connect', 'express', 'express4', 'fastify', 'finalhandler', 'restify', 'router'])
+
+/**
+ * @typedef {import('../core/context').Context} Context
+ * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
+ * @typedef {import('../stacks/frames').Frame} Frame
+ * @typedef {import('./attribution').Part} Part
+ *
+ * @typedef {'over' | 'before'} Doubt why a job may be of another request than the one at the end of its
+ *   chain: that was answered before the job began; that was in flight, and others may have waited behind it
+ */
+
+/** What a hop says for the name of its request. @type {Record<Doubt, (name: string) => string>} */
+const doubts = {
+  over: () => 'a request that is over',
+  before: (name) => `${name}, or a request queued behind it`
+}
+
+/**
+ * Parts a job of a queue from what had its turn before, if that may be another request. Of who waited or
+ * rejected first, only the doubt is told.
+ * @param {Part} part
+ * @returns {Part[]}
+ */
+function withTrigger (part) {
+  const start = part.until === undefined ? findStart(part.context) : undefined
+  if (start === undefined) return [part]
+  const { step, doubt } = start
+  const own = { ...part, until: step }
+  if (part.origin === 'first') return [own]
+  const isAwaited = part.origin === 'awaited'
+  const before = { context: step, origin: isAwaited ? part.origin : 'triggered', doubt }
+  return [own, /** @type {Part} */ ({ ...before, isRequestOnly: isAwaited })]
+}
 
 /**
  * Returns the step that began what may be a job of another request than the one at the end of its chain.
  * @param {Context | undefined} newest
- * @returns {Context | undefined} the step in which that one began; undefined: the request is known
+ * @returns {{ step: Context, doubt: Doubt } | undefined} the step in which that one began; undefined: the
+ *   request is known
  */
 function findStart (newest) {
+  if (newest !== undefined && !newest.folded) foldLoops(newest)
   const request = requestOf(newest)
-  if (request === 0 || source.isInFlight(request)) return undefined
   /** @type {Context[]} */
   const steps = []
   for (let step = newest; step !== undefined && steps.length < MAX_STEPS; step = step.parent) {
     if (isRequest(step.ref)) break
     steps.push(step)
   }
-  const placesOf = steps.map((step) => placesIn(step.stack?.frames ?? []))
+  if (request === 0 && !steps.some(mayBeOfRequest)) return undefined
+  const isInFlight = request === 0 || source.isInFlight(request)
+  const functions = steps.map(functionsOf)
   for (let i = 0; i < steps.length; i++) {
-    if (source.isAnsweredAfter(request, steps[i])) break
-    const inner = placesOf[i].slice(0, -1) // without the callback itself, which may repeat itself
-    const isRepeated = steps[i].repeats > 1 && inner.length > 0
-    const older = placesOf.slice(i + 1)
-    if (isRepeated || inner.some((place) => older.some((places) => places.includes(place)))) {
-      return steps[i].parent
-    }
+    const { parent: step, repeats } = steps[i]
+    if (step === undefined || !isRepeated(functions, i, repeats)) continue
+    if (!isInFlight && !source.isAnsweredAfter(request, steps[i])) return { step, doubt: 'over' }
+    const isCalled = !isAwait(step) || (repeats > 1 && !isAwait(steps[i]))
+    if (isCalled) return { step, doubt: 'before' }
   }
   return undefined
 }
 
-/** @param {Frame[]} frames @returns {string[]} the calls of code that ran, without those of Node's core */
-function placesIn (frames) {
-  return frames.filter((frame) => !frame.isAsync && isProgram(frame)).map(({ text }) => text)
+/**
+ * Whether a step may be of a request if none is known at the end of its chain: that has no record any more,
+ * asked on a connection, or is in another thread.
+ * @param {Context} step
+ */
+function mayBeOfRequest ({ chain, kind, type }) {
+  return type === 'HTTPINCOMINGMESSAGE' || kind.asked || importedHopsOf(chain) !== undefined
 }
 
-module.exports = { findStart }
+/** @param {Context} step @returns {string[]} the functions that ran, without those of Node's core */
+function functionsOf ({ stack }) {
+  const ran = stack?.frames.filter((frame) => !frame.isAsync && isProgram(frame)) ?? []
+  return ran.filter((frame) => !isOfFramework(frame)).map(({ functionName, fileName, text }) => {
+    return functionName === undefined ? text : `${functionName} ${fileName}`
+  })
+}
+
+/** @param {Frame} frame */
+function isOfFramework ({ kind, fileName }) {
+  const names = kind === 'module' && fileName !== undefined ? namesInModules(fileName) : undefined
+  return names !== undefined && frameworks.has(names[0])
+}
+
+/**
+ * Whether a step came through a function of older ones. The callback itself may repeat itself.
+ * @param {string[][]} functions of all steps
+ * @param {number} i
+ * @param {number} repeats
+ */
+function isRepeated (functions, i, repeats) {
+  const inner = functions[i].slice(0, -1)
+  if (repeats > 1 || inner.length === 0) return inner.length > 0
+  const before = functions.slice(i + 1).filter((older) => !areEqual(older, functions[i])) // made by one call
+  return inner.some((name) => before.some((older) => older.includes(name)))
+}
+
+/** @param {string[]} names @param {string[]} others */
+function areEqual (names, others) {
+  return names.length === others.length && names.every((name, i) => name === others[i])
+}
+
+/** Whether an async function goes on in a step, also a compiled one. @param {Context} step */
+function isAwait (step) {
+  const frames = step.stack?.frames ?? []
+  if (!step.awaited) return false
+  return labelOf(step, frames) === 'await' || compiledAwaits.has(frames.find(isProgram)?.functionName ?? '')
+}
+
+/**
+ * Returns the hops of a step, as of a part.
+ * @param {Context | undefined} context
+ * @param {Parameters<typeof hops>[1]} [details]
+ * @returns {PrintedHop[]}
+ */
+function hopsOfStep (context, details) {
+  const [own, trigger] = withTrigger({ context })
+  if (trigger === undefined) return hops(context, details)
+  const { until } = own
+  const isEnd = (/** @type {Context} */ step) => step === until
+  const printed = hops(context, { ...details, until: isEnd })
+  return printed.concat(doubted(hops(trigger.context, { origin: 'triggered', printed }), trigger.doubt))
+}
+
+/**
+ * Names the request in hops as one that may be another.
+ * @param {PrintedHop[]} printed
+ * @param {Doubt | undefined} doubt
+ */
+function doubted (printed, doubt) {
+  if (doubt === undefined) return printed
+  return printed.map((hop) => hop.isRequest ? { ...hop, label: doubts[doubt](hop.label) } : hop)
+}
+
+source.startOf = (context) => findStart(context)?.step
+
+module.exports = { doubted, hopsOfStep, withTrigger }

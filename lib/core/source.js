@@ -22,6 +22,8 @@
  * @property {(ref: number, step: import('./context').Context) => boolean} isAnsweredAfter whether a request
  *   was, after a step was made and in another callback
  * @property {(ref: number) => boolean} isInFlight whether a request is known to be
+ * @property {(context: import('./context').Context | undefined) => import('./context').Context | undefined}
+ *   startOf the step that began what may be a queue's job for another request
  * @property {(id: number) => object | undefined} socketOf the object on a handle
  * @property {(request: object) => string | undefined} routeTextOf the route that a framework found
  * @property {() => Iterable<number>} lastAsks references of the last asks on what is open
@@ -39,6 +41,7 @@ const source = {
   isServing: () => false,
   isInFlight: () => false,
   isAnsweredAfter: () => false,
+  startOf: () => undefined,
   socketOf: () => undefined,
   routeTextOf: () => undefined,
   lastAsks: () => [],

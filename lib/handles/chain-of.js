@@ -6,12 +6,12 @@
 const { types } = require('node:util')
 const { contextTag, settlerOf, OWN_WORK } = require('../core/context')
 const { hopsOfError, stackText: stackOfError } = require('../attribution/error-hops')
+const { hopsOfStep } = require('../attribution/queued-jobs')
 const { mistake } = require('../errors')
 const { unwrap } = require('../format/context-view')
 const { copyChain, formatHops } = require('../format/hops')
 const { currentContext } = require('../core/current-step')
 const { settings } = require('../settings')
-const { hops } = require('../stacks/chain')
 const { presentFrames, presentLines } = require('../stacks/hop-frames')
 const { findContext } = require('./find')
 
@@ -23,12 +23,12 @@ const { findContext } = require('./find')
  * @returns {PrintedHop[]}
  */
 function hopsOf (target, above) {
-  if (target === undefined) return hops(currentContext(), { above: presentFrames(above) })
+  if (target === undefined) return hopsOfStep(currentContext(), { above: presentFrames(above) })
   if (typeof target !== 'object' || target === null) throw mistake('INVALID_TARGET', target)
   const context = unwrap(target)
-  if (context !== undefined) return hops(context)
+  if (context !== undefined) return hopsOfStep(context)
   if (types.isNativeError(target)) return hopsOfError(target)
-  return types.isPromise(target) ? hopsOfPromise(target) : hops(findContext(target))
+  return types.isPromise(target) ? hopsOfPromise(target) : hopsOfStep(findContext(target))
 }
 
 /**
@@ -38,9 +38,9 @@ function hopsOf (target, above) {
  */
 function hopsOfPromise (promise) {
   const context = contextTag.read(promise)
-  const makerHops = hops(context === OWN_WORK ? undefined : context)
+  const makerHops = hopsOfStep(context === OWN_WORK ? undefined : context)
   const settler = settlerOf(promise)
-  const [first, ...others] = hops(settler)
+  const [first, ...others] = hopsOfStep(settler)
   if (first === undefined || settler === context?.parent) return makerHops
   /** @type {PrintedHop[]} */
   const settled = [{ ...first, origin: 'settled' }, ...others]

@@ -15,6 +15,7 @@ const { getOrAdd, newMap } = require('../group-by')
 const scope = require('../core/scope')
 const { settings } = require('../settings')
 const { siteOf } = require('../spans/path-sites')
+const { hopsOfStep } = require('../attribution/queued-jobs')
 const { hops } = require('../stacks/chain')
 const { clean, placeText } = require('../text')
 const { wasWatchingSince } = require('../core/registry')
@@ -231,7 +232,7 @@ class Groups {
         newestMs,
         requests: namesOf(group.requests),
         asyncIds: contexts.flatMap((context) => context?.asyncId || []),
-        hops: withRequest(hops(contexts[0]), contextAt(requestOf(refs[0], this.#requests)), time)
+        hops: withRequest(hopsOfStep(contexts[0]), contextAt(requestOf(refs[0], this.#requests)), time)
       })
     }
     return list

@@ -9,6 +9,7 @@ const { CURRENT_SPAN, current, setCurrent } = require('../core/current')
 const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, FIRST_CHAIN, NO_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
 const { isOutside } = require('../core/scope')
+const { source } = require('../core/source')
 const { getOrAdd } = require('../group-by')
 const { currentContext, currentStep } = require('../core/current-step')
 const { inheritedChain, passChain } = require('./threads')
@@ -46,10 +47,19 @@ function placeOf (memory, number) {
   return getOrAdd(places, number, () => placeOfText(memory, textOf(number)))
 }
 
+/**
+ * Returns hops without those that may be of another request: the doubt is not passed.
+ * @param {Context | undefined} context
+ */
+function ownHops (context) {
+  const start = source.startOf(context)
+  return hops(context, { until: start && ((step) => step === start) })
+}
+
 /** @param {number} number */
 function textOf (number) {
   const { threadId } = require('node:worker_threads')
-  return encodeMessageChain(hops(contextOfChain(number)), threadId, inherited?.from)
+  return encodeMessageChain(ownHops(contextOfChain(number)), threadId, inherited?.from)
 }
 
 /** @param {MessageTable} memory @param {string} text */
@@ -127,7 +137,7 @@ function passToWorker (context, handle) {
   startQuery()
   table ??= new MessageTable(createMemory())
   given.add(handle)
-  passChain(handle, hops(context), table.memory)
+  passChain(handle, ownHops(context), table.memory)
 }
 
 /** Returns the table that a worker was given. @param {object} handle of it */
@@ -143,7 +153,7 @@ const inheritedTable = () => inherited && table && { table, threadId: inherited.
  */
 function passToProcess (context = currentContext()) {
   startQuery()
-  return encodeChain(hops(context), process.pid)
+  return encodeChain(ownHops(context), process.pid)
 }
 
 module.exports = {

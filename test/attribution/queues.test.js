@@ -228,6 +228,81 @@ for (const [name, text] of Object.entries(unknown)) {
   })
 }
 
+/** The request before goes on after its job, so that it is in flight when the next job fails. */
+const inFlight = (/** @type {string} */ text) => callbacks(`const held = []\n${text}`, 1)
+  .replace('response.end(\'ok\')', `
+      held.push(response)
+      if (request.url === '/pay') for (const each of held) each.end('ok')`)
+
+const doubted = ', or a request queued behind it'
+
+for (const [name, text] of Object.entries(unknown)) {
+  test(`${name}, the request before is in flight: it is doubted`, async (t) => {
+    const { stdout, stderr } = await program(inFlight(text))
+    const [stack, data] = stdout.split('\n===\n')
+    t.regex(stack, /── setInterval\(5\) [^]*── triggered by [^]*── GET \/picture, or a request queued behind it · /)
+    const named = JSON.parse(data).filter((/** @type {any} */ { label }) => label.startsWith('GET '))
+    t.is(named.length, 1, stderr)
+    t.is(named[0].label, `GET /picture${doubted}`)
+    t.is(named[0].origin, 'triggered')
+  })
+}
+
+test('what runs in a job of a callback queue, and what it awaits', async (t) => {
+  const { stdout, stderr } = await program(inFlight(`
+    const list = []
+    let isBusy = false
+    function next () {
+      const job = isBusy ? undefined : list.shift()
+      if (job === undefined) return
+      isBusy = true
+      wait(() => {
+        if (job.isBad) hang()
+        isBusy = false
+        next()
+        job.done(job.isBad ? new Error('card refused') : null)
+      })
+    }
+    async function hang () {
+      const chain = trace.chain()
+      process.nextTick(() => {
+        const { chain: pending } = trace.pending().find(({ at }) => at.startsWith('hang'))
+        console.log('found: ' + JSON.stringify([chain, pending]))
+      })
+      await new Promise(() => {})
+    }
+    const push = (isBad, done) => { list.push({ isBad, done }); next() }`))
+  const found = stdout.match(/^found: (.*)$/m)?.[1]
+  for (const chain of JSON.parse(found ?? stderr)) {
+    const request = chain.find((/** @type {any} */ { label }) => label.startsWith('GET '))
+    t.is(request.label, `GET /picture${doubted}`)
+    t.is(request.origin, 'triggered')
+    t.is(chain[0].origin, 'registered')
+  }
+})
+
+test('handlers of Express, and turns of an async function, are of one request', async (t) => {
+  const { stdout, stderr } = await program(`
+    const express = require(${JSON.stringify(require.resolve('express'))})
+    const later = (request, response, next) => setTimeout(next, 2)
+    const load = () => new Promise((resolve) => setTimeout(resolve, 2))
+    const app = express()
+    app.use(later, later, later)
+    app.get('/orders', later, function orders (request, response) {
+      setTimeout(async function list () {
+        for (let i = 0; i < 3; i++) await load()
+        console.log(new Error('no orders').stack)
+        response.end('ok')
+      }, 2)
+    })
+    const server = app.listen(0, '127.0.0.1', async () => {
+      await (await fetch('http://127.0.0.1:' + server.address().port + '/orders')).text()
+      process.exit()
+    })`)
+  t.regex(stdout, /── GET \/orders · /, stderr)
+  t.notRegex(stdout, /triggered/)
+})
+
 test('a request that goes on after its answer keeps its name', async (t) => {
   const { stdout } = await program(`
     const http = require('node:http')
