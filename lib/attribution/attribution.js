@@ -25,12 +25,13 @@
 const { OWN_WORK, contextTag, root } = require('../core/context')
 const { currentContext } = require('../core/current-step')
 const { isReusedTimer } = require('../core/kind-handlers')
+const { subjectOf } = require('../core/state-changes')
 const { foldLoops } = require('../stacks/loop-folding')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
 const { isProgram, isScope } = require('../stacks/frames')
 const { behindWaiter, requestOf, withConnection } = require('./askers')
-const { descends, findWaiter, isOneFlow } = require('./flows')
+const { descends, findPlace, findWaiter, isOneFlow } = require('./flows')
 const { observe } = require('./observed-errors')
 const { withTrigger } = require('./queued-jobs')
 
@@ -128,9 +129,24 @@ function attribute (error, sites) {
   const evidence = new Evidence(error, sites)
   for (const rule of rules) {
     const parts = rule(evidence)
-    if (parts !== undefined) return parts.length === 0 ? parts : withConnection(parts.flatMap(withTrigger))
+    if (parts === undefined) continue
+    if (parts.length === 0) return parts
+    return withSubject(withConnection(parts.flatMap(withTrigger)), subjectOf(error))
   }
   return []
+}
+
+/**
+ * Adds who made the request that was destroyed with the error, if that is known of no other.
+ * @param {Part[]} parts
+ * @param {Context | undefined} subject
+ * @returns {Part[]}
+ */
+function withSubject (parts, subject) {
+  if (subject === undefined || isTold(subject, parts)) return parts
+  const { parent } = subject
+  const until = parent !== undefined && descends(parts[0].context, parent) ? parent : undefined
+  return [...parts, { context: subject, origin: 'awaited', until, isPlace: true }]
 }
 
 /** Returns the context in which code runs; walks along its chain are short. */
@@ -161,7 +177,7 @@ function withRejections (parts, { frames, observed, delivery }) {
   if (delivery === undefined) return parts
   const { context: rejecter } = delivery.passage.rejection
   if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
-  const told = withWaiter(parts, delivery, frames.some(isProgram))
+  const told = withWaiter(parts, delivery, frames)
   const first = observed.rejections?.first.context
   if (first !== undefined && !isTold(first, parts)) told.push({ context: first, origin: 'first' })
   return told
@@ -173,14 +189,17 @@ function withRejections (parts, { frames, observed, delivery }) {
  * caller of that one.
  * @param {Part[]} parts
  * @param {import('./flows').Delivery} delivery
- * @param {boolean} hasFrames the error has frames of the program
+ * @param {Frame[]} frames of the error
  * @returns {Part[]}
  */
-function withWaiter (parts, delivery, hasFrames) {
+function withWaiter (parts, delivery, frames) {
   const isOther = (/** @type {Context} */ caller) => caller !== root && !isTold(caller, parts)
   const isOfOther = (/** @type {Context} */ caller) => isOther(caller) && isOtherRequest(caller, parts)
   const waiter = findWaiter(delivery, isOfOther) ?? findWaiter(delivery, isOther)
-  if (waiter === undefined) return hasFrames ? parts : withPlace(parts, delivery)
+  if (waiter === undefined) {
+    const isAborted = frames.some(isOfAbort)
+    return isAborted || !frames.some(isProgram) ? withPlace(parts, delivery, isAborted) : parts
+  }
   const awaited = /** @type {Part} */ ({ context: waiter.context, origin: 'awaited' })
   const { task } = waiter
   if (task !== undefined && descends(parts[0].context, task) && !isSameRequest(waiter.caller, parts)) {
@@ -190,18 +209,27 @@ function withWaiter (parts, delivery, hasFrames) {
 }
 
 /**
- * Adds where an error without frames is waited for, also within its own flow: that of an aborted `fetch` does
- * not tell which.
+ * Adds where an error is waited for, also within its own flow: one without frames does not tell what failed,
+ * that of an aborted `fetch`, nor one that has those of who aborted.
  * @param {Part[]} parts
  * @param {import('./flows').Delivery} delivery
+ * @param {boolean} isAborted what was made by the main script is named as well
  * @returns {Part[]}
  */
-function withPlace (parts, delivery) {
+function withPlace (parts, delivery, isAborted) {
   const [{ context }] = parts
   const waiter = findWaiter(delivery, (caller) => caller !== root)
-  if (waiter === undefined || descends(context, waiter.context)) return parts
-  const until = descends(context, waiter.caller) ? waiter.caller : undefined
-  return [...parts, { context: waiter.context, origin: 'awaited', until, isPlace: true }]
+  const place = waiter?.context ?? (isAborted ? findPlace(delivery) : undefined)
+  if (place === undefined || descends(context, place)) return parts
+  const caller = waiter?.caller
+  const until = caller !== undefined && descends(context, caller) ? caller : undefined
+  return [...parts, { context: place, origin: 'awaited', until, isPlace: true }]
+}
+
+/** Whether a frame is of the function that calls who listens for an abort. @param {Frame} frame */
+const isOfAbort = ({ kind, functionName }) => {
+  if (kind !== 'core' || functionName === undefined) return false
+  return withoutAlias(functionName) === 'AbortController.abort'
 }
 
 /** Whether both have a request, not the same. @param {Context} caller @param {Part[]} parts */

@@ -169,11 +169,7 @@ class Rejections {
  * @returns {Waiter | undefined}
  */
 function findWaiter ({ passage: last, step }, isOther) {
-  /** @type {Passage[]} */
-  const path = []
-  for (let each = /** @type {Passage | undefined} */ (last); each !== undefined; each = each.from) {
-    path.unshift(each)
-  }
+  const path = pathTo(last)
   /** @type {Context[]} */
   const others = []
   const isNew = (/** @type {Context} */ caller) => {
@@ -194,6 +190,26 @@ function findWaiter ({ passage: last, step }, isOther) {
 }
 
 /**
+ * Returns the first of the promises through which an error came that the program made.
+ * @param {Delivery} delivery
+ * @returns {Context | undefined}
+ */
+function findPlace ({ passage }) {
+  const contexts = pathTo(passage).map(({ promise }) => contextOfStep(promise))
+  return contexts.find((context) => context?.stack?.program === true)
+}
+
+/** @param {Passage} last @returns {Passage[]} all through which an error came, the first one first */
+function pathTo (last) {
+  /** @type {Passage[]} */
+  const path = []
+  for (let each = /** @type {Passage | undefined} */ (last); each !== undefined; each = each.from) {
+    path.unshift(each)
+  }
+  return path
+}
+
+/**
  * Whether a promise was rejected by other code than that which waits for it, such as a queue's. To resolve a
  * promise with another one that fails later is the same: V8 then awaits that one in the promise's own step.
  * @param {Passage} passage
@@ -204,4 +220,4 @@ function isPassedOver ({ by, promise }, caller) {
   return awaiting === undefined || awaiting.ref === promise.ref || !isOneFlow(awaiting, caller)
 }
 
-module.exports = { Rejections, contextOfStep, descends, findStep, findWaiter, isOneFlow, isSame }
+module.exports = { Rejections, contextOfStep, descends, findPlace, findStep, findWaiter, isOneFlow, isSame }

@@ -16,6 +16,7 @@ const capture = require('../stacks/capture')
 const RECENT = 64 // objects that are remembered; a power of two
 
 /**
+ * @typedef {import('./context').Context} Context
  * @typedef {'ended' | 'destroyed' | 'sent' | 'aborted'} State
  * @typedef {{ state: State, chain: number, cause: number, time: number }} Change ms of the clock
  */
@@ -40,6 +41,8 @@ const tags = {
 }
 /** the objects' changes that errors come of, on these @type {ReturnType<typeof createTag<Change>>} */
 const errorTag = createTag()
+/** the requests that were destroyed with errors, on these @type {ReturnType<typeof createTag<Context>>} */
+const subjectTag = createTag()
 /** the objects that were changed last @type {Array<WeakRef<object>>} */
 const recent = []
 let count = 0
@@ -87,6 +90,14 @@ function changeOf (object, states) {
   return undefined
 }
 
+/** A request is destroyed with an error. @param {object} error @param {Context} request */
+function linkSubject (error, request) {
+  if (subjectTag.read(error) === undefined) subjectTag.write(error, request)
+}
+
+/** @param {object} error @returns {Context | undefined} the call that made the request which failed of it */
+const subjectOf = (error) => subjectTag.read(error)
+
 /** @param {State} state @param {object} object @returns {boolean} whether it is known who changed it */
 const isNoted = (state, object) => tags[state].has(object)
 
@@ -115,5 +126,16 @@ function link (error, change) {
 const linkedTo = (error) => errorTag.read(error)
 
 module.exports = {
-  bearerOf, changeOf, isAnyNoted, isNoted, link, linkedTo, note, remember, remembered, statesByCode
+  bearerOf,
+  changeOf,
+  isAnyNoted,
+  isNoted,
+  link,
+  linkedTo,
+  linkSubject,
+  note,
+  remember,
+  remembered,
+  statesByCode,
+  subjectOf
 }

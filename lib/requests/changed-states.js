@@ -6,6 +6,7 @@
 
 const process = require('node:process')
 const { transferableAbortController } = require('node:util')
+const { contextTag } = require('../core/context')
 const guard = require('../core/guard')
 const { on } = require('../core/on')
 const { responded, streamResponded } = require('../core/served-requests')
@@ -63,10 +64,24 @@ function destroys (self, args, above) {
   const state = writable ?? readable
   if ((state === undefined ? own(self, 'destroyed') : state.destroyed) === true) return
   const bearer = bearerOf(self)
-  if (isObject(error)) linkError(error, bearer)
+  if (isObject(error)) linkDestroying(error, self, bearer)
   // Node destroys what has come to its end
   const isOver = readable?.endEmitted === true && writable?.finished !== false
   if (!isOver) note('destroyed', self, bearer, 'destroy', above)
+}
+
+/**
+ * Links the error that an object is destroyed with, before Node reads its stack.
+ * @param {object} error
+ * @param {object} self
+ * @param {object} bearer of its notes
+ */
+function linkDestroying (error, self, bearer) {
+  const signal = aborting?.deref()
+  if (signal !== undefined) linkReason(signal)
+  linkError(error, bearer)
+  const request = contextTag.read(self)
+  if (request?.type === 'REQUEST') changes.linkSubject(error, request)
 }
 
 /** Returns what Node keeps of a stream. @param {object} stream @param {string} name @returns {any} */
@@ -93,15 +108,23 @@ function aborts (self, [reason], above) {
   if (read(signal, 'aborted')) return
   changes.note('aborted', signal, 'controller.abort', above)
   if (isObject(reason)) changes.link(reason, changes.changeOf(signal, ['aborted']))
+  else aborting = new WeakRef(signal)
 }
 
-/** Links the reason that Node makes. @param {any} self */
+/** Called behind abort(). @param {any} self */
 function aborted (self) {
-  const signal = read(self, 'signal')
+  aborting = undefined
+  linkReason(read(self, 'signal'))
+}
+
+/** Links the reason that Node makes. @param {object} signal */
+function linkReason (signal) {
   const reason = read(signal, 'reason')
   if (isObject(reason)) changes.link(reason, changes.changeOf(signal, ['aborted']))
 }
 
+/** the signal whose listeners abort() calls, which has a reason then @type {WeakRef<object> | undefined} */
+let aborting
 /** @type {Map<string, (() => any) | undefined>} */
 const getters = new Map()
 

@@ -7,6 +7,7 @@
 
 const { own } = require('../objects')
 const { originalOf } = require('../wrap')
+const { afterLast } = require('./text-scan')
 
 const { isProxy } = require('node:util').types
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible } = Reflect
@@ -37,7 +38,8 @@ function isMadeOn (sites, object) {
 /** @param {NodeJS.CallSite} site @returns {string | undefined} undefined: of a stack that was a text */
 function nameOf (site) {
   if (typeof site.getMethodName !== 'function') return undefined
-  return site.getMethodName() ?? site.getFunctionName() ?? undefined
+  const name = site.getMethodName() ?? site.getFunctionName()
+  return name === null ? undefined : afterLast(name, '.')
 }
 
 /**

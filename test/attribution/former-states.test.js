@@ -179,6 +179,44 @@ test('an aborted fetch without frames names where it was awaited', async (t) => 
   t.regex(stdout, /at (?:async )?ask /, stderr)
 })
 
+test('who waited for what another callback aborted is named, and who made the request', async (t) => {
+  const { stdout, stderr } = await program(`${common}
+    const { once, EventEmitter } = require('node:events')
+    const { setTimeout: sleep } = require('node:timers/promises')
+    const controller = new AbortController()
+    const { signal } = controller
+    async function waitLong () { await sleep(60_000, undefined, { signal }) }
+    async function waitForEvent () { await once(new EventEmitter(), 'never', { signal }) }
+    function callPartner () {
+      const request = http.get({ port: server.address().port, signal })
+      return new Promise((resolve) => request.on('error', resolve))
+    }
+    function callSlowly () {
+      const request = http.get({ port: server.address().port }).on('error', () => {})
+      setTimeout(function reap () { request.destroy(failure = new Error('slow')) }, 20)
+    }
+    let failure
+    const server = http.createServer(() => {}).listen(0, async () => {
+      setTimeout(() => callSlowly(), 1)
+      setTimeout(function first () {
+        if (failure === undefined) setTimeout(first, 20)
+        else controller.abort()
+      }, 80)
+      const errors = await Promise.all([waitLong().catch((error) => error), waitForEvent().catch((error) => error), callPartner()])
+      console.log(JSON.stringify([...errors, failure].map(({ stack }) => stack)))
+      process.exit()
+    })
+  `)
+  t.not(stdout, '', stderr)
+  const [sleeping, waiting, calling, slow] = JSON.parse(stdout)
+  const line = (/** @type {string} */ label, /** @type {string} */ name) => new RegExp(`── awaited by ${label} · \\d+ ms earlier ──\n {4}at ${name} `)
+  t.regex(sleeping, line('timers\\.promises\\.setTimeout', 'waitLong'), stderr)
+  t.regex(waiting, line('events\\.once|EventEmitter\\.once|Function\\.once|\\S*once', 'waitForEvent'))
+  t.regex(calling, line('http\\.get', 'callPartner'))
+  for (const stack of [sleeping, waiting, calling]) t.regex(stack, /── aborted by controller\.abort · \d+ ms earlier ──\n {4}at (?:Timeout\.)?first /)
+  t.regex(slow, /── setTimeout\(20\) · [^]+at callSlowly /)
+})
+
 test('no getter of the program is called, and nothing is left on its objects', async (t) => {
   const { stdout, stderr } = await program(`${common}
     const { ServerResponse } = http
