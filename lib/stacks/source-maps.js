@@ -36,6 +36,7 @@ const INLINE = 'inline' // a map inside of the file
  * @typedef {object} Source that a map names
  * @property {string | undefined} url undefined: it is named by a path
  * @property {boolean} hasContent its text is inside of the map
+ * @property {string | undefined} file that has this text, of a source that is named by a URL
  */
 
 /** What can map a file; undefined: nothing @type {Map<string, Support | undefined>} */
@@ -142,8 +143,8 @@ function createReader (file, mapFile) {
  */
 function nameOf (source, file, support) {
   if (/[\\/][a-z][\w+.-]+:[\\/]/i.test(source)) {
-    const url = sourcesIn(file, support.retrieveSourceMap(file)).get(source)?.url
-    if (url !== undefined) return url
+    const known = sourcesIn(file, support.retrieveSourceMap(file)).get(source)
+    if (known?.url !== undefined) return known.file ?? known.url
   }
   // An escape may be part of a file's name, for compilers do not escape at all; an escaped slash is not.
   if (!source.includes('%') || /%(2f|5c|00)/i.test(source) || fs.existsSync(source)) return source
@@ -176,13 +177,38 @@ function sourcesIn (file, found) {
     for (const [i, source] of sources.entries()) {
       const full = sourceRoot && !isUrl(source) ? `${sourceRoot.replace(/\/?$/, '/')}${source}` : source
       const url = isUrl(full) ? normalize(full) : undefined
-      const entry = { url, hasContent: typeof sourcesContent?.[i] === 'string' }
+      const content = sourcesContent?.[i]
+      const hasContent = typeof content === 'string' && !isVirtual(url)
+      const found = url === undefined || !hasContent ? undefined : fileOf(url, pathOf(file), content)
+      const entry = { url, hasContent, file: found }
       named.set(path.resolve(path.dirname(pathOf(mapUrl)), full), entry)
       if (url !== undefined) named.set(url, entry)
     }
   }
   sourcesByFile.set(file, named) // whole: code may be terminated, see guard.js
   return named
+}
+
+/** Whether a URL names no file: `webpack://app/?481d` is what a loader made. @param {string} [url] */
+const isVirtual = (url) => url !== undefined && /\/\?[^/]*$/.test(url)
+
+/**
+ * Finds the file of a source that is named by a URL. webpack names sources relative to the directory of the
+ * program, `webpack://app/./src/a.ts`: that is one of those above the generated file, and the text proves it.
+ * @param {string} url
+ * @param {string} generated
+ * @param {string} content
+ * @returns {string | undefined} undefined: there is no file with this text
+ */
+function fileOf (url, generated, content) {
+  const name = /^[a-z][\w+.-]*:\/\/[^/]*(\/[^?]+)/i.exec(url)?.[1]
+  if (name === undefined || namesInModules(name) !== undefined) return undefined // a package's: its name does
+  const local = attempt(() => decodeURIComponent(name)) ?? name
+  for (let directory = generated; directory !== path.dirname(directory);) {
+    directory = path.dirname(directory)
+    const file = path.join(directory, local)
+    if (attempt(() => isReadable(file) && fs.readFileSync(file, 'utf8') === content)) return file
+  }
 }
 
 /**

@@ -142,6 +142,35 @@ test('a source that is a URL of another machine is shown as it is; Node itself d
   told(t, await run({ 'program.js': code + maps.inline({ ...map, sources: [shown] }) }, 'program.js'), { file: shown })
 })
 
+test('a source that webpack names by a URL is the file above with the same text', async (t) => {
+  const [content] = map.sourcesContent
+  const urls = { 'webpack://app/./src/my%20app.ts': 'src/my app.ts', 'webpack:///src/other.ts': undefined }
+  for (const [url, name] of Object.entries(urls)) {
+    const folder = maps.folder({})
+    t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+    fs.mkdirSync(path.join(folder, 'src'))
+    fs.mkdirSync(path.join(folder, 'dist', 'src'), { recursive: true })
+    fs.writeFileSync(path.join(folder, 'src', 'my app.ts'), content)
+    fs.writeFileSync(path.join(folder, 'dist', 'src', 'my app.ts'), `${content}// another one`)
+    fs.writeFileSync(path.join(folder, 'src', 'other.ts'), `${content}// changed since`)
+    fs.writeFileSync(path.join(folder, 'dist', 'program.js'), code + maps.inline({ ...map, sources: [url], sourceRoot: '' }))
+    const result = await node(['-r', register, path.join(folder, 'dist', 'program.js')])
+    const stdout = result.stdout.replaceAll(folder, '<dir>')
+    told(t, { ...result, stdout }, { file: name === undefined ? url : `<dir>/${name}` })
+  }
+})
+
+test('a source that is no file, but what a loader of webpack made: frames stay as V8 wrote them', async (t) => {
+  for (const args of [['-r', register], ['--enable-source-maps', '-r', register]]) {
+    const { stdout, stderr } = await run({ 'program.js': code + maps.inline({ ...map, sources: ['webpack://app/?481d'], sourceRoot: '' }) }, 'program.js', args)
+    t.is(stderr, '')
+    const { hops } = split(stdout)
+    t.is(hops.length, 2, stdout)
+    for (const { frames } of hops) t.regex(frames, /<dir>\/program\.js:\d/)
+    for (const { frames } of hops) t.notRegex(frames, /webpack/)
+  }
+})
+
 for (const name of ['100%.ts', 'a%2Fb.ts', 'as%20it%20is.ts']) {
   test(`a source called ${name}, which is no escape or that of a file's very name`, async (t) => {
     const files = { 'program.js': code + maps.inline({ ...map, sources: [name] }), [name]: '' }
