@@ -15,7 +15,7 @@ const maxLines = {
   report: 7660,
   core: 3730,
   spans: 3280,
-  stacks: 2882,
+  stacks: 2890,
   '.': 2200,
   handles: 2260,
   requests: 1790,
