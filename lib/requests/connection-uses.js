@@ -99,6 +99,7 @@ function listening (server) {
   registry.connected(entry)
   if (call === undefined || entry === undefined) return
   if (settings.isSelected('TickObject') && entry.context.type.endsWith('SERVERWRAP')) return
+  if (entry.context.stack?.program === true) return // made in the call
   adopt(entry.context, call)
 }
 

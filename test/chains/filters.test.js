@@ -160,3 +160,19 @@ test('a filter can change while the program runs', async (t) => {
     one()`)
   t.deepEqual(data, [['Timeout', 'two']])
 })
+
+test('a server that listens is one hop, also where tracing is enabled late', async (t) => {
+  const { stdout, stderr } = await program(`
+    const trace = require(${JSON.stringify(root)})
+    const net = require('node:net')
+    setTimeout(function late () {
+      trace.enable(['TCP'])
+      ;[undefined, 'localhost'].map(function openServer (host) {
+        return net.createServer(() => {}).listen(0, host, function () {
+          console.log(trace.chain(this).filter(({ label }) => label.startsWith('server.listen')).length)
+          this.close()
+        })
+      })
+    }, 5)`, { preload: false })
+  t.deepEqual(stdout.trim().split('\n'), ['1', '1'], stderr)
+})
