@@ -236,5 +236,5 @@ NODE_MODULE_INIT() {
   AddArrivalFunctions(context, object);
   AddLoopIterationFunctions(context, object);
   AddSignalFunctions(context, object);
-  AddWatchdogFunctions(context, object);
+  AddWatchdogFunctions(context, object, engine);
 }

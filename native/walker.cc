@@ -114,6 +114,71 @@ const char* Walker::Learn(Word* outer_fp, Word* inner_fp) {
   return why;
 }
 
+void Walker::LearnTop(v8::Isolate* isolate, Word* callback_fp) {
+  using v8::internal::Internals;
+  top_ = nullptr;
+  if (!has_learned()) return;
+  Frame exit(callback_fp);
+  for (int above = 0; above < kMaxFramesAbove; above++) {
+    const Frame caller = exit.caller();
+    if (!IsBelow(exit, caller)) return;
+    exit = caller;
+    if (!exit.IsScript() && layout_.exits.Has(exit.type())) break;
+  }
+  const char* first = reinterpret_cast<const char*>(isolate) + Internals::kIsolateThreadLocalTopOffset;
+  const Word* words = reinterpret_cast<const Word*>(first);
+  for (size_t i = 0; i < Internals::kThreadLocalTopSize / sizeof(Word); i++) {
+    if (words[i] != exit.address()) continue;
+    if (top_ != nullptr) {        // which of them it is, is not known
+      top_ = nullptr;
+      return;
+    }
+    top_ = &words[i];
+  }
+}
+
+bool Walker::ReadCall(Call* call) const {
+  if (top_ == nullptr || *top_ == 0) return false;
+  const Frame here(static_cast<Word*>(__builtin_frame_address(0)));
+  const Frame exit(*top_);
+  if (!IsBelow(here, exit) || exit.IsScript() || !layout_.exits.Has(exit.type())) return false;
+  // Where V8 replaces frames, a frame of its own lies between.
+  const Frame caller = exit.caller();
+  if (!IsBelow(exit, caller) || !caller.IsScript()) return false;
+  call->exit = exit.fp();
+  call->caller = caller.fp();
+  for (int i = 0; i < Call::kWords; i++) call->words[i] = WordOf(*call, i);
+  return true;
+}
+
+// Reads the stack of a thread that runs: any word may be told, and all can be read. ThreadSanitizer takes
+// V8's frames for those of the addon that lay there before.
+#define LONGSTACK_READS_RUNNING_STACK __attribute__((no_sanitize("thread")))
+
+LONGSTACK_READS_RUNNING_STACK Word Walker::CallerNow() const {
+  const Word exit = top_ == nullptr ? 0 : __atomic_load_n(top_, __ATOMIC_RELAXED);
+  if (exit == 0) return 0;
+  const Frame caller(__atomic_load_n(Frame(exit).SlotAt(Frame::kCaller), __ATOMIC_RELAXED));
+  if (!IsBelow(Frame(exit), caller)) return 0;
+  constexpr Word kFactor = 0x9e3779b97f4a7c15;    // so that the two do not cancel out
+  return caller.address() * kFactor ^ __atomic_load_n(caller.SlotAt(Frame::kFunction), __ATOMIC_RELAXED);
+}
+
+LONGSTACK_READS_RUNNING_STACK bool Walker::IsIn(const Call& call) const {
+  if (__atomic_load_n(top_, __ATOMIC_RELAXED) != Frame(call.exit).address()) return false;
+  for (int i = 0; i < Call::kWords; i++) if (call.words[i] != WordOf(call, i)) return false;
+  return true;
+}
+
+// Both frames lie in the stack of their thread, which can be read there whatever it holds by now.
+LONGSTACK_READS_RUNNING_STACK Word Walker::WordOf(const Call& call, int index) const {
+  const Frame exit(call.exit), caller(call.caller);
+  const Word* const slots[Call::kWords] = {exit.SlotAt(Frame::kContextOrType), exit.SlotAt(Frame::kCaller),
+    exit.SlotAt(Frame::kReturnAddress), caller.SlotAt(layout_.bytecode_offset), caller.SlotAt(Frame::kCaller),
+    caller.SlotAt(Frame::kReturnAddress)};
+  return __atomic_load_n(slots[index], __ATOMIC_RELAXED);
+}
+
 bool Walker::FindTrampoline(Word pc) const {
   for (int i = 0; i < trampoline_count_; i++) if (trampolines_[i] == pc) return true;
   return false;

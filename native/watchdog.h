@@ -5,8 +5,11 @@
 
 #include <v8.h>
 
+#include "engine.h"
+
 // Gives the binding its `watch` object, for lib/blocked/native-watchdog.js. Its thread ends with the
 // environment.
-void AddWatchdogFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
+void AddWatchdogFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports,
+                          longstack::Engine* engine);
 
 #endif  // LONGSTACK_WATCHDOG_H_

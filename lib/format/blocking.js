@@ -37,7 +37,8 @@ class BlockingTexts {
     if (!isTold && /^10*$/.test(String(times))) return wholeText(event, span, times)
     const { functionName, fileName, lineNumber } = frames[0]
     const innermost = shortFrame(`${functionName || '<anonymous>'} (${fileName}:${lineNumber}:0)`)
-    return `${headline(event, span, times)}, at ${clean(innermost)}`
+    const at = event.sampledLate === undefined ? 'at' : 'sampled late at'
+    return `${headline(event, span, times)}, ${at} ${clean(innermost)}`
   }
 }
 
@@ -80,7 +81,7 @@ function remarks ({ samples, sampledLate }) {
   if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
   if (sampledLate === undefined) return []
   const late = formatDuration(sampledLate)
-  return [`  sampled ${late} late, as on leaving a native call or a garbage collection:`]
+  return [`  sampled ${late} late, after a native call or garbage collection; its caller may have returned:`]
 }
 
 module.exports = { BlockingTexts }
