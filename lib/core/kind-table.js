@@ -16,6 +16,12 @@ const KINDS = 10_000 // distinct type names; programs may make them up
 const calledTypes = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate'])
 calledTypes.delete('PROMISE')
 
+/**
+ * Types without a stack: Node 20 makes one while an exception is pending (GetPrivateKeyEncodingFromJs in
+ * src/crypto/crypto_keys.cc), which a hook that calls C++ would catch; Node then aborts.
+ */
+const unselected = new Set(process.versions.node.startsWith('20.') ? ['KEYPAIRGENREQUEST'] : [])
+
 /** @typedef {import('./kinds').Kind} Kind */
 
 const table = {
@@ -37,7 +43,8 @@ const table = {
       resetKinds()
       table.refill()
     }
-    const kind = kindOf(type, settings.isSelected(type === AWAIT ? 'PROMISE' : type))
+    const isSelected = !unselected.has(type) && settings.isSelected(type === AWAIT ? 'PROMISE' : type)
+    const kind = kindOf(type, isSelected)
     kind.flags = flagsOf(kind)
     kind.embedded = !calledTypes.has(type) && !kind.promise && !kind.tick && !kind.handle
     kind.carried = kind.embedded || kind.timer || isCarried(type)

@@ -161,3 +161,17 @@ test('what replaces a method of Node has its name and number of parameters', asy
       }))
     })`, options)
 })
+
+test('an exception that is pending when Node makes a resource reaches the program', async (t) => {
+  const stdout = await same(t, `
+    const { generateKeyPairSync } = require('node:crypto')
+    const privateKeyEncoding = { type: 'pkcs8', format: 'pem', cipher: 'no such cipher', passphrase: 'secret' }
+    try {
+      generateKeyPairSync('rsa', {
+        modulusLength: 512, publicKeyEncoding: { type: 'spki', format: 'pem' }, privateKeyEncoding
+      })
+    } catch (error) {
+      console.log(error.code)
+    }`, [{}, { LONGSTACK_CAPTURE: 'js' }])
+  t.is(stdout, 'ERR_CRYPTO_UNKNOWN_CIPHER\n')
+})
