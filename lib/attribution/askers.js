@@ -19,6 +19,12 @@ const MAX_STEPS = 64 // from what happened up to the connection
 /** Whether a context is an answer, or a connection. @param {Context} context */
 const isOfConnection = (context) => context.kind.asked || isClient(context)
 
+/**
+ * Whether a context is an answer of which it is not known who asked: the same step stands for several flows.
+ * @param {Context} context
+ */
+const isOfSeveral = (context) => context.kind.asked && context.readWord(STATE) !== ONE
+
 /** Whether a context is of a connection that the program has made. @param {Context} context */
 function isClient ({ detail, parent, type }) {
   if (detail === undefined || (type !== 'TCPWRAP' && type !== 'PIPEWRAP')) return false
@@ -127,4 +133,4 @@ function requestText (ref) {
   return ref === 0 ? undefined : contextAt(ref)?.request
 }
 
-module.exports = { behindWaiter, requestOf, withConnection }
+module.exports = { behindWaiter, isOfSeveral, requestOf, withConnection }

@@ -30,7 +30,7 @@ const { foldLoops } = require('../stacks/loop-folding')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
 const { isProgram, isScope } = require('../stacks/frames')
-const { behindWaiter, requestOf, withConnection } = require('./askers')
+const { behindWaiter, isOfSeveral, requestOf, withConnection } = require('./askers')
 const { descends, findPlace, findWaiter, isOneFlow } = require('./flows')
 const { observe } = require('./observed-errors')
 const { withTrigger } = require('./queued-jobs')
@@ -177,7 +177,7 @@ function withRejections (parts, { frames, observed, delivery }) {
   if (delivery === undefined) return parts
   const { context: rejecter } = delivery.passage.rejection
   if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
-  const told = withWaiter(parts, delivery, frames)
+  const told = withWaiter(parts, [delivery, observed.rejections?.firstDelivery()], frames)
   const first = observed.rejections?.first.context
   if (first !== undefined && !isTold(first, parts)) told.push({ context: first, origin: 'first' })
   return told
@@ -188,14 +188,18 @@ function withRejections (parts, { frames, observed, delivery }) {
  * queue starts a job in the callback in which the job before ended, so that the chain of the job leads to the
  * caller of that one.
  * @param {Part[]} parts
- * @param {import('./flows').Delivery} delivery
+ * @param {[import('./flows').Delivery, import('./flows').Delivery | undefined]} deliveries to the reader, and
+ *   to whom it was passed first
  * @param {Frame[]} frames of the error
  * @returns {Part[]}
  */
-function withWaiter (parts, delivery, frames) {
-  const isOther = (/** @type {Context} */ caller) => caller !== root && !isTold(caller, parts)
+function withWaiter (parts, [delivery, first], frames) {
+  const isOther = (/** @type {Context} */ caller) => {
+    return caller !== root && (isOfSeveral(caller) || !isTold(caller, parts))
+  }
   const isOfOther = (/** @type {Context} */ caller) => isOther(caller) && isOtherRequest(caller, parts)
-  const waiter = findWaiter(delivery, isOfOther) ?? findWaiter(delivery, isOther)
+  const waiter = findWaiter(delivery, isOfOther) ?? findWaiter(delivery, isOther) ??
+    (first && findWaiter(first, isOther))
   if (waiter === undefined) {
     const isAborted = frames.some(isOfAbort)
     return isAborted || !frames.some(isProgram) ? withPlace(parts, delivery, isAborted) : parts

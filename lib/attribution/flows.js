@@ -122,6 +122,15 @@ class Rejections {
   }
 
   /**
+   * Returns how the error came to whom it was passed after its first rejection, before it was rejected anew.
+   * @returns {Delivery | undefined} undefined: that is forgotten
+   */
+  firstDelivery () {
+    const passage = this.#passages.findLast(({ rejection }) => rejection === this.first)
+    return passage && { passage }
+  }
+
+  /**
    * @param {Context} by
    * @param {RecordedStep} promise
    * @param {Passage | undefined} from

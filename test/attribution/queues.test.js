@@ -331,6 +331,43 @@ test('a shared promise: who made it goes on to be told', async (t) => {
   t.regex(stdout, /── awaited by [^]*── GET \/pay · [^]*── triggered by [^]*at load /)
 })
 
+test('an error of a batch that is rejected with again later: who waited for it first', async (t) => {
+  const { stdout, stderr } = await program(`
+    const http = require('node:http')
+    const batch = []
+    let kept
+    function load () {
+      if (batch.length === 0) {
+        const timer = setInterval(function flush () {
+          if (batch.length < 2) return
+          clearInterval(timer)
+          batch[0].resolve()
+          batch[1].reject(new Error('no such row'))
+        }, 5)
+      }
+      return new Promise((resolve, reject) => batch.push({ resolve, reject }))
+    }
+    async function rowOfA () { await load() }
+    async function rowOfB () { await load().catch((error) => { kept = error }) }
+    setTimeout(function later () {
+      if (kept === undefined) return setTimeout(later, 5)
+      Promise.reject(kept).catch((error) => { console.log(error.stack); process.exit() })
+    }, 5)
+    const server = http.createServer(async function handle (request, response) {
+      await (request.url === '/a' ? rowOfA() : rowOfB())
+      response.end()
+    }).listen(0, '127.0.0.1', async () => {
+      const get = (path) => fetch('http://127.0.0.1:' + server.address().port + path)
+      get('/a')
+      while (batch.length < 1) await new Promise((resolve) => setTimeout(resolve, 5))
+      get('/b')
+    })`)
+  t.regex(stdout, /── awaited by [^]*at rowOfB [^]*── GET \/b · /, stderr)
+  // A scavenge in between leaves the maker unknown
+  const other = stdout.indexOf('GET /a')
+  t.true(other === -1 || stdout.lastIndexOf('triggered by', other) !== -1, stdout)
+})
+
 test('who waits in the same request stays behind who made it', async (t) => {
   const { stdout } = await program(`${twoRequests}
     let reject

@@ -28,7 +28,7 @@ const maxLines = {
   format: 1020,
   profile: 750,
   blocked: 760,
-  attribution: 1046,
+  attribution: 1080,
   passing: 680,
   runners: 470,
   intercept: 410,
