@@ -5,8 +5,8 @@
 // caller awaits one (flows.js). Otherwise nothing does, and a request that goes on by itself looks the same:
 // both come through the same function again. Then the request at the end of the chain is no fact.
 //
-// If it was in flight when the job began, it is doubted only if a callback or `then` began the job: an async
-// function that goes on is most often the request's own.
+// If it was in flight when the job began, it is doubted only if others were, too, and a callback or `then`
+// began the job: an async function that goes on is most often the request's own.
 
 const { isRequest } = require('../core/records')
 const { source } = require('../core/source')
@@ -82,7 +82,8 @@ function findStart (newest) {
     if (step === undefined || !isRepeated(functions, i, repeats)) continue
     if (!isInFlight && !source.isAnsweredAfter(request, steps[i])) return { step, doubt: 'over' }
     const isCalled = !isAwait(step) || (repeats > 1 && !isAwait(steps[i]))
-    if (isCalled) return { step, doubt: 'before' }
+    const isBesideOthers = isCalled && (request === 0 || source.isBesideOthers(request, steps[i]))
+    if (isBesideOthers) return { step, doubt: 'before' }
   }
   return undefined
 }

@@ -12,8 +12,8 @@ const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, PROFILED, current, profiled
 } = require('./current')
 const records = require('./records')
-const { triggerIdAt } = require('./record-ids')
-const { setResponse } = require('./request-records')
+const { timeAt, triggerIdAt } = require('./record-ids')
+const { all: allRequests, setResponse } = require('./request-records')
 const requests = require('./request-names')
 const { setAsk } = require('./asks')
 const { entryTag } = require('./entry')
@@ -28,7 +28,7 @@ const { idOf, ownerOf, underlyingHandle } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
 const {
-  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, SETTLED_FOR, TICKS
+  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, REF, SETTLED_FOR, SHIFT, TICKS
 } = records
 const { clock } = capture
 
@@ -193,6 +193,26 @@ function isInFlight (ref) {
   return socket !== undefined && own(socket, '_httpMessage') !== null
 }
 
+/**
+ * Whether another request was under way at some time from the begin of one up to a step. Those of HTTP/2 are
+ * for as long as they have a record, since no end of theirs is noted.
+ * @param {number} ref of the request
+ * @param {import('./context').Context} step
+ */
+function isBesideOthers (ref, { time }) {
+  const request = records.findRecord(ref)
+  if (request === undefined) return true
+  const begin = timeAt(request.words, request.offset)
+  const words = allRequests() ?? request.words
+  for (let offset = 0; offset < words.length; offset += 1 << SHIFT) {
+    const other = words[offset + REF]
+    if (other === 0 || other === ref || timeAt(words, offset) > time) continue
+    const end = words[offset + ANSWERED_AT]
+    if (end === 0 ? !isAnswered(other) : end >= begin) return true
+  }
+  return false
+}
+
 /** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */
 function parserOf (ref) {
   const request = records.findRecord(ref)
@@ -281,7 +301,13 @@ function socketOf ({ words, offset }) {
 }
 
 Object.assign(source, {
-  isAnswered, isAnsweredAfter, isInFlight, isServing, nameOfRequest: nameOf, socketOf: ownerOfConnection
+  isAnswered,
+  isAnsweredAfter,
+  isBesideOthers,
+  isInFlight,
+  isServing,
+  nameOfRequest: nameOf,
+  socketOf: ownerOfConnection
 })
 
 module.exports = { answered, finished, nameOf, responded, routed, started, streamResponded, streamed }

@@ -21,6 +21,8 @@
  * @property {(id: number) => boolean} isServing whether one request is in flight on a connection, the last
  * @property {(ref: number, step: import('./context').Context) => boolean} isAnsweredAfter whether a request
  *   was, after a step was made and in another callback
+ * @property {(ref: number, step: import('./context').Context) => boolean} isBesideOthers whether another
+ *   request was under way at some time from the begin of one up to a step
  * @property {(ref: number) => boolean} isInFlight whether a request is known to be
  * @property {(context: import('./context').Context | undefined) => import('./context').Context | undefined}
  *   startOf the step that began what may be a queue's job for another request
@@ -39,6 +41,7 @@ const source = {
   nameOfRequest: () => undefined,
   isAnswered: () => false,
   isServing: () => false,
+  isBesideOthers: () => false,
   isInFlight: () => false,
   isAnsweredAfter: () => false,
   startOf: () => undefined,

@@ -248,6 +248,14 @@ for (const [name, text] of Object.entries(unknown)) {
   })
 }
 
+test('a helper that a request calls twice, with no other request beside it: the request is known', async (t) => {
+  const { stdout, stderr } = await program(callbacks(`
+    const query = (done) => setTimeout(() => done(), 2)
+    const push = (isBad, done) => query(() => query(() => done(new Error('card refused'))))`, 0))
+  t.regex(stdout, /card refused[^]*── GET \/pay · /, stderr)
+  t.notRegex(stdout, /triggered|queued/)
+})
+
 test('what runs in a job of a callback queue, and what it awaits', async (t) => {
   const { stdout, stderr } = await program(inFlight(`
     const list = []
