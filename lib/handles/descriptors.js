@@ -14,6 +14,7 @@ const DESCRIPTOR = 'DESCRIPTOR'
 const MAX_LOOKS = 10_000 // descriptors in one listing, of sockets and the like, too
 const MAX_FILES = 1000
 const LAST_STANDARD = 2 // standard error
+const watchdogFile = /^\/proc\/\d+\/task\/\d+\/schedstat$/ // of native/watchdog.cc, one for each thread
 
 /**
  * @typedef {object} Descriptor
@@ -52,7 +53,9 @@ function look (fd) {
   if (!isDirectory && !state.isFile()) return undefined
   // By its file, not its number: each thread opens the output for itself
   if ([...keptOpen.values()].some((own) => own.dev === dev && own.ino === ino)) return undefined
-  return { fd, key: `${fd} ${dev} ${ino}`, isDirectory, path: pathOfOpen(fd) }
+  const path = pathOfOpen(fd)
+  if (path !== undefined && watchdogFile.test(path)) return undefined
+  return { fd, key: `${fd} ${dev} ${ino}`, isDirectory, path }
 }
 
 module.exports = { DESCRIPTOR, descriptors }
