@@ -154,6 +154,17 @@ void Rejected(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(result);
 }
 
+// keepWeak(slot, object): keeps an object weakly in a slot, see engine.h
+void KeepWeak(const FunctionCallbackInfo<Value>& info) {
+  if (info[1]->IsObject()) EngineOf(info)->KeepWeak(Uint32At(info, 0), info[1].As<v8::Object>());
+}
+
+// weakAt(slot): returns the object in a slot, undefined once it is collected
+void WeakAt(const FunctionCallbackInfo<Value>& info) {
+  Local<v8::Object> object = EngineOf(info)->WeakAt(Uint32At(info, 0));
+  if (!object.IsEmpty()) info.GetReturnValue().Set(object);
+}
+
 // forget(): forgets all keys
 void Forget(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->Forget();
@@ -229,7 +240,7 @@ NODE_MODULE_INIT() {
   longstack::AddFunctions(context, object, engine, {{"capture", Capture}, {"step", Step}, {"intern", Intern},
     {"chainAt", ChainAt}, {"resetChains", ResetChains}, {"chainStats", ChainStats}, {"clock", Clock},
     {"remember", Remember}, {"unnamed", Unnamed}, {"rejection", Rejection}, {"rejected", Rejected},
-    {"forget", Forget}, {"configure", Configure}, {"nest", Nest}, {"keepContext", KeepContext},
+    {"keepWeak", KeepWeak}, {"weakAt", WeakAt}, {"forget", Forget}, {"configure", Configure}, {"nest", Nest}, {"keepContext", KeepContext},
     {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}});
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);

@@ -23,6 +23,19 @@ Engine::Engine(Isolate* isolate) : isolate_(isolate), names_(isolate) {
 Engine::~Engine() {
   isolate_->RemoveGCPrologueCallback(Collecting, this);
   isolate_->RemoveGCEpilogueCallback(Collected, this);
+  delete[] weak_;
+}
+
+void Engine::KeepWeak(uint32_t slot, Local<v8::Object> object) {
+  if (slot >= kWeakSlots) return;
+  if (weak_ == nullptr) weak_ = new v8::Global<v8::Object>[kWeakSlots];
+  weak_[slot].Reset(isolate_, object);
+  weak_[slot].SetWeak();
+}
+
+Local<v8::Object> Engine::WeakAt(uint32_t slot) {
+  if (slot >= kWeakSlots || weak_ == nullptr) return Local<v8::Object>();
+  return weak_[slot].Get(isolate_);
 }
 
 void Engine::Collecting(Isolate*, v8::GCType, v8::GCCallbackFlags, void* data) {

@@ -50,6 +50,12 @@ class Engine {
   // kMaxFrames. Returns how many there are.
   int ListUnnamed(v8::Local<v8::StackFrame>* frames);
 
+  // Keeps an object weakly in a slot, and returns it while it lives. To V8's scavenger a WeakRef of JavaScript
+  // is a strong reference: one for each response kept all of them until a mark-sweep.
+  static constexpr uint32_t kWeakSlots = (1 << 13) + (1 << 6);
+  void KeepWeak(uint32_t slot, v8::Local<v8::Object> object);
+  v8::Local<v8::Object> WeakAt(uint32_t slot);
+
   void Forget();
 
   void SetMaxFrames(int frames) { walker_.set_max_frames(frames); }
@@ -97,6 +103,7 @@ class Engine {
   Cache cache_;
   Contents contents_;
   Names names_;
+  v8::Global<v8::Object>* weak_ = nullptr;
   uint32_t mark_sweeps_ = 0;
   uint32_t unstored_ = 0;         // walks without a key
 

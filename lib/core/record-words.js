@@ -36,6 +36,7 @@ module.exports = {
   SETTLED_RUN: 10, // the run in which the promise was settled, and its span
   SETTLED_SPAN: 11,
   INCOMING: 10, // of a parser: whether the request that came last is still coming in
+  RESPONDED: 10, // of a request: its response is in a slot of weak-slots.js
   // Of an ask, see asks.js.
   DUE: 3, // questions for which no data has come yet, at least
   FIRST_ASK: 10, // where several have asked: references of two of their asks

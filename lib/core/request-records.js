@@ -12,9 +12,10 @@
 
 const { PRESENT_ERA, current } = require('./current')
 const {
-  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, OUTER, OUTER_WRAPS, REF, SETTLED_FOR, SHIFT, SPAN, TIME, TRIGGER,
-  WRAP
+  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, OUTER, OUTER_WRAPS, REF, RESPONDED, SETTLED_FOR, SHIFT, SPAN,
+  TIME, TRIGGER, WRAP
 } = require('./record-words')
+const { keepWeak, weakAt } = require('./weak-slots')
 
 const SIZE = 1 << 13 // records of requests, a power of two
 const ASKS = 1 << 12 // records of asks, likewise
@@ -25,8 +26,6 @@ const ASK = 1 << 30 // bit of a reference: it is an ask's
 /** from the first request on @type {Int32Array | undefined} */
 let ring
 let lastNumber = 0
-/** of those in the ring whose headers were sent @type {Array<WeakRef<object> | undefined>} */
-let responses = []
 /** from the first ask on @type {Int32Array | undefined} */
 let asks
 let lastAsk = 0
@@ -79,7 +78,7 @@ function addRequest ({ words, offset }, time, name) {
   ring[place + FLAGS] = current[PRESENT_ERA]
   ring[place + OUTER] = words[offset + REF]
   ring[place + ANSWERED_AT] = ring[place + SETTLED_FOR] = 0
-  responses[lastNumber & (SIZE - 1)] = undefined
+  ring[place + RESPONDED] = 0
   return ref
 }
 
@@ -106,14 +105,17 @@ function addAsk (connection, time) {
   return { ref, words: asks, offset }
 }
 
-/** Notes the response to a request. @param {number} ref @param {WeakRef<object>} response */
+/** Notes the response to a request. @param {number} ref @param {object} response */
 function setResponse (ref, response) {
-  if (isRequest(ref) && ring?.[slotOf(ref) << SHIFT] === ref) responses[slotOf(ref)] = response
+  if (ring === undefined || !isRequest(ref) || ring[slotOf(ref) << SHIFT] !== ref) return
+  ring[(slotOf(ref) << SHIFT) + RESPONDED] = 1
+  keepWeak(slotOf(ref), response)
 }
 
 /** @param {number} ref of a request @returns {object | undefined} the response, once its headers were sent */
 function responseOf (ref) {
-  return isRequest(ref) && ring?.[slotOf(ref) << SHIFT] === ref ? responses[slotOf(ref)]?.deref() : undefined
+  if (ring === undefined || !isRequest(ref) || ring[slotOf(ref) << SHIFT] !== ref) return undefined
+  return ring[(slotOf(ref) << SHIFT) + RESPONDED] === 0 ? undefined : weakAt(slotOf(ref))
 }
 
 /** @param {number} ref of a request */
@@ -136,7 +138,6 @@ module.exports = {
   clear () {
     ring?.fill(0)
     asks?.fill(0)
-    responses = []
     waits?.clear()
   },
 

@@ -248,7 +248,7 @@ function ownerOfConnection (id) {
 /**
  * Notes the response to a request, if that is the last of its connection.
  * @param {object} request
- * @param {WeakRef<object>} response
+ * @param {object} response
  */
 function responded (request, response) {
   const socket = own(request, 'socket')
@@ -258,7 +258,7 @@ function responded (request, response) {
   setResponse(entry.ask, response)
 }
 
-/** Likewise of HTTP/2. @param {object} stream @param {WeakRef<object>} response */
+/** Likewise of HTTP/2. @param {object} stream @param {object} response */
 function streamResponded (stream, response) {
   const handle = streamHandle(stream)
   const ref = isObject(handle) ? contextTag.read(handle)?.extra?.requestRef : undefined

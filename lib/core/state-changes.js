@@ -10,10 +10,12 @@ const kindTable = require('./kind-table')
 const { resolve } = require('./lookup')
 const { CHAIN_BITS, OWN_WORK_CHAIN } = require('./records')
 const { createStepTag, createTag } = require('./tag')
+const { keepWeak, weakAt } = require('./weak-slots')
 const { isObject, own } = require('../objects')
 const capture = require('../stacks/capture')
 
 const RECENT = 64 // objects that are remembered; a power of two
+const FIRST = 1 << 13 // slot of these, behind those of responses
 
 /**
  * @typedef {import('./context').Context} Context
@@ -43,8 +45,7 @@ const tags = {
 const errorTag = createTag()
 /** the requests that were destroyed with errors, on these @type {ReturnType<typeof createTag<Context>>} */
 const subjectTag = createTag()
-/** the objects that were changed last @type {Array<WeakRef<object>>} */
-const recent = []
+/** of objects that were remembered */
 let count = 0
 
 /**
@@ -106,15 +107,19 @@ function isAnyNoted (object) {
   return tags.ended.has(object) || tags.destroyed.has(object) || tags.sent.has(object)
 }
 
-/** Remembers what was changed, for errors that do not lead to it. @param {WeakRef<object>} object */
+/** Remembers what was changed, for errors that do not lead to it. @param {object} object */
 function remember (object) {
-  recent[count++ & (RECENT - 1)] = object
+  keepWeak(FIRST + (count++ & (RECENT - 1)), object)
 }
 
 /** @returns {object[]} those that were changed last, the newest first */
 function remembered () {
-  const newest = recent.map((_, i) => recent[(count - 1 - i) & (RECENT - 1)]?.deref())
-  return newest.filter((object) => object !== undefined)
+  const objects = []
+  for (let i = 0; i < RECENT; i++) {
+    const object = weakAt(FIRST + ((count - 1 - i) & (RECENT - 1)))
+    if (object !== undefined) objects.push(object)
+  }
+  return objects
 }
 
 /** Notes what an error comes of. @param {object} error @param {Change | undefined} change */

@@ -40,10 +40,9 @@ function note (state, self, bearer, method, above) {
  * @param {object} bearer
  */
 function remember (self, bearer) {
-  const ref = new WeakRef(self)
-  changes.remember(ref)
-  if (bearer !== self) responded(bearer, ref)
-  else if (isHttp2Wrapped) streamResponded(self, ref)
+  changes.remember(self)
+  if (bearer !== self) responded(bearer, self)
+  else if (isHttp2Wrapped) streamResponded(self, self)
 }
 
 /** @type {Before} */

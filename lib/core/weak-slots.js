@@ -1,0 +1,28 @@
+'use strict'
+
+// Objects that are kept weakly, in numbered slots: responses by the slots of their requests' records, and
+// what was changed last. V8's scavenger takes a WeakRef for a strong reference, so one for each response
+// would keep all of them until a mark-sweep (0.2 of bare in `hello` of bench/run.js); the addon has handles
+// that V8 clears at once.
+
+const { loadBinding } = require('../stacks/binding')
+
+/** the addon; null: there is none @type {import('../stacks/capture-native').Binding | null | undefined} */
+let addon
+/** without it @type {Array<WeakRef<object> | undefined>} */
+const refs = []
+
+/** @returns {import('../stacks/capture-native').Binding | null} */
+const find = () => /** @type {any} */ (loadBinding().binding) ?? null
+
+/** @param {number} slot @param {object} object */
+function keepWeak (slot, object) {
+  addon ??= find()
+  if (addon === null) refs[slot] = new WeakRef(object)
+  else addon.keepWeak(slot, object)
+}
+
+/** @param {number} slot @returns {object | undefined} */
+const weakAt = (slot) => addon === null ? refs[slot]?.deref() : addon?.weakAt(slot)
+
+module.exports = { keepWeak, weakAt }
