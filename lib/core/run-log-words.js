@@ -1,0 +1,72 @@
+'use strict'
+
+// The layout of the run log (run-log.js): a header, then a ring of entries of twelve 32-bit words, in memory
+// that other threads can read. Constants only, for the writer and its readers alike.
+//
+// An entry of number n lies in slot (n - 1) modulo ENTRIES. Numbers begin at 1, wrap around as int32, and are
+// compared by (a - b) | 0; 0 stands for none or unknown. The number of a RUN entry is the number of that run.
+
+const WORDS = 12
+
+module.exports = {
+  ENTRIES: 1 << 16, // of the ring, a power of two
+  WORDS, // of an entry; as 64-bit floats half as many
+  HEADER: WORDS, // words before the first entry
+  BYTES: (WORDS + WORDS * (1 << 16)) * 4, // of the whole
+
+  // Words of the header.
+  COUNT: 0, // number of the entry written last; set once that is whole
+
+  // Words of an entry.
+  HEAD: 0, // its kind, and above KIND_BITS its flags
+  REF: 1, // reference of a record, see records.js
+  CHAIN: 2,
+  REQUEST: 3, // number of the span, 0: none
+  REGISTERED: 4, // run
+  SETTLED: 5, // run
+  TIME: 3, // as a 64-bit float: index among those; ms of the clock
+  A: 8,
+  B: 9,
+  X: 5, // as a 64-bit float
+
+  KIND_BITS: 8,
+
+  // Kinds.
+  RUN: 1, // a step is entered
+  POLL: 2, // the event loop has polled
+  ARRIVED: 3, // when what a run waited for had come
+  BEGIN: 4, // of a span
+  END: 5,
+  SENT: 6, // bytes are written to a connection
+  CAME: 7, // data came on a connection, in its own callback
+  SETTLED_BY_ANSWER: 8, // a promise is settled in the callback that brought an answer, or in its ticks
+  RESUME: 9, // a step that was entered inside another one is left: the other goes on
+
+  // Flags of a RUN.
+  CALLED: 1, // Node calls it from the event loop; with A not 0, inside another callback
+  AWAITED: 2,
+  TIMER: 4,
+  ONE_SHOT: 8, // with TIMER: an immediate
+  CONNECTION: 16,
+  PARSER: 32,
+  OUTSIDE: 64, // the filter leaves it out
+  INTERNAL: 128, // it has no frame of the program
+
+  // A of ARRIVED.
+  DATA: 1, // the kernel knows when it came, or the polls do
+  DUE: 2, // it was due then
+
+  // A of BEGIN.
+  SERVER: 1,
+  CLIENT: 2,
+  INNER: 3, // trace.span
+
+  // A of END.
+  UNSET: 0,
+  OK: 1,
+  ERROR: 2,
+  DISCARDED: 3, // it is not told
+
+  // B of SENT.
+  HELD: 1 // kept until the connection is there; it goes out with the next entry
+}
