@@ -8,8 +8,8 @@ const { now } = require('./clock')
 const guard = require('./guard')
 const { cachedContext, contextOf, contextOfId, root } = require('./context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, MISSING, PROFILED, TIMED,
-  WATCHED, current, profiled, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LOGGED, MISSING, PROFILED,
+  TIMED, WATCHED, current, profiled, timed
 } = require('./current')
 const {
   AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING,
@@ -23,6 +23,7 @@ const capture = require('../stacks/capture')
 const { safely } = require('./faults')
 const { callbackListeners, emit } = require('./on')
 const orphans = require('./orphans')
+const runLog = require('./run-log')
 const { source } = require('./source')
 const timers = require('./timers')
 
@@ -125,9 +126,11 @@ function handleAttention (ref, flags, words, offset) {
   if (isCallback && (current[ATTENTION] & WATCHED) !== 0) {
     emit('callback', now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
   }
-  if ((current[ATTENTION] & TIMED) === 0) return
+  const isTimed = (current[ATTENTION] & TIMED) !== 0
+  const begin = (current[ATTENTION] & LOGGED) === 0 ? 0 : logEntered(flags, words, offset, isCallback)
+  if (!isTimed) return
   const { loop } = timed
-  const time = isCallback || span !== loop.spanNumber ? now() : 0
+  const time = isCallback || span !== loop.spanNumber ? begin || now() : 0
   if (isCallback) {
     const chain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
     loop.enterCallback(span, time, idAt(words, offset), chain, words, offset)
@@ -138,13 +141,31 @@ function handleAttention (ref, flags, words, offset) {
   if (isListened && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.(false)
 }
 
+/**
+ * Logs that a step is entered, and the poll before it.
+ * @param {number} flags of its record
+ * @param {Int32Array} words
+ * @param {number} offset
+ * @param {boolean} isCallback the event loop calls it
+ * @returns {number} now, in ms
+ */
+function logEntered (flags, words, offset, isCallback) {
+  const time = now()
+  const isTimed = (current[ATTENTION] & TIMED) !== 0
+  if (isCallback && isTimed && timed.loop.mayHavePolled) timed.loop.notePoll(time)
+  runLog.entered(flags, words, offset, time)
+  return time
+}
+
 /** Handles the end of a step within another one while spans are timed or steps are logged. */
 function handleReturn () {
   if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.resume()
+  const begin = (current[ATTENTION] & LOGGED) === 0 ? 0 : now()
+  if (begin !== 0) runLog.resumed(begin)
   if ((current[ATTENTION] & TIMED) === 0) return
   const { loop } = timed
   if (current[CURRENT_SPAN] === loop.spanNumber) return
-  current[CURRENT_RUN] = loop.returnTo(current[CURRENT_SPAN], current[CURRENT_RUN], now())
+  current[CURRENT_RUN] = loop.returnTo(current[CURRENT_SPAN], current[CURRENT_RUN], begin || now())
 }
 
 /** A connect request runs for the first time. @param {Context} context */
@@ -207,5 +228,6 @@ module.exports = {
   handleOlderAfter,
   handleReturn,
   handleTimerAfter,
+  logEntered,
   resumeServed
 }

@@ -8,8 +8,8 @@ const { now } = require('./clock')
 const { Context, contextAt, contextOf, OWN_WORK } = require('./context')
 const { kindOf } = require('./kinds')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, LAST_LEFT, MISSING,
-  PROFILED, TIMED, current, profiled, restore, save
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, LAST_LEFT, LOGGED,
+  MISSING, PROFILED, TIMED, current, profiled, restore, save
 } = require('./current')
 const { CHAIN_BITS, NO_CHAIN, OWN_WORK_CHAIN } = require('./records')
 const { settings } = require('../settings')
@@ -102,7 +102,7 @@ const momentaryStep = {
     if (saved === undefined) return // leaveAll() does it
     restore(saved)
     resolve()
-    if ((current[ATTENTION] & (TIMED | PROFILED)) !== 0) handleReturn()
+    if ((current[ATTENTION] & (TIMED | PROFILED | LOGGED)) !== 0) handleReturn()
     if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 }

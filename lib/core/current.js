@@ -4,7 +4,7 @@
 // They lie in typed arrays of more than 64 bytes, which V8 keeps outside of its heap
 // (typed_array_max_size_in_heap in src/flags), so that compiled code knows their address.
 
-const LEVEL = 5 // words saved a level
+const LEVEL = 6 // words saved a level
 const LEVELS = 1024
 
 const words = {
@@ -16,8 +16,9 @@ const words = {
   CURRENT_REF: 4, // reference of the resource or promise that was entered last
   DEPTH: 5, // how many are entered; 0: no hook has said what runs
   LAST_LEFT: 6, // reference of the step that was left last
-  ATTENTION: 7, // what else is done when a step begins: the bits below
-  PRESENT_ERA: 8, // the ERA of records that are made now, in its place among their flags
+  CURRENT_ENTRY: 7, // number of this run in the run log, 0: none, or it is not logged
+  ATTENTION: 8, // what else is done when a step begins: the bits below
+  PRESENT_ERA: 9, // the ERA of records that are made now, in its place among their flags
 
   // Bits of ATTENTION.
   TIMED: 1, // spans are timed
@@ -25,14 +26,16 @@ const words = {
   ORPHANED: 4, // a handle was made while nothing executed: what runs next is its cause
   PROFILED: 8, // steps are logged for a profile
   SETTLING: 16, // code runs that may be terminated: see core/settlements.js
+  LOGGED: 64, // runs are logged, see run-log.js
   MISSING: 32 // such code ran since the event loop called last: not all that was settled is known
 }
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, LAST_LEFT
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
+  LAST_LEFT
 } = words
 
 const current = new Int32Array(32)
-/** what the levels below were: chain, cause, span, run, ref */
+/** what the levels below were: chain, cause, span, run, ref, entry */
 const saved = new Int32Array(LEVEL * LEVELS)
 
 /**
@@ -64,6 +67,7 @@ function push (ref) {
   saved[level + 2] = current[CURRENT_SPAN]
   saved[level + 3] = current[CURRENT_RUN]
   saved[level + 4] = current[CURRENT_REF]
+  saved[level + 5] = current[CURRENT_ENTRY]
   current[DEPTH]++
   current[CURRENT_REF] = ref
 }
@@ -74,6 +78,8 @@ const callerLevel = () => current[DEPTH] < 2 ? -1 : (current[DEPTH] - 1) * LEVEL
 const callerSpan = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 2]
 /** @returns {number} the run of that span, likewise */
 const callerRun = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 3]
+/** @returns {number} its run in the run log, likewise */
+const callerEntry = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 5]
 
 function pop () {
   current[LAST_LEFT] = current[CURRENT_CAUSE]
@@ -84,6 +90,7 @@ function pop () {
   current[CURRENT_SPAN] = saved[level + 2]
   current[CURRENT_RUN] = saved[level + 3]
   current[CURRENT_REF] = saved[level + 4]
+  current[CURRENT_ENTRY] = saved[level + 5]
 }
 
 /**
@@ -113,6 +120,13 @@ function restore (step) {
 function leaveAll () {
   current[DEPTH] = 0
   current[CURRENT_REF] = 0
+  current[CURRENT_ENTRY] = 0
+}
+
+/** Forgets the runs of all levels: their numbers are of another log. */
+function forgetEntries () {
+  for (let level = 0; level < LEVELS; level++) saved[level * LEVEL + 5] = 0
+  current[CURRENT_ENTRY] = 0
 }
 
 module.exports = {
@@ -122,11 +136,13 @@ module.exports = {
   timed,
   setCurrent,
   push,
+  callerEntry,
   callerRun,
   callerSpan,
   pop,
   unwind,
   save,
   restore,
-  leaveAll
+  leaveAll,
+  forgetEntries
 }

@@ -10,18 +10,20 @@ const { now } = require('./clock')
 const guard = require('./guard')
 const { OnPromise, idOfTracked } = require('./tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, PROFILED, SETTLING, TIMED, current,
-  profiled, push, setCurrent, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, LOGGED, PROFILED, SETTLING, TIMED,
+  current, profiled, push, setCurrent, timed
 } = require('./current')
 const {
-  CAUSE, CHAIN, COUNTED, DETAIL, DETAILED, EARLY_CHAIN, FLAGS, NO_CHAIN, NO_REF, OWN_WORK_CHAIN, PARSER,
-  PASSED, REF, SHIFT, SPAN, SPECIAL, findCarried, findRecord, findResource, isRequest, resources
+  CALLED, CAUSE, CHAIN, COUNTED, DETAIL, DETAILED, EARLY_CHAIN, FLAGS, NO_CHAIN, NO_REF, OWN_WORK_CHAIN,
+  PARSER, PASSED, REF, SHIFT, SPAN, SPECIAL, findCarried, findRecord, findResource, isRequest, resources
 } = require('./records')
 const { idAt } = require('./record-ids')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
 const allocationClock = require('./allocation-clock')
-const { countCallback, handleAttention, handleBefore, resumeServed } = require('./callback-handlers')
+const {
+  countCallback, handleAttention, handleBefore, logEntered, resumeServed
+} = require('./callback-handlers')
 const { recordEarly } = require('./lookup')
 const { readBeforeStep } = require('./settled-hook')
 
@@ -111,9 +113,11 @@ function beginUnrecorded (ref, asyncId, opener) {
   else setCurrent(chainOfUnrecorded(ref), 0, 0)
   current[CURRENT_RUN] = 0
   if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
+  const flags = asyncId === 0 ? 0 : CALLED
+  const begin = (current[ATTENTION] & LOGGED) === 0 ? 0 : logEntered(flags, NO_WORDS, 0, true)
   if ((current[ATTENTION] & TIMED) === 0) return
   const id = asyncId === 0 ? NO_ID : asyncId
-  timed.loop.enterCallback(current[CURRENT_SPAN], now(), id, opener?.chain ?? 0, NO_WORDS, 0)
+  timed.loop.enterCallback(current[CURRENT_SPAN], begin || now(), id, opener?.chain ?? 0, NO_WORDS, 0)
 }
 
 /**

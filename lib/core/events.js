@@ -15,8 +15,8 @@ const guard = require('./guard')
 const records = require('./records')
 const { OnPromise } = require('./tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH, PRESENT_ERA,
-  PROFILED, SETTLING, TIMED, current, leaveAll, pop, profiled, timed, unwind
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
+  LOGGED, PRESENT_ERA, PROFILED, SETTLING, TIMED, current, leaveAll, pop, profiled, timed, unwind
 } = require('./current')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
@@ -38,7 +38,7 @@ const {
   LIVE, PASSED, ONE_SHOT, TICK, TIMER, LISTENED, CALLED,
   BRIEF, ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
-const { PROMISES, ids, promises, resources } = records
+const { PROMISES, ids, promiseRuns, promises, resourceRuns, resources } = records
 const { clock } = capture
 const { installed: installedFormatter } = formatter
 const { mark } = allocationClock
@@ -87,6 +87,7 @@ function initResource (asyncId, type, trigger, resource) {
     resources[offset + SPAN] = current[CURRENT_SPAN]
     resources[offset + CAUSE] = current[CURRENT_CAUSE]
     resources[offset + RUN] = current[CURRENT_RUN]
+    if ((current[ATTENTION] & LOGGED) !== 0) resourceRuns[offset >> IDS] = current[CURRENT_ENTRY]
     if (isPassed) {
       resources[offset + CHAIN] = chain
       resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | TICK))
@@ -131,6 +132,7 @@ function initPromise (promise, parent) {
     promises[offset + SPAN] = current[CURRENT_SPAN]
     promises[offset + CAUSE] = current[CURRENT_CAUSE]
     promises[offset + RUN] = current[CURRENT_RUN]
+    if ((current[ATTENTION] & LOGGED) !== 0) promiseRuns[offset >> IDS] = current[CURRENT_ENTRY]
     promises[offset + CHAIN] = step & CHAIN_BITS
     if (isOwnWork) {
       promises[offset + FLAGS] = PASSED
@@ -222,7 +224,7 @@ function leave (ref) {
     if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.leave()
     return
   }
-  if ((current[ATTENTION] & (TIMED | PROFILED)) !== 0) handleReturn()
+  if ((current[ATTENTION] & (TIMED | PROFILED | LOGGED)) !== 0) handleReturn()
   if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
 }
 
@@ -294,6 +296,7 @@ function countIterations (counters, byLoop) {
 function recordOwnWork (offset, asyncId, flags) {
   resources[offset + REF] = asyncId << 1
   ids[offset >> IDS] = asyncId
+  resourceRuns[offset >> IDS] = 0
   resources[offset + CHAIN] = OWN_WORK_CHAIN
   resources[offset + SPAN] = 0
   resources[offset + FLAGS] = PASSED | CALLED | (flags & ONE_SHOT)

@@ -17,6 +17,7 @@ const loopIterations = require('./loop-iterations')
 const { callbackListeners, emit, listeners } = require('./on')
 const orphans = require('./orphans')
 const records = require('./records')
+const runLog = require('./run-log')
 const settlements = require('./settlements')
 const terminableRuns = require('./terminable-runs')
 
@@ -54,6 +55,7 @@ function stop () {
     allocationClock.forget()
     leaveAll()
     orphans.disown()
+    runLog.stop()
     callbackListeners.clear()
   } finally {
     stopCounting()

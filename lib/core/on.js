@@ -13,8 +13,8 @@
  * @property {(context: Context, timer: object) => void} intervalMade a repeating timer was made
  * @property {(context: Context, entry: import('./entry').Entry) => void} connecting a connect
  *   request runs for the first time
- * @property {(entry: import('./entry').Entry) => void} traffic data passed on a connection that no server
- *   accepted
+ * @property {(entry: import('./entry').Entry, isWrite: boolean) => void} traffic data passed on a connection
+ *   that no server accepted; isWrite: it is written, and \`asked\` has not told
  * @property {(entry: import('./entry').Entry, place: number, isHeld: boolean) => void} asked the program
  *   writes on a connection that it has made, and that no request uses: the chain of the write, 0: who asks is
  *   not known; it is held until the connection is there

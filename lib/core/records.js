@@ -33,6 +33,13 @@ const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
 /** asyncId and triggerAsyncId of each record in `resources` */
 const ids = new Float64Array(SIZE << 1)
+/**
+ * of each record, while runs are logged: numbers in the run log of the run in which it was made, and of the
+ * one that settled it
+ */
+const resourceRuns = new Int32Array(SIZE << 1)
+const promiseRuns = new Int32Array(SIZE << 1)
+const NO_RUNS = new Int32Array(2)
 /** numbers of promises were given before */
 let isWrapped = false
 
@@ -56,17 +63,18 @@ class Copy {
     /** @type {More | undefined} */
     this.more = undefined
     if (span === 0 && !isLooped) return
-    this.more = new More(span, resources[offset + RUN])
+    this.more = new More(span, resources[offset + RUN], resourceRuns[offset >> IDS])
     if (isLooped) this.more.loop = resources.slice(offset + OUTER, offset + WORDS)
   }
 }
 
 /** What few records say, of resources in a span, in a loop, and of timers that have run and were not over. */
 class More {
-  /** @param {number} span @param {number} run */
-  constructor (span, run) {
+  /** @param {number} span @param {number} run @param {number} entry of that run in the run log */
+  constructor (span, run, entry) {
     this.span = span
     this.run = run
+    this.entry = entry
     /** words, from OUTER on @type {Int32Array | undefined} */
     this.loop = undefined
     this.runs = 0
@@ -165,7 +173,7 @@ function copyOn (resource, asyncId) {
 function countRun (timer, asyncId, time) {
   const copy = copyOn(timer, asyncId)
   if (copy === undefined) return 0
-  copy.more ??= new More(0, 0)
+  copy.more ??= new More(0, 0, 0)
   copy.more.ranAt = time
   return ++copy.more.runs
 }
@@ -180,7 +188,7 @@ function findCarried (resource, asyncId) {
   const copy = copyOn(resource, asyncId)
   if (copy === undefined) return undefined
   unpack(copy)
-  older.keep(unpacked, 0, asyncId, copy.triggerAsyncId)
+  older.keep(unpacked, 0, asyncId, copy.triggerAsyncId, copy.more?.entry ?? 0, 0)
   older.ended(asyncId << 1, asyncId)
   return older.findOlderResource(asyncId)
 }
@@ -206,7 +214,29 @@ function unpack (copy) {
 /** Keeps a record that may still run: its place is needed. @param {Int32Array} ring @param {number} offset */
 function keep (ring, offset) {
   const index = offset >> IDS
-  older.keep(ring, offset, ring === resources ? ids[index] : 0, ring === resources ? ids[index + 1] : 0)
+  const isResource = ring === resources
+  const runs = isResource ? resourceRuns : promiseRuns
+  const trigger = isResource ? ids[index + 1] : 0
+  older.keep(ring, offset, isResource ? ids[index] : 0, trigger, runs[index], runs[index + 1])
+}
+
+/**
+ * Returns the runs of the records in `words`: in which each was made, at `offset >> IDS`, and which settled
+ * it, behind that.
+ * @param {Int32Array} words
+ */
+function runsBeside (words) {
+  if (words === resources) return resourceRuns
+  if (words === promises) return promiseRuns
+  return words === older.allWords() ? older.allRuns() : requestRecords.runsBeside(words) ?? NO_RUNS
+}
+
+/** Forgets the runs of all records: their numbers are of another run log. */
+function forgetRuns () {
+  resourceRuns.fill(0)
+  promiseRuns.fill(0)
+  older.allRuns().fill(0)
+  requestRecords.forgetRuns()
 }
 
 /**
@@ -294,6 +324,10 @@ module.exports = {
   resources,
   promises,
   ids,
+  resourceRuns,
+  promiseRuns,
+  runsBeside,
+  forgetRuns,
   addAsk: requestRecords.addAsk,
   addRequest: requestRecords.addRequest,
   isApart: requestRecords.isApart,
@@ -322,5 +356,6 @@ module.exports = {
   endRequests,
   clear,
   countLive,
-  bytes: () => 2 * resources.byteLength + ids.byteLength + requestRecords.bytes() + older.bytes()
+  bytes: () => 2 * (resources.byteLength + resourceRuns.byteLength) + ids.byteLength +
+    requestRecords.bytes() + older.bytes()
 }

@@ -53,8 +53,9 @@ module.exports = {
   INTERNAL: 128, // it has no frame of the program
 
   // A of ARRIVED.
-  DATA: 1, // the kernel knows when it came, or the polls do
+  DATA: 1, // the kernel knows when it came
   DUE: 2, // it was due then
+  POLLED: 3, // it had come by then, and may have come earlier by as much as X says
 
   // A of BEGIN.
   SERVER: 1,

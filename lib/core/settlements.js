@@ -13,7 +13,7 @@ const { noteSettled } = require('./asks')
 const guard = require('./guard')
 const { contextAt, contextOf, root } = require('./context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, ORPHANED, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LOGGED, ORPHANED, current
 } = require('./current')
 const {
   CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, PASSED, REF, SETTLED,
@@ -25,6 +25,7 @@ const { failed } = require('./faults')
 const { resolveCurrent } = require('./lookup')
 const { emit } = require('./on')
 const orphans = require('./orphans')
+const runLog = require('./run-log')
 
 const NO_RECORD = { ref: 0, chain: 0, span: 0 }
 const BATCH = 8 // the addon looks at its arguments, without reading an array
@@ -127,6 +128,7 @@ function noteSettler (words, offset) {
   words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
   words[offset + SETTLED_RUN] = current[CURRENT_RUN]
   words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
+  if ((current[ATTENTION] & LOGGED) !== 0) runLog.settled(words, offset)
   if (isAsk(current[CURRENT_CAUSE])) noteSettled(words, offset)
 }
 

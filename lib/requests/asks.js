@@ -48,19 +48,20 @@ const sharedPlaces = new Set()
  * @param {Entry} entry
  * @param {any} socket
  * @param {boolean} isHeld it goes out once the connection is there
+ * @returns {boolean} \`asked\` was told
  */
 function noteWrite (entry, socket, isHeld) {
   resolve()
   const chain = current[CURRENT_CHAIN]
-  if (chain === OWN_WORK_CHAIN || !isClient(entry, socket)) return
-  if (entry.use?.isOver === false) return // a request of http or undici uses it
+  if (chain === OWN_WORK_CHAIN || !isClient(entry, socket)) return false
+  if (entry.use?.isOver === false) return false // a request of http or undici uses it
   entry.writeTime = now()
   const buffer = isCompletion(chain) ? own(socket, '_writableState') : undefined
   const isBuffered = buffer?.bufferProcessing === true
   if (isBuffered || (chain < FIRST_CHAIN && chain !== ROOT_CHAIN)) {
     setUnknown(entry, isBuffered ? buffer.bufferedRequestCount : 1)
     emit('asked', entry, 0, isHeld)
-    return
+    return true
   }
   const kind = kindTable.asked(entry.context.type)
   const place = capture.step(chain, kind, noteWrite) & CHAIN_BITS
@@ -70,6 +71,7 @@ function noteWrite (entry, socket, isHeld) {
   if (distance !== -1) noteInAnswer(entry, place, distance)
   else ask(entry, { chain, place, cause, span: current[CURRENT_SPAN] })
   emit('asked', entry, distance === -1 ? place : 0, isHeld)
+  return true
 }
 
 /**

@@ -128,11 +128,12 @@ function worker (made) {
 function traffic (socket, isWrite) {
   const entry = registry.noteTraffic(socket, capture.clock[0])
   if (entry === undefined || entry.isAccepted) return false
+  let isAsked = false
   if (isWrite) {
-    noteWrite(entry, socket, false)
+    isAsked = noteWrite(entry, socket, false)
     entry.activeAt = capture.clock[0] // of the capture, which has read the clock
   }
-  emit('traffic', entry)
+  emit('traffic', entry, isWrite && !isAsked)
   const isFirst = !entry.hasTraffic
   entry.hasTraffic = true
   return isFirst

@@ -18,12 +18,14 @@ const { timeAt } = require('../core/record-ids')
 const { FLAGS, ONE_SHOT, PARSER, PASSED, TIMER } = require('../core/records')
 const { callNative, handleOf } = require('../node-objects')
 const { hiddenProperty, isObject, own } = require('../objects')
+const layout = require('../core/run-log-words')
 const { loadBinding } = require('../stacks/binding')
 
 const MAX_GAP = 4 // ms, the kernel's own precision
 const KERNEL_GAP = 2 * MAX_GAP // ms
 const MAX_TIMER_GAP = 1 // ms, that of timers
 const MIN_SLEEP = 0.5 // ms in a poll that found nothing at first: what it brought came when it ended
+const { DATA, DUE, POLLED } = layout
 const BUSY_MEMORY = 2000 // ms for which a connection may have waited to be accepted after such a gap
 const WITH_ITS_CAUSE = 0
 const DESCRIPTORS = 1 << 10 // connections of servers whose descriptors are remembered, a power of two
@@ -51,6 +53,8 @@ class Arrivals {
     /** what it waited for had come by then, and came after that; 0: with its cause */
     this.cameBy = 0
     this.cameAfter = 0
+    /** how that was found out, see run-log-words.js; 0: it was not asked for @type {number} */
+    this.found = 0
     /** it is a timer or an immediate */
     this.isScheduled = false
     /** the last time that the loop had not polled for long */
@@ -96,6 +100,7 @@ class Arrivals {
     this.begunAt = time
     const flags = words[offset + FLAGS]
     this.isScheduled = (flags & TIMER) !== 0
+    this.found = 0
     const { polledAt, polledBefore, slept } = this
     if (this.isScheduled && (flags & ONE_SHOT) !== 0) {
       this.cameBy = this.cameAfter = WITH_ITS_CAUSE
@@ -115,12 +120,14 @@ class Arrivals {
    */
   find (time, words, offset, loop) {
     const { polledAt, polledBefore, slept } = this
+    this.found = POLLED
     const isPassed = (words[offset + FLAGS] & PASSED) !== 0 // then all of them have one type
     if (this.isScheduled || isPassed) {
       const madeAt = isPassed ? undefined : timeAt(words, offset) - loop.zero
       const due = this.dueTime(executionAsyncResource(), madeAt)
       if (due !== undefined) {
         this.isScheduled = true
+        this.found = DUE
         this.cameBy = this.cameAfter = Math.min(due, time)
         return
       }
@@ -146,6 +153,7 @@ class Arrivals {
     const came = this.askedCame
     // Older than the poll that did not bring it: the end of a connection, which is no data
     if (came === undefined || came < polledBefore - MAX_GAP) return
+    this.found = DATA
     this.cameBy = this.cameAfter = Math.max(polledBefore, Math.min(came, this.cameBy))
   }
 
@@ -229,4 +237,4 @@ function descriptorOf (resource) {
 
 const NOT_QUEUED = { ms: 0, max: 0 }
 
-module.exports = { Arrivals, MAX_GAP }
+module.exports = { Arrivals, MAX_GAP, MAX_TIMER_GAP }

@@ -10,19 +10,21 @@
 const { performance } = require('node:perf_hooks')
 const { now } = require('../core/clock')
 const loopIterations = require('../core/loop-iterations')
-const { Arrivals, MAX_GAP } = require('./arrivals')
+const { Arrivals, MAX_GAP, MAX_TIMER_GAP } = require('./arrivals')
 const { MIN_SPLIT, OTHERS, OWN_QUESTION, SITE, UNASKED } = require('./critical-path')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
-const { came, sent, settle } = require('./questions')
+const { bytesRead, bytesWritten, came, sent, settle } = require('./questions')
 const { isOfConnection } = require('../core/asks')
 const { typeOfStep } = require('../core/context')
-const { callerRun, callerSpan } = require('../core/current')
+const { CURRENT_CHAIN, callerRun, callerSpan, current } = require('../core/current')
 const { connectionTypes, isHandleType } = require('../core/kinds')
 const {
   AWAITED, CALLED, CAUSE, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
   TRIGGER, findRecord, promises, readWord, resources
 } = require('../core/records')
+const runLog = require('../core/run-log')
+const { DUE, HELD, POLLED } = require('../core/run-log-words')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -126,6 +128,15 @@ class LoopTime {
     this.callbackChain = chain
     this.answered = undefined
     this.arrivals.begin(time - this.zero, words, offset, this)
+    if (this.arrivals.found !== 0 && runLog.isOn()) this.logArrival()
+  }
+
+  /** Logs when what the present callback waited for had come. */
+  logArrival () {
+    const { cameAfter, cameBy, found } = this.arrivals
+    const time = cameBy === 0 ? 0 : this.zero + cameBy // 0: with its cause
+    const precision = found === DUE ? MAX_TIMER_GAP : MAX_GAP
+    runLog.arrived(found, time, found === POLLED ? cameBy - cameAfter : precision)
   }
 
   /** Notes that the loop may have polled before a callback. @param {number} time now, in ms */
@@ -137,6 +148,7 @@ class LoopTime {
     const hasPolled = slept > 0 || iteration !== this.iteration
     this.iteration = iteration
     if (slept > 0) this.addWait(time, polled)
+    if (hasPolled && runLog.isOn()) runLog.polled(time, iteration, Math.max(0, slept))
     if (hasPolled) this.arrivals.polled(time - this.zero, Math.max(0, slept))
   }
 
@@ -260,6 +272,7 @@ class LoopTime {
     if (time - this.since >= MIN_SHORT) {
       const polled = idleTime()
       if (polled > this.polled) {
+        if (runLog.isOn()) runLog.polled(time, this.iteration, polled - this.polled)
         this.callbackId = this.callbackChain = 0 // no hook reported what it called
         return this.addWait(time, polled)
       }
@@ -309,22 +322,36 @@ class LoopTime {
    * @param {number} ref of the step that runs
    * @param {number} span number
    * @param {number} run of it
+   * @param {boolean} isWrite data is written, and nothing else has noted that
    */
-  noteTraffic (entry, ref, span, run) {
+  noteTraffic (entry, ref, span, run, isWrite) {
     const isOwnCallback = ref === entry.context.ref
     const { running } = this
     if (isOwnCallback && this.answered === undefined) {
       this.answered = entry
+      if (runLog.isOn()) runLog.came(ref, this.clock(), bytesOf(entry, bytesRead))
       entry.answeredIdle = entry.sentIdle
       entry.answeredSpan = entry.sentSpan
       if (run !== 0 && running !== undefined) noteAnswer(entry, running.log, run, 0)
       if (entry.questions !== undefined) came(entry, this)
       return
     }
-    if (entry.questions !== undefined) sent(entry, this.clock())
+    const isReleased = entry.questions !== undefined && sent(entry, this.clock())
+    if ((isWrite || isReleased) && runLog.isOn()) this.noteSent(entry, 0, false)
     entry.sentIdle = this.idle
     entry.sentSpan = isOwnCallback || spanAt(span) === undefined ? 0 : span
     if (!isOwnCallback && run !== 0 && span === this.spanNumber) running?.log.noteSent(entry.context.ref, run)
+  }
+
+  /**
+   * Logs that bytes are written to a connection.
+   * @param {Entry} entry
+   * @param {number} place chain of the write, 0: not known
+   * @param {boolean} isHeld they go out once the connection is there
+   */
+  noteSent (entry, place, isHeld) {
+    const bytes = bytesOf(entry, bytesWritten)
+    runLog.sent(entry.context.ref, place || current[CURRENT_CHAIN], this.clock(), isHeld ? HELD : 0, bytes)
   }
 
   /** When the event loop called the present callback, in ms of the clock. */
@@ -368,6 +395,17 @@ class LoopTime {
   leave (span) {
     if (this.running === span) this.setRunning(span.seq)
   }
+}
+
+/**
+ * @param {Entry} entry of a connection
+ * @param {(handle: object) => number} read
+ * @returns {number} -1: not known
+ */
+function bytesOf (entry, read) {
+  const handle = entry.resource.deref()
+  const bytes = handle === undefined ? NaN : read(handle)
+  return bytes >= 0 ? bytes : -1
 }
 
 /**

@@ -191,15 +191,19 @@ function unassign (question) {
  * Notes that what was written while the connection was made goes out.
  * @param {Entry} entry
  * @param {number} time ms of the clock
+ * @returns {boolean} there was some
  */
 function sent ({ questions }, time) {
-  if (questions === undefined) return
+  let wasHeld = false
+  if (questions === undefined) return wasHeld
   for (let i = 0; i < questions.length; i++) {
     const question = questions[i]
     if (question.unsent !== -1) continue
     question.unsent = time - question.start
     question.start = time
+    wasHeld = true
   }
+  return wasHeld
 }
 
 /**
@@ -404,4 +408,4 @@ function packagesOf (chain) {
   return framesOf(chain).map(({ fileName }) => packageOf(fileName)).filter((name) => name !== undefined)
 }
 
-module.exports = { Question, ask, came, framesOf, isOfOneLibrary, sent, settle }
+module.exports = { Question, ask, bytesRead, bytesWritten, came, framesOf, isOfOneLibrary, sent, settle }

@@ -10,6 +10,8 @@ const { frameDuring: frameAt } = require('../blocked/wanted')
 const { now } = require('../core/clock')
 const { placeStack } = require('../format/chain-texts')
 const { currentStep, spanNumber } = require('../core/current-step')
+const runLog = require('../core/run-log')
+const { CLIENT, DISCARDED, ERROR, INNER, OK, SERVER, UNSET } = require('../core/run-log-words')
 const { read: readSettlements } = require('../core/settlements')
 const { allOpen, identityAt, spanAt } = require('./identities')
 const { loop } = require('./loop-time')
@@ -94,6 +96,7 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
   span.isCounted = openCount < MAX_OPEN
   if (span.isCounted) openCount++
   else dropped++
+  if (kind === 'CLIENT' || context !== undefined) logBegin(span) // else `begin` does it
   return span
 }
 
@@ -106,11 +109,19 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
  */
 function begin (span, socket = undefined, isNew = true) {
   if (span.run === 0) span.startNow(loop)
-  if (socket === undefined) return
+  if (socket === undefined) return logBegin(span)
   const { ms, max } = loop.arrivals.queueTime(socket, isNew, loop.since - loop.zero)
+  logBegin(span, ms)
   if (max === 0) return
   span.attributes['longstack.queued_ms'] = toMicros(ms)
   if (max - ms >= MIN_RANGE) span.attributes['longstack.queued_max_ms'] = toMicros(max)
+}
+
+/** @param {Span} span @param {number} [unread] ms for which it lay there before it was read */
+function logBegin ({ seq, chain, start, kind, parent }, unread = 0) {
+  if (!runLog.isOn()) return
+  const kindNumber = kind === 'SERVER' ? SERVER : kind === 'CLIENT' ? CLIENT : INNER
+  runLog.began(seq, chain, start, kindNumber, parent?.seq ?? 0, unread)
 }
 
 /** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
@@ -145,13 +156,17 @@ function close (span, ending, since) {
   finish(span, time)
 }
 
-/** @param {Span} span @param {number} time ms */
-function finish (span, time) {
+/** @param {Span} span @param {number} time ms @param {number} [status] see run-log-words.js */
+function finish (span, time, status = statusOf(span)) {
   loop.accountUntil(time)
   const { run } = currentStep()
   span.finish(time, loop, run !== 0 && spanAt(spanNumber())?.log === span.log ? run : 0)
+  if (runLog.isOn()) runLog.ended(span.seq, span.end, status)
   loop.leave(span)
 }
+
+/** @param {Span} span @returns {number} */
+const statusOf = ({ status: { code } }) => code === 'ERROR' ? ERROR : code === 'OK' ? OK : UNSET
 
 /** Adds an error to a span. @param {Span} span @param {unknown} error */
 function recordException (span, error) {
@@ -170,7 +185,7 @@ function noteRejection (reason, span) {
 /** Discards a span without recording it. @param {Span} span */
 function discard (span) {
   if (span.ended) return
-  finish(span, now())
+  finish(span, now(), DISCARDED)
   if (span.isCounted) openCount--
   span.release()
 }

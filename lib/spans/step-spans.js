@@ -7,19 +7,21 @@ const { now } = require('../core/clock')
 const records = require('../core/records')
 const { contextOfId } = require('../core/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, TIMED, current, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
+  TIMED, current, timed
 } = require('../core/current')
 const registry = require('../core/registry')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
 const { enteredId } = require('../core/current-step')
 const { enterResource } = require('../core/installer')
 const { resolve } = require('../core/lookup')
+const runLog = require('../core/run-log')
 const { source } = require('../core/source')
 const { idOf } = require('../node-objects')
 const { wrap } = require('../wrap')
 const { ask } = require('./questions')
 
-const { CHAIN, SPAN, DETAIL, FLAGS, RUN, CARRIED, OWN_WORK_CHAIN } = records
+const { CHAIN, SPAN, DETAIL, FLAGS, IDS, RUN, CARRIED, OWN_WORK_CHAIN } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
 
 const { apply, getPrototypeOf } = Reflect
@@ -29,11 +31,16 @@ const wrapped = new Map()
 
 const isTimed = () => (current[ATTENTION] & TIMED) !== 0
 
-/** Notes data on a connection that no server accepted. @param {import('../core/entry').Entry} entry */
-function noteTraffic (entry) {
+/**
+ * Notes data on a connection that no server accepted.
+ * @param {import('../core/entry').Entry} entry
+ * @param {boolean} isWrite see core/on.js
+ */
+function noteTraffic (entry, isWrite) {
   if (!isTimed()) return
   resolve()
-  timed.loop.noteTraffic(entry, current[CURRENT_REF], current[CURRENT_SPAN], current[CURRENT_RUN])
+  const { [CURRENT_REF]: ref, [CURRENT_SPAN]: span, [CURRENT_RUN]: run } = current
+  timed.loop.noteTraffic(entry, ref, span, run, isWrite)
 }
 
 /**
@@ -43,7 +50,9 @@ function noteTraffic (entry) {
  * @param {boolean} isHeld
  */
 function noteAsked (entry, place, isHeld) {
-  if (isTimed()) ask(entry, place, isHeld, now(), timed.loop.zero + timed.loop.arrivals.polledAt)
+  if (!isTimed()) return
+  if (runLog.isOn()) timed.loop.noteSent(entry, place, isHeld)
+  ask(entry, place, isHeld, now(), timed.loop.zero + timed.loop.arrivals.polledAt)
 }
 
 /**
@@ -76,7 +85,9 @@ function enterSpan (next) {
   else setSpan(id, span)
   if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
   if (isTimed()) {
-    timed.loop.switchTo(span, now())
+    const time = now()
+    if (runLog.isOn()) runLog.turned(time)
+    timed.loop.switchTo(span, time)
     current[CURRENT_RUN] = timed.loop.beginFirstRun()
   }
   return step
@@ -125,6 +136,7 @@ function runInSpan (next, fn) {
     leave()
     resolve()
     const span = current[CURRENT_SPAN]
+    if (current[DEPTH] === 0 && runLog.isOn()) runLog.resumed(now())
     if (isTimed() && span !== timed.loop.spanNumber) timed.loop.switchTo(span, now())
   }
 }
@@ -176,6 +188,7 @@ function noteWrite (handle) {
   const { words, offset } = record
   const isOwn = source.spanAt(current[CURRENT_SPAN])?.log === source.spanAt(words[offset + SPAN])?.log
   words[offset + RUN] = isOwn ? current[CURRENT_RUN] : 0
+  records.runsBeside(words)[offset >> IDS] = current[CURRENT_ENTRY]
 }
 
 module.exports = {

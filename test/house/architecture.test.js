@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 7660,
-  core: 3780,
+  core: 4190,
   spans: 3280,
   stacks: 2920,
   '.': 2200,

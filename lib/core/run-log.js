@@ -1,0 +1,252 @@
+'use strict'
+
+// The run log: which step ran when, for which request, and because of what, as entries of a fixed size in
+// memory that other threads can read (run-log-words.js). Runs have one global number; records keep those of
+// the run in which they were made and of the one that settled them (`runsBeside` in records.js).
+//
+// To write an entry is a fixed number of stores: nothing is allocated, nothing throws. The number of the
+// newest entry is stored last, and V8 terminates no function between its entry and its end unless it calls or
+// loops (guard.js), so no reader sees half an entry, and one that was not finished is written over.
+//
+// Off by default, and then it costs no more than the test of a bit.
+
+const {
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED,
+  callerEntry, current, forgetEntries
+} = require('./current')
+const { timeAt } = require('./record-ids')
+const records = require('./records')
+const layout = require('./run-log-words')
+
+const {
+  AWAITED, CAUSE, CHAIN, FLAGS, IDS, MASK, ONE_SHOT, PASSED, REF, SETTLED, SHIFT, SPAN, SPECIAL, TICK, TIMER,
+  TRIGGER, findRecord, forgetRuns, promiseRuns, promises, resourceRuns, resources, runsBeside
+} = records
+const { COUNT, ENTRIES, HEADER, KIND_BITS, WORDS } = layout
+const SLOTS = ENTRIES - 1 // bits of a number that are its slot
+const NO_RING = new Int32Array(0)
+const NO_TIMES = new Float64Array(0)
+
+/** the ring, while runs are logged @type {SharedArrayBuffer | undefined} */
+let ring
+/** @type {Int32Array<ArrayBufferLike>} */
+let ints = NO_RING
+/** @type {Float64Array<ArrayBufferLike>} */
+let floats = NO_TIMES
+/** run of the callback that brought data, and the tick that it caused last */
+let answer = 0
+let answerTick = 0
+
+/**
+ * Writes an entry.
+ * @param {number} head kind and flags
+ * @param {number} ref
+ * @param {number} chain
+ * @param {number} request
+ * @param {number} registered
+ * @param {number} settled
+ * @param {number} time
+ * @param {number} a
+ * @param {number} b
+ * @param {number} x
+ * @returns {number} its number
+ */
+function write (head, ref, chain, request, registered, settled, time, a, b, x) {
+  const number = (ints[COUNT] + 1) | 0
+  const place = HEADER + ((number - 1) & SLOTS) * WORDS
+  ints[place] = head
+  ints[place + 1] = ref
+  ints[place + 2] = chain
+  ints[place + 3] = request
+  ints[place + 4] = registered
+  ints[place + 5] = settled
+  floats[(place >> 1) + 3] = time
+  ints[place + 8] = a
+  ints[place + 9] = b
+  floats[(place >> 1) + 5] = x
+  ints[COUNT] = number
+  return number
+}
+
+/** @param {number} number of an entry @returns {number} index of its first word */
+const placeOf = (number) => HEADER + ((number - 1) & SLOTS) * WORDS
+
+/** @param {number} flags of a record @returns {number} those of a run */
+const flagsOfRun = (flags) => (flags >> 14 & layout.CALLED) | (flags & AWAITED) >> 1 | (flags & TIMER) >> 4 |
+  (flags & (ONE_SHOT | SPECIAL)) | (flags >> 11 & layout.PARSER) | (flags & PASSED) << 5
+
+/** @param {number} ref of a resource or promise @returns {number} the run that settled it, 0: not known */
+function settledIn (ref) {
+  if (ref === 0) return 0
+  const isResource = (ref & 1) === 0
+  const words = isResource ? resources : promises
+  const offset = ((ref >> 1) & MASK) << SHIFT
+  if (words[offset + REF] !== ref) return settledOlder(ref)
+  if ((words[offset + FLAGS] & SETTLED) === 0) return 0
+  return (isResource ? resourceRuns : promiseRuns)[(offset >> IDS) + 1]
+}
+
+/** The same of a record that is no longer in the ring. @param {number} ref */
+function settledOlder (ref) {
+  const record = findRecord(ref)
+  if (record === undefined || (record.words[record.offset + FLAGS] & SETTLED) === 0) return 0
+  return runsBeside(record.words)[(record.offset >> IDS) + 1]
+}
+
+/** @returns {number} lowest bits of the asyncId of the resource that was entered last, 0: a promise */
+const enteredBits = () => (current[CURRENT_REF] & 1) === 0 ? current[CURRENT_REF] >>> 1 : 0
+
+/**
+ * Notes that a step is entered.
+ * @param {number} flags of its record
+ * @param {Int32Array} words
+ * @param {number} offset of the record
+ * @param {number} time ms of the clock
+ */
+function entered (flags, words, offset, time) {
+  const registered = runsBeside(words)[offset >> IDS]
+  const settled = (flags & AWAITED) === 0 ? 0 : settledIn(words[offset + TRIGGER])
+  const head = layout.RUN | flagsOfRun(flags) << KIND_BITS
+  const cause = current[CURRENT_CAUSE]
+  const chain = current[CURRENT_CHAIN]
+  const span = current[CURRENT_SPAN]
+  const run = write(head, cause, chain, span, registered, settled, time, callerEntry(), enteredBits(), 0)
+  current[CURRENT_ENTRY] = run
+  const isTick = (flags & TICK) !== 0 && registered !== 0
+  if (isTick && (registered === answer || registered === answerTick)) answerTick = run
+}
+
+/** Notes that the rest of a callback is of another request. @param {number} time ms of the clock */
+function turned (time) {
+  const before = current[CURRENT_ENTRY]
+  const place = placeOf(before)
+  const head = before === 0 ? layout.RUN : ints[place]
+  const cause = current[CURRENT_CAUSE]
+  const chain = current[CURRENT_CHAIN]
+  const span = current[CURRENT_SPAN]
+  const run = write(head, cause, chain, span, before, 0, time, callerEntry(), enteredBits(), 0)
+  current[CURRENT_ENTRY] = run
+}
+
+/** Notes that the present run goes on, after one inside of it. @param {number} time ms of the clock */
+function resumed (time) {
+  write(layout.RESUME, current[CURRENT_CAUSE], current[CURRENT_CHAIN], current[CURRENT_SPAN],
+    current[CURRENT_ENTRY], 0, time, 0, 0, 0)
+}
+
+/**
+ * Notes that the event loop has polled.
+ * @param {number} time ms of the clock: the end
+ * @param {number} iteration
+ * @param {number} slept ms
+ */
+function polled (time, iteration, slept) {
+  write(layout.POLL, 0, 0, 0, 0, 0, time, iteration, 0, slept)
+}
+
+/**
+ * Notes when what the present run waited for had come.
+ * @param {number} how DATA, DUE or POLLED
+ * @param {number} time ms of the clock
+ * @param {number} precision ms
+ */
+function arrived (how, time, precision) {
+  write(layout.ARRIVED, 0, 0, 0, current[CURRENT_ENTRY], 0, time, how, 0, precision)
+}
+
+/**
+ * Notes that a span begins. Its first run, if it has one of its own, is the present one.
+ * @param {number} number
+ * @param {number} chain of its place
+ * @param {number} time ms of the clock
+ * @param {number} kind SERVER, CLIENT or INNER
+ * @param {number} parent its number
+ * @param {number} unread ms for which it lay there before it was read
+ */
+function began (number, chain, time, kind, parent, unread) {
+  const run = current[CURRENT_ENTRY]
+  const place = placeOf(run)
+  const isOwn = run !== 0 && ints[place + layout.REQUEST] === number
+  const made = isOwn ? ints[place + layout.REGISTERED] : run
+  write(layout.BEGIN, 0, chain, number, made, isOwn ? run : 0, time, kind, parent, unread)
+}
+
+/** @param {number} number of a span @param {number} time ms of the clock @param {number} status */
+function ended (number, time, status) {
+  write(layout.END, 0, 0, number, current[CURRENT_ENTRY], 0, time, status, 0, 0)
+}
+
+/**
+ * Notes that bytes are written to a connection.
+ * @param {number} ref of its record
+ * @param {number} chain of the writer
+ * @param {number} time ms of the clock
+ * @param {number} held HELD, or 0
+ * @param {number} bytes written before, -1: not known
+ */
+function sent (ref, chain, time, held, bytes) {
+  const run = current[CURRENT_ENTRY]
+  write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, ref >>> 1, held, bytes)
+}
+
+/**
+ * Notes data on a connection, in its own callback.
+ * @param {number} ref of its record
+ * @param {number} time ms of the clock
+ * @param {number} bytes read so far, -1: not known
+ */
+function came (ref, time, bytes) {
+  write(layout.CAME, ref, 0, 0, current[CURRENT_ENTRY], 0, time, ref >>> 1, 0, bytes)
+  answer = answerTick = current[CURRENT_ENTRY]
+}
+
+/** Notes that the present run settles a promise. @param {Int32Array} words @param {number} offset */
+function settled (words, offset) {
+  const run = current[DEPTH] === 0 ? 0 : current[CURRENT_ENTRY]
+  const runs = runsBeside(words)
+  runs[(offset >> IDS) + 1] = run
+  if (run === 0 || (run !== answer && run !== answerTick)) return
+  const madeAt = timeAt(words, offset)
+  write(layout.SETTLED_BY_ANSWER, words[offset + REF], words[offset + CHAIN], words[offset + SPAN],
+    runs[offset >> IDS], run, 0, words[offset + CAUSE], 0, madeAt)
+}
+
+/** Logs runs from now on, in a new ring. @returns {SharedArrayBuffer} */
+function start () {
+  if (ring !== undefined) return ring
+  ring = new SharedArrayBuffer(layout.BYTES)
+  ints = new Int32Array(ring)
+  floats = new Float64Array(ring)
+  answer = answerTick = 0
+  forgetEntries()
+  forgetRuns()
+  current[ATTENTION] |= LOGGED
+  return ring
+}
+
+/** Logs no more. Who has the ring keeps it. */
+function stop () {
+  current[ATTENTION] &= ~LOGGED
+  current[CURRENT_ENTRY] = 0
+  ring = undefined
+  ints = NO_RING
+  floats = NO_TIMES
+}
+
+module.exports = {
+  arrived,
+  began,
+  came,
+  ended,
+  entered,
+  polled,
+  resumed,
+  sent,
+  settled,
+  start,
+  stop,
+  turned,
+
+  /** @returns {boolean} whether runs are logged */
+  isOn: () => (current[ATTENTION] & LOGGED) !== 0
+}
