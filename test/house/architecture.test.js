@@ -12,14 +12,14 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 7660,
-  core: 4190,
-  spans: 3280,
-  stacks: 2920,
-  '.': 2200,
-  handles: 2260,
-  requests: 1790,
-  ask: 1740,
+  report: 8700,
+  core: 4290,
+  spans: 3540,
+  stacks: 3120,
+  '.': 2400,
+  handles: 2460,
+  requests: 1990,
+  ask: 1940,
   top: 1410,
   metrics: 360,
   incident: 540,
@@ -38,7 +38,7 @@ const maxLines = {
 
 // What each part may require of others, when it is loaded or in a function. Small files at the top of lib/
 // that require nothing but each other, anybody may.
-const common = ['errors.js', 'files.js', 'group-by.js', 'listeners.js', 'objects.js', 'option-types.js', 'options.js', 'path-names.js', 'platform.js',
+const common = ['core/run-log-words.js', 'errors.js', 'files.js', 'group-by.js', 'listeners.js', 'objects.js', 'option-types.js', 'options.js', 'path-names.js', 'platform.js',
   'reasons.js', 'settings.js', 'standard-error.js', 'subsystems.js', 'text.js', 'warnings.js', 'wrap.js']
 /** @type {Record<string, string[]>} */
 const required = {
@@ -86,6 +86,7 @@ const required = {
 // The half that reads files of spans, in a process of its own: report/, beside lib/. It shares group-by.js,
 // path-names.js, text.js and the words of the wait-for graph with the other, which loads nothing of it.
 const offline = [
+  { 'report/path/': ['core/run-log-words.js'] },
   { 'report/read/': ['text.js'] },
   { 'report/aggregate/': ['group-by.js', 'path-names.js', 'report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'format/', 'text.js'] }
@@ -122,7 +123,7 @@ const sources = new Map(files.map((name) => {
   return [name, { text, tree: acorn.parse(text, { ecmaVersion: 'latest', sourceType, allowHashBang: true, locations: true }) }]
 }))
 
-const ownParts = ['ask/inspected.js', 'ask/protocol.js', 'metrics/openmetrics.js', 'profile/preload.js', 'top/buckets.js']
+const ownParts = ['core/run-log-words.js', 'ask/inspected.js', 'ask/protocol.js', 'metrics/openmetrics.js', 'profile/preload.js', 'top/buckets.js']
 
 /**
  * The part that a file belongs to: its directory, of report/ the one below, or the file itself.

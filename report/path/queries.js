@@ -1,0 +1,369 @@
+'use strict'
+
+// What requests asked on connections: one query per promise that an answer settled, and of callbacks one per
+// write that nobody's promise claims. A query lasts from its write until its answer had come.
+//
+// A promise belongs to the request that made it, whoever wrote: the queue of a pool or a driver writes for
+// others. Its write is the first one on the connection after it was made that no other promise has taken.
+// Where a driver sends several commands in one write, they share it.
+
+const { AWAITED, CAME, HELD, SENT, SETTLED_BY_ANSWER } = require('../../lib/core/run-log-words')
+const { outermostOf } = require('./requests')
+const { NONE, arrivalOf, countBelow } = require('./timeline')
+
+/**
+ * @typedef {import('./entries').Recording} Recording
+ *
+ * @typedef {object} Query
+ * @property {number} request number of the outermost span
+ * @property {number} span number of the span that asked
+ * @property {number} start ms, when it was written
+ * @property {number} end when its answer had come; if it is unanswered: the end of the recording
+ * @property {number} chain where its promise was made, or without one where it was written
+ * @property {number} writer chain of the write
+ * @property {number} connection reference
+ * @property {number} unsent ms before that in which a driver or a pool held it
+ * @property {number} promise reference, 0: its answer called back
+ * @property {boolean} unanswered
+ * @property {number} made run in which it was asked
+ * @property {number} sent entry of its write
+ * @property {number} callback run that brought its answer, NONE: none has
+ *
+ * @typedef {object} Traffic of one connection: entries
+ * @property {number[]} sent
+ * @property {number[]} came
+ * @property {number[]} settled
+ *
+ * @typedef {object} Queries
+ * @property {Map<number, Query[]>} byRequest
+ * @property {Map<number, Query[]>} byCallback
+ * @property {Map<number, Traffic>} traffic by reference of the connection
+ */
+
+/** @type {WeakMap<Recording, Queries>} */
+const cache = new WeakMap()
+
+/** @param {Recording} recording @returns {Queries} */
+function allQueries (recording) {
+  let queries = cache.get(recording)
+  if (queries === undefined) cache.set(recording, queries = findQueries(recording))
+  return queries
+}
+
+/**
+ * Returns what a request asked, in order of time.
+ * @param {Recording} recording
+ * @param {import('./requests').Request} request
+ */
+function queriesOf (recording, { begin, end, number, outermost }) {
+  const queries = allQueries(recording).byRequest.get(outermost) ?? []
+  const own = number === outermost ? queries : queries.filter(({ span }) => span === number)
+  return own.filter((query) => query.start <= end && query.end >= begin).map((query) => {
+    const isOver = query.end <= end
+    return { ...query, start: Math.max(begin, query.start), end: isOver ? query.end : end }
+  }).sort((a, b) => a.start - b.start)
+}
+
+/**
+ * Returns the query of a request to which a callback brought the answer; of several the one that was asked
+ * last, but not after a run.
+ * @param {Recording} recording
+ * @param {number} callback
+ * @param {number} request number
+ * @param {number} run NONE: any
+ * @returns {Query | undefined}
+ */
+function queryEndedBy (recording, callback, request, run) {
+  let last
+  for (const query of allQueries(recording).byCallback.get(callback) ?? NO_QUERIES) {
+    if (query.request !== request) continue
+    const isEarlier = run === NONE || query.made <= run
+    const wasEarlier = last !== undefined && (run === NONE || last.made <= run)
+    if (last === undefined || (isEarlier && (!wasEarlier || query.made > last.made))) last = query
+  }
+  return last
+}
+
+/**
+ * Returns between which times an answer had come. The kernel knows when the last data came: if that answered
+ * several queries, the earlier ones may have been answered at any time since the loop polled.
+ * @param {Recording} recording
+ * @param {number} callback
+ * @param {Query | undefined} query of which it was the answer
+ */
+function answerTime (recording, callback, query) {
+  const { after, by } = arrivalOf(recording, callback)
+  const queries = query === undefined ? NO_QUERIES : allQueries(recording).byCallback.get(callback) ?? []
+  const last = queries[queries.length - 1]
+  if (query === undefined || last === undefined || last.sent <= query.sent) return { after, by }
+  const poll = recording.timeline.pollBefore[callback]
+  return { after: poll === NONE ? -Infinity : Math.min(after, recording.time[poll]), by }
+}
+
+/**
+ * Whether another request wrote last on the connection before a callback of it.
+ * @param {Recording} recording
+ * @param {number} callback
+ * @param {number} request number
+ */
+function isAskedByOther (recording, callback, request) {
+  const came = recording.timeline.cameIn[callback]
+  const sent = allQueries(recording).traffic.get(recording.ref[came])?.sent ?? []
+  const last = sent[countBelow(sent, came) - 1]
+  const writer = last === undefined ? 0 : outermostOf(recording, recording.request[last])
+  return writer !== 0 && writer !== request
+}
+
+/** @param {Recording} recording @returns {Queries} */
+function findQueries (recording) {
+  /** @type {Queries} */
+  const queries = { byRequest: new Map(), byCallback: new Map(), traffic: trafficOf(recording) }
+  for (const traffic of queries.traffic.values()) {
+    for (const query of new Matching(recording, traffic).queries) {
+      if (query.request !== 0) addTo(queries.byRequest, query.request, query)
+      if (query.callback !== NONE) addTo(queries.byCallback, query.callback, query)
+    }
+  }
+  return queries
+}
+
+/** @param {Recording} recording @returns {Map<number, Traffic>} */
+function trafficOf ({ count, kind, ref, settled, timeline: { cameIn, headOf } }) {
+  /** @type {Map<number, Traffic>} */
+  const connections = new Map()
+  const of = (/** @type {number} */ connection) => {
+    let traffic = connections.get(connection)
+    if (traffic === undefined) connections.set(connection, traffic = { sent: [], came: [], settled: [] })
+    return traffic
+  }
+  for (let i = 0; i < count; i++) {
+    if (kind[i] === SENT) of(ref[i]).sent.push(i)
+    else if (kind[i] === CAME) of(ref[i]).came.push(i)
+    else if (kind[i] === SETTLED_BY_ANSWER && settled[i] !== NONE) {
+      const came = cameIn[headOf[settled[i]]]
+      if (came !== NONE) of(ref[came]).settled.push(i)
+    }
+  }
+  return connections
+}
+
+/** Finds the writes of the queries on one connection. */
+class Matching {
+  /** @param {Recording} recording @param {Traffic} traffic */
+  constructor (recording, traffic) {
+    this.recording = recording
+    this.traffic = traffic
+    /** @type {Query[]} */
+    this.queries = []
+    const { length } = traffic.sent
+    /** by write: a later one that may be free, itself if it is */
+    this.next = Int32Array.from({ length: length + 1 }, (_, place) => place)
+    /** by write: entry of the data that answered it; Infinity: it is that of a promise to come */
+    this.answeredBy = new Float64Array(length)
+    this.reserve()
+    for (const entry of traffic.settled) this.addPromise(entry)
+    this.addCallbacks()
+  }
+
+  /** Returns the first free write from a place on. @param {number} place */
+  freeFrom (place) {
+    const { next } = this
+    while (next[place] !== place) place = next[place] = next[next[place]]
+    return place
+  }
+
+  /** @param {number} place of a write @param {number} answeredBy */
+  take (place, answeredBy) {
+    this.next[place] = place + 1
+    this.answeredBy[place] = answeredBy
+  }
+
+  /** Returns the place of the first write after a promise was made. @param {number} entry of the promise */
+  firstAfter (entry) {
+    const made = this.recording.registered[entry]
+    return countBelow(this.traffic.sent, made === NONE ? 0 : made)
+  }
+
+  /** Whether a promise was made by the run that wrote. @param {number} entry @param {number} place */
+  isOwnWrite (entry, place) {
+    const { recording: { registered }, traffic: { sent } } = this
+    return place < sent.length && registered[entry] !== NONE && registered[sent[place]] === registered[entry]
+  }
+
+  /** Keeps for each promise the write of the run that made it. */
+  reserve () {
+    for (const entry of this.traffic.settled) {
+      const place = this.firstAfter(entry)
+      if (this.isOwnWrite(entry, place)) this.take(place, Infinity)
+    }
+  }
+
+  /** @param {number} entry of a promise that was settled */
+  addPromise (entry) {
+    const { recording, traffic: { sent } } = this
+    const { chain, ref, registered, request, settled, timeline, x } = recording
+    const callback = timeline.headOf[settled[entry]]
+    const came = timeline.cameIn[callback]
+    const limit = countBelow(sent, came)
+    const first = this.firstAfter(entry)
+    if (first >= limit) return // nothing was asked for it here: a pool gave its connection to someone
+    const place = this.writeOf(entry, first, limit)
+    this.takeCall(place, limit, came)
+    const start = this.timeOf(place)
+    const made = registered[entry]
+    const isHeld = made === NONE || timeline.headOf[made] !== timeline.headOf[registered[sent[place]]]
+    const madeAt = x[entry] > 0 ? x[entry] : made === NONE ? start : this.beginOf(made)
+    this.queries.push({
+      request: outermostOf(recording, request[entry]),
+      span: request[entry],
+      start,
+      end: this.endOf(callback, start),
+      chain: chain[entry],
+      writer: chain[sent[place]],
+      connection: ref[came],
+      unsent: isHeld ? Math.max(0, start - madeAt) : this.heldMs(place),
+      promise: ref[entry],
+      unanswered: false,
+      made,
+      sent: sent[place],
+      callback
+    })
+  }
+
+  /**
+   * Returns the place of a promise's write.
+   * @param {number} entry
+   * @param {number} first place after it was made
+   * @param {number} limit place after its answer
+   */
+  writeOf (entry, first, limit) {
+    if (this.isOwnWrite(entry, first)) return first
+    const { answeredBy, traffic: { sent } } = this
+    const free = this.freeFrom(first)
+    if (free >= limit) return first
+    // A queue writes when the query before is answered; what is written earlier is a command after this one.
+    return answeredBy[first] === Infinity || sent[free] > answeredBy[first] ? free : first
+  }
+
+  /**
+   * Takes the writes of a promise's call: those of the same run, and what the connection's callbacks wrote
+   * until the answer. A statement is prepared, then executed.
+   * @param {number} place of the first
+   * @param {number} limit place after the answer
+   * @param {number} came entry of the answer
+   */
+  takeCall (place, limit, came) {
+    const { recording: { registered }, traffic: { sent } } = this
+    const run = registered[sent[place]]
+    this.take(place, came)
+    for (let next = this.freeFrom(place + 1); next < limit; next = this.freeFrom(next + 1)) {
+      if (registered[sent[next]] === run || this.isByDriver(sent[next])) this.take(next, came)
+    }
+  }
+
+  /** Whether the connection's own callback wrote, or a tick of it. @param {number} entry of the write */
+  isByDriver (entry) {
+    const { a, b, ref, registered, timeline: { cameIn, headOf }, flags } = this.recording
+    const run = registered[entry]
+    if (run === NONE) return true
+    const head = headOf[run]
+    const isOwnCallback = cameIn[head] === NONE
+      ? b[head] === a[entry] && a[entry] !== 0
+      : ref[cameIn[head]] === ref[entry]
+    return isOwnCallback && (flags[run] & AWAITED) === 0
+  }
+
+  /** Adds what no promise claims. */
+  addCallbacks () {
+    const { recording, traffic: { came, sent } } = this
+    const { chain, ref, registered, request, timeline } = recording
+    /** @type {Query | undefined} */
+    let open
+    for (let place = 0; place < sent.length; place++) {
+      const isFree = this.next[place] === place
+      if (!isFree) {
+        open = undefined
+        continue
+      }
+      const entry = sent[place]
+      const answer = lastBetween(came, entry, sent[place + 1] ?? Infinity)
+      const callback = answer === undefined ? NONE : registered[answer]
+      const isMore = open !== undefined && (this.isByDriver(entry) || registered[entry] === open.made)
+      const isHeldBefore = place > 0 && this.isHeldAt(place - 1)
+      if (!isMore && !isHeldBefore) {
+        if (request[entry] === 0 || this.isByDriver(entry)) continue
+        const start = this.timeOf(place)
+        open = {
+          request: outermostOf(recording, request[entry]),
+          span: request[entry],
+          start,
+          end: timeline.end,
+          chain: chain[entry],
+          writer: chain[entry],
+          connection: ref[entry],
+          unsent: this.heldMs(place),
+          promise: 0,
+          unanswered: true,
+          made: registered[entry],
+          sent: entry,
+          callback: NONE
+        }
+        this.queries.push(open)
+      }
+      if (open === undefined || callback === NONE) continue
+      open.callback = callback
+      open.end = this.endOf(callback, open.start)
+      open.unanswered = false
+    }
+  }
+
+  /** Whether a write is kept until the connection is there. @param {number} place */
+  isHeldAt (place) {
+    const { recording: { b }, traffic: { sent } } = this
+    return (b[sent[place]] & HELD) !== 0 && place + 1 < sent.length
+  }
+
+  /** When a write went out. @param {number} place */
+  timeOf (place) {
+    return this.recording.time[this.traffic.sent[this.isHeldAt(place) ? place + 1 : place]]
+  }
+
+  /** @param {number} place of a write @returns {number} ms that it was kept */
+  heldMs (place) {
+    return Math.max(0, this.timeOf(place) - this.recording.time[this.traffic.sent[place]])
+  }
+
+  /** @param {number} run */
+  beginOf (run) {
+    const { slices, sliceOf } = this.recording.timeline
+    return slices.start[sliceOf[run]]
+  }
+
+  /** When an answer had come. @param {number} callback @param {number} start */
+  endOf (callback, start) {
+    return Math.max(start, arrivalOf(this.recording, callback).by)
+  }
+}
+
+/**
+ * Returns the last of sorted numbers between two.
+ * @param {number[]} sorted
+ * @param {number} from
+ * @param {number} to
+ */
+function lastBetween (sorted, from, to) {
+  const last = sorted[countBelow(sorted, to) - 1]
+  return last > from ? last : undefined
+}
+
+/** @template T @param {Map<number, T[]>} map @param {number} key @param {T} item */
+function addTo (map, key, item) {
+  const list = map.get(key)
+  if (list === undefined) map.set(key, [item])
+  else list.push(item)
+}
+
+/** @type {Query[]} */
+const NO_QUERIES = []
+
+module.exports = { answerTime, isAskedByOther, queriesOf, queryEndedBy }

@@ -1,0 +1,215 @@
+'use strict'
+
+// What holds for every recording, also for those that no program could write: the parts of each request add
+// up to its duration, none is negative, and nothing throws.
+
+const test = require('ava')
+const layout = require('../../lib/core/run-log-words')
+const { criticalPath } = require('../../report/path/critical-path')
+const { delaysOf } = require('../../report/path/delays')
+const { readEntries } = require('../../report/path/entries')
+const { figuresOf } = require('../../report/path/figures')
+const { queriesOf } = require('../../report/path/queries')
+const { isInside, requestsOf } = require('../../report/path/requests')
+const { Log } = require('./recordings')
+
+const US = 1e-3 // ms
+const { ONE_SHOT, TIMER } = layout
+
+/** @param {number} seed @returns {(below: number) => number} */
+function randomOf (seed) {
+  let state = seed
+  return (below) => {
+    state = (state + 0x6d2b79f5) | 0
+    let mixed = Math.imul(state ^ (state >>> 15), 1 | state)
+    mixed = (mixed + Math.imul(mixed ^ (mixed >>> 7), 61 | mixed)) ^ mixed
+    return Math.floor(((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32 * below)
+  }
+}
+
+/**
+ * @param {any[]} list
+ * @param {string} key
+ * @returns {number}
+ */
+const sum = (list, key) => list.reduce((total, each) => total + each[key], 0)
+
+/** A program of several requests, with all kinds of entries. @param {number} seed @returns {Log} */
+function programOf (seed) {
+  const random = randomOf(seed)
+  const log = new Log(random(3) === 0 ? 2 ** 31 - 20 : 1) // numbers may wrap around
+  let time = 1000
+  const pass = () => (time += random(4) === 0 ? random(30) : random(10) / 10)
+  /** @type {Array<{ run: number, request: number }>} */
+  const runs = []
+  /** @type {number[]} */
+  const open = []
+  const none = { run: 0, request: 0 }
+  const pick = () => runs[Math.max(0, runs.length - 12) + random(Math.min(runs.length, 12))] ?? none
+  const note = (/** @type {number} */ run, /** @type {number} */ request) => runs.push({ run, request })
+  for (let i = 0, requests = 0; i < 120; i++) {
+    const { run, request } = pick()
+    const last = runs[runs.length - 1] ?? none
+    const chain = random(20)
+    const connection = 80 + random(3)
+    const words = { request, registered: run, chain }
+    switch (random(13)) {
+      case 0: {
+        const slept = random(3) * random(20)
+        time += slept
+        log.poll(pass(), slept)
+        break
+      }
+      case 1:
+        open.push(++requests)
+        note(log.serve(pass(), requests, { unread: random(5) }), requests)
+        break
+      case 2:
+        if (open.length === 0) break
+        log.end(time, open.splice(random(open.length), 1)[0], random(4) === 0 ? 0 : last.run)
+        break
+      case 3:
+        open.push(++requests)
+        log.client(requests, last.request, last.run, { a: 2 + random(2) })
+        break
+      case 4: {
+        const timer = log.callback(pass(), { flags: TIMER | random(2) * ONE_SHOT, ...words })
+        if (random(2) === 0) log.due(timer, time - random(20))
+        note(timer, request)
+        break
+      }
+      case 5: case 6: {
+        const came = log.came(pass(), connection, words)
+        if (random(2) === 0) log.arrived(came, time - random(20))
+        if (random(3) === 0) log.polledBy(came, time, random(20))
+        note(came, request)
+        for (let each = random(3); each > 0; each--) {
+          const maker = pick()
+          log.settle(came, maker.run, { request: maker.request, chain, x: random(2) * (time - random(30)) })
+        }
+        break
+      }
+      case 7: case 8: case 9:
+        note(log.awaited(pass(), { ...words, settled: random(4) === 0 ? pick().run : last.run }), request)
+        break
+      case 10:
+        note(log.step(pass(), { ...words, caller: last.run }), request)
+        if (random(2) === 0) log.resume(pass(), last.request, last.run)
+        break
+      case 11:
+        log.sent(connection, last.run, { request: last.request, chain, b: random(8) === 0 ? 1 : 0 })
+        break
+      case 12:
+        note(log.step(pass(), words), request)
+    }
+  }
+  return log
+}
+
+/** Entries that mean nothing. @param {number} seed @returns {Uint8Array} */
+function noiseOf (seed) {
+  const random = randomOf(seed)
+  const words = new Int32Array(layout.WORDS * 80)
+  const doubles = new Float64Array(words.buffer)
+  const times = [NaN, Infinity, -Infinity, 0, -5, 1e300]
+  for (let i = 0; i < words.length; i++) words[i] = random(9) === 0 ? random(2 ** 31) * 2 : random(40) - 4
+  for (let entry = 0; entry < words.length; entry += layout.WORDS) {
+    words[entry] = random(11) | random(256) << layout.KIND_BITS
+    doubles[entry / 2 + layout.TIME] = random(20) === 0 ? times[random(times.length)] : entry + random(200)
+    doubles[entry / 2 + layout.X] = random(20) === 0 ? times[random(times.length)] : random(50) - 5
+  }
+  return new Uint8Array(words.buffer)
+}
+
+/**
+ * Returns the ms of a request's own code, slice by slice.
+ * @param {import('../../report/path/entries').Recording} recording
+ * @param {import('../../report/path/requests').Request} request
+ */
+function ownOf (recording, { begin, end, number }) {
+  const { slices } = recording.timeline
+  let ms = 0
+  for (let i = 0; i < slices.count; i++) {
+    if (!isInside(recording, slices.owner[i], number)) continue
+    ms += Math.max(0, Math.min(end, slices.end[i]) - Math.max(begin, slices.start[i]))
+  }
+  return ms
+}
+
+/**
+ * Returns what does not hold in a recording.
+ * @param {import('../../report/path/entries').Recording} recording
+ * @returns {string[]}
+ */
+function faultsOf (recording) {
+  const { slices } = recording.timeline
+  /** @type {string[]} */
+  const faults = []
+  /** @param {boolean} holds @param {string} what @param {object} [all] */
+  const check = (holds, what, all) => { if (!holds) faults.push(`${what}: ${JSON.stringify(all)}`) }
+  for (let i = 0; i < slices.count; i++) {
+    check(slices.end[i] >= slices.start[i] && (i === 0 || slices.start[i] >= slices.end[i - 1]), `slice ${i}`)
+  }
+  for (const request of requestsOf(recording)) {
+    const path = criticalPath(recording, request)
+    const figures = figuresOf(recording, request, path)
+    const delays = delaysOf(recording, request, path.waits)
+    const all = { request, figures, waits: path.waits, delays }
+    const scale = Math.max(US, 1e-9 * Math.abs(request.end)) // what the sum of large times loses
+    const isNear = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) <= scale
+    const { duration, run, waited, delayed, delayedMax, beside } = figures
+    check(run + waited + delayed === duration, 'the figures add up', all)
+    check([duration, run, waited, delayed, beside, delayedMax - delayed].every((us) => us >= 0), '>= 0', all)
+    const [ms, late] = [sum(path.waits, 'ms'), sum(path.waits, 'delayed')]
+    const own = sum(path.ran, 'ms') + path.beside
+    check(isNear(own + ms + late, request.end - request.begin), `${own} + ${ms} + ${late} ms are all`, all)
+    check(isNear(own, ownOf(recording, request)), `${own} ms of own code`, all)
+    check(Math.abs(own - run / 1000) <= scale + US, `${own} ms of own code, rounded`, all)
+    check(isNear(sum(delays, 'ms'), late), 'delayers', all)
+    check(isNear(sum(delays, 'max'), sum(path.waits, 'delayedMax')), 'most of delayers', all)
+    let until = request.end
+    for (const wait of path.waits) {
+      check(wait.until <= until && wait.begin <= wait.until && wait.begin >= request.begin, 'in order', all)
+      const { cameAfter, cameBy } = wait
+      check(wait.begin <= cameAfter && cameAfter <= cameBy && cameBy <= wait.until, 'came', all)
+      check(wait.ms >= 0 && wait.delayed >= 0 && wait.delayedMax >= wait.delayed - scale, 'parts', all)
+      check(wait.unsent >= 0 && wait.unsent <= wait.ms && wait.beside >= 0, 'unsent', all)
+      until = wait.begin
+    }
+    for (const { start, end, unsent } of queriesOf(recording, request)) {
+      const isOrdered = start >= request.begin && end >= start && end <= request.end
+      check(isOrdered && unsent >= 0, `query ${start} ${end}`, all)
+    }
+  }
+  return faults
+}
+
+test('random programs: the parts of each request add up', (t) => {
+  let requests = 0
+  for (let seed = 1; seed <= 2000; seed++) {
+    const recording = programOf(seed).read()
+    requests += requestsOf(recording).length
+    const faults = faultsOf(recording)
+    if (faults.length > 0) return t.fail(`seed ${seed}: ${faults.slice(0, 3).join('\n')}`)
+  }
+  t.true(requests > 10_000, String(requests))
+})
+
+test('recordings that begin anywhere', (t) => {
+  for (let seed = 1; seed <= 500; seed++) {
+    const log = programOf(seed)
+    const skipped = seed % log.entries.length
+    const bytes = log.bytes().subarray(skipped * layout.WORDS * 4)
+    const faults = faultsOf(readEntries(bytes, { first: (log.first + skipped) | 0 }))
+    if (faults.length > 0) return t.fail(`seed ${seed}: ${faults.slice(0, 3).join('\n')}`)
+  }
+  t.pass()
+})
+
+test('recordings that no program wrote', (t) => {
+  for (let seed = 1; seed <= 3000; seed++) {
+    const faults = faultsOf(readEntries(noiseOf(seed), { first: seed % 50 }))
+    if (faults.length > 0) return t.fail(`seed ${seed}: ${faults.slice(0, 3).join('\n')}`)
+  }
+  t.pass()
+})
