@@ -16,6 +16,7 @@ module.exports = {
 
   // Words of the header.
   COUNT: 0, // number of the entry written last; set once that is whole
+  LATEST: 1, // as a 64-bit float: index among those; TIME of the last RUN, POLL or RESUME
 
   // Words of an entry.
   HEAD: 0, // its kind, and above KIND_BITS its flags

@@ -22,7 +22,7 @@ const {
   AWAITED, CAUSE, CHAIN, FLAGS, IDS, MASK, ONE_SHOT, PASSED, REF, SETTLED, SHIFT, SPAN, SPECIAL, TICK, TIMER,
   TRIGGER, findRecord, forgetRuns, promiseRuns, promises, resourceRuns, resources, runsBeside
 } = records
-const { COUNT, ENTRIES, HEADER, KIND_BITS, WORDS } = layout
+const { COUNT, ENTRIES, HEADER, KIND_BITS, LATEST, WORDS } = layout
 const SLOTS = ENTRIES - 1 // bits of a number that are its slot
 const NO_RING = new Int32Array(0)
 const NO_TIMES = new Float64Array(0)
@@ -112,6 +112,7 @@ function entered (flags, words, offset, time) {
   const span = current[CURRENT_SPAN]
   const run = write(head, cause, chain, span, registered, settled, time, callerEntry(), enteredBits(), 0)
   current[CURRENT_ENTRY] = run
+  floats[LATEST] = time
   const isTick = (flags & TICK) !== 0 && registered !== 0
   if (isTick && (registered === answer || registered === answerTick)) answerTick = run
 }
@@ -126,22 +127,27 @@ function turned (time) {
   const span = current[CURRENT_SPAN]
   const run = write(head, cause, chain, span, before, 0, time, callerEntry(), enteredBits(), 0)
   current[CURRENT_ENTRY] = run
+  floats[LATEST] = time
 }
 
 /** Notes that the present run goes on, after one inside of it. @param {number} time ms of the clock */
 function resumed (time) {
   write(layout.RESUME, current[CURRENT_CAUSE], current[CURRENT_CHAIN], current[CURRENT_SPAN],
     current[CURRENT_ENTRY], 0, time, 0, 0, 0)
+  floats[LATEST] = time
 }
 
 /**
- * Notes that the event loop has polled.
+ * Notes that the event loop has polled. Libuv has counted some callbacks as sleep (seen under load): what has
+ * begun since was none.
  * @param {number} time ms of the clock: the end
  * @param {number} iteration
  * @param {number} slept ms
  */
 function polled (time, iteration, slept) {
-  write(layout.POLL, 0, 0, 0, 0, 0, time, iteration, 0, slept)
+  const awake = time - floats[LATEST]
+  write(layout.POLL, 0, 0, 0, 0, 0, time, iteration, 0, slept < awake ? slept : awake)
+  floats[LATEST] = time
 }
 
 /**

@@ -1,0 +1,139 @@
+'use strict'
+
+// The run log beside today's account of spans, in the same processes: what it says of itself is consistent,
+// and what is read from it agrees with the spans, or is nearer to the truth.
+
+const test = require('ava')
+const layout = require('../../lib/core/run-log-words')
+const { runServer } = require('../helpers/critical-path')
+const { shadowed } = require('../helpers/shadow-log')
+const { patient } = require('../helpers/starved')
+
+const {
+  ARRIVED, BEGIN, CAME, CLIENT, DISCARDED, END, HELD, POLL, RESUME, RUN, SENT, SERVER, SETTLED_BY_ANSWER
+} = layout
+const ROUNDING = 0.0011 // ms, of the figures of spans
+
+/**
+ * @typedef {import('../helpers/shadow-log').Entry} Entry
+ * @typedef {import('../helpers/shadow-log').Shadow} Shadow
+ */
+
+/** Requests to the server of fixtures/path, one group after another; see critical-path.test.js. */
+const groups = [
+  ...[
+    'sequence', 'read-files', 'repeat', 'all', 'all-settled', 'race', 'any', 'nested', 'remote', 'library',
+    'leak', 'heartbeat', 'prefetch-late', 'prefetch-early', 'prefetch-unused', 'gzip', 'readable', 'worker', 'fetch', 'http',
+    'http-again', 'tick', 'lazy', 'lazy-again', 'timers', 'read-callback', 'microtasks', 'compute',
+    'compute-between', 'spans'
+  ].map((name) => [{ path: `/${name}` }]),
+  [{ path: '/large', client: 'readSlowly' }],
+  [{ path: '/turn-holder' }, { path: '/turn', after: 20 }],
+  [{ path: '/bound-holder' }, { path: '/bound', after: 20 }],
+  [{ path: '/bare-holder' }, { path: '/bare', after: 20 }],
+  [{ path: '/shared-user' }, { path: '/shared-role' }, { path: '/shared-sequence' }],
+  [{ path: '/delayed' }, { path: '/blocker' }],
+  [{ path: '/abort', client: 'abort' }],
+  [{ path: '/open', client: 'leaveOpen' }]
+]
+
+/** Functions that wait in those requests. */
+const waiting = [
+  'answerUpstream', 'askLibrary', 'askWorker', 'awaitTick', 'continueTimers', 'fetchUpstream', 'getUpstream',
+  'holdTurn', 'innerStep', 'keepBoundTurn', 'loadRole', 'loadUser', 'nap', 'outerStep', 'queryRemote', 'readByCallback',
+  'readConfig', 'restDelayed', 'startTimers', 'takeTurn'
+]
+
+/**
+ * Lists what is wrong with a log in itself.
+ * @param {Shadow} shadow
+ * @returns {string[]}
+ */
+function faultsOf ({ entries, names }) {
+  const faults = []
+  const byNumber = new Map(entries.map((entry) => [entry.number, entry]))
+  const open = new Set()
+  const ended = new Set()
+  let time = 0
+  entries.forEach((entry, i) => {
+    const { a, kind, number, ref, registered, request, settled, x } = entry
+    const fault = (text) => faults.push(`${text}: ${JSON.stringify(entry)}`)
+    if (!(kind >= RUN && kind <= RESUME)) fault('no kind')
+    if ([RUN, POLL, RESUME].includes(kind)) {
+      const begin = kind === POLL ? entry.time - x : entry.time
+      if (!(begin >= time - ROUNDING) || !(entry.time >= time)) fault(`time goes back, it was ${time}`)
+      time = entry.time
+    }
+    for (const [name, run] of Object.entries({ registered, settled, caller: kind === RUN ? a : 0 })) {
+      const isRun = run === 0 || (run < number && byNumber.get(run)?.kind === RUN)
+      if (!isRun && run >= entries[0].number) fault(`${name} is no earlier run`)
+    }
+    const next = entries[i + 1]
+    const previous = entries[i - 1]
+    if (kind === POLL && next?.kind === RUN && next.time !== entry.time) fault('not before its run')
+    if (kind === ARRIVED && (previous.kind !== RUN || previous.number !== registered)) fault('not behind its run')
+    if (kind === ARRIVED && !(entry.time <= previous.time + ROUNDING)) fault('it came after it ran')
+    if (kind === RUN && registered !== 0) checkMaker(entry, byNumber.get(registered), names, fault)
+    if (kind === BEGIN) {
+      if (request === 0 || open.has(request) || ended.has(request)) fault('it has begun before')
+      open.add(request)
+      if (settled !== 0 && byNumber.get(settled)?.request !== request) fault('its first run is not its own')
+      if (a === SERVER && settled === 0) fault('no first run')
+    }
+    if (kind === END && !open.delete(request)) fault('it has not begun')
+    if (kind === END) ended.add(request)
+    if ([SENT, CAME].includes(kind) && (ref >>> 1 !== a || !(x >= -1))) fault('no connection')
+    if (kind === CAME && byNumber.get(registered)?.b !== a) fault('not in a callback of its connection')
+    if (kind === SETTLED_BY_ANSWER && !(x <= time) && !Number.isNaN(x)) fault('made after it was settled')
+  })
+  if (open.size > 0) faults.push(`open: ${[...open]}`)
+  return faults
+}
+
+/** @param {number} ref @returns {boolean} */
+const isRequest = (ref) => ref < 0 && (ref & (1 << 30)) === 0
+
+/**
+ * Checks that a run was registered in one of the step that has made it, as its record says.
+ * @param {Entry} run
+ * @param {Entry | undefined} maker
+ * @param {import('../helpers/shadow-log').Names} names
+ * @param {(text: string) => void} fault
+ */
+function checkMaker (run, maker, { causes }, fault) {
+  const cause = causes[run.number]
+  const isRest = isRequest(run.ref) // of the maker's callback
+  if (maker === undefined || cause === 0 || isRest) return
+  // A callback of a connection goes on as a part of its request
+  if (maker.ref !== cause && !isRequest(cause)) fault(`made by ${cause}, not by ${JSON.stringify(maker)}`)
+}
+
+for (const engine of ['native', 'js']) {
+  patient(test)(`${engine}: the log of the critical paths is consistent, and has all that waits`, async (t) => {
+    const env = { LONGSTACK_CAPTURE: engine }
+    const { result, shadows } = await shadowed((shadow) => runServer(groups, { ...env, ...shadow }))
+    const faults = shadows.flatMap(faultsOf)
+    t.deepEqual(faults, [], faults.slice(0, 3).join('\n'))
+    const shadow = shadows.reduce((a, b) => a.entries.length > b.entries.length ? a : b)
+    const { entries, names } = shadow
+    const sites = new Set(entries.filter(({ kind }) => kind === RUN).map(({ chain }) => {
+      return /^(?:async )?(?:.*\.)?(\w+) \(/.exec(names.chains[chain]?.at ?? '')?.[1]
+    }))
+    t.deepEqual(waiting.filter((name) => !sites.has(name)), [])
+    for (const record of result.records) {
+      const number = Number(Object.keys(names.requests).find((one) => names.requests[one] === record.spanId))
+      const begin = entries.find(({ kind, request }) => kind === BEGIN && request === number)
+      const end = entries.find(({ kind, request }) => kind === END && request === number)
+      const nanos = Number(BigInt(record.endTimeUnixNano) - BigInt(record.startTimeUnixNano))
+      t.true(Math.abs(end.time - begin.time - nanos / 1e6) < ROUNDING, record.name)
+      t.is(begin.a, { SERVER, CLIENT, INTERNAL: layout.INNER }[record.kind])
+      t.is(names.requests[begin.b], record.kind === 'SERVER' ? undefined : record.parentSpanId)
+      t.is(end.a, layout[record.status.code], record.name)
+    }
+    const told = entries.filter(({ kind, a }) => kind === END && a !== DISCARDED)
+    t.is(told.length, result.records.length)
+    const held = entries.filter(({ kind, b }) => kind === SENT && b === HELD)
+    t.true(held.length > 0 && entries.some(({ kind }) => kind === CAME))
+    t.true(entries.some(({ kind }) => kind === SETTLED_BY_ANSWER))
+  })
+}
