@@ -256,11 +256,25 @@ class Walk {
     const came = isAnswer ? recording.timeline.cameIn[callback] : NONE
     const connection = came === NONE ? 0 : recording.ref[came]
     const isQuestion = connection !== 0 && ms >= MIN_WAIT
-    const question = isQuestion ? this.questionOf(from, callback, begin, ms) : NO_QUESTION
-    const beside = run === NONE ? 0 : this.callbacksBeside(from, run, begin)
-    const times = { begin, until, ms, delayed, delayedMax, cameAfter, cameBy }
-    const what = { site, isProven, run, callback, connection, settler, beside, ...question }
-    this.path.waits.push({ ...times, ...what })
+    const { sent, unsent } = isQuestion ? this.questionOf(from, callback, begin, ms) : NO_QUESTION
+    this.path.waits.push({
+      begin,
+      until,
+      ms,
+      delayed,
+      delayedMax,
+      cameAfter,
+      cameBy,
+      site,
+      isProven,
+      run,
+      callback,
+      connection,
+      settler,
+      sent,
+      unsent,
+      beside: run === NONE ? 0 : this.callbacksBeside(from, run, begin)
+    })
   }
 
   /**

@@ -174,7 +174,7 @@ class Matching {
 
   /** @param {number} place of a write @param {number} answeredBy */
   take (place, answeredBy) {
-    this.next[place] = place + 1
+    if (this.next[place] === place) this.next[place] = place + 1
     this.answeredBy[place] = answeredBy
   }
 
