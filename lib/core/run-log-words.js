@@ -70,5 +70,6 @@ module.exports = {
   DISCARDED: 3, // it is not told
 
   // B of SENT.
-  HELD: 1 // kept until the connection is there; it goes out with the next entry
+  HELD: 1, // kept until the connection is there; it goes out with the next entry
+  USED: 2 // by a request of http or undici, which has a span of its own: no query
 }

@@ -187,12 +187,12 @@ function ended (number, time, status) {
  * @param {number} ref of its record
  * @param {number} chain of the writer
  * @param {number} time ms of the clock
- * @param {number} held HELD, or 0
+ * @param {number} use HELD and USED, or 0
  * @param {number} bytes written before, -1: not known
  */
-function sent (ref, chain, time, held, bytes) {
+function sent (ref, chain, time, use, bytes) {
   const run = current[CURRENT_ENTRY]
-  write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, ref >>> 1, held, bytes)
+  write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, ref >>> 1, use, bytes)
 }
 
 /**

@@ -24,7 +24,7 @@ const {
   TRIGGER, findRecord, promises, readWord, resources
 } = require('../core/records')
 const runLog = require('../core/run-log')
-const { DUE, HELD, POLLED } = require('../core/run-log-words')
+const { DUE, HELD, POLLED, USED } = require('../core/run-log-words')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -351,7 +351,8 @@ class LoopTime {
    */
   noteSent (entry, place, isHeld) {
     const bytes = bytesOf(entry, bytesWritten)
-    runLog.sent(entry.context.ref, place || current[CURRENT_CHAIN], this.clock(), isHeld ? HELD : 0, bytes)
+    const use = (isHeld ? HELD : 0) | (entry.use?.isOver === false ? USED : 0)
+    runLog.sent(entry.context.ref, place || current[CURRENT_CHAIN], this.clock(), use, bytes)
   }
 
   /** When the event loop called the present callback, in ms of the clock. */

@@ -4,10 +4,10 @@
 // lie the cause's own code, what else the request ran, the wait until what it waited for had come, and from
 // then on what ran for others, which delayed it. The parts of all steps add up to the duration.
 
-const { AWAITED, CALLED, CONNECTION, TIMER } = require('../../lib/core/run-log-words')
+const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER } = require('../../lib/core/run-log-words')
 const { answerTime, isAskedByOther, queryEndedBy } = require('./queries')
-const { OwnTime, outermostOf } = require('./requests')
-const { NONE, arrivalOf, countBelow } = require('./timeline')
+const { isInside, outermostOf, ownTime } = require('./requests')
+const { NONE, arrivalOf, busyUntil, countBelow } = require('./timeline')
 
 const MIN_PART = 1e-6 // ms, more than additions lose
 const MIN_WAIT = 0.001 // ms of a wait of which it is told what it was for
@@ -59,7 +59,10 @@ class Walk {
   constructor (recording, request) {
     this.recording = recording
     this.request = request
-    this.own = new OwnTime(recording, request)
+    /** what it ran, and what the whole request did */
+    this.own = ownTime(recording, request)
+    const whole = request.number === request.outermost
+    this.all = whole ? this.own : ownTime(recording, { ...request, number: request.outermost })
     /** @type {Path} */
     this.path = { waits: [], ran: [], beside: 0 }
   }
@@ -72,11 +75,13 @@ class Walk {
     let run = isLast ? lastRun : this.runBefore(request.endEntry)
     let until = request.end
     let from = until
+    const endedBy = isLast ? NONE : lastRun
+    const arrival = isLast ? ALWAYS : endedBy === NONE ? NEVER : arrivalOf(recording, headOf[endedBy])
+    let ending = { ...NO_CAUSE, endedBy, arrival }
     if (run !== NONE) {
       from = this.beginOf(run, until)
-      const endedBy = isLast ? NONE : lastRun
-      const arrival = isLast ? ALWAYS : endedBy === NONE ? NEVER : arrivalOf(recording, headOf[endedBy])
-      this.addStep(run, from, until, { ...NO_CAUSE, site: chain[run], endedBy, arrival }, NONE)
+      this.addStep(run, from, until, { ...ending, site: chain[run] }, NONE)
+      ending = NO_CAUSE
     }
     let awaiter = NONE
     while (run > request.firstRun && from > request.begin) {
@@ -89,7 +94,7 @@ class Walk {
       run = cause.run
     }
     // What was before the oldest run that is recorded
-    this.addWait(request.begin, from, NO_CAUSE, NONE)
+    this.addWait(request.begin, from, ending, NONE)
     this.addRan(request.begin, from, 0)
     return path
   }
@@ -104,9 +109,9 @@ class Walk {
 
   /** Returns the newest run of the request before an entry. @param {number} entry */
   runBefore (entry) {
-    const { own: { all }, recording: { timeline: { slices, slicesBefore } }, request } = this
-    const place = countBelow(all, slicesBefore[entry]) - 1
-    const run = place < 0 ? NONE : slices.run[all[place]]
+    const { all: { list }, recording: { timeline: { slices, slicesBefore } }, request } = this
+    const place = countBelow(list, slicesBefore[entry]) - 1
+    const run = place < 0 ? NONE : slices.run[list[place]]
     return run >= request.firstRun ? run : NONE
   }
 
@@ -219,14 +224,23 @@ class Walk {
    * @param {number} run the later one, NONE: the request ended
    */
   addStep (cause, from, until, ending, run) {
-    const { chain, registered, timeline: { endOf } } = this.recording
-    const end = Math.max(from, Math.min(until, endOf[cause]))
+    const { chain, registered, timeline: { endOf, ownerOf } } = this.recording
+    // A span waits from where it was made, whatever the request around it does then.
+    const isOwn = isInside(this.recording, ownerOf[cause], this.request.number)
+    const end = isOwn ? Math.max(from, Math.min(until, endOf[cause])) : from
     const site = registered[cause] === NONE ? 0 : chain[cause]
     this.path.beside += this.own.between(end, until)
     this.addWait(end, until, ending, run)
     // What it called of others delayed it.
     this.addWait(from, end, { ...NO_CAUSE, site, isProven: true, arrival: ALWAYS }, NONE)
     this.addRan(from, end, site)
+  }
+
+  /** Returns the ms in which code of others ran. @param {number} from @param {number} until */
+  othersBetween (from, until) {
+    const { all, recording: { timeline: { slices } } } = this
+    if (from >= until) return 0
+    return Math.max(0, busyUntil(slices, until) - busyUntil(slices, from) - all.between(from, until))
   }
 
   /** @param {number} from @param {number} until @param {number} site */
@@ -243,13 +257,14 @@ class Walk {
    * @param {number} run that began then, NONE: the request ended
    */
   addWait (begin, until, { run: from, site, isProven, endedBy, arrival, settler }, run) {
-    const { own, recording } = this
+    const { own, recording, request } = this
+    const origin = request.kind === CLIENT ? request.chain : 0 // what it waits for was asked there
     const all = until - begin - own.between(begin, until)
     if (all <= MIN_PART) return
     const cameBy = Math.max(begin, Math.min(arrival.by, until))
     const cameAfter = Math.max(begin, Math.min(arrival.after, cameBy))
-    const delayed = Math.min(all, own.othersBetween(cameBy, until))
-    const delayedMax = Math.max(delayed, Math.min(all, own.othersBetween(cameAfter, until)))
+    const delayed = Math.min(all, this.othersBetween(cameBy, until))
+    const delayedMax = Math.max(delayed, Math.min(all, this.othersBetween(cameAfter, until)))
     const ms = all - delayed
     const callback = endedBy === NONE ? NONE : recording.timeline.headOf[endedBy]
     const isAnswer = callback !== NONE && settler === 0
@@ -265,7 +280,7 @@ class Walk {
       delayedMax,
       cameAfter,
       cameBy,
-      site,
+      site: site || origin,
       isProven,
       run,
       callback,
@@ -301,13 +316,14 @@ class Walk {
    * @param {number} begin ms
    */
   callbacksBeside (from, run, begin) {
-    const { own: { all }, recording: { timeline: { headOf, slices, sliceOf } } } = this
+    const { all: { list }, recording: { timeline: { headOf, slices, sliceOf } } } = this
     const last = sliceOf[run]
     let count = 0
     let head = from === NONE ? NONE : headOf[from]
-    for (let i = countBelow(all, from === NONE ? 0 : sliceOf[from]); i < all.length && all[i] < last; i++) {
-      const each = headOf[slices.run[all[i]]]
-      if (each !== head && each !== headOf[run] && slices.start[all[i]] >= begin) count++
+    let i = countBelow(list, from === NONE ? 0 : sliceOf[from])
+    for (; i < list.length && list[i] < last; i++) {
+      const each = headOf[slices.run[list[i]]]
+      if (each !== head && each !== headOf[run] && slices.start[list[i]] >= begin) count++
       head = each
     }
     return count

@@ -2,7 +2,7 @@
 
 // Who ran while a request was late: exactly the slices of others after what it waited for had come.
 
-const { isInside, outermostOf } = require('./requests')
+const { outermostOf } = require('./requests')
 const { countBelow } = require('./timeline')
 
 /**
@@ -31,8 +31,8 @@ function delaysOf (recording, request, waits) {
     const end = Math.min(slices.end[i], until)
     const start = Math.max(slices.start[i], cameAfter)
     const max = end - start
-    if (max <= 0 || isInside(recording, slices.owner[i], request.number)) return
     const number = outermostOf(recording, slices.owner[i])
+    if (max <= 0 || number === request.outermost) return
     const byChain = delayers.get(number) ?? new Map()
     if (byChain.size === 0) delayers.set(number, byChain)
     const place = chain[slices.run[i]]

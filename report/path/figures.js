@@ -2,7 +2,7 @@
 
 // The figures of a request in whole microseconds: what it ran, waited and was delayed add up to its duration.
 
-const { OwnTime } = require('./requests')
+const { ownTime } = require('./requests')
 
 /** @param {number} ms */
 const us = (ms) => Math.round(ms * 1000)
@@ -14,7 +14,7 @@ const us = (ms) => Math.round(ms * 1000)
  */
 function figuresOf (recording, request, { beside, waits }) {
   const duration = us(request.end - request.begin)
-  const run = Math.min(duration, us(new OwnTime(recording, request).between(request.begin, request.end)))
+  const run = Math.min(duration, us(ownTime(recording, request).between(request.begin, request.end)))
   const rest = duration - run
   let [certain, most] = [0, 0]
   for (const { delayed, delayedMax } of waits) {

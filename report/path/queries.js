@@ -7,7 +7,7 @@
 // others. Its write is the first one on the connection after it was made that no other promise has taken.
 // Where a driver sends several commands in one write, they share it.
 
-const { AWAITED, CAME, HELD, SENT, SETTLED_BY_ANSWER } = require('../../lib/core/run-log-words')
+const { AWAITED, CAME, HELD, SENT, SETTLED_BY_ANSWER, USED } = require('../../lib/core/run-log-words')
 const { outermostOf } = require('./requests')
 const { NONE, arrivalOf, countBelow } = require('./timeline')
 
@@ -201,13 +201,14 @@ class Matching {
   /** @param {number} entry of a promise that was settled */
   addPromise (entry) {
     const { recording, traffic: { sent } } = this
-    const { chain, ref, registered, request, settled, timeline, x } = recording
+    const { b, chain, ref, registered, request, settled, timeline, x } = recording
     const callback = timeline.headOf[settled[entry]]
     const came = timeline.cameIn[callback]
     const limit = countBelow(sent, came)
     const first = this.firstAfter(entry)
     if (first >= limit) return // nothing was asked for it here: a pool gave its connection to someone
     const place = this.writeOf(entry, first, limit)
+    if ((b[sent[place]] & USED) !== 0) return
     this.takeCall(place, limit, came)
     const start = this.timeOf(place)
     const made = registered[entry]
@@ -276,7 +277,7 @@ class Matching {
   /** Adds what no promise claims. */
   addCallbacks () {
     const { recording, traffic: { came, sent } } = this
-    const { chain, ref, registered, request, timeline } = recording
+    const { b, chain, ref, registered, request, timeline } = recording
     /** @type {Query | undefined} */
     let open
     for (let place = 0; place < sent.length; place++) {
@@ -291,7 +292,7 @@ class Matching {
       const isMore = open !== undefined && (this.isByDriver(entry) || registered[entry] === open.made)
       const isHeldBefore = place > 0 && this.isHeldAt(place - 1)
       if (!isMore && !isHeldBefore) {
-        if (request[entry] === 0 || this.isByDriver(entry)) continue
+        if (request[entry] === 0 || (b[entry] & USED) !== 0 || this.isByDriver(entry)) continue
         const start = this.timeOf(place)
         open = {
           request: outermostOf(recording, request[entry]),

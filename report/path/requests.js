@@ -3,7 +3,7 @@
 // Requests, and the spans inside of them: which runs belong to which.
 
 const { BEGIN, DISCARDED, END } = require('../../lib/core/run-log-words')
-const { NONE, busyUntil, countBelow } = require('./timeline')
+const { NONE, countBelow } = require('./timeline')
 
 /**
  * @typedef {object} Request a request, or a span inside of one
@@ -152,26 +152,22 @@ function isInside ({ spans }, number, outer) {
   return present === outer
 }
 
-/** What one request has run: all of its slices, and the spans inside of it. */
-class OwnTime {
-  /** @param {import('./entries').Recording} recording @param {Request} request */
-  constructor (recording, { number, outermost }) {
-    const { spans, timeline: { slices } } = recording
-    const all = spans.slices.get(outermost) ?? NO_SLICES
-    /** indexes of slices */
-    this.list = number === outermost ? all : all.filter((i) => isInside(recording, slices.owner[i], number))
-    /** of the request as a whole, with what is not inside of this span */
-    this.all = all
+/** How long some slices were executed. */
+class SliceTime {
+  /** @param {Int32Array} list of slices, in order @param {import('./timeline').Slices} slices */
+  constructor (list, slices) {
+    this.list = list
     this.slices = slices
-    this.starts = Float64Array.from(this.list, (i) => slices.start[i])
+    this.starts = Float64Array.from(list, (i) => slices.start[i])
     /** ms before each of them */
-    this.before = new Float64Array(this.list.length + 1)
-    this.list.forEach((i, place) => {
+    this.before = new Float64Array(list.length + 1)
+    for (let place = 0; place < list.length; place++) {
+      const i = list[place]
       this.before[place + 1] = this.before[place] + slices.end[i] - slices.start[i]
-    })
+    }
   }
 
-  /** Returns the ms that it had run by a time. @param {number} time */
+  /** Returns the ms by a time. @param {number} time */
   until (time) {
     const place = countBelow(this.starts, time) - 1
     if (place < 0) return 0
@@ -179,19 +175,20 @@ class OwnTime {
     return this.before[place] + Math.min(time, this.slices.end[i]) - this.slices.start[i]
   }
 
-  /** @param {number} from @param {number} to @returns {number} ms that it ran */
+  /** @param {number} from @param {number} to @returns {number} ms */
   between (from, to) {
     return from < to ? this.until(to) - this.until(from) : 0
   }
+}
 
-  /** @param {number} from @param {number} to @returns {number} ms that others ran */
-  othersBetween (from, to) {
-    if (from >= to) return 0
-    const busy = busyUntil(this.slices, to) - busyUntil(this.slices, from)
-    return Math.max(0, busy - this.between(from, to))
-  }
+/** @param {import('./entries').Recording} recording @param {Request} request */
+function ownTime (recording, { number, outermost }) {
+  const { spans, timeline: { slices } } = recording
+  const all = spans.slices.get(outermost) ?? NO_SLICES
+  const list = number === outermost ? all : all.filter((i) => isInside(recording, slices.owner[i], number))
+  return new SliceTime(list, slices)
 }
 
 const NO_SLICES = new Int32Array(0)
 
-module.exports = { OwnTime, isInside, outermostOf, requestsOf, spansOf }
+module.exports = { isInside, outermostOf, ownTime, requestsOf, spansOf }

@@ -350,7 +350,7 @@ test('a span inside of a request: what the request runs outside of it is no code
   log.poll(134, 0)
   const { figures, request } = told(log, 9)
   t.like(request, { outermost: A, parent: A, kind: 2 })
-  t.like(figures, { duration: us(30), run: 0, waited: us(28), delayed: us(2) })
+  t.like(figures, { duration: us(30), run: 0, waited: us(30), delayed: 0 })
   const outer = told(log, A).figures
   t.like(outer, { duration: us(33), run: us(2 + 2 + 3), waited: us(26), delayed: 0, beside: us(2) })
 })
