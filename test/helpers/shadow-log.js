@@ -6,7 +6,14 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const layout = require('../../lib/core/run-log-words')
+const { criticalPath } = require('../../report/path/critical-path')
+const { delaysOf } = require('../../report/path/delays')
+const { NONE, readEntries } = require('../../report/path/entries')
+const { figuresOf } = require('../../report/path/figures')
+const { queriesOf } = require('../../report/path/queries')
+const { requestsOf } = require('../../report/path/requests')
 const { root } = require('./run')
+const { timesOf } = require('./spans')
 
 const preload = path.join(root, 'test', 'fixtures', 'shadow-log', 'preload.js')
 const KIND = (1 << layout.KIND_BITS) - 1
@@ -85,4 +92,114 @@ function entriesOf (ring) {
   return entries
 }
 
-module.exports = { preload, shadowed }
+/**
+ * @typedef {object} SiteWait waits of one span at one place, ended by one kind of thing
+ * @property {string} at
+ * @property {string} until subsystem, or the name of another request
+ * @property {number} ms
+ * @property {number} delayed
+ * @property {number} most ms delayed, if what it waited for had come as early as may be
+ * @property {number} count
+ *
+ * @typedef {object} Account of a span, in ms
+ * @property {number} duration
+ * @property {number} run
+ * @property {number} waited
+ * @property {number} delayed
+ * @property {number} most
+ * @property {SiteWait[]} waits longest first
+ * @property {Array<{ name: string, ms: number, max: number }>} by who delayed it
+ * @property {Array<{ start: number, end: number, at: string, unanswered: boolean }>} queries ms after begin
+ *
+ * @typedef {{ name: string, record: any, today: Account, log: Account }} Both
+ */
+
+/**
+ * Reads spans from a run log, beside what was told of them.
+ * @param {any[]} records
+ * @param {Shadow} shadow of the same thread
+ * @returns {Both[]}
+ */
+function bothOf (records, { ring, names }) {
+  const recording = readEntries(ring)
+  const told = new Map(records.map((record) => [record.spanId, record]))
+  const nameOf = (/** @type {number} */ number) => told.get(names.requests[number])?.name ?? ''
+  return requestsOf(recording).filter(({ number }) => told.has(names.requests[number])).map((request) => {
+    const record = told.get(names.requests[request.number])
+    const path = criticalPath(recording, request)
+    const figures = figuresOf(recording, request, path)
+    const { duration, run, waited, delayed, delayedMax: most } = figures
+    const siteAt = (/** @type {number} */ chain) => names.chains[chain]?.at ?? ''
+    const untilOf = (/** @type {any} */ { callback, settler }) => {
+      if (settler !== 0) return `${nameOf(settler)} of another request`
+      return callback === NONE ? '' : names.types[recording.first + callback]?.subsystem ?? ''
+    }
+    const origin = request.kind === layout.CLIENT ? request.chain : 0
+    const waits = path.waits.map((wait) => {
+      const { ms, delayed, delayedMax: most, site } = wait
+      return { at: siteAt(site || origin), until: untilOf(wait), ms, delayed, most, count: 1 }
+    })
+    const by = delaysOf(recording, request, path.waits).map(({ request: other, ms, max }) => {
+      return { name: nameOf(other), ms, max }
+    })
+    const queries = queriesOf(recording, request).map(({ start, end, chain, unanswered }) => {
+      return { start: start - request.begin, end: end - request.begin, at: siteAt(chain), unanswered }
+    })
+    const times = inMs({ duration, run, waited, delayed, most })
+    const log = { ...times, waits: merged(waits), by: summed(by), queries }
+    return { name: record.name, record, today: accountOf(record), log }
+  })
+}
+
+/**
+ * @template {Record<string, number>} T
+ * @param {T} figures in microseconds
+ * @returns {T} in ms
+ */
+function inMs (figures) {
+  return /** @type {any} */ (Object.fromEntries(Object.entries(figures).map(([key, us]) => [key, us / 1000])))
+}
+
+/** Reads today's account of a span. @param {any} record @returns {Account} */
+function accountOf (record) {
+  const { duration, run, waited, delayed, most, by, waits } = timesOf(record)
+  const entries = waits.map(({ at = '', until = '', ms, delayed = 0, delayed_max: most = delayed, count }) => {
+    return { at, until: until.replace(/ [\d.]+:\d+$/, ''), ms, delayed, most, count }
+  })
+  const delayers = by.map(({ name = '', ms, max = ms }) => ({ name, ms, max }))
+  /** @type {any[]} */
+  const asked = record.attributes['longstack.asked'] ?? []
+  const queries = asked.map(({ start, ms, at = '', unanswered = false }) => {
+    return { start, end: start + ms, at, unanswered }
+  })
+  return { duration, run, waited, delayed, most, waits: merged(entries), by: summed(delayers), queries }
+}
+
+/** @param {SiteWait[]} waits @returns {SiteWait[]} */
+function merged (waits) {
+  /** @type {SiteWait[]} */
+  const sums = []
+  for (const wait of waits) {
+    const equal = sums.find(({ at, until }) => at === wait.at && until === wait.until)
+    if (equal === undefined) {
+      sums.push({ ...wait })
+      continue
+    }
+    for (const key of /** @type {const} */ (['ms', 'delayed', 'most', 'count'])) equal[key] += wait[key]
+  }
+  return sums.sort((a, b) => b.ms + b.delayed - a.ms - a.delayed)
+}
+
+/** @param {Account['by']} delayers @returns {Account['by']} */
+function summed (delayers) {
+  /** @type {Account['by']} */
+  const sums = []
+  for (const { name, ms, max } of delayers) {
+    const equal = sums.find((other) => other.name === name)
+    if (equal === undefined) sums.push({ name, ms, max })
+    else Object.assign(equal, { ms: equal.ms + ms, max: equal.max + max })
+  }
+  return sums.sort((a, b) => b.max - a.max)
+}
+
+module.exports = { bothOf, shadowed }
