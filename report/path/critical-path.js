@@ -75,7 +75,8 @@ class Walk {
     let run = isLast ? lastRun : this.runBefore(request.endEntry)
     let until = request.end
     let from = until
-    const endedBy = isLast ? NONE : lastRun
+    const ended = lastRun === NONE ? this.presentAt(request.endEntry) : lastRun
+    const endedBy = isLast || request.isOpen ? NONE : ended
     const arrival = isLast ? ALWAYS : endedBy === NONE ? NEVER : arrivalOf(recording, headOf[endedBy])
     let ending = { ...NO_CAUSE, endedBy, arrival }
     if (run !== NONE) {
@@ -105,6 +106,12 @@ class Walk {
     if (run === NONE || run < request.firstRun || recording.timeline.sliceOf[run] === NONE) return false
     if (run === request.firstRun) return true
     return outermostOf(recording, recording.timeline.ownerOf[run]) === request.outermost
+  }
+
+  /** Returns the newest run before an entry, of whatever request. @param {number} entry */
+  presentAt (entry) {
+    const { slices, slicesBefore } = this.recording.timeline
+    return slicesBefore[entry] === 0 ? NONE : slices.run[slicesBefore[entry] - 1]
   }
 
   /** Returns the newest run of the request before an entry. @param {number} entry */

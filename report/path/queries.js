@@ -51,14 +51,14 @@ function allQueries (recording) {
 }
 
 /**
- * Returns what a request asked, in order of time.
+ * Returns what a request or a span asked, without the spans inside of it, in order of time.
  * @param {Recording} recording
  * @param {import('./requests').Request} request
  */
 function queriesOf (recording, { begin, end, number, outermost }) {
-  const queries = allQueries(recording).byRequest.get(outermost) ?? []
-  const own = number === outermost ? queries : queries.filter(({ span }) => span === number)
-  return own.filter((query) => query.start <= end && query.end >= begin).map((query) => {
+  const queries = allQueries(recording).byRequest.get(outermost) ?? NO_QUERIES
+  const own = queries.filter((query) => query.span === number && query.start <= end && query.end >= begin)
+  return own.map((query) => {
     const isOver = query.end <= end
     return { ...query, start: Math.max(begin, query.start), end: isOver ? query.end : end }
   }).sort((a, b) => a.start - b.start)
