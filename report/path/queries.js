@@ -7,7 +7,9 @@
 // others. Its write is the first one on the connection after it was made that no other promise has taken.
 // Where a driver sends several commands in one write, they share it.
 
-const { AWAITED, CAME, HELD, SENT, SETTLED_BY_ANSWER, USED } = require('../../lib/core/run-log-words')
+const {
+  AWAITED, CALLED, CAME, CONNECTION, HELD, PARSER, SENT, SETTLED_BY_ANSWER, TIMER, USED
+} = require('../../lib/core/run-log-words')
 const { outermostOf } = require('./requests')
 const { NONE, arrivalOf, countBelow } = require('./timeline')
 
@@ -161,6 +163,7 @@ class Matching {
     /** by write: entry of the data that answered it; Infinity: it is that of a promise to come */
     this.answeredBy = new Float64Array(length)
     this.reserve()
+    this.handshake = this.greetings()
     for (const entry of traffic.settled) this.addPromise(entry)
     this.addCallbacks()
   }
@@ -198,6 +201,22 @@ class Matching {
     }
   }
 
+  /**
+   * Takes what a driver writes first on a connection that it makes, unless that is all.
+   * @returns {number} how many writes
+   */
+  greetings () {
+    const { recording: { caller, flags, registered, timeline: { headOf } }, traffic: { sent } } = this
+    if (sent.length === 0) return 0
+    const run = registered[sent[0]]
+    const isConnecting = run !== NONE && headOf[run] === run && caller[run] === NONE &&
+      (flags[run] & (CALLED | TIMER | PARSER | CONNECTION)) === CALLED
+    if (this.next[0] !== 0 || !(isConnecting || this.isByDriver(sent[0]))) return 0
+    const count = this.isHeldAt(0) ? 2 : 1
+    for (let place = 0; sent.length > count && place < count; place++) this.take(place, 0)
+    return count
+  }
+
   /** @param {number} entry of a promise that was settled */
   addPromise (entry) {
     const { recording, traffic: { sent } } = this
@@ -208,6 +227,7 @@ class Matching {
     const first = this.firstAfter(entry)
     if (first >= limit) return // nothing was asked for it here: a pool gave its connection to someone
     const place = this.writeOf(entry, first, limit)
+    if (place < this.handshake && sent.length > this.handshake) return // it waited for the connection
     if ((b[sent[place]] & USED) !== 0) return
     this.takeCall(place, limit, came)
     const start = this.timeOf(place)
@@ -238,8 +258,17 @@ class Matching {
    * @param {number} limit place after its answer
    */
   writeOf (entry, first, limit) {
-    if (this.isOwnWrite(entry, first)) return first
     const { answeredBy, traffic: { sent } } = this
+    if (this.isOwnWrite(entry, first) && answeredBy[first] === Infinity) return first
+    if (first < this.handshake) {
+      // The connection was made for it: the driver's last write before the answer is the query.
+      let last = limit - 1
+      while (last > first && !this.isByDriver(sent[last])) last--
+      for (let place = this.freeFrom(first); place < last; place = this.freeFrom(place + 1)) {
+        if (this.isByDriver(sent[place])) this.take(place, sent[last])
+      }
+      return last
+    }
     const free = this.freeFrom(first)
     if (free >= limit) return first
     // A queue writes when the query before is answered; what is written earlier is a command after this one.
@@ -342,7 +371,12 @@ class Matching {
 
   /** When an answer had come. @param {number} callback @param {number} start */
   endOf (callback, start) {
-    return Math.max(start, arrivalOf(this.recording, callback).by)
+    const { time, timeline: { pollOf } } = this.recording
+    const { by } = arrivalOf(this.recording, callback)
+    if (by > start) return by
+    // When it had come is not known that well.
+    const polled = pollOf[callback] === NONE ? start : time[pollOf[callback]]
+    return Math.max(start, Math.min(polled, this.beginOf(callback)))
   }
 }
 

@@ -1,0 +1,230 @@
+'use strict'
+
+// What requests asked, in recordings of how drivers write and are answered.
+
+const test = require('ava')
+const { HELD, USED } = require('../../lib/core/run-log-words')
+const { Log, told } = require('./recordings')
+
+const A = 7 // requests
+const B = 8
+const C = 9
+const POOLED = 90 // a connection
+const QUIET = 0.5 // ms
+
+/** Begins each recording, with a connection that has been used. */
+function begin () {
+  const log = new Log()
+  log.poll(90, 5)
+  const opener = log.callback(91, { chain: 2 })
+  log.sent(POOLED, opener, { chain: 2 })
+  log.poll(92, 0)
+  log.came(92, POOLED, { chain: 2 })
+  return log
+}
+
+/**
+ * Data comes that answers promises of these runs, made by their requests.
+ * @param {Log} log
+ * @param {number} at
+ * @param {Array<[run: number, request: number]>} made
+ */
+function answer (log, at, made) {
+  log.poll(at, QUIET)
+  const run = log.came(at, POOLED, { chain: 2 })
+  for (const [each, request] of made) log.settle(run, each, { request, chain: 20 + request })
+  return run
+}
+
+/** @param {Log} log @param {number} request @returns {Array<[start: number, end: number]>} */
+const times = (log, request) => told(log, request).queries.map(({ start, end }) => [start, end])
+
+test('S1: two queries of one run are two', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A })
+  const answered = answer(log, 110, [[run, A]])
+  log.sent(POOLED, answered) // what the pool had in its queue
+  answer(log, 120, [[run, A]])
+  log.end(125, A, run)
+  t.deepEqual(times(log, A), [[100, 110], [110, 120]])
+})
+
+test('S1: a pool that hands its connection on in a tick of another request', (t) => {
+  const log = begin()
+  const first = log.serve(100, A)
+  log.sent(POOLED, first, { request: A })
+  const second = log.serve(101, B)
+  const third = log.serve(102, C)
+  const tick = log.step(111, { request: A, registered: answer(log, 110, [[first, A]]) })
+  log.sent(POOLED, tick, { request: A, at: 111 })
+  const next = log.step(121, { request: A, registered: answer(log, 120, [[second, B]]) })
+  log.sent(POOLED, next, { request: A, at: 121 })
+  answer(log, 130, [[third, C]])
+  for (const request of [A, B, C]) log.end(140, request, 0)
+  t.deepEqual(times(log, A), [[100, 110]])
+  t.deepEqual(times(log, B), [[111, 120]])
+  t.deepEqual(times(log, C), [[121, 130]])
+  t.like(told(log, C).queries, [{ unsent: 19, chain: 20 + C, unanswered: false }])
+})
+
+test('S2: commands of several requests that share one write', (t) => {
+  const log = begin()
+  const first = log.serve(100, A)
+  const second = log.serve(101, B)
+  const tick = log.step(102, { request: A, registered: first })
+  log.sent(POOLED, tick, { request: A })
+  const third = log.serve(104, C)
+  const later = log.step(105, { request: C, registered: third })
+  log.sent(POOLED, later, { request: C })
+  answer(log, 110, [[first, A], [first, A], [second, B]])
+  answer(log, 115, [[third, C]])
+  for (const request of [A, B, C]) log.end(120, request, 0)
+  t.deepEqual(times(log, A), [[102, 110], [102, 110]])
+  t.deepEqual(times(log, B), [[102, 110]])
+  t.deepEqual(times(log, C), [[105, 115]])
+})
+
+test('S2: an answer that comes in parts ends with the last one', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A })
+  answer(log, 110, [])
+  answer(log, 120, [])
+  answer(log, 130, [[run, A]])
+  log.end(131, A, 0)
+  t.deepEqual(times(log, A), [[100, 130]])
+})
+
+test('pipelined: each command has its own write, and all are answered at once', (t) => {
+  const log = begin()
+  const first = log.serve(100, A)
+  log.sent(POOLED, first, { request: A })
+  log.sent(POOLED, first, { request: A, at: 100.5 })
+  const second = log.serve(101, B)
+  log.sent(POOLED, second, { request: B })
+  answer(log, 110, [[first, A], [first, A], [second, B]])
+  for (const request of [A, B]) log.end(120, request, 0)
+  t.deepEqual(times(log, A).map(([, end]) => end), [110, 110])
+  t.deepEqual(times(log, B), [[101, 110]])
+})
+
+test('a statement that is prepared before it is executed is one query', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  const queued = log.serve(101, B)
+  log.sent(POOLED, run, { request: A, at: 101 })
+  log.sent(POOLED, answer(log, 110, []))
+  log.sent(POOLED, answer(log, 120, [[run, A]]))
+  answer(log, 130, [[queued, B]])
+  for (const request of [A, B]) log.end(140, request, 0)
+  t.deepEqual(times(log, A), [[101, 120]])
+  t.deepEqual(times(log, B), [[120, 130]])
+})
+
+test('a connection that a pool gives in the callback of an answer is no query', (t) => {
+  const log = begin()
+  const first = log.serve(100, A)
+  log.sent(POOLED, first, { request: A })
+  const waiting = log.serve(101, B)
+  const answered = answer(log, 110, [[first, A], [waiting, B]])
+  const next = log.awaited(111, { request: B, registered: waiting, settled: answered })
+  log.sent(POOLED, next, { request: B })
+  answer(log, 120, [[next, B]])
+  for (const request of [A, B]) log.end(130, request, 0)
+  t.deepEqual(times(log, A), [[100, 110]])
+  t.deepEqual(times(log, B), [[111, 120]])
+})
+
+test('a driver that connects first: its greeting is no query, and what waits for that is none', (t) => {
+  for (const hasQuery of [true, false]) {
+    const log = new Log()
+    log.poll(90, 5)
+    const run = log.serve(100, A)
+    log.poll(105, 4)
+    const connected = log.callback(105, { request: A, registered: run })
+    log.sent(POOLED, connected, { request: A })
+    let answered = answer(log, 110, hasQuery ? [] : [[run, A]])
+    const next = hasQuery ? answered : log.awaited(111, { request: A, registered: run, settled: answered })
+    log.sent(POOLED, next, { request: A, at: 112 })
+    answered = answer(log, 120, [[hasQuery ? run : next, A]])
+    log.end(130, A, 0)
+    t.deepEqual(times(log, A), [[112, 120]], String(hasQuery))
+    t.is(told(log, A).queries[0].callback + 1, answered)
+  }
+})
+
+test('callbacks: a query ends with the last data before the next one', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, chain: 31 })
+  answer(log, 110, [])
+  answer(log, 120, [])
+  const timer = log.callback(130, { request: A, registered: run })
+  log.sent(POOLED, timer, { request: A, chain: 32 })
+  answer(log, 140, [])
+  log.end(150, A, 0)
+  const { queries } = told(log, A)
+  t.like(queries, [{ start: 100, end: 120, chain: 31, promise: 0 }, { start: 130, end: 140, chain: 32 }])
+})
+
+test('S7: a stream that reads on in the callbacks of its connection is one query', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, chain: 31 })
+  log.sent(POOLED, answer(log, 110, []))
+  log.sent(POOLED, answer(log, 120, []))
+  answer(log, 130, [])
+  log.end(150, A, 0)
+  t.like(told(log, A).queries, [{ start: 100, end: 130, chain: 31 }])
+  t.is(told(log, A).queries.length, 1)
+})
+
+test('a query that nothing answers lasts until the end of its request', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A })
+  log.poll(130, 20)
+  log.end(130, A, 0)
+  log.poll(140, 10)
+  t.like(told(log, A).queries, [{ start: 100, end: 130, unanswered: true }])
+})
+
+test('what is written before the connection is there goes out with the next entry', (t) => {
+  const log = new Log()
+  log.poll(90, 5)
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, b: HELD })
+  log.poll(108, 7)
+  const connected = log.callback(108, { request: A, registered: run })
+  log.sent(POOLED, connected, { request: A })
+  answer(log, 120, [[run, A]])
+  log.end(121, A, 0)
+  const { queries } = told(log, A)
+  t.is(queries.length, 1)
+  t.like(queries[0], { start: 108, end: 120, unsent: 8 })
+})
+
+test('requests of HTTP are spans, and no queries', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, b: USED })
+  answer(log, 110, [])
+  const next = log.callback(115, { request: A, registered: run })
+  log.sent(POOLED, next, { request: A, b: USED })
+  answer(log, 120, [[next, A]])
+  log.end(121, A, 0)
+  t.deepEqual(times(log, A), [])
+})
+
+test('queries of a span inside of a request are its own', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.client(B, A, run, { a: 3 })
+  const inner = log.step(101, { request: B, registered: run, caller: run })
+  log.sent(POOLED, inner, { request: B })
+  answer(log, 110, [[inner, B]])
+  for (const request of [B, A]) log.end(120, request, 0)
+  t.deepEqual(times(log, A), [])
+  t.deepEqual(times(log, B), [[101, 110]])
+})
