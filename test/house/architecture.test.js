@@ -12,14 +12,14 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 8700,
-  core: 4290,
-  spans: 3540,
-  stacks: 3120,
-  '.': 2400,
-  handles: 2460,
-  requests: 1990,
-  ask: 1940,
+  report: 8800,
+  core: 4390,
+  spans: 3640,
+  stacks: 3220,
+  '.': 2500,
+  handles: 2560,
+  requests: 2090,
+  ask: 2040,
   top: 1410,
   metrics: 360,
   incident: 540,
