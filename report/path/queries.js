@@ -37,10 +37,12 @@ const { NONE, arrivalOf, countBelow } = require('./timeline')
  * @property {number[]} settled
  *
  * @typedef {object} Queries
- * @property {Map<number, Query[]>} byRequest
- * @property {Map<number, Query[]>} byCallback
+ * @property {Map<number, Query[]>} byRequest in order of the callbacks that brought their answers
+ * @property {Map<number, number>} lastSent by callback: entry of the newest write that it answered
  * @property {Map<number, Traffic>} traffic by reference of the connection
  */
+
+const MAX_WRITES = 256 // of others between those of one call
 
 /** @type {WeakMap<Recording, Queries>} */
 const cache = new WeakMap()
@@ -76,14 +78,30 @@ function queriesOf (recording, { begin, end, number, outermost }) {
  * @returns {Query | undefined}
  */
 function queryEndedBy (recording, callback, request, run) {
+  const queries = allQueries(recording).byRequest.get(request) ?? NO_QUERIES
   let last
-  for (const query of allQueries(recording).byCallback.get(callback) ?? NO_QUERIES) {
-    if (query.request !== request) continue
+  for (let i = placeOf(queries, callback); i < queries.length && queries[i].callback === callback; i++) {
+    const query = queries[i]
     const isEarlier = run === NONE || query.made <= run
     const wasEarlier = last !== undefined && (run === NONE || last.made <= run)
     if (last === undefined || (isEarlier && (!wasEarlier || query.made > last.made))) last = query
   }
   return last
+}
+
+/**
+ * Returns the place of the first query that a callback answered, or a later one did.
+ * @param {Query[]} queries
+ * @param {number} callback
+ */
+function placeOf (queries, callback) {
+  let [low, high] = [0, queries.length]
+  while (low < high) {
+    const middle = (low + high) >>> 1
+    if (queries[middle].callback < callback) low = middle + 1
+    else high = middle
+  }
+  return low
 }
 
 /**
@@ -95,9 +113,8 @@ function queryEndedBy (recording, callback, request, run) {
  */
 function answerTime (recording, callback, query) {
   const { after, by } = arrivalOf(recording, callback)
-  const queries = query === undefined ? NO_QUERIES : allQueries(recording).byCallback.get(callback) ?? []
-  const last = queries[queries.length - 1]
-  if (query === undefined || last === undefined || last.sent <= query.sent) return { after, by }
+  const last = allQueries(recording).lastSent.get(callback)
+  if (query === undefined || last === undefined || last <= query.sent) return { after, by }
   const poll = recording.timeline.pollBefore[callback]
   return { after: poll === NONE ? -Infinity : Math.min(after, recording.time[poll]), by }
 }
@@ -119,13 +136,15 @@ function isAskedByOther (recording, callback, request) {
 /** @param {Recording} recording @returns {Queries} */
 function findQueries (recording) {
   /** @type {Queries} */
-  const queries = { byRequest: new Map(), byCallback: new Map(), traffic: trafficOf(recording) }
+  const queries = { byRequest: new Map(), lastSent: new Map(), traffic: trafficOf(recording) }
   for (const traffic of queries.traffic.values()) {
     for (const query of new Matching(recording, traffic).queries) {
       if (query.request !== 0) addTo(queries.byRequest, query.request, query)
-      if (query.callback !== NONE) addTo(queries.byCallback, query.callback, query)
+      const last = queries.lastSent.get(query.callback) ?? NONE
+      queries.lastSent.set(query.callback, Math.max(last, query.sent))
     }
   }
+  for (const list of queries.byRequest.values()) list.sort((a, b) => a.callback - b.callback)
   return queries
 }
 
@@ -263,10 +282,8 @@ class Matching {
     if (first < this.handshake) {
       // The connection was made for it: the driver's last write before the answer is the query.
       let last = limit - 1
-      while (last > first && !this.isByDriver(sent[last])) last--
-      for (let place = this.freeFrom(first); place < last; place = this.freeFrom(place + 1)) {
-        if (this.isByDriver(sent[place])) this.take(place, sent[last])
-      }
+      while (last > Math.max(first, limit - MAX_WRITES) && !this.isByDriver(sent[last])) last--
+      this.takeCall(first, last, sent[last])
       return last
     }
     const free = this.freeFrom(first)
@@ -286,7 +303,8 @@ class Matching {
     const { recording: { registered }, traffic: { sent } } = this
     const run = registered[sent[place]]
     this.take(place, came)
-    for (let next = this.freeFrom(place + 1); next < limit; next = this.freeFrom(next + 1)) {
+    let next = this.freeFrom(place + 1)
+    for (let i = 0; i < MAX_WRITES && next < limit; i++, next = this.freeFrom(next + 1)) {
       if (registered[sent[next]] === run || this.isByDriver(sent[next])) this.take(next, came)
     }
   }
