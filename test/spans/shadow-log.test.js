@@ -6,11 +6,13 @@
 const test = require('ava')
 const layout = require('../../lib/core/run-log-words')
 const { runServer } = require('../helpers/critical-path')
+const { program, root } = require('../helpers/run')
 const { shadowed } = require('../helpers/shadow-log')
 const { patient } = require('../helpers/starved')
 
 const {
-  ARRIVED, BEGIN, CAME, CLIENT, DISCARDED, END, HELD, POLL, RESUME, RUN, SENT, SERVER, SETTLED_BY_ANSWER
+  ARRIVED, BEGIN, CAME, CLIENT, DISCARDED, END, HELD, ONE_SHOT, POLL, RESUME, RUN, SENT, SERVER,
+  SETTLED_BY_ANSWER, TIMER
 } = layout
 const ROUNDING = 0.0011 // ms, of the figures of spans
 
@@ -84,14 +86,14 @@ function faultsOf ({ entries, names }) {
     if (kind === END) ended.add(request)
     if ([SENT, CAME].includes(kind) && (ref >>> 1 !== a || !(x >= -1))) fault('no connection')
     if (kind === CAME && byNumber.get(registered)?.b !== a) fault('not in a callback of its connection')
-    if (kind === SETTLED_BY_ANSWER && !(x <= time) && !Number.isNaN(x)) fault('made after it was settled')
+    if (kind === SETTLED_BY_ANSWER && registered !== settled && x > time) fault('made after it was settled')
   })
   if (open.size > 0) faults.push(`open: ${[...open]}`)
   return faults
 }
 
 /** @param {number} ref @returns {boolean} */
-const isRequest = (ref) => ref < 0 && (ref & (1 << 30)) === 0
+const isApart = (ref) => ref < 0 && (ref & 1) !== 0 // of a request, or of what is asked on a connection
 
 /**
  * Checks that a run was registered in one of the step that has made it, as its record says.
@@ -102,18 +104,16 @@ const isRequest = (ref) => ref < 0 && (ref & (1 << 30)) === 0
  */
 function checkMaker (run, maker, { causes }, fault) {
   const cause = causes[run.number]
-  const isRest = isRequest(run.ref) // of the maker's callback
-  if (maker === undefined || cause === 0 || isRest) return
-  // A callback of a connection goes on as a part of its request
-  if (maker.ref !== cause && !isRequest(cause)) fault(`made by ${cause}, not by ${JSON.stringify(maker)}`)
+  // What comes on a connection is of several steps; a callback of one goes on as a part of its request
+  if (maker === undefined || cause === 0 || isApart(run.ref) || isApart(cause)) return
+  if (maker.ref !== cause) fault(`made by ${cause}, not by ${JSON.stringify(maker)}`)
 }
 
 for (const engine of ['native', 'js']) {
   patient(test)(`${engine}: the log of the critical paths is consistent, and has all that waits`, async (t) => {
     const env = { LONGSTACK_CAPTURE: engine }
     const { result, shadows } = await shadowed((shadow) => runServer(groups, { ...env, ...shadow }))
-    const faults = shadows.flatMap(faultsOf)
-    t.deepEqual(faults, [], faults.slice(0, 3).join('\n'))
+    t.deepEqual(shadows.flatMap(faultsOf).slice(0, 3), [])
     const shadow = shadows.reduce((a, b) => a.entries.length > b.entries.length ? a : b)
     const { entries, names } = shadow
     const sites = new Set(entries.filter(({ kind }) => kind === RUN).map(({ chain }) => {
@@ -137,3 +137,54 @@ for (const engine of ['native', 'js']) {
     t.true(entries.some(({ kind }) => kind === SETTLED_BY_ANSWER))
   })
 }
+
+test('code that is terminated leaves a log without gaps, and what runs afterwards is in it', async (t) => {
+  const { result, shadows } = await shadowed((env) => program(`
+    const http = require('node:http')
+    const vm = require('node:vm')
+    const made = () => { Promise.resolve().then(() => {}) }
+    const code = 'for (;;) { made(); span("outer", () => span("inner", made)) }'
+    const sandbox = { made, span: require(${JSON.stringify(root)}).span }
+    let turns = 0
+    const server = http.createServer(async (request, response) => {
+      try { vm.runInNewContext(code, sandbox, { timeout: 1 + turns % 4 }) } catch {}
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      response.end()
+    }).listen(0, '127.0.0.1', () => ask())
+    const agent = new http.Agent({ keepAlive: true })
+    function ask () {
+      if (turns++ === 60) return server.close(() => {}).closeAllConnections()
+      http.get({ port: server.address().port, host: '127.0.0.1', agent }, (answer) => {
+        answer.resume().on('end', ask)
+      })
+    }
+  `, { env: { ...env, LONGSTACK_SPANS: `${env.SHADOW_LOG}/spans.jsonl` } }))
+  t.is(shadows.length, 1, `${result.code} ${result.signal} ${result.stderr}`)
+  const [{ entries }] = shadows
+  // A span may be terminated before its beginning, or its end, is noted
+  const faults = faultsOf(shadows[0]).filter((fault) => !/^(open|it has not begun): /.test(fault))
+  t.deepEqual(faults.slice(0, 3), [])
+  t.true(entries.every(({ number }, i) => number === entries[0].number + i))
+  t.true(entries.at(-1).number > 1000, 'it is full of what was terminated')
+  const [last] = entries.filter(({ kind, a }) => kind === BEGIN && a === SERVER).slice(-1)
+  const timers = entries.filter(({ kind, flags, request }) => {
+    return kind === RUN && request === last.request && (flags & (TIMER | ONE_SHOT)) === TIMER
+  })
+  t.is(timers[0]?.registered, last.settled, 'the callback goes on in its own run after the termination')
+})
+
+test('each thread has a log of its own', async (t) => {
+  const { result, shadows } = await shadowed((env) => program(`
+    const { Worker, isMainThread, parentPort } = require('node:worker_threads')
+    if (isMainThread) new Worker(__filename).on('message', (m) => console.log(m))
+    else setTimeout(() => setImmediate(() => parentPort.postMessage('done')), 5)
+  `, { env }))
+  t.is(result.stdout, 'done\n', result.stderr)
+  t.is(shadows.length, 2)
+  for (const { entries, names } of shadows) {
+    t.is(entries[0].number, 1)
+    t.deepEqual(faultsOf({ entries, names }), [])
+  }
+  const isTimer = ({ kind, flags }) => kind === RUN && (flags & layout.TIMER) !== 0
+  t.deepEqual(shadows.map(({ entries }) => entries.filter(isTimer).length).sort(), [0, 2])
+})
