@@ -202,6 +202,7 @@ function sent (ref, chain, time, use, bytes) {
  * @param {number} bytes read so far, -1: not known
  */
 function came (ref, time, bytes) {
+  if (answer === current[CURRENT_ENTRY]) return // it brings more of the same
   write(layout.CAME, ref, 0, 0, current[CURRENT_ENTRY], 0, time, ref >>> 1, 0, bytes)
   answer = answerTick = current[CURRENT_ENTRY]
 }

@@ -230,11 +230,23 @@ class Arrivals {
 function descriptorOf (resource) {
   if (!isObject(resource)) return -1
   const socket = own(resource, 'socket')
-  const handle = isObject(socket) ? socketHandle(socket) ?? handleOf(socket) : resource
+  const ofSocket = isObject(socket) ? socketHandle(socket) ?? handleOf(socket) : undefined
+  const handle = ofSocket ?? handleOfReused(resource) ?? resource
   const fd = callNative(handle, 'fd')
   return typeof fd === 'number' ? fd : -1
 }
 
+/**
+ * Node's agent gives a connection that it reuses a new asyncId, and an object in place of its handle
+ * (ReusedHandle in lib/internal/http.js).
+ * @param {unknown} resource
+ * @returns {object | undefined} the handle; undefined: it is no such object
+ */
+function handleOfReused (resource) {
+  const handle = isObject(resource) ? own(resource, 'handle') : undefined
+  return isObject(handle) ? handle : undefined
+}
+
 const NOT_QUEUED = { ms: 0, max: 0 }
 
-module.exports = { Arrivals, MAX_GAP, MAX_TIMER_GAP }
+module.exports = { Arrivals, MAX_GAP, MAX_TIMER_GAP, handleOfReused }

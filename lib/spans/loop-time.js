@@ -7,10 +7,11 @@
 //
 // Hot path: bench/run.js measures it with the subject longstack-spans.
 
+const { executionAsyncResource } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
 const { now } = require('../core/clock')
 const loopIterations = require('../core/loop-iterations')
-const { Arrivals, MAX_GAP, MAX_TIMER_GAP } = require('./arrivals')
+const { Arrivals, MAX_GAP, MAX_TIMER_GAP, handleOfReused } = require('./arrivals')
 const { MIN_SPLIT, OTHERS, OWN_QUESTION, SITE, UNASKED } = require('./critical-path')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
@@ -25,6 +26,8 @@ const {
 } = require('../core/records')
 const runLog = require('../core/run-log')
 const { DUE, HELD, POLLED, USED } = require('../core/run-log-words')
+const { ownerOf } = require('../node-objects')
+const { isObject, own } = require('../objects')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -327,9 +330,9 @@ class LoopTime {
   noteTraffic (entry, ref, span, run, isWrite) {
     const isOwnCallback = ref === entry.context.ref
     const { running } = this
+    if (runLog.isOn()) this.logTraffic(entry, isOwnCallback, isWrite)
     if (isOwnCallback && this.answered === undefined) {
       this.answered = entry
-      if (runLog.isOn()) runLog.came(ref, this.clock(), bytesOf(entry, bytesRead))
       entry.answeredIdle = entry.sentIdle
       entry.answeredSpan = entry.sentSpan
       if (run !== 0 && running !== undefined) noteAnswer(entry, running.log, run, 0)
@@ -337,10 +340,23 @@ class LoopTime {
       return
     }
     const isReleased = entry.questions !== undefined && sent(entry, this.clock())
-    if ((isWrite || isReleased) && runLog.isOn()) this.noteSent(entry, 0, false)
+    if (isReleased && runLog.isOn()) this.noteSent(entry, 0, false)
     entry.sentIdle = this.idle
     entry.sentSpan = isOwnCallback || spanAt(span) === undefined ? 0 : span
     if (!isOwnCallback && run !== 0 && span === this.spanNumber) running?.log.noteSent(entry.context.ref, run)
+  }
+
+  /**
+   * Logs data on a connection.
+   * @param {Entry} entry
+   * @param {boolean} isOwnCallback
+   * @param {boolean} isWrite
+   */
+  logTraffic (entry, isOwnCallback, isWrite) {
+    if (isWrite) this.noteSent(entry, 0, false)
+    else if (isOwnCallback || handleOfReused(executionAsyncResource()) === entry.resource.deref()) {
+      runLog.came(entry.context.ref, this.clock(), bytesOf(entry, bytesRead))
+    }
   }
 
   /**
@@ -351,7 +367,7 @@ class LoopTime {
    */
   noteSent (entry, place, isHeld) {
     const bytes = bytesOf(entry, bytesWritten)
-    const use = (isHeld ? HELD : 0) | (entry.use?.isOver === false ? USED : 0)
+    const use = (isHeld ? HELD : 0) | (entry.use?.isOver === false || carriesHttp(entry) ? USED : 0)
     runLog.sent(entry.context.ref, place || current[CURRENT_CHAIN], this.clock(), use, bytes)
   }
 
@@ -396,6 +412,18 @@ class LoopTime {
   leave (span) {
     if (this.running === span) this.setRunning(span.seq)
   }
+}
+
+/**
+ * Whether a request of http writes on a connection: its use is told only afterwards. One that has upgraded
+ * the connection remains there (lib/_http_client.js).
+ * @param {Entry} entry
+ */
+function carriesHttp ({ resource }) {
+  const handle = resource.deref()
+  const socket = handle === undefined ? undefined : ownerOf(handle)
+  const message = socket === undefined ? undefined : own(socket, '_httpMessage')
+  return isObject(message) && own(message, 'upgradeOrConnect') !== true
 }
 
 /**
