@@ -8,6 +8,8 @@
  * @typedef {{ ref: number, chain: number, span: number }} PromiseRecord what is recorded of a promise; 0:
  *   nothing
  *
+ * @typedef {import('./entry').Entry} Entry
+ *
  * @typedef {object} Events
  * @property {(context: Context, resource: object) => void} opened a resource that stays open was made
  * @property {(context: Context, timer: object) => void} intervalMade a repeating timer was made
@@ -15,9 +17,9 @@
  *   request runs for the first time
  * @property {(entry: import('./entry').Entry, isWrite: boolean) => void} traffic data passed on a connection
  *   that no server accepted; isWrite: it is written, and \`asked\` has not told
- * @property {(entry: import('./entry').Entry, place: number, isHeld: boolean) => void} asked the program
- *   writes on a connection that it has made, and that no request uses: the chain of the write, 0: who asks is
- *   not known; it is held until the connection is there
+ * @property {(entry: Entry, place: number, isHeld: boolean, writer: number) => void} asked the program writes
+ *   on a connection that it has made, and that no request uses: the chain of the write, 0: who asks is not
+ *   known; it is held until the connection is there; the chain again, 0: a driver wrote by itself
  * @property {(asyncId: number, task: object) => void} taskMade a pool of threads was given a task
  * @property {(error: object, context: Context, subject: unknown) => void} passedToTick an error was passed to
  *   nextTick, behind this argument
@@ -84,10 +86,11 @@ function on (event, listener) {
  * @param {Parameters<Events[E]>[0]} [a]
  * @param {Parameters<Events[E]>[1]} [b]
  * @param {Parameters<Events[E]>[2]} [c]
+ * @param {Parameters<Events[E]>[3]} [d]
  */
-function emit (event, a, b, c) {
+function emit (event, a, b, c, d) {
   const list = /** @type {Function[]} */ (listeners[event])
-  for (let i = 0; i < list.length; i++) list[i](a, b, c)
+  for (let i = 0; i < list.length; i++) list[i](a, b, c, d)
 }
 
 module.exports = { callbackListeners, emit, listeners, on }

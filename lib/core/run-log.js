@@ -187,7 +187,7 @@ function ended (number, time, status) {
  * @param {number} ref of its record
  * @param {number} chain of the writer
  * @param {number} time ms of the clock
- * @param {number} use HELD and USED, or 0
+ * @param {number} use HELD, USED and ASKED, or 0
  * @param {number} bytes written before, -1: not known
  */
 function sent (ref, chain, time, use, bytes) {

@@ -60,7 +60,7 @@ function noteWrite (entry, socket, isHeld) {
   const isBuffered = buffer?.bufferProcessing === true
   if (isBuffered || (chain < FIRST_CHAIN && chain !== ROOT_CHAIN)) {
     setUnknown(entry, isBuffered ? buffer.bufferedRequestCount : 1)
-    emit('asked', entry, 0, isHeld)
+    emit('asked', entry, 0, isHeld, 0)
     return true
   }
   const kind = kindTable.asked(entry.context.type)
@@ -68,9 +68,9 @@ function noteWrite (entry, socket, isHeld) {
   const hasData = own(socket, '_readableState')?.dataEmitted === true
   const distance = hasData ? distanceToAnswer(entry.context.ref) : -1
   const cause = current[CURRENT_CAUSE]
-  if (distance !== -1) noteInAnswer(entry, place, distance)
-  else ask(entry, { chain, place, cause, span: current[CURRENT_SPAN] })
-  emit('asked', entry, distance === -1 ? place : 0, isHeld)
+  const isKnown = distance === -1 || noteInAnswer(entry, place, distance)
+  if (distance === -1) ask(entry, { chain, place, cause, span: current[CURRENT_SPAN] })
+  emit('asked', entry, distance === -1 ? place : 0, isHeld, isKnown ? place : 0)
   return true
 }
 
@@ -82,6 +82,7 @@ function noteWrite (entry, socket, isHeld) {
  * @param {Entry} entry
  * @param {number} write chain of the write
  * @param {number} distance steps from the write up to the callback
+ * @returns {boolean} it is a question
  */
 function noteInAnswer (entry, write, distance) {
   const chains = [write]
@@ -94,7 +95,10 @@ function noteInAnswer (entry, write, distance) {
     // The code that listens to the connection is the driver's
     return frame.kind === 'user' && (driver.kind !== 'user' || frame.fileName !== driver.fileName)
   }))
-  if (isOfDriver) return setUnknown(entry)
+  if (isOfDriver) {
+    setUnknown(entry)
+    return false
+  }
   const last = records.readWord(entry.ask, CAUSE)
   const isAgain = records.isAsk(last) && records.readWord(last, FIRST_ASK) === step
   const cause = isAgain ? last : addAnswered(entry, step)
@@ -105,6 +109,7 @@ function noteInAnswer (entry, write, distance) {
     asker.place = capture.intern(asker.chain, stack, kind) & CHAIN_BITS
   }
   ask(entry, asker)
+  return true
 }
 
 /**

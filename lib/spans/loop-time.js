@@ -25,7 +25,7 @@ const {
   TRIGGER, findRecord, promises, readWord, resources
 } = require('../core/records')
 const runLog = require('../core/run-log')
-const { DUE, HELD, POLLED, USED } = require('../core/run-log-words')
+const { ASKED, DUE, HELD, POLLED, USED } = require('../core/run-log-words')
 const { ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 
@@ -362,12 +362,13 @@ class LoopTime {
   /**
    * Logs that bytes are written to a connection.
    * @param {Entry} entry
-   * @param {number} place chain of the write, 0: not known
+   * @param {number} place chain of the write, 0: no code of the program is known to have called for it
    * @param {boolean} isHeld they go out once the connection is there
    */
   noteSent (entry, place, isHeld) {
     const bytes = bytesOf(entry, bytesWritten)
-    const use = (isHeld ? HELD : 0) | (entry.use?.isOver === false || carriesHttp(entry) ? USED : 0)
+    const isHttp = entry.use?.isOver === false || carriesHttp(entry)
+    const use = (isHeld ? HELD : 0) | (isHttp ? USED : 0) | (place === 0 ? 0 : ASKED)
     runLog.sent(entry.context.ref, place || current[CURRENT_CHAIN], this.clock(), use, bytes)
   }
 

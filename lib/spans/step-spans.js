@@ -48,10 +48,11 @@ function noteTraffic (entry, isWrite) {
  * @param {import('../core/entry').Entry} entry
  * @param {number} place
  * @param {boolean} isHeld
+ * @param {number} writer see core/on.js
  */
-function noteAsked (entry, place, isHeld) {
+function noteAsked (entry, place, isHeld, writer) {
   if (!isTimed()) return
-  if (runLog.isOn()) timed.loop.noteSent(entry, place, isHeld)
+  if (runLog.isOn()) timed.loop.noteSent(entry, writer, isHeld)
   ask(entry, place, isHeld, now(), timed.loop.zero + timed.loop.arrivals.polledAt)
 }
 

@@ -8,7 +8,7 @@
 // Where a driver sends several commands in one write, they share it.
 
 const {
-  AWAITED, CALLED, CAME, CONNECTION, HELD, PARSER, SENT, SETTLED_BY_ANSWER, TIMER, USED
+  ASKED, AWAITED, CALLED, CAME, CONNECTION, HELD, PARSER, SENT, SETTLED_BY_ANSWER, TIMER, USED
 } = require('../../lib/core/run-log-words')
 const { outermostOf } = require('./requests')
 const { NONE, arrivalOf, countBelow } = require('./timeline')
@@ -43,6 +43,7 @@ const { NONE, arrivalOf, countBelow } = require('./timeline')
  */
 
 const MAX_WRITES = 256 // of others between those of one call
+const MAX_STEPS = 256 // from a write up to its cause
 
 /** @type {WeakMap<Recording, Queries>} */
 const cache = new WeakMap()
@@ -278,6 +279,8 @@ class Matching {
    */
   writeOf (entry, first, limit) {
     const { answeredBy, traffic: { sent } } = this
+    const later = this.lastAsked(entry, first, limit)
+    if (later !== NONE) return later
     if (this.isOwnWrite(entry, first) && answeredBy[first] === Infinity) return first
     if (first < this.handshake) {
       // The connection was made for it: the driver's last write before the answer is the query.
@@ -290,6 +293,31 @@ class Matching {
     if (free >= limit) return first
     // A queue writes when the query before is answered; what is written earlier is a command after this one.
     return answeredBy[first] === Infinity || sent[free] > answeredBy[first] ? free : first
+  }
+
+  /**
+   * Returns the place of the last question that an earlier answer for a promise led to: the program asked
+   * several in callbacks, one after another. NONE: there is none.
+   * @param {number} entry
+   * @param {number} first place after it was made
+   * @param {number} limit place after its answer
+   */
+  lastAsked (entry, first, limit) {
+    const { recording: { b, registered }, traffic: { sent } } = this
+    let last = NONE
+    let place = this.freeFrom(first + 1)
+    for (let i = 0; i < MAX_WRITES && place < limit; i++, place = this.freeFrom(place + 1)) {
+      if ((b[sent[place]] & ASKED) === 0 || !this.isInAnswer(sent[place])) continue
+      if (this.isCausedBy(registered[sent[place]], registered[entry])) last = place
+    }
+    return last
+  }
+
+  /** Whether a run was caused by another one, step by step. @param {number} run @param {number} cause */
+  isCausedBy (run, cause) {
+    let step = run
+    for (let i = 0; i < MAX_STEPS && step > cause; i++) step = this.recording.registered[step]
+    return step !== NONE && step === cause
   }
 
   /**
@@ -309,8 +337,13 @@ class Matching {
     }
   }
 
-  /** Whether the connection's own callback wrote, or a tick of it. @param {number} entry of the write */
+  /** Whether the connection's own callback wrote by itself, or a tick of it. @param {number} entry */
   isByDriver (entry) {
+    return (this.recording.b[entry] & ASKED) === 0 && this.isInAnswer(entry)
+  }
+
+  /** Whether a connection's own callback wrote, or a tick of it. @param {number} entry */
+  isInAnswer (entry) {
     const { a, b, ref, registered, timeline: { cameIn, headOf }, flags } = this.recording
     const run = registered[entry]
     if (run === NONE) return true
@@ -328,18 +361,20 @@ class Matching {
     /** @type {Query | undefined} */
     let open
     for (let place = 0; place < sent.length; place++) {
-      const isFree = this.next[place] === place
-      if (!isFree) {
+      const entry = sent[place]
+      const isInAnswer = this.isInAnswer(entry)
+      // The program asks in an answer: for whom is not known, a pool may have given the connection on.
+      const isFree = this.next[place] === place || this.answeredBy[place] === Infinity
+      if (!isFree || (isInAnswer && (b[entry] & ASKED) !== 0)) {
         open = undefined
         continue
       }
-      const entry = sent[place]
       const answer = lastBetween(came, entry, sent[place + 1] ?? Infinity)
       const callback = answer === undefined ? NONE : registered[answer]
-      const isMore = open !== undefined && (this.isByDriver(entry) || registered[entry] === open.made)
+      const isMore = open !== undefined && (isInAnswer || registered[entry] === open.made)
       const isHeldBefore = place > 0 && this.isHeldAt(place - 1)
       if (!isMore && !isHeldBefore) {
-        if (request[entry] === 0 || (b[entry] & USED) !== 0 || this.isByDriver(entry)) continue
+        if (request[entry] === 0 || (b[entry] & USED) !== 0 || isInAnswer) continue
         const start = this.timeOf(place)
         open = {
           request: outermostOf(recording, request[entry]),

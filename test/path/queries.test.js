@@ -3,7 +3,7 @@
 // What requests asked, in recordings of how drivers write and are answered.
 
 const test = require('ava')
-const { HELD, USED } = require('../../lib/core/run-log-words')
+const { ASKED, HELD, USED } = require('../../lib/core/run-log-words')
 const { Log, told } = require('./recordings')
 
 const A = 7 // requests
@@ -166,6 +166,23 @@ test('callbacks: a query ends with the last data before the next one', (t) => {
   log.end(150, A, 0)
   const { queries } = told(log, A)
   t.like(queries, [{ start: 100, end: 120, chain: 31, promise: 0 }, { start: 130, end: 140, chain: 32 }])
+})
+
+test('callbacks: what the program asks in an answer is for an unknown request, unless a promise says', (t) => {
+  const log = begin()
+  const run = log.serve(100, A) // makes a promise, and asks three times
+  log.sent(POOLED, run, { request: A, b: ASKED })
+  const write = (/** @type {number} */ at, /** @type {number} */ registered) => {
+    log.poll(at, QUIET)
+    const callback = log.came(at, POOLED, { request: A, registered })
+    log.sent(POOLED, callback, { request: A, b: ASKED })
+    return callback
+  }
+  const last = write(120, write(110, run))
+  log.poll(130, QUIET)
+  log.settle(log.came(130, POOLED, { registered: last }), run, { request: A })
+  log.end(140, A, 0)
+  t.deepEqual(times(log, A), [[100, 110], [120, 130]])
 })
 
 test('S7: a stream that reads on in the callbacks of its connection is one query', (t) => {
