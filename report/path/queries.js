@@ -182,6 +182,8 @@ class Matching {
     this.next = Int32Array.from({ length: length + 1 }, (_, place) => place)
     /** by write: entry of the data that answered it; Infinity: it is that of a promise to come */
     this.answeredBy = new Float64Array(length)
+    /** place of its own write, by entry of a promise @type {Map<number, number>} */
+    this.reserved = new Map()
     this.reserve()
     this.handshake = this.greetings()
     for (const entry of traffic.settled) this.addPromise(entry)
@@ -213,11 +215,17 @@ class Matching {
     return place < sent.length && registered[entry] !== NONE && registered[sent[place]] === registered[entry]
   }
 
-  /** Keeps for each promise the write of the run that made it. */
+  /** Keeps for each promise a write of the run that made it, in the order in which they were made. */
   reserve () {
-    for (const entry of this.traffic.settled) {
-      const place = this.firstAfter(entry)
-      if (this.isOwnWrite(entry, place)) this.take(place, Infinity)
+    const { recording: { x }, traffic: { sent, settled } } = this
+    const kept = new Int32Array(sent.length) // by the first write of a run
+    for (const entry of [...settled].sort((a, b) => x[a] - x[b])) {
+      const first = this.firstAfter(entry)
+      const place = first + kept[first]
+      if (!this.isOwnWrite(entry, place)) continue
+      kept[first]++
+      this.reserved.set(entry, place)
+      this.take(place, Infinity)
     }
   }
 
@@ -281,6 +289,8 @@ class Matching {
     const { answeredBy, traffic: { sent } } = this
     const later = this.lastAsked(entry, first, limit)
     if (later !== NONE) return later
+    const own = this.reserved.get(entry)
+    if (own !== undefined) return own
     if (this.isOwnWrite(entry, first) && answeredBy[first] === Infinity) return first
     if (first < this.handshake) {
       // The connection was made for it: the driver's last write before the answer is the query.

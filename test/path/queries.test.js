@@ -96,16 +96,17 @@ test('S2: an answer that comes in parts ends with the last one', (t) => {
   t.deepEqual(times(log, A), [[100, 130]])
 })
 
-test('pipelined: each command has its own write, and all are answered at once', (t) => {
+test('pipelined: each command has its own write', (t) => {
   const log = begin()
   const first = log.serve(100, A)
   log.sent(POOLED, first, { request: A })
   log.sent(POOLED, first, { request: A, at: 100.5 })
   const second = log.serve(101, B)
   log.sent(POOLED, second, { request: B })
-  answer(log, 110, [[first, A], [first, A], [second, B]])
+  answer(log, 110, [[first, A], [second, B]])
+  answer(log, 115, [[first, A]]) // another protocol answers out of order
   for (const request of [A, B]) log.end(120, request, 0)
-  t.deepEqual(times(log, A).map(([, end]) => end), [110, 110])
+  t.deepEqual(times(log, A), [[100, 110], [100.5, 115]])
   t.deepEqual(times(log, B), [[101, 110]])
 })
 
