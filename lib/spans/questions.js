@@ -167,6 +167,16 @@ function isOfDriver ({ asyncId, chain: opening, ref }, chain, cause, isFirst) {
   return false
 }
 
+/**
+ * Whether a driver writes by itself on a connection that it makes, before anybody has asked there.
+ * @param {Entry} entry
+ * @param {number} place chain of the write
+ */
+function isGreeting ({ context, isAsked, questions }, place) {
+  if (isAsked || place === 0) return false
+  return isOfDriver(context, place, current[CURRENT_CAUSE], questions === undefined)
+}
+
 /** Makes a question one of a span. @param {Question} question @param {number} number of the span */
 function assign (question, number) {
   const span = number === 0 ? undefined : spanAt(number)
@@ -408,4 +418,6 @@ function packagesOf (chain) {
   return framesOf(chain).map(({ fileName }) => packageOf(fileName)).filter((name) => name !== undefined)
 }
 
-module.exports = { Question, ask, bytesRead, bytesWritten, came, framesOf, isOfOneLibrary, sent, settle }
+module.exports = {
+  Question, ask, bytesRead, bytesWritten, came, framesOf, isGreeting, isOfOneLibrary, sent, settle
+}

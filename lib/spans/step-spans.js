@@ -19,7 +19,7 @@ const runLog = require('../core/run-log')
 const { source } = require('../core/source')
 const { idOf } = require('../node-objects')
 const { wrap } = require('../wrap')
-const { ask } = require('./questions')
+const { ask, isGreeting } = require('./questions')
 
 const { CHAIN, SPAN, DETAIL, FLAGS, IDS, RUN, CARRIED, OWN_WORK_CHAIN } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
@@ -52,7 +52,7 @@ function noteTraffic (entry, isWrite) {
  */
 function noteAsked (entry, place, isHeld, writer) {
   if (!isTimed()) return
-  if (runLog.isOn()) timed.loop.noteSent(entry, writer, isHeld)
+  if (runLog.isOn()) timed.loop.noteSent(entry, isGreeting(entry, writer) ? 0 : writer, isHeld)
   ask(entry, place, isHeld, now(), timed.loop.zero + timed.loop.arrivals.polledAt)
 }
 

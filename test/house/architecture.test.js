@@ -12,14 +12,14 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 8800,
-  core: 4390,
-  spans: 3640,
-  stacks: 3220,
-  '.': 2500,
-  handles: 2560,
-  requests: 2090,
-  ask: 2040,
+  report: 8900,
+  core: 4490,
+  spans: 3740,
+  stacks: 3320,
+  '.': 2600,
+  handles: 2660,
+  requests: 2190,
+  ask: 2140,
   top: 1410,
   metrics: 360,
   incident: 540,

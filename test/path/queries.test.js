@@ -155,6 +155,20 @@ test('a driver that connects first: its greeting is no query, and what waits for
   }
 })
 
+test('what the program asks first on a connection is a query', (t) => {
+  const log = new Log()
+  log.poll(90, 5)
+  const run = log.serve(100, A)
+  log.poll(105, 4)
+  const connected = log.callback(105, { request: A, registered: run })
+  log.sent(POOLED, connected, { request: A, b: ASKED })
+  const next = log.awaited(111, { request: A, registered: run, settled: answer(log, 110, [[run, A]]) })
+  log.sent(POOLED, next, { request: A, b: ASKED })
+  answer(log, 120, [[next, A]])
+  log.end(130, A, 0)
+  t.deepEqual(times(log, A), [[105, 110], [111, 120]])
+})
+
 test('callbacks: a query ends with the last data before the next one', (t) => {
   const log = begin()
   const run = log.serve(100, A)
