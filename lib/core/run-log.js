@@ -14,13 +14,14 @@ const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED,
   callerEntry, current, forgetEntries
 } = require('./current')
+const { now } = require('./clock')
 const { timeAt } = require('./record-ids')
 const records = require('./records')
 const layout = require('./run-log-words')
 
 const {
-  AWAITED, CAUSE, CHAIN, FLAGS, IDS, MASK, ONE_SHOT, PASSED, REF, SETTLED, SHIFT, SPAN, SPECIAL, TICK, TIMER,
-  TRIGGER, findRecord, forgetRuns, promiseRuns, promises, resourceRuns, resources, runsBeside
+  AWAITED, CAUSE, CHAIN, FLAGS, IDS, MASK, ONE_SHOT, PASSED, REF, ROOT_CHAIN, SETTLED, SHIFT, SPAN, SPECIAL,
+  TICK, TIMER, TRIGGER, findRecord, forgetRuns, promiseRuns, promises, resourceRuns, resources, runsBeside
 } = records
 const { COUNT, ENTRIES, HEADER, KIND_BITS, LATEST, WORDS } = layout
 const SLOTS = ENTRIES - 1 // bits of a number that are its slot
@@ -227,6 +228,12 @@ function start () {
   answer = answerTick = 0
   forgetEntries()
   forgetRuns()
+  const chain = current[DEPTH] === 0 ? ROOT_CHAIN : current[CURRENT_CHAIN]
+  const cause = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
+  const time = now()
+  // What runs already, as a rule the main script
+  current[CURRENT_ENTRY] = write(layout.RUN, cause, chain, 0, 0, 0, time, 0, 0, 0)
+  floats[LATEST] = time
   current[ATTENTION] |= LOGGED
   return ring
 }

@@ -107,6 +107,7 @@ function entriesOf (ring) {
  * @property {number} waited
  * @property {number} delayed
  * @property {number} most
+ * @property {number} [asleep] ms for which the loop slept though what it waited for had come
  * @property {SiteWait[]} waits longest first
  * @property {Array<{ name: string, ms: number, max: number }>} by who delayed it
  * @property {Array<{ start: number, end: number, at: string, unanswered: boolean }>} queries ms after begin
@@ -120,8 +121,9 @@ function entriesOf (ring) {
  * @param {Shadow} shadow of the same thread
  * @returns {Both[]}
  */
-function bothOf (records, { ring, names }) {
+function bothOf (records, { ring, entries, names }) {
   const recording = readEntries(ring)
+  const polls = entries.filter(({ kind }) => kind === layout.POLL)
   const told = new Map(records.map((record) => [record.spanId, record]))
   const nameOf = (/** @type {number} */ number) => told.get(names.requests[number])?.name ?? ''
   return requestsOf(recording).filter(({ number }) => told.has(names.requests[number])).map((request) => {
@@ -146,9 +148,17 @@ function bothOf (records, { ring, names }) {
       return { start: start - request.begin, end: end - request.begin, at: siteAt(chain), unanswered }
     })
     const times = inMs({ duration, run, waited, delayed, most })
-    const log = { ...times, waits: merged(waits), by: summed(by), queries }
-    return { name: record.name, record, today: accountOf(record), log }
+    const asleep = path.waits.reduce((sum, wait) => sum + sleptIn(polls, wait), 0)
+    const log = { ...times, asleep, waits: merged(waits), by: summed(by), queries }
+    return { name: record.name, record, today: accountOf(record, told), log }
   })
+}
+
+/** @param {Entry[]} polls @param {{ cameBy: number, until: number }} wait @returns {number} ms */
+function sleptIn (polls, { cameBy, until }) {
+  return polls.reduce((sum, { time, x }) => {
+    return sum + Math.max(0, Math.min(time, until) - Math.max(time - x, cameBy))
+  }, 0)
 }
 
 /**
@@ -160,13 +170,22 @@ function inMs (figures) {
   return /** @type {any} */ (Object.fromEntries(Object.entries(figures).map(([key, us]) => [key, us / 1000])))
 }
 
-/** Reads today's account of a span. @param {any} record @returns {Account} */
-function accountOf (record) {
+/**
+ * Reads today's account of a span.
+ * @param {any} record
+ * @param {Map<string, any>} told all spans, by spanId
+ * @returns {Account}
+ */
+function accountOf (record, told) {
   const { duration, run, waited, delayed, most, by, waits } = timesOf(record)
   const entries = waits.map(({ at = '', until = '', ms, delayed = 0, delayed_max: most = delayed, count }) => {
-    return { at, until: until.replace(/ [\d.]+:\d+$/, ''), ms, delayed, most, count }
+    return { at, until: until.replace(/^([A-Z]+) \S+$/, '$1'), ms, delayed, most, count }
   })
-  const delayers = by.map(({ name = '', ms, max = ms }) => ({ name, ms, max }))
+  const delayers = by.map(({ spanId, name = '', ms, max = ms }) => {
+    let outermost = told.get(String(spanId)) // the log tells requests, not spans inside of them
+    while (outermost !== undefined && outermost.kind !== 'SERVER') outermost = told.get(outermost.parentSpanId)
+    return { name: outermost?.name ?? name, ms, max }
+  })
   /** @type {any[]} */
   const asked = record.attributes['longstack.asked'] ?? []
   const queries = asked.map(({ start, ms, at = '', unanswered = false }) => {
@@ -202,4 +221,85 @@ function summed (delayers) {
   return sums.sort((a, b) => b.max - a.max)
 }
 
-module.exports = { bothOf, shadowed }
+const NEAR = 1 // ms between readings of the clock, which is the same
+const MIN_SHARE = 2 / 100 // of the duration, of waits that today are told
+
+/**
+ * Lists what differs between the two accounts of a span, other than where the log is known to be nearer to
+ * the truth:
+ *
+ * - A range of less than a millisecond is told by the log alone.
+ * - When the machine woke the loop late, nobody's code ran: today that time is called a delay if others ran
+ *   earlier in the same wait, the log counts it as waited.
+ * - When several answers were outstanding on a connection, the kernel's time of the last data is not that of
+ *   each of them: today it is taken for certain, the log tells a range.
+ * - Code that runs on after its request has ended is that request's in the log, nobody's today.
+ * - A span inside of a request has a path of its own in the log; today it has that of whatever the request
+ *   ran before, which may be a sibling. What the request ran meanwhile is a wait in the log, partly a delay
+ *   today.
+ *
+ * @param {Both} both
+ * @returns {string[]}
+ */
+function differencesOf ({ name, record, today, log }) {
+  const { asleep = 0 } = log
+  /** @type {string[]} */
+  const differences = []
+  /** @param {string} what @param {number} old @param {number} ms @param {number} [slack] */
+  const compare = (what, old, ms, slack = 0) => {
+    if (Math.abs(old - ms) >= NEAR + slack) differences.push(`${name} ${what}: today ${old}, log ${ms}`)
+  }
+  const total = (/** @type {any[]} */ list, /** @type {string} */ key) => {
+    return list.reduce((sum, each) => sum + each[key], 0)
+  }
+  const isInner = record.kind !== 'SERVER' && record.parentSpanId !== undefined
+  compare('duration', today.duration, log.duration)
+  compare('run', today.run, log.run)
+  compare('parts', log.duration, log.run + log.waited + log.delayed)
+  compare('delayers', log.delayed, total(log.by, 'ms'))
+  if (isInner) return differences
+  const most = Math.max(log.most, log.delayed + asleep)
+  compare('delayed', today.delayed, Math.min(most, Math.max(log.delayed, today.delayed)))
+  compare('delayed at most', today.most, Math.min(most, Math.max(log.delayed, today.most)), asleep)
+  const untold = log.duration * MIN_SHARE
+  for (const delayer of today.by) {
+    if (delayer.name === '' || delayer.name === name || delayer.ms < log.duration / 20) continue
+    const ms = log.by.find((other) => other.name === delayer.name)?.ms ?? 0
+    compare(`delayed by ${delayer.name}`, delayer.ms, Math.min(ms + asleep, delayer.ms))
+  }
+  for (const at of new Set([...today.waits, ...log.waits].map((wait) => wait.at))) {
+    const lost = [today, log].map(({ waits }) => waits.filter((wait) => wait.at === at))
+      .map((waits) => total(waits, 'ms') + total(waits, 'delayed'))
+    compare(at, lost[0], lost[1], untold)
+  }
+  // Who released it is a request in the log, today the innermost span
+  const keyOf = ({ at, until }) => `${at} until ${until.replace(/^.* of another/, 'end of another')}`
+  for (const key of new Set([...today.waits, ...log.waits].map(keyOf))) {
+    const sums = [today, log].map(({ waits }) => total(waits.filter((wait) => keyOf(wait) === key), 'ms'))
+    compare(key, sums[0], sums[1], asleep + untold)
+  }
+  return differences
+}
+
+/** Returns the log of the thread that ran most. @param {Shadow[]} shadows */
+const mainOf = (shadows) => shadows.reduce((a, b) => a.entries.length > b.entries.length ? a : b)
+
+/** Requests to the server of fixtures/path, one group after another; see critical-path.test.js. */
+const pathGroups = [
+  ...[
+    'sequence', 'read-files', 'repeat', 'all', 'all-settled', 'race', 'any', 'nested', 'remote', 'library',
+    'leak', 'heartbeat', 'prefetch-late', 'prefetch-early', 'prefetch-unused', 'gzip', 'readable', 'worker',
+    'fetch', 'http', 'http-again', 'tick', 'lazy', 'lazy-again', 'timers', 'read-callback', 'microtasks',
+    'compute', 'compute-between', 'spans'
+  ].map((name) => [{ path: `/${name}` }]),
+  [{ path: '/large', client: 'readSlowly' }],
+  [{ path: '/turn-holder' }, { path: '/turn', after: 20 }],
+  [{ path: '/bound-holder' }, { path: '/bound', after: 20 }],
+  [{ path: '/bare-holder' }, { path: '/bare', after: 20 }],
+  [{ path: '/shared-user' }, { path: '/shared-role' }, { path: '/shared-sequence' }],
+  [{ path: '/delayed' }, { path: '/blocker' }],
+  [{ path: '/abort', client: 'abort' }],
+  [{ path: '/open', client: 'leaveOpen' }]
+]
+
+module.exports = { bothOf, differencesOf, mainOf, pathGroups, shadowed }

@@ -1,0 +1,173 @@
+'use strict'
+
+// The run log: it is consistent in itself, whatever runs.
+
+const test = require('ava')
+const layout = require('../../lib/core/run-log-words')
+const { runServer } = require('../helpers/critical-path')
+const { program, root } = require('../helpers/run')
+const { mainOf, pathGroups, shadowed } = require('../helpers/shadow-log')
+const { patient } = require('../helpers/starved')
+
+const {
+  ARRIVED, BEGIN, CAME, CLIENT, DISCARDED, END, HELD, ONE_SHOT, POLL, RESUME, RUN, SENT, SERVER,
+  SETTLED_BY_ANSWER, TIMER
+} = layout
+const ROUNDING = 0.0011 // ms, of the figures of spans
+
+/**
+ * @typedef {import('../helpers/shadow-log').Entry} Entry
+ * @typedef {import('../helpers/shadow-log').Shadow} Shadow
+ */
+
+/** Functions that wait in the requests of `pathGroups`. */
+const waiting = [
+  'answerUpstream', 'askLibrary', 'askWorker', 'awaitTick', 'continueTimers', 'fetchUpstream', 'getUpstream',
+  'holdTurn', 'innerStep', 'keepBoundTurn', 'loadRole', 'loadUser', 'nap', 'outerStep', 'queryRemote', 'readByCallback',
+  'readConfig', 'restDelayed', 'startTimers', 'takeTurn'
+]
+
+/**
+ * Lists what is wrong with a log in itself.
+ * @param {Shadow} shadow
+ * @returns {string[]}
+ */
+function faultsOf ({ entries, names }) {
+  const faults = []
+  const byNumber = new Map(entries.map((entry) => [entry.number, entry]))
+  const open = new Set()
+  const ended = new Set()
+  let time = 0
+  entries.forEach((entry, i) => {
+    const { a, kind, number, ref, registered, request, settled, x } = entry
+    const fault = (text) => faults.push(`${text}: ${JSON.stringify(entry)}`)
+    if (!(kind >= RUN && kind <= RESUME)) fault('no kind')
+    if ([RUN, POLL, RESUME].includes(kind)) {
+      const begin = kind === POLL ? entry.time - x : entry.time
+      if (!(begin >= time - ROUNDING) || !(entry.time >= time)) fault(`time goes back, it was ${time}`)
+      time = entry.time
+    }
+    for (const [name, run] of Object.entries({ registered, settled, caller: kind === RUN ? a : 0 })) {
+      const isRun = run === 0 || (run < number && byNumber.get(run)?.kind === RUN)
+      if (!isRun && run >= entries[0].number) fault(`${name} is no earlier run`)
+    }
+    const next = entries[i + 1]
+    const previous = entries[i - 1]
+    if (kind === POLL && next?.kind === RUN && next.time !== entry.time) fault('not before its run')
+    if (kind === ARRIVED && (previous.kind !== RUN || previous.number !== registered)) fault('not behind its run')
+    if (kind === ARRIVED && !(entry.time <= previous.time + ROUNDING)) fault('it came after it ran')
+    if (kind === RUN && registered !== 0) checkMaker(entry, byNumber.get(registered), names, fault)
+    if (kind === BEGIN) {
+      if (request === 0 || open.has(request) || ended.has(request)) fault('it has begun before')
+      open.add(request)
+      if (settled !== 0 && byNumber.get(settled)?.request !== request) fault('its first run is not its own')
+      if (a === SERVER && settled === 0) fault('no first run')
+    }
+    if (kind === END && !open.delete(request)) fault('it has not begun')
+    if (kind === END) ended.add(request)
+    if ([SENT, CAME].includes(kind) && (ref >>> 1 !== a || !(x >= -1))) fault('no connection')
+    // Node's agent gives a connection that it reuses a new asyncId
+    const callback = kind === CAME ? byNumber.get(registered) : undefined
+    const isConnection = callback?.b === a || (callback?.flags & layout.CONNECTION) !== 0
+    if (kind === CAME && !isConnection) fault('not in a callback of its connection')
+    if (kind === SETTLED_BY_ANSWER && registered !== settled && x > time) fault('made after it was settled')
+  })
+  if (open.size > 0) faults.push(`open: ${[...open]}`)
+  return faults
+}
+
+/** @param {number} ref @returns {boolean} */
+const isApart = (ref) => ref < 0 && (ref & 1) !== 0 // of a request, or of what is asked on a connection
+
+/**
+ * Checks that a run was registered in one of the step that has made it, as its record says.
+ * @param {Entry} run
+ * @param {Entry | undefined} maker
+ * @param {import('../helpers/shadow-log').Names} names
+ * @param {(text: string) => void} fault
+ */
+function checkMaker (run, maker, { causes }, fault) {
+  const cause = causes[run.number]
+  // What comes on a connection is of several steps; a callback of one goes on as a part of its request
+  if (maker === undefined || cause === 0 || isApart(run.ref) || isApart(cause)) return
+  if (maker.ref !== cause) fault(`made by ${cause}, not by ${JSON.stringify(maker)}`)
+}
+
+for (const engine of ['native', 'js']) {
+  patient(test)(`${engine}: the log of the critical paths is consistent, and has all that waits`, async (t) => {
+    const env = { LONGSTACK_CAPTURE: engine }
+    const { result, shadows } = await shadowed((shadow) => runServer(pathGroups, { ...env, ...shadow }))
+    t.deepEqual(shadows.flatMap(faultsOf).slice(0, 3), [])
+    const { entries, names } = mainOf(shadows)
+    const sites = new Set(entries.filter(({ kind }) => kind === RUN).map(({ chain }) => {
+      return /^(?:async )?(?:.*\.)?(\w+) \(/.exec(names.chains[chain]?.at ?? '')?.[1]
+    }))
+    t.deepEqual(waiting.filter((name) => !sites.has(name)), [])
+    for (const record of result.records) {
+      const number = Number(Object.keys(names.requests).find((one) => names.requests[one] === record.spanId))
+      const begin = entries.find(({ kind, request }) => kind === BEGIN && request === number)
+      const end = entries.find(({ kind, request }) => kind === END && request === number)
+      const nanos = Number(BigInt(record.endTimeUnixNano) - BigInt(record.startTimeUnixNano))
+      t.true(Math.abs(end.time - begin.time - nanos / 1e6) < ROUNDING, record.name)
+      t.is(begin.a, { SERVER, CLIENT, INTERNAL: layout.INNER }[record.kind])
+      t.is(names.requests[begin.b], record.kind === 'SERVER' ? undefined : record.parentSpanId)
+      t.is(end.a, layout[record.status.code], record.name)
+    }
+    const told = entries.filter(({ kind, a }) => kind === END && a !== DISCARDED)
+    t.is(told.length, result.records.length)
+    const held = entries.filter(({ kind, b }) => kind === SENT && (b & HELD) !== 0)
+    t.true(held.length > 0 && entries.some(({ kind }) => kind === CAME))
+    t.true(entries.some(({ kind }) => kind === SETTLED_BY_ANSWER))
+  })
+}
+
+test('code that is terminated leaves a log without gaps, and what runs afterwards is in it', async (t) => {
+  const { result, shadows } = await shadowed((env) => program(`
+    const http = require('node:http')
+    const vm = require('node:vm')
+    const made = () => { Promise.resolve().then(() => {}) }
+    const code = 'for (;;) { made(); span("outer", () => span("inner", made)) }'
+    const sandbox = { made, span: require(${JSON.stringify(root)}).span }
+    let turns = 0
+    const server = http.createServer(async (request, response) => {
+      try { vm.runInNewContext(code, sandbox, { timeout: 1 + turns % 4 }) } catch {}
+      await new Promise((resolve) => setTimeout(resolve, 1))
+      response.end()
+    }).listen(0, '127.0.0.1', () => ask())
+    const agent = new http.Agent({ keepAlive: true })
+    function ask () {
+      if (turns++ === 60) return server.close(() => {}).closeAllConnections()
+      http.get({ port: server.address().port, host: '127.0.0.1', agent }, (answer) => {
+        answer.resume().on('end', ask)
+      })
+    }
+  `, { env: { ...env, LONGSTACK_SPANS: `${env.SHADOW_LOG}/spans.jsonl` } }))
+  t.is(shadows.length, 1, `${result.code} ${result.signal} ${result.stderr}`)
+  const [{ entries }] = shadows
+  // A span may be terminated before its beginning, or its end, is noted
+  const faults = faultsOf(shadows[0]).filter((fault) => !/^(open|it has not begun): /.test(fault))
+  t.deepEqual(faults.slice(0, 3), [])
+  t.true(entries.every(({ number }, i) => number === entries[0].number + i))
+  t.true(entries.at(-1).number > 1000, 'it is full of what was terminated')
+  const [last] = entries.filter(({ kind, a }) => kind === BEGIN && a === SERVER).slice(-1)
+  const timers = entries.filter(({ kind, flags, request }) => {
+    return kind === RUN && request === last.request && (flags & (TIMER | ONE_SHOT)) === TIMER
+  })
+  t.is(timers[0]?.registered, last.settled, 'the callback goes on in its own run after the termination')
+})
+
+test('each thread has a log of its own', async (t) => {
+  const { result, shadows } = await shadowed((env) => program(`
+    const { Worker, isMainThread, parentPort } = require('node:worker_threads')
+    if (isMainThread) new Worker(__filename).on('message', (m) => console.log(m))
+    else setTimeout(() => setImmediate(() => parentPort.postMessage('done')), 5)
+  `, { env }))
+  t.is(result.stdout, 'done\n', result.stderr)
+  t.is(shadows.length, 2)
+  for (const { entries, names } of shadows) {
+    t.is(entries[0].number, 1)
+    t.deepEqual(faultsOf({ entries, names }), [])
+  }
+  const isTimer = ({ kind, flags }) => kind === RUN && (flags & layout.TIMER) !== 0
+  t.deepEqual(shadows.map(({ entries }) => entries.filter(isTimer).length).sort(), [0, 2])
+})
