@@ -4,7 +4,7 @@
 // A slice lasts until the next one begins or the loop polls. Times never go back here, whatever entries say.
 
 const {
-  ARRIVED, CALLED, CAME, CONNECTION, ONE_SHOT, PARSER, POLL, POLLED, RESUME, RUN, TIMER
+  ARRIVED, BEGIN, CALLED, CAME, CONNECTION, ONE_SHOT, PARSER, POLL, POLLED, RESUME, RUN, TIMER
 } = require('../../lib/core/run-log-words')
 
 const NONE = -1
@@ -39,7 +39,7 @@ const WITH_ITS_CAUSE = -Infinity
  */
 
 /** @param {import('./entries').Columns} columns @returns {Timeline} */
-function timelineOf ({ a, b, count, flags, kind, registered, request, time, x }) {
+function timelineOf ({ a, b, count, flags, kind, registered, request, settled, time, x }) {
   const ints = (/** @type {number} */ value) => new Int32Array(count).fill(value)
   const [sliceOf, headOf, cameIn] = [ints(NONE), ints(NONE), ints(NONE)]
   const [arrivedIn, pollOf, pollBefore] = [ints(NONE), ints(NONE), ints(NONE)]
@@ -54,7 +54,7 @@ function timelineOf ({ a, b, count, flags, kind, registered, request, time, x })
   let now = count === 0 ? 0 : time[0]
   let latest = now
   let isOpen = false // a slice is
-  let [head, latestRun, poll, lastPoll] = [NONE, NONE, NONE, NONE]
+  let [head, poll, lastPoll] = [NONE, NONE, NONE]
 
   /** @param {number} at */
   function close (at) {
@@ -82,10 +82,7 @@ function timelineOf ({ a, b, count, flags, kind, registered, request, time, x })
     slicesBefore[i] = slices
     switch (kind[i]) {
       case RUN: {
-        // The rest of a callback that brought a request is a run of its own.
-        const isRest = registered[i] !== NONE && registered[i] === latestRun && b[i] === b[latestRun]
-        if (head === NONE || ((flags[i] & CALLED) !== 0 && a[i] === 0 && !isRest)) head = i
-        latestRun = i
+        if (head === NONE || ((flags[i] & CALLED) !== 0 && a[i] === 0)) head = i
         headOf[i] = head
         pollOf[i] = poll
         pollBefore[i] = lastPoll
@@ -107,6 +104,12 @@ function timelineOf ({ a, b, count, flags, kind, registered, request, time, x })
         break
       case CAME:
         if (registered[i] !== NONE) cameIn[registered[i]] = i
+        break
+      case BEGIN:
+        // The rest of a callback that brought a request is a run of its own.
+        if (settled[i] !== NONE && registered[i] !== NONE && b[settled[i]] === b[registered[i]]) {
+          head = headOf[settled[i]] = headOf[registered[i]]
+        }
     }
   }
   close(latest)

@@ -105,6 +105,22 @@ test('the callback of a connection belongs to whoever opened it: the answer is n
   }
 })
 
+test('two callbacks of a connection in a row, the first of which asks, are two', (t) => {
+  const log = quiet(new Log(), 100)
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A })
+  log.poll(110, 9)
+  const first = log.came(110, POOLED, { request: A, registered: run })
+  log.sent(POOLED, first, { request: A })
+  const second = log.came(112, POOLED, { request: A, registered: first })
+  log.settle(second, run, { request: A, chain: 21 })
+  const next = log.awaited(113, { request: A, registered: run, settled: second, chain: 22 })
+  log.end(114, A, next)
+  log.poll(115, 0)
+  const { waits } = told(log, A)
+  t.like(waits, [{ begin: 101, ms: 9, callback: second, site: 22, connection: POOLED << 1 }])
+})
+
 /** Others run from 102 to 132; data comes at `came`, and is read at 132. @param {number} came */
 function answeredLate (came) {
   const log = quiet(new Log(), 100)
