@@ -108,6 +108,7 @@ function entriesOf (ring) {
  * @property {number} delayed
  * @property {number} most
  * @property {number} [asleep] ms for which the loop slept though what it waited for had come
+ * @property {number} [asleepMost] the same, if that had come as early as may be
  * @property {SiteWait[]} waits longest first
  * @property {Array<{ name: string, ms: number, max: number }>} by who delayed it
  * @property {Array<{ start: number, end: number, at: string, unanswered: boolean }>} queries ms after begin
@@ -148,17 +149,19 @@ function bothOf (records, { ring, entries, names }) {
       return { start: start - request.begin, end: end - request.begin, at: siteAt(chain), unanswered }
     })
     const times = inMs({ duration, run, waited, delayed, most })
-    const asleep = path.waits.reduce((sum, wait) => sum + sleptIn(polls, wait), 0)
-    const log = { ...times, asleep, waits: merged(waits), by: summed(by), queries }
+    const asleep = sum(path.waits.map(({ cameBy, until }) => sleptIn(polls, cameBy, until)))
+    const asleepMost = sum(path.waits.map(({ cameAfter, until }) => sleptIn(polls, cameAfter, until)))
+    const log = { ...times, asleep, asleepMost, waits: merged(waits), by: summed(by), queries }
     return { name: record.name, record, today: accountOf(record, told), log }
   })
 }
 
-/** @param {Entry[]} polls @param {{ cameBy: number, until: number }} wait @returns {number} ms */
-function sleptIn (polls, { cameBy, until }) {
-  return polls.reduce((sum, { time, x }) => {
-    return sum + Math.max(0, Math.min(time, until) - Math.max(time - x, cameBy))
-  }, 0)
+/** @param {number[]} lengths */
+const sum = (lengths) => lengths.reduce((total, ms) => total + ms, 0)
+
+/** @param {Entry[]} polls @param {number} from @param {number} until @returns {number} ms */
+function sleptIn (polls, from, until) {
+  return sum(polls.map(({ time, x }) => Math.max(0, Math.min(time, until) - Math.max(time - x, from))))
 }
 
 /**
@@ -242,16 +245,14 @@ const MIN_SHARE = 2 / 100 // of the duration, of waits that today are told
  * @returns {string[]}
  */
 function differencesOf ({ name, record, today, log }) {
-  const { asleep = 0 } = log
+  const { asleep = 0, asleepMost = 0 } = log
   /** @type {string[]} */
   const differences = []
   /** @param {string} what @param {number} old @param {number} ms @param {number} [slack] */
   const compare = (what, old, ms, slack = 0) => {
     if (Math.abs(old - ms) >= NEAR + slack) differences.push(`${name} ${what}: today ${old}, log ${ms}`)
   }
-  const total = (/** @type {any[]} */ list, /** @type {string} */ key) => {
-    return list.reduce((sum, each) => sum + each[key], 0)
-  }
+  const total = (/** @type {any[]} */ list, /** @type {string} */ key) => sum(list.map((each) => each[key]))
   const isInner = record.kind !== 'SERVER' && record.parentSpanId !== undefined
   compare('duration', today.duration, log.duration)
   compare('run', today.run, log.run)
@@ -260,7 +261,7 @@ function differencesOf ({ name, record, today, log }) {
   if (isInner) return differences
   const most = Math.max(log.most, log.delayed + asleep)
   compare('delayed', today.delayed, Math.min(most, Math.max(log.delayed, today.delayed)))
-  compare('delayed at most', today.most, Math.min(most, Math.max(log.delayed, today.most)), asleep)
+  compare('delayed at most', today.most, Math.min(most, Math.max(log.delayed, today.most)), asleepMost)
   const untold = log.duration * MIN_SHARE
   for (const delayer of today.by) {
     if (delayer.name === '' || delayer.name === name || delayer.ms < log.duration / 20) continue
