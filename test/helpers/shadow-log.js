@@ -236,6 +236,7 @@ const MIN_SHARE = 2 / 100 // of the duration, of waits that today are told
  *   earlier in the same wait, the log counts it as waited.
  * - When several answers were outstanding on a connection, the kernel's time of the last data is not that of
  *   each of them: today it is taken for certain, the log tells a range.
+ * - Where today no place is known, the log may tell one.
  * - Code that runs on after its request has ended is that request's in the log, nobody's today.
  * - A span inside of a request has a path of its own in the log; today it has that of whatever the request
  *   ran before, which may be a sibling. What the request ran meanwhile is a wait in the log, partly a delay
@@ -262,7 +263,8 @@ function differencesOf ({ name, record, today, log }) {
   const most = Math.max(log.most, log.delayed + asleep)
   compare('delayed', today.delayed, Math.min(most, Math.max(log.delayed, today.delayed)))
   compare('delayed at most', today.most, Math.min(most, Math.max(log.delayed, today.most)), asleepMost)
-  const untold = log.duration * MIN_SHARE
+  const unplaced = today.waits.filter(({ at }) => at === '')
+  const untold = log.duration * MIN_SHARE + total(unplaced, 'ms') + total(unplaced, 'delayed')
   for (const delayer of today.by) {
     if (delayer.name === '' || delayer.name === name || delayer.ms < log.duration / 20) continue
     const ms = log.by.find((other) => other.name === delayer.name)?.ms ?? 0

@@ -2,6 +2,7 @@
 
 // The run log: it is consistent in itself, whatever runs.
 
+const path = require('node:path')
 const test = require('ava')
 const layout = require('../../lib/core/run-log-words')
 const { runServer } = require('../helpers/critical-path')
@@ -170,4 +171,40 @@ test('each thread has a log of its own', async (t) => {
   }
   const isTimer = ({ kind, flags }) => kind === RUN && (flags & layout.TIMER) !== 0
   t.deepEqual(shadows.map(({ entries }) => entries.filter(isTimer).length).sort(), [0, 2])
+})
+
+test('a log ends with tracing, and a new one knows nothing of the runs of the one before', async (t) => {
+  const { stdout, stderr } = await program(`
+    const layout = require(${JSON.stringify(path.join(root, 'lib', 'core', 'run-log-words'))})
+    const runLog = require(${JSON.stringify(path.join(root, 'lib', 'core', 'run-log'))})
+    const trace = require(${JSON.stringify(root)})
+    const countOf = (ring) => new Int32Array(ring)[layout.COUNT]
+    const turn = () => new Promise((resolve) => setImmediate(resolve))
+    async function main () {
+      const first = runLog.start()
+      await turn()
+      const same = runLog.start() === first
+      const made = turn() // in a run of the first log
+      trace.disable()
+      const [count, isOn] = [countOf(first), runLog.isOn()]
+      trace.enable()
+      await turn()
+      const second = runLog.start()
+      await made
+      await turn()
+      const words = new Int32Array(second)
+      const runs = Array.from({ length: countOf(second) }, (_, i) => layout.HEADER + i * layout.WORDS)
+        .filter((place) => (words[place] & 255) === layout.RUN)
+      console.log(JSON.stringify({
+        same, isOn, count, countLater: countOf(first), runs: runs.map((place) => words[place + layout.REGISTERED])
+      }))
+    }
+    main()
+  `)
+  const { same, isOn, count, countLater, runs } = JSON.parse(stdout || `"${stderr}"`)
+  t.true(same)
+  t.false(isOn)
+  t.true(count > 1)
+  t.is(countLater, count)
+  t.true(runs.length > 2 && runs.every((registered, i) => registered <= i), JSON.stringify(runs))
 })
