@@ -51,7 +51,9 @@ function zig () {
   try {
     if (status !== 0) throw new Error(`there is no ${ZIG}: ${error?.message ?? stderr.trim()}`)
     fs.mkdirSync(path.dirname(zigHome), { recursive: true })
-    fs.renameSync(temporary, zigHome)
+    if (!fs.existsSync(file)) fs.renameSync(temporary, zigHome)
+  } catch (error) {
+    if (!fs.existsSync(file)) throw error // another process was first
   } finally {
     fs.rmSync(temporary, { recursive: true, force: true })
   }

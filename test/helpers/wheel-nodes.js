@@ -45,7 +45,9 @@ function wheelNode (platform, major) {
     python(['-c', TAKE_OUT, path.join(temporary, String(wheel)), temporary])
     fs.rmSync(path.join(temporary, String(wheel)))
     fs.chmodSync(path.join(temporary, path.relative(directory, file)), 0o755)
-    fs.renameSync(temporary, directory)
+    if (!fs.existsSync(file)) fs.renameSync(temporary, directory)
+  } catch (error) {
+    if (!fs.existsSync(file)) throw error // another process was first
   } finally {
     fs.rmSync(temporary, { recursive: true, force: true })
   }
