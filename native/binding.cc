@@ -247,5 +247,5 @@ NODE_MODULE_INIT() {
   AddArrivalFunctions(context, object);
   AddLoopIterationFunctions(context, object);
   AddSignalFunctions(context, object);
-  AddWatchdogFunctions(context, object, engine);
+  AddWatchdogFunctions(context, object);
 }

@@ -67,13 +67,6 @@ class Engine {
   // Uses the slower key from now on.
   void UseSample() { walker_.Unlearn(); }
 
-  // For a part of the addon that allocates before a collection, see watchdog.cc.
-  void LearnTop(Word* callback_fp) { walker_.LearnTop(isolate_, callback_fp); }
-  bool ReadCall(Call* call) const { return walker_.ReadCall(call); }
-  bool IsIn(const Call& call) const { return walker_.IsIn(call); }   // this and the next for any thread
-  Word CallerNow() const { return walker_.CallerNow(); }
-  void CountAnyCollection() { Collected(isolate_, v8::kGCTypeMarkSweepCompact, v8::kNoGCCallbackFlags, this); }
-
   Chains& chains() { return chains_; }
   StepClock& clock() { return clock_; }
   uint32_t key_count() const { return cache_.count(); }

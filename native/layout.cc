@@ -31,13 +31,12 @@ void AddTypes(FrameTypes* types, std::initializer_list<const char*> names) {
 
 FrameLayout ReadLayout() {
   FrameLayout layout;
-  int context_or_type, function, array, offset, entry, construct_entry, builtin_exit, exit;
+  int context_or_type, function, array, offset, entry, construct_entry, builtin_exit;
   if (!ReadConstant("v8dbg_off_fp_context_or_frame_type", &context_or_type) ||
       !ReadConstant("v8dbg_off_fp_function", &function) ||
       !ReadConstant("v8dbg_off_fp_bytecode_array", &array) ||
       !ReadConstant("v8dbg_off_fp_bytecode_offset", &offset) || !ReadType("EntryFrame", &entry) ||
-      !ReadType("ConstructEntryFrame", &construct_entry) || !ReadType("BuiltinExitFrame", &builtin_exit) ||
-      !ReadType("ExitFrame", &exit)) {
+      !ReadType("ConstructEntryFrame", &construct_entry) || !ReadType("BuiltinExitFrame", &builtin_exit)) {
     layout.why = "this node does not export V8's post-mortem constants";
     return layout;
   }
@@ -51,7 +50,6 @@ FrameLayout ReadLayout() {
   layout.bytecode_offset = offset / kBytes;
   layout.entry = static_cast<Word>(entry);
   layout.construct_entry = static_cast<Word>(construct_entry);
-  layout.exit = static_cast<Word>(exit);
   layout.builtin_exit = static_cast<Word>(builtin_exit);
   AddTypes(&layout.exits, {"ExitFrame", "BuiltinExitFrame", "ApiCallbackExitFrame"});
   AddTypes(&layout.wasm, {"WasmFrame", "WasmToJsFrame", "WasmToJsFunctionFrame", "JsToWasmFrame"});

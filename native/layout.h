@@ -103,7 +103,6 @@ struct FrameLayout {
   Word entry = 0;             // types of frames by which C++ enters JavaScript
   Word construct_entry = 0;
   Word builtin_exit = 0;      // by which JavaScript calls a built-in that C++ implements
-  Word exit = 0;              // type of the frame by which JavaScript calls V8's runtime
   FrameTypes exits;           // by which JavaScript is left for C++
   FrameTypes wasm;            // of code that ends with its module
   FrameTypes unknown;         // of WebAssembly, whose identity is not known

@@ -54,15 +54,6 @@ struct Walk {
   int frame_count = 0;
 };
 
-// A call of C++ from JavaScript, by words of its frames that no collection changes: if one does, the code has
-// moved, and the call is not recognized.
-struct Call {
-  static constexpr int kWords = 6;
-  Word* exit;               // the frame by which JavaScript was left
-  Word* caller;             // that of the function that called
-  Word words[kWords];
-};
-
 class Walker {
  public:
   Walker() : layout_(ReadFrameLayout()), base_(StackBase()) {}
@@ -129,17 +120,6 @@ class Walker {
   // inner one of two nested callbacks. Returns why frames cannot be walked, or nullptr: from now on they are.
   const char* Learn(Word* outer_fp, Word* inner_fp);
   void Unlearn() { last_frame_ = 0; }
-
-  // Learns where the isolate keeps the frame by which JavaScript was left, from a callback.
-  void LearnTop(v8::Isolate* isolate, Word* callback_fp);
-  // Reads the call of C++ that JavaScript is in. False: in none, or not known, or one by which V8 replaces
-  // frames, whose stack it cannot tell.
-  bool ReadCall(Call* call) const;
-  // Identifies the function that called C++, its frame and its address, for any thread; 0: none has, or it is
-  // not known. Another one may be told as long as V8 changes the frames.
-  Word CallerNow() const;
-  // Returns whether JavaScript is still in that call, if V8 has entered no function since. For any thread.
-  bool IsIn(const Call& call) const;
   bool has_learned() const { return last_frame_ != 0; }
 
   bool IsTrampoline(Word pc) const {
@@ -214,10 +194,8 @@ class Walker {
   }
 
   bool FindTrampoline(Word pc) const;
-  Word WordOf(const Call& call, int index) const;
 
   FrameLayout layout_;
-  const Word* top_ = nullptr;     // where the isolate keeps the frame by which JavaScript was left
   Word last_frame_ = 0;           // the highest address that a frame pointer may have, 0: not learned
   int max_frames_ = kMaxFrames / 4;
   int exit_offset_ = 0;           // in words, of an entry frame

@@ -17,13 +17,7 @@
 //    (StackGuard::HandleInterrupts), after its collections and a request to terminate, which come first. What
 //    an interrupted function may not find changed: the results of a global match, see
 //    lib/blocked/regexp-statics.js.
-// 4. A native call that makes objects (JSON.parse, structuredClone) collects garbage while a sample is due. V8
-//    allocates before a collection for who asks to be told (AddGCPrologueCallback, include/v8-isolate.h), so an
-//    error made there keeps the stack inside the call. No JavaScript runs: it is read when the interrupt comes.
-//    A collection that the error causes calls nobody, therefore the engine is told of one of any kind. Nothing
-//    is made while V8 replaces frames (Runtime_NotifyDeoptimized, src/runtime/runtime-compiler.cc): its own
-//    heap profiler finds frames without a function then (SamplingHeapProfiler::AddStack).
-// 5. While the loop is idle the watchdog sleeps for a second at a time; the first callback that JavaScript
+// 4. While the loop is idle the watchdog sleeps for a second at a time; the first callback that JavaScript
 //    counts wakes it.
 //
 // The clock is libuv's, as is that of performance.now(): shared times are ms of the latter.
@@ -72,9 +66,6 @@ constexpr int kEvenSteps = 8;               // samples; from then on each step i
 constexpr double kSleep = 1000;             // ms, while the loop is idle
 constexpr double kOngoing = 501;            // ms past the threshold: a sample from then on is reported at
                                             // once, see REPORT_INSIDE_MS in lib/blocked/detector.js
-constexpr int kMaxKept = 64;                // stacks of collections, of one callback
-constexpr int kKeptFrames = 200;            // of each, as SAMPLE_FRAMES in lib/blocked/detector.js
-constexpr double kMaxHeapUsed = 0.9;        // of V8's limit: no allocation of ours comes near it
 constexpr double kMinUsage = 0.1;           // of a time, on a CPU: with less the thread stood still
 constexpr size_t kThreadStack = 128 << 10;  // bytes
 
@@ -179,8 +170,6 @@ class RunQueueTime {
 
 double NowMs() { return static_cast<double>(uv_hrtime()) * 1e-6; }
 
-constexpr auto kCollections = static_cast<v8::GCType>(v8::kGCTypeScavenge | v8::kGCTypeMarkSweepCompact);
-
 class Watch;
 
 // Requested interrupts of all watchdogs. Orders what a watchdog wrote before its request and what the callback
@@ -191,20 +180,11 @@ std::atomic<uint32_t> requests{0};
 struct Watchdog {
   Isolate* isolate;
   uv_loop_t* loop;
-  longstack::Engine* engine;
   Watch* watch = nullptr;
   int closing = 0;              // watches whose handle libuv has not closed yet
   void (*done)(void*) = nullptr;  // not nullptr: the environment ends, and waits for them
   void* done_data = nullptr;
   node::AsyncCleanupHookHandle hook;
-};
-
-// The stack of the loop's thread inside a native call.
-struct KeptStack {
-  v8::Global<v8::Object> error;
-  double late;          // ms from the request for a sample
-  int caller;           // see CallerSince
-  int times;            // a sample was due, and the call still the same
 };
 
 // The data of a requested interrupt, which may come when the watch is gone, or never. Accessed by the loop's
@@ -220,7 +200,7 @@ class Watch {
 
   // Returns false where there is no memory or no thread; then Stop is to be called.
   bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory,
-             Local<v8::Function> sample, Local<v8::Function> callback_ended, Local<v8::Object> error) {
+             Local<v8::Function> sample, Local<v8::Function> callback_ended) {
     threshold_ = threshold;
     slack_ = std::fmax(kMinSlack, threshold * kSlack);
     origin_ = origin;
@@ -236,8 +216,6 @@ class Watch {
     context_.Reset(isolate_, context);
     sample_.Reset(isolate_, sample);
     callback_ended_.Reset(isolate_, callback_ended);
-    error_.Reset(isolate_, error);
-    isolate_->AddGCPrologueCallback(Collecting, this, kCollections);
     last_check_ = NowMs() - origin_;
     last_cpu_time_ = RunnableTime();
     // Signals go to the program's threads.
@@ -264,9 +242,6 @@ class Watch {
       uv_thread_join(&thread_);
     }
     if (interrupt_ != nullptr) interrupt_->watch = nullptr;  // if the interrupt comes, it frees its data
-    if (has_handle_) isolate_->RemoveGCPrologueCallback(Collecting, this);
-    while (kept_count_ > 0) kept_[--kept_count_].error.Reset();
-    error_.Reset();
     sample_.Reset();
     callback_ended_.Reset();
     context_.Reset();
@@ -299,23 +274,6 @@ class Watch {
     Write(&shared_->asleep, 0u);
     uv_cond_signal(&wake_);
     uv_mutex_unlock(&mutex_);
-  }
-
-  // Hands out the stacks that were kept: error, ms late, caller, how often it was
-  // the same. Undefined: there are none.
-  void TakeKept(const FunctionCallbackInfo<Value>& info) {
-    CountSameCalls();
-    if (kept_count_ == 0) return;
-    Local<Value> values[kMaxKept * 4];
-    for (int i = 0; i < kept_count_; i++) {
-      values[i * 4] = kept_[i].error.Get(isolate_);
-      values[i * 4 + 1] = v8::Number::New(isolate_, kept_[i].late);
-      values[i * 4 + 2] = v8::Integer::New(isolate_, kept_[i].caller);
-      values[i * 4 + 3] = v8::Integer::New(isolate_, kept_[i].times);
-      kept_[i].error.Reset();
-    }
-    info.GetReturnValue().Set(v8::Array::New(isolate_, values, static_cast<size_t>(kept_count_) * 4));
-    kept_count_ = 0;
   }
 
   // Reports ms of the armed callback: those that do not count, and those in which its thread stood still.
@@ -429,7 +387,7 @@ class Watch {
     return kMinCheck;
   }
 
-  // Arms the present callback with its first sample. One interrupt is pending at a time; none is made of a
+  // Arms the present callback with its first sample. One request is pending at a time; none is made of a
   // thread that stands still where a debugger may have paused it.
   void RequestSample(double now, double duration, bool stands_still) {
     if (samples_++ >= kEvenSteps) step_ = std::fmin(step_ * 2, kMaxStep);
@@ -441,43 +399,16 @@ class Watch {
       Write(&shared_->armed, progress_.callbacks);
       uv_async_send(&async_);   // received after the callback
     }
-    if (!is_wanted_.load()) {
-      if (IsInKeptCall()) {
-        same_calls_.fetch_add(1);
-        return;
-      }
-      if (Read(&shared_->is_debuggable) != 0 && stands_still) return;
-      requested_run_queue_ = run_queue_.Ms();
-      requested_caller_ = watchdog_->engine->CallerNow();
-      Write(&shared_->asked, now);
-      is_wanted_.store(true);
-    }
-    if (is_requested_.load()) return;   // that interrupt is still to come
+    if (is_requested_.load()) return;
+    if (Read(&shared_->is_debuggable) != 0 && stands_still) return;
     Interrupt* interrupt = new (std::nothrow) Interrupt{this};
     if (interrupt == nullptr) return;
     interrupt_ = interrupt;
     is_requested_.store(true);
+    Write(&shared_->asked, now);
+    requested_run_queue_ = run_queue_.Ms();
     requests.fetch_add(1, std::memory_order_release);
     isolate_->RequestInterrupt(Interrupted, interrupt);
-  }
-
-  // The interrupt requested before the stack was kept is still to come: no function was entered since.
-  bool IsInKeptCall() const {
-    return has_call_.load() && is_requested_.load() && watchdog_->engine->IsIn(call_);
-  }
-
-  void CountSameCalls() {
-    const int times = same_calls_.exchange(0);
-    if (kept_count_ > 0) kept_[kept_count_ - 1].times += times;
-    has_call_.store(false);
-  }
-
-  // Serves the request. Time in a run queue does not make the sample late. Returns ms that it is.
-  double Serve() {
-    const double asked = Read(&shared_->asked) + run_queue_.Ms() - requested_run_queue_;
-    Write(&shared_->asked, asked);
-    is_wanted_.store(false);    // last: from now on there may be another
-    return NowMs() - origin_ - asked;
   }
 
   static void Interrupted(Isolate* isolate, void* data) {
@@ -487,77 +418,19 @@ class Watch {
     delete interrupt;
     if (watch == nullptr) return;
     watch->interrupt_ = nullptr;
+    // Time in a run queue does not make the sample late.
+    const double queued = watch->run_queue_.Ms() - watch->requested_run_queue_;
+    Write(&watch->shared_->asked, Read(&watch->shared_->asked) + queued);
     watch->is_requested_.store(false);
-    const bool is_wanted = watch->is_wanted_.load();
-    const int caller = watch->CallerSince();
-    if (is_wanted) watch->Serve();
-    if (isolate->IsExecutionTerminating() || (!is_wanted && watch->kept_count_ == 0)) return;
+    if (isolate->IsExecutionTerminating()) return;
     v8::HandleScope scope(isolate);
     Local<v8::Context> context = watch->context_.Get(isolate);
     v8::Context::Scope context_scope(context);
     v8::TryCatch thrown(isolate);
     Local<Value> ignored;
     Local<v8::Function> sample = watch->sample_.Get(isolate);
-    Local<Value> arguments[] = {v8::Boolean::New(isolate, is_wanted), v8::Integer::New(isolate, caller)};
-    const bool has_returned = sample->Call(context, v8::Undefined(isolate), 2, arguments).ToLocal(&ignored);
+    const bool has_returned = sample->Call(context, v8::Undefined(isolate), 0, nullptr).ToLocal(&ignored);
     if (!has_returned && thrown.HasTerminated()) isolate->TerminateExecution();
-  }
-
-  // Whether the function that called C++ when the sample was requested is the innermost one now: 1, it is; 2,
-  // another one is; 0, none had called. No function was entered in between, so it is the same call of it.
-  int CallerSince() const {
-    if (requested_caller_ == 0) return 0;
-    return requested_caller_ == watchdog_->engine->CallerNow() ? 1 : 2;
-  }
-
-  // A collection begins, on the loop's thread.
-  static void Collecting(Isolate*, v8::GCType, v8::GCCallbackFlags, void* data) {
-    Watch* watch = static_cast<Watch*>(data);
-    if (watch->is_wanted_.load()) watch->KeepStack();
-  }
-
-  void KeepStack() {
-    if (Read(&shared_->armed) != Read(&shared_->callbacks) || kept_count_ == kMaxKept) return;
-    longstack::Call call;
-    if (isolate_->IsExecutionTerminating() || !watchdog_->engine->ReadCall(&call)) return;
-    const int caller = CallerSince();
-    v8::HeapStatistics heap;
-    isolate_->GetHeapStatistics(&heap);
-    const double limit = static_cast<double>(heap.heap_size_limit()) * kMaxHeapUsed;
-    if (static_cast<double>(heap.used_heap_size()) > limit) return;
-    v8::HandleScope scope(isolate_);
-    Local<v8::Context> context = context_.Get(isolate_);
-    v8::Context::Scope context_scope(context);
-    Local<v8::Object> error;
-    if (MakeError(context).ToLocal(&error)) {
-      CountSameCalls();
-      KeptStack& kept = kept_[kept_count_++];
-      kept.times = 0;
-      kept.caller = caller;
-      kept.error.Reset(isolate_, error);
-      call_ = call;
-      has_call_.store(true);
-      kept.late = Serve();
-    }
-    watchdog_->engine->CountAnyCollection();
-  }
-
-  // Makes an error with the present stack, without running any JavaScript; not where Error.stackTraceLimit is
-  // an accessor or a constant.
-  v8::MaybeLocal<v8::Object> MakeError(Local<v8::Context> context) {
-    Local<v8::Object> constructor = error_.Get(isolate_);
-    Local<v8::String> name = v8::String::NewFromUtf8Literal(isolate_, "stackTraceLimit");
-    Local<Value> slot, value, writable;
-    if (!constructor->GetOwnPropertyDescriptor(context, name).ToLocal(&slot) || !slot->IsObject()) return {};
-    Local<v8::String> value_name = v8::String::NewFromUtf8Literal(isolate_, "value");
-    Local<v8::String> writable_name = v8::String::NewFromUtf8Literal(isolate_, "writable");
-    Local<v8::Object> descriptor = slot.As<v8::Object>();
-    if (!descriptor->Get(context, writable_name).ToLocal(&writable) || !writable->IsTrue()) return {};
-    if (!descriptor->Get(context, value_name).ToLocal(&value)) return {};
-    if (!constructor->Set(context, name, v8::Integer::New(isolate_, kKeptFrames)).FromMaybe(false)) return {};
-    Local<Value> error = v8::Exception::Error(v8::String::Empty(isolate_));
-    if (constructor->Set(context, name, value).IsNothing()) return {};
-    return error.As<v8::Object>();
   }
 
   // Called in the poll phase after a blocking callback, and after Again.
@@ -583,12 +456,6 @@ class Watch {
   v8::Global<v8::Context> context_;
   v8::Global<v8::Function> sample_;
   v8::Global<v8::Function> callback_ended_;
-  v8::Global<v8::Object> error_;        // the constructor
-  KeptStack kept_[kMaxKept];
-  int kept_count_ = 0;
-  longstack::Call call_;                // of the last one; written while a sample is wanted
-  std::atomic<bool> has_call_{false};
-  std::atomic<int> same_calls_{0};      // samples that were due inside that call
   CpuTime cpu_time_;                    // of the loop's thread
   RunQueueTime run_queue_;              // of the constructing thread: the loop's
   uv_async_t async_;
@@ -601,9 +468,7 @@ class Watch {
   bool has_thread_ = false;
   bool is_stopping_ = false;
   Interrupt* interrupt_ = nullptr;
-  std::atomic<bool> is_requested_{false};   // an interrupt is pending
-  std::atomic<bool> is_wanted_{false};      // a sample
-  longstack::Word requested_caller_ = 0;    // the function that called C++ when a sample was last wanted
+  std::atomic<bool> is_requested_{false};
   double requested_run_queue_ = 0;      // of run_queue_, when the last sample was requested
 
   // Of the watchdog's thread, under the mutex.
@@ -625,23 +490,21 @@ inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {
   return longstack::DataOf<Watchdog>(info);
 }
 
-// start(threshold, now, memory, sample, callbackEnded, Error): calls sample(isWanted, caller) inside a
-// blocking callback, without isWanted only for what taken() returns, and callbackEnded() after one; returns
-// whether there is a thread
-__attribute__((noinline)) void Start(const FunctionCallbackInfo<Value>& info) {
+// start(threshold, now, memory, sample, callbackEnded): calls sample() inside a blocking callback and
+// callbackEnded() after one; returns whether there is a thread
+void Start(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   info.GetReturnValue().Set(false);
   if (!info[0]->IsNumber() || !info[1]->IsNumber() || !info[2]->IsArrayBuffer()) return;
-  if (!info[3]->IsFunction() || !info[4]->IsFunction() || !info[5]->IsFunction()) return;
+  if (!info[3]->IsFunction() || !info[4]->IsFunction()) return;
   Local<v8::ArrayBuffer> memory = info[2].As<v8::ArrayBuffer>();
   if (watchdog->watch != nullptr || memory->ByteLength() < sizeof(Shared)) return;
   const double origin = NowMs() - info[1].As<v8::Number>()->Value();
-  watchdog->engine->LearnTop(static_cast<longstack::Word*>(__builtin_frame_address(0)));
   Watch* watch = new (std::nothrow) Watch(watchdog);
   if (watch == nullptr) return;
   const double threshold = info[0].As<v8::Number>()->Value();
   const bool has_started = watch->Start(watchdog->isolate->GetCurrentContext(), threshold, origin, memory,
-    info[3].As<v8::Function>(), info[4].As<v8::Function>(), info[5].As<v8::Object>());
+    info[3].As<v8::Function>(), info[4].As<v8::Function>());
   if (has_started) watchdog->watch = watch;
   else watch->Stop();
   info.GetReturnValue().Set(has_started);
@@ -653,14 +516,6 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   if (watchdog->watch == nullptr) return;
   watchdog->watch->Stop();
   watchdog->watch = nullptr;
-}
-
-// taken(): returns the stacks kept inside native calls, once, and forgets them: [error, ms late, caller, times,
-// …];
-// undefined: none
-void Taken(const FunctionCallbackInfo<Value>& info) {
-  Watchdog* watchdog = WatchdogOf(info);
-  if (watchdog->watch != nullptr) watchdog->watch->TakeKept(info);
 }
 
 // wake(): for a callback that begins while the watchdog sleeps
@@ -698,13 +553,12 @@ void End(void* data, void (*done)(void*), void* done_data) {
 
 }  // namespace
 
-void AddWatchdogFunctions(Local<v8::Context> context, Local<v8::Object> exports, longstack::Engine* engine) {
+void AddWatchdogFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
   Isolate* isolate = Isolate::GetCurrent();
   Watchdog* watchdog = new Watchdog();
   watchdog->isolate = isolate;
-  watchdog->engine = engine;
   watchdog->loop = node::GetCurrentEventLoop(isolate);
   watchdog->hook = node::AddEnvironmentCleanupHook(isolate, End, watchdog);
   longstack::AddObject(context, exports, "watch", watchdog, {{"start", Start}, {"stop", Stop}, {"wake", Wake},
-    {"again", Again}, {"lost", Lost}, {"taken", Taken}});
+    {"again", Again}, {"lost", Lost}});
 }

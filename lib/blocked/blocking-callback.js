@@ -23,7 +23,7 @@ const { frameLines, joinFrames } = require('../stacks/text-scan')
  *   a debugger paused it
  * @property {boolean} stillRunning the callback has not ended: listeners are called inside it
  * @property {number} [sampledLate] ms from the request for the sample to the sample: the thread was inside a
- *   native call, or collected garbage; what called may have returned by then
+ *   native call, or collected garbage
  * @property {number} samples taken inside; 0: the callback ended when its native call returned
  * @property {HopFrame[]} frames inside the callback, innermost first: those that most of the samples share
  * @property {string} stack these frames as text, then the hops of the running context

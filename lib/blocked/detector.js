@@ -32,19 +32,14 @@ const { attempt } = require('../files')
 const { afterChange } = require('../listeners')
 const { settings } = require('../settings')
 const { loadBinding } = require('../stacks/binding')
-const { captureText, textOfOwn } = require('../stacks/formatter')
+const { captureText } = require('../stacks/formatter')
 const { messageOf, printLine, share: shareWarnings, warn, warnOnce } = require('../warnings')
 
 const wallClock = Date.now // programs replace it in their tests
 const { store } = Atomics
 const keepsOrder = process.arch === 'x64' // another thread sees stores in order: the start before its number
 const REPORT_INSIDE_MS = 500 // past the threshold, after which a callback is reported while it still runs
-// From the request for a sample to the sample, in ms and as part of the threshold, whichever is less:
-// JavaScript code is interrupted sooner
-const LATE_MS = 20
-const LATE_PART = 0.25
-const LEFT_MS = 1 // the same, if it shows another function than the one that was in a native call
-const CALLER = { none: 0, same: 1, other: 2 } // CallerSince in native/watchdog.cc
+const LATE_MS = 20 // from the request for a sample to the sample: JavaScript code is interrupted sooner
 const SAMPLE_FRAMES = 200
 const MAX_RECENT = 64 // callbacks that are remembered
 
@@ -183,65 +178,30 @@ const isCurrentArmed = () => words[ARMED] === words[CALLBACKS]
 /**
  * Takes a sample of the current callback, on top of its stack. What is thrown, mostly by a full stack, goes
  * to the watchdog.
- * @param {boolean} [isWanted] false: only those that the watchdog has kept are to be added
- * @param {number} [caller] see toldLate
  */
-function sample (isWanted = true, caller = CALLER.none) {
+function sample () {
   if (watch === undefined || isReporting || words[ARMED] === 0) return
   if (!isCurrentArmed()) { // the callback to be sampled has ended
     words[ARMED] = 0
     sampled = undefined
-    watch.taken?.()
     return
   }
   const { ownFrames } = watch
   const isOwn = guard.inOwnWork
   guard.run(() => {
-    addKept(currentContext())
-    if (!isWanted) return
     const time = now()
     const stack = captureText(sample, SAMPLE_FRAMES)
     const late = latenessAt(time)
     const text = linesOf(stack, ownFrames)
     if (text === '') return // nothing below: the callback has ended
     const callback = sampled ??= createCallback()
-    const told = toldLate(late, caller)
-    callback.addSample({ text, context: currentContext(), late: told, weight: weightOf(late), isOwn })
+    const weight = 1 + late / threshold
+    const lateMs = late > LATE_MS ? late : undefined
+    callback.addSample({ text, context: currentContext(), late: lateMs, weight, isOwn })
     const isDue = time - callback.start >= threshold + REPORT_INSIDE_MS
     if (isDue && !callback.isReported && !isInGlobalMatch(text)) reportInside(callback, time)
   })
 }
-
-/**
- * Adds the samples that were taken inside native calls.
- * @param {Context} [context] that ran
- */
-function addKept (context) {
-  const kept = watch?.taken?.() ?? []
-  for (let i = 0; i < kept.length; i += 4) {
-    const [error, late, caller, times] = kept.slice(i, i + 4)
-    const text = linesOf(textOfOwn(error), 0)
-    if (text === '') continue
-    const callback = sampled ??= createCallback()
-    callback.addSample({ text, context, late: toldLate(late, caller), weight: weightOf(late) })
-    const again = { text, context, late: undefined, weight: weightOf(0) }
-    for (let j = 0; j < times; j++) callback.addSample(again)
-  }
-}
-
-/**
- * Returns the ms that a sample came late, if it may show another function than it was requested for.
- * @param {number} late ms
- * @param {number} caller whether the function that was in a native call then is the innermost one
- */
-function toldLate (late, caller) {
-  if (caller === CALLER.same) return undefined
-  const max = caller === CALLER.other ? LEFT_MS : Math.min(LATE_MS, threshold * LATE_PART)
-  return late > max ? late : undefined
-}
-
-/** @param {number} late ms that a sample is */
-const weightOf = (late) => 1 + late / threshold
 
 /**
  * Returns the ms from the request for a sample to the sample, without those in which the thread waited for
@@ -273,8 +233,6 @@ function reportInside (callback, time) {
  * @param {number} time
  */
 function end (time) {
-  if (isCurrentArmed()) safely(() => addKept())
-  else watch?.taken?.()
   const callback = sampled ?? createCallback()
   const isCurrent = isCurrentArmed()
   sampled = undefined
@@ -394,12 +352,11 @@ function isConnected (port) {
 /**
  * @typedef {object} WatchBinding
  * @property {(threshold: number, now: number, memory: ArrayBuffer, sample: () => void,
- *   callbackEnded: () => void, error: ErrorConstructor) => boolean} start false: no thread, or no memory
+ *   callbackEnded: () => void) => boolean} start false: no thread, or no memory
  * @property {() => void} stop
  * @property {() => void} wake
  * @property {() => void} again has libuv call callbackEnded in its next iteration
  * @property {(out: Float64Array) => void} lost
- * @property {() => any[] | undefined} taken
  */
 
 /**
@@ -412,7 +369,7 @@ function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share
   const out = new Float64Array(2)
   share(memory)
   shareWarnings()
-  if (!binding.start(threshold, now(), memory, sample, callbackEnded, Error)) {
+  if (!binding.start(threshold, now(), memory, sample, callbackEnded)) {
     warnOnce('BLOCKED', 'blocking callbacks cannot be detected: no thread for that, or no memory.')
     return undefined
   }
@@ -421,7 +378,6 @@ function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share
     wake: binding.wake,
     stop: binding.stop,
     again: binding.again,
-    taken: binding.taken,
     discount () {
       binding.lost(out)
       return { lostMs: out[0], stillMs: out[1], isIdle: false }

@@ -6,7 +6,7 @@
 /**
  * @typedef {object} WatchTarget
  * @property {number} threshold ms
- * @property {(isWanted?: boolean, caller?: number) => void} sample to be called inside a blocking callback
+ * @property {() => void} sample to be called inside a blocking callback
  * @property {() => void} callbackEnded to be called by libuv after one
  * @property {(memory: ArrayBuffer | SharedArrayBuffer) => void} share called before it starts
  *
@@ -15,8 +15,6 @@
  * @property {() => Discount} discount of the armed callback
  * @property {() => void} stop
  * @property {() => void} [again] has `callbackEnded` called in the next iteration of the event loop
- * @property {() => any[] | undefined} [taken] the errors made inside native calls, each followed by the ms
- *   from the request for a sample to it, by its caller, and by how many more samples it stands for
  * @property {() => void} [leave] to be called when the process ends
  * @property {() => number} [queuedMs] ms that the thread has waited for a CPU since the last sample was
  *   requested, if `discount` does not contain it

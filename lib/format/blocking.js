@@ -37,8 +37,7 @@ class BlockingTexts {
     if (!isTold && /^10*$/.test(String(times))) return wholeText(event, span, times)
     const { functionName, fileName, lineNumber } = frames[0]
     const innermost = shortFrame(`${functionName || '<anonymous>'} (${fileName}:${lineNumber}:0)`)
-    const at = event.sampledLate === undefined ? 'at' : 'sampled late at'
-    return `${headline(event, span, times)}, ${at} ${clean(innermost)}`
+    return `${headline(event, span, times)}, at ${clean(innermost)}`
   }
 }
 
@@ -81,7 +80,7 @@ function remarks ({ samples, sampledLate }) {
   if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
   if (sampledLate === undefined) return []
   const late = formatDuration(sampledLate)
-  return [`  sampled ${late} late, after a native call or garbage collection; its caller may have returned:`]
+  return [`  sampled ${late} late, as on leaving a native call or a garbage collection:`]
 }
 
 module.exports = { BlockingTexts }

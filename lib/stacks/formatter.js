@@ -337,17 +337,7 @@ const isInForce = () => isInstalled() || inForce().isWrapped
  * @returns {string} empty where it has no text
  */
 function captureText (outermost, frames) {
-  return textOfSites(captureSites(outermost, frames))
-}
-
-/**
- * Returns the stack of an error that the addon made, in V8's plain format.
- * @param {Error} error whose stack nobody has read
- */
-const textOfOwn = (error) => textOfSites(readHolder(error))
-
-/** @param {ReturnType<typeof readHolder>} sites @returns {string} empty if there is none */
-function textOfSites (sites) {
+  const sites = captureSites(outermost, frames)
   return Array.isArray(sites) ? sites.map((site) => `${AT}${textOfSite(site)}`).join('\n') : sites ?? ''
 }
 
@@ -361,14 +351,6 @@ function textOfSites (sites) {
 function captureSites (outermost, frames) {
   const holder = /** @type {any} */ ({ __proto__: null })
   captureInto(holder, outermost, frames)
-  return readHolder(holder)
-}
-
-/**
- * @param {any} holder of a stack of longstack's own that was not read yet
- * @returns {NodeJS.CallSite[] | string | undefined}
- */
-function readHolder (holder) {
   const value = isAppending ? holder.stack : isInstalled() ? readOwn(holder) : readUnwrapped(holder)
   return Array.isArray(value) || typeof value === 'string' ? value : undefined
 }
@@ -423,7 +405,6 @@ function readStack (error) {
 module.exports = {
   captureSites,
   captureText,
-  textOfOwn,
   disable,
   enable,
   inForce,

@@ -77,7 +77,7 @@ function suits (t, platform, addon, node) {
   t.deepEqual(addon.libraries, ['/usr/lib/libSystem.B.dylib'])
 
   const constants = neededConstants()
-  t.is(constants.length, 8)
+  t.is(constants.length, 7)
   t.deepEqual(constants.filter((name) => !node.exported.has(`_${name}`)), [], 'constants that Node lacks')
 
   if (addon.arch === 'arm64') t.true(addon.signedPages > 0, 'its signature is missing or wrong')
