@@ -42,7 +42,7 @@ test('of many requests a second some stand for all, whatever their order', (t) =
   const sum = routes.reduce((count, route) => count + route.count, 0)
   t.true(Math.abs(sum / total - 1) < 0.2, `${sum}`)
   for (const { name, count, errors, buckets } of routes) {
-    t.true(Math.abs(count / (total / 4) - 1) < 0.4, `${name}: ${count}`)
+    t.true(Math.abs(count / (total / 4) - 1) < 0.6, `${name}: ${count}`)
     t.is(errors > 0, name === 'GET /a')
     t.is(buckets.reduce((all, value, i) => i % 2 === 1 ? all + value : all, 0), count)
   }
