@@ -6,6 +6,9 @@
 const { mistake, nearest } = require('./errors')
 const { attempt } = require('./files')
 
+/** In place of a provider type: a file that no resource stands behind, see handles/descriptors.js. */
+const DESCRIPTOR = 'DESCRIPTOR'
+
 /** @type {Record<string, string>} */
 const table = {
   TCP: 'TCPWRAP TCPSERVERWRAP TCPCONNECTWRAP',
@@ -17,7 +20,7 @@ const table = {
   QUIC: 'QUIC_ENDPOINT QUIC_LOGSTREAM QUIC_PACKET QUIC_SESSION QUIC_STREAM QUIC_UDP',
   DNS: 'DNSCHANNEL GETADDRINFOREQWRAP GETNAMEINFOREQWRAP QUERYWRAP',
   FS: 'FSREQCALLBACK FSREQPROMISE FSEVENTWRAP STATWATCHER FILEHANDLE FILEHANDLECLOSEREQ DIRHANDLE ' +
-    'BLOBREADER DESCRIPTOR',
+    `BLOBREADER ${DESCRIPTOR}`,
   TIMER: 'Timeout',
   IMMEDIATE: 'Immediate',
   TICK: 'TickObject Microtask',
@@ -110,4 +113,4 @@ function matcher (name, knownTypes) {
 /** @param {string} type @returns {string | undefined} the subsystem that a provider type belongs to */
 const subsystemOf = (type) => subsystemsByType.get(type)
 
-module.exports = { compile, subsystems, subsystemOf }
+module.exports = { DESCRIPTOR, compile, subsystems, subsystemOf }

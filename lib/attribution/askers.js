@@ -20,7 +20,7 @@ const MAX_STEPS = 64 // from what happened up to the connection
 const isOfConnection = (context) => context.kind.asked || isClient(context)
 
 /**
- * Whether a context is an answer of which it is not known who asked: the same step stands for several flows.
+ * Whether a context is an answer to an unknown question: one step stands for several flows.
  * @param {Context} context
  */
 const isOfSeveral = (context) => context.kind.asked && context.readWord(STATE) !== ONE

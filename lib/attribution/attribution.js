@@ -45,7 +45,7 @@ const { withTrigger } = require('./queued-jobs')
  * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
  * @property {string} [label] of a connection: the request that opened it, or those that use it
  * @property {import('./queued-jobs').Doubt} [doubt] its request may be another one than whose error it is
- * @property {boolean} [isRequestOnly] of its hops, only that of the request is told
+ * @property {boolean} [isRequestOnly] only the hop of its request is printed
  * @property {Context} [until] the first that is not told, of those that led to it
  * @property {boolean} [isPlace] told only where its functions are not
  */

@@ -53,7 +53,7 @@ function formerState (error, parts, sites) {
 
 /**
  * @param {object} error
- * @param {ContextType | undefined} context in which it was made
+ * @param {ContextType | undefined} context of the error's maker
  * @param {NodeJS.CallSite[]} sites
  */
 function findChange (error, context, sites) {
@@ -64,8 +64,8 @@ function findChange (error, context, sites) {
 }
 
 /**
- * Returns who changed the object of whose method an error came: it is the response of the request in which
- * that was called, or one of those that were changed last, if any that is known.
+ * Returns who changed the object whose method made the error. Candidates are the response of the present
+ * request and the objects that were changed last.
  * @param {ContextType | undefined} context
  * @param {NodeJS.CallSite[]} sites
  * @param {import('../core/state-changes').State[]} states

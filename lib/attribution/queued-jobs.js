@@ -1,12 +1,12 @@
 'use strict'
 
-// Jobs that a queue started. A queue starts the next job in the run in which another one ended, so the chain
-// of the job leads to whoever had that one: often another request. Promises tell the two apart if the job's
-// caller awaits one (flows.js). Otherwise nothing does, and a request that goes on by itself looks the same:
-// both come through the same function again. Then the request at the end of the chain is no fact.
+// Finds jobs that a queue started. A queue starts the next job when the previous one ends, so the chain of a
+// job leads to the owner of the previous job, often another request. If the job's caller awaits a promise,
+// that names the right one (flows.js). Otherwise nothing tells a queue from a request that calls a function
+// of its own twice: both chains come through the same function again. So the request at the end is doubted.
 //
-// If it was in flight when the job began, it is doubted only if others were, too, and a callback or `then`
-// began the job: an async function that goes on is most often the request's own.
+// A request that was in flight when the job began is doubted only if other requests were in flight as well,
+// and a callback or `then` started the job: an async function that continues is usually the request's own.
 
 const { isRequest } = require('../core/records')
 const { source } = require('../core/source')
@@ -36,7 +36,7 @@ const frameworks = new Set(['connect', 'express', 'express4', 'fastify', 'finalh
  *   chain: that was answered before the job began; that was in flight, and others may have waited behind it
  */
 
-/** What a hop says for the name of its request. @type {Record<Doubt, (name: string) => string>} */
+/** The label of a request's hop, by doubt. @type {Record<Doubt, (name: string) => string>} */
 const doubts = {
   over: () => 'a request that is over',
   before: (name) => `${name}, or a request queued behind it`

@@ -16,7 +16,8 @@
  * @property {(context: Context, entry: import('./entry').Entry) => void} connecting a connect
  *   request runs for the first time
  * @property {(entry: import('./entry').Entry, isWrite: boolean) => void} traffic data passed on a connection
- *   that no server accepted; isWrite: it is written, and \`asked\` has not told
+ *   that no server accepted; isWrite: it is written, and no `asked`
+ *   came for it
  * @property {(entry: Entry, place: number, isHeld: boolean, writer: number) => void} asked the program writes
  *   on a connection that it has made, and that no request uses: the chain of the write, 0: who asks is not
  *   known; it is held until the connection is there; the chain again, 0: a driver wrote by itself

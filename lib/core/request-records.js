@@ -15,9 +15,9 @@ const {
   ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, IDS, OUTER, OUTER_WRAPS, REF, RESPONDED, SETTLED_FOR, SHIFT,
   SPAN, TIME, TRIGGER, WRAP
 } = require('./record-words')
-const { keepWeak, weakAt } = require('./weak-slots')
+const { RESPONSES, keepWeak, weakAt } = require('./weak-slots')
 
-const SIZE = 1 << 13 // records of requests, a power of two
+const SIZE = RESPONSES // records of requests, a power of two
 const ASKS = 1 << 12 // records of asks, likewise
 const NUMBERS = 0x1ffffffe // both are numbered modulo this: none has the reference NO_REF
 const SIGN = 1 << 31
@@ -111,19 +111,23 @@ function addAsk (connection, time) {
 
 /** Notes the response to a request. @param {number} ref @param {object} response */
 function setResponse (ref, response) {
-  if (ring === undefined || !isRequest(ref) || ring[slotOf(ref) << SHIFT] !== ref) return
-  ring[(slotOf(ref) << SHIFT) + RESPONDED] = 1
-  keepWeak(slotOf(ref), response)
+  const slot = slotOf(ref)
+  if (ring === undefined || slot === -1) return
+  ring[(slot << SHIFT) + RESPONDED] = 1
+  keepWeak(slot, response)
 }
 
 /** @param {number} ref of a request @returns {object | undefined} the response, once its headers were sent */
 function responseOf (ref) {
-  if (ring === undefined || !isRequest(ref) || ring[slotOf(ref) << SHIFT] !== ref) return undefined
-  return ring[(slotOf(ref) << SHIFT) + RESPONDED] === 0 ? undefined : weakAt(slotOf(ref))
+  const slot = slotOf(ref)
+  return slot === -1 || ring?.[(slot << SHIFT) + RESPONDED] !== 1 ? undefined : weakAt(slot)
 }
 
-/** @param {number} ref of a request */
-const slotOf = (ref) => (ref >> 1) & (SIZE - 1)
+/** @param {number} ref @returns {number} where the ring has this request, -1: it has not */
+function slotOf (ref) {
+  const slot = (ref >> 1) & (SIZE - 1)
+  return isRequest(ref) && ring?.[slot << SHIFT] === ref ? slot : -1
+}
 
 module.exports = {
   addAsk,

@@ -204,7 +204,8 @@ function isBesideOthers (ref, { time }) {
   if (request === undefined) return true
   const begin = timeAt(request.words, request.offset)
   const words = allRequests() ?? request.words
-  for (let offset = 0; offset < words.length; offset += 1 << SHIFT) {
+  for (let i = 0; i < words.length; i += 1 << SHIFT) {
+    const offset = (request.offset + i) % words.length // newer ones first: under load the next is one
     const other = words[offset + REF]
     if (other === 0 || other === ref || timeAt(words, offset) > time) continue
     const end = words[offset + ANSWERED_AT]

@@ -10,12 +10,9 @@ const kindTable = require('./kind-table')
 const { resolve } = require('./lookup')
 const { CHAIN_BITS, OWN_WORK_CHAIN } = require('./records')
 const { createStepTag, createTag } = require('./tag')
-const { keepWeak, weakAt } = require('./weak-slots')
+const { RECENT, RESPONSES, keepWeak, weakAt } = require('./weak-slots')
 const { isObject, own } = require('../objects')
 const capture = require('../stacks/capture')
-
-const RECENT = 64 // objects that are remembered; a power of two
-const FIRST = 1 << 13 // slot of these, behind those of responses
 
 /**
  * @typedef {import('./context').Context} Context
@@ -109,14 +106,14 @@ function isAnyNoted (object) {
 
 /** Remembers what was changed, for errors that do not lead to it. @param {object} object */
 function remember (object) {
-  keepWeak(FIRST + (count++ & (RECENT - 1)), object)
+  keepWeak(RESPONSES + (count++ & (RECENT - 1)), object)
 }
 
 /** @returns {object[]} those that were changed last, the newest first */
 function remembered () {
   const objects = []
   for (let i = 0; i < RECENT; i++) {
-    const object = weakAt(FIRST + ((count - 1 - i) & (RECENT - 1)))
+    const object = weakAt(RESPONSES + ((count - 1 - i) & (RECENT - 1)))
     if (object !== undefined) objects.push(object)
   }
   return objects

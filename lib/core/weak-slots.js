@@ -7,6 +7,10 @@
 
 const { loadBinding } = require('../stacks/binding')
 
+// The addon has as many slots as both together, see native/engine.h.
+const RESPONSES = 1 << 13 // slots of responses, the first ones: as many as records of requests
+const RECENT = 1 << 6 // slots behind them, of what was changed last; a power of two
+
 /** the addon; null: there is none @type {import('../stacks/capture-native').Binding | null | undefined} */
 let addon
 /** without it @type {Array<WeakRef<object> | undefined>} */
@@ -25,4 +29,4 @@ function keepWeak (slot, object) {
 /** @param {number} slot @returns {object | undefined} */
 const weakAt = (slot) => addon === null ? refs[slot]?.deref() : addon?.weakAt(slot)
 
-module.exports = { keepWeak, weakAt }
+module.exports = { RECENT, RESPONSES, keepWeak, weakAt }

@@ -4,6 +4,7 @@
 
 const { groupBy } = require('../group-by')
 const { ownManifest } = require('../platform')
+const { DESCRIPTOR } = require('../subsystems')
 const { formatDuration, clean } = require('../text')
 const { createTag } = require('../core/tag')
 const { formatHops, placeOf } = require('./hops')
@@ -229,9 +230,6 @@ function rangeOf (times) {
 }
 
 const madeNotOpened = /^(Timeout|Immediate|PROMISE|REQUEST|WORKER|PROCESSWRAP|MESSAGEPORT|unknown)$/
-
-/** The type of a file that no resource stands behind; see handles/descriptors.js. */
-const DESCRIPTOR = 'DESCRIPTOR'
 
 /** @param {Printed} facts */
 function openerLines ({ type, origin, side, state, opened, enabled, filtered }) {

@@ -9,8 +9,6 @@ const { attempt, keptOpen, openDescriptors, pathOfOpen, stateOfOpen } = require(
 const { callNative } = require('../node-objects')
 const { handlesOfType } = require('./subject')
 
-/** In place of Node's provider name. */
-const DESCRIPTOR = 'DESCRIPTOR'
 const MAX_LOOKS = 10_000 // descriptors in one listing, of sockets and the like, too
 const MAX_FILES = 1000
 const LAST_STANDARD = 2 // standard error
@@ -58,4 +56,4 @@ function look (fd) {
   return { fd, key: `${fd} ${dev} ${ino}`, isDirectory, path }
 }
 
-module.exports = { DESCRIPTOR, descriptors }
+module.exports = { descriptors }

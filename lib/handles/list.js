@@ -9,9 +9,10 @@ const { isOutside } = require('../core/scope')
 const { getOrAdd } = require('../group-by')
 const { handleOf, isReferenced, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
-const { DESCRIPTOR, descriptors } = require('./descriptors')
+const { descriptors } = require('./descriptors')
 const { contextOf } = require('./find')
 const registry = require('../core/registry')
+const { DESCRIPTOR } = require('../subsystems')
 const { isOpen } = require('./state')
 const {
   handlesOfType, isResource, isShared, standardDescriptor, typeOf, typeOfRole

@@ -48,7 +48,7 @@ const sharedPlaces = new Set()
  * @param {Entry} entry
  * @param {any} socket
  * @param {boolean} isHeld it goes out once the connection is there
- * @returns {boolean} \`asked\` was told
+ * @returns {boolean} whether listeners of `asked` were called
  */
 function noteWrite (entry, socket, isHeld) {
   resolve()

@@ -20,6 +20,13 @@ const { bearerOf } = changes
 
 /** @typedef {(self: any, args: IArguments, above: Function) => void} Before called before a method */
 
+/** Names of hops: V8 hashes each text once. @type {Record<string, Record<string, string>>} */
+const calls = {}
+for (const noun of ['request', 'response', 'socket', 'stream']) {
+  const methods = ['destroy', 'end', 'respond', 'writeHead']
+  calls[noun] = Object.fromEntries(methods.map((method) => [method, `${noun}.${method}`]))
+}
+
 /**
  * Notes who changes an object.
  * @param {import('../core/state-changes').State} state
@@ -31,7 +38,7 @@ const { bearerOf } = changes
 function note (state, self, bearer, method, above) {
   const isFirst = !changes.isAnyNoted(bearer)
   const noun = bearer === self ? nounOf(self) : 'response'
-  if (changes.note(state, bearer, `${noun}.${method}`, above) !== 0 && isFirst) remember(self, bearer)
+  if (changes.note(state, bearer, calls[noun][method], above) !== 0 && isFirst) remember(self, bearer)
 }
 
 /**

@@ -56,15 +56,17 @@ function isCalledOn (site, name, method, object) {
   const named = { value: method, writable: true, enumerable: true, configurable: true }
   const hidden = { value: undefined, writable: true, enumerable: true, configurable: true }
   const before = site.getMethodName()
-  defineProperty(object, name, named)
-  const first = site.getMethodName()
-  defineProperty(object, name, hidden)
-  defineProperty(object, SECOND, named)
-  const second = site.getMethodName()
-  deleteProperty(object, SECOND)
-  if (slot === undefined) deleteProperty(object, name)
-  else defineProperty(object, name, slot)
-  return before !== first || before !== second
+  try {
+    defineProperty(object, name, named)
+    if (site.getMethodName() !== before) return true
+    defineProperty(object, name, hidden)
+    defineProperty(object, SECOND, named)
+    return site.getMethodName() !== before
+  } finally {
+    deleteProperty(object, SECOND)
+    if (slot === undefined) deleteProperty(object, name)
+    else defineProperty(object, name, slot)
+  }
 }
 
 module.exports = { isMadeOn }

@@ -13,12 +13,12 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 8580,
-  core: 4060,
+  core: 4070,
   spans: 3360,
   stacks: 2880,
   '.': 2200,
   handles: 2230,
-  requests: 1780,
+  requests: 1790,
   ask: 1740,
   top: 1410,
   metrics: 360,

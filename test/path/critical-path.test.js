@@ -19,6 +19,16 @@ function quiet (log, at) {
   return log
 }
 
+/** A request asks on a pooled connection. @param {Log} log @param {number} time ms, of the answer */
+function askAndAnswer (log, time) {
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, chain: 20 })
+  log.poll(time, time - 101)
+  const answer = log.came(time, POOLED, { request: A, registered: run, chain: 20 })
+  log.settle(answer, run, { request: A, chain: 21 })
+  return { run, answer }
+}
+
 test('a timer: what it ran, until it was due, and who ran from then on', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A) // runs for 2 ms
@@ -67,11 +77,7 @@ test('an immediate has come with its cause: all that runs before it delays it', 
 
 test('a query on a connection: the wait is where it was asked, until the answer', (t) => {
   const log = quiet(new Log(), 100)
-  const run = log.serve(100, A)
-  log.sent(POOLED, run, { request: A, chain: 20 })
-  log.poll(120, 19)
-  const answer = log.came(120, POOLED, { request: A, registered: run, chain: 20 })
-  log.settle(answer, run, { request: A, chain: 21 })
+  const { run, answer } = askAndAnswer(log, 120)
   const next = log.awaited(121, { request: A, registered: run, settled: answer, chain: 22 })
   log.end(122, A, next)
   log.poll(123, 1)
@@ -238,11 +244,7 @@ test('S5: a sleep beside a query that was begun before is not on the path', (t) 
 
 test('a promise that was settled before it is awaited is no wait', (t) => {
   const log = quiet(new Log(), 100)
-  const run = log.serve(100, A)
-  log.sent(POOLED, run, { request: A, chain: 20 })
-  log.poll(110, 9)
-  const answer = log.came(110, POOLED, { request: A, registered: run, chain: 20 })
-  log.settle(answer, run, { request: A, chain: 21 })
+  const { run, answer } = askAndAnswer(log, 110)
   log.poll(130, 19)
   const timer = log.callback(130, { flags: TIMER, request: A, registered: run, chain: 31 })
   log.due(timer, 130)
