@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 8580,
+  report: 8700,
   core: 4070,
   spans: 3360,
   stacks: 2880,
