@@ -10,7 +10,7 @@ const { Log } = require('./recordings')
 const A = 7 // requests
 const B = 8
 
-/** Pushes a log in blocks of so many entries. @param {SpanReader} reader @param {Log} log @param {number} size */
+/** Pushes a log in blocks. @param {SpanReader} reader @param {Log} log @param {number} size of a block */
 function * play (reader, log, size) {
   const bytes = log.bytes()
   const step = size * WORDS * 4
