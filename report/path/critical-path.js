@@ -29,6 +29,7 @@ const MAX_TICKS = 16 // between the callback of a connection and what settles a 
  * @property {boolean} isProven that place caused the run; else it is only known to be the one before
  * @property {number} run that ended it, NONE: it ended with the request
  * @property {number} callback the run of the event loop that this was a part of
+ * @property {number} type number of the type of resource of that callback, 0: not known
  * @property {number} connection reference of the connection that brought it, 0: none did
  * @property {number} settler number of another request whose code ended it, 0: none
  * @property {number} sent 1: it waited for an answer, and had sent something for it
@@ -291,6 +292,7 @@ class Walk {
       isProven,
       run,
       callback,
+      type: callback === NONE ? 0 : recording.type[callback],
       connection,
       settler,
       sent,

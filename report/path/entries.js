@@ -10,6 +10,7 @@ const {
 const { spansOf } = require('./requests')
 const { NONE, timelineOf } = require('./timeline')
 
+const TYPE_SHIFT = 16 // in HEAD
 const KIND_MASK = (1 << KIND_BITS) - 1
 
 /**
@@ -19,6 +20,7 @@ const KIND_MASK = (1 << KIND_BITS) - 1
  * @property {number} lost entries that were asked for and had been overwritten
  * @property {Uint8Array} kind
  * @property {Uint8Array} flags
+ * @property {Uint16Array} type number of the type of the resource that a run entered, 0: not known
  * @property {Int32Array} ref
  * @property {Int32Array} chain
  * @property {Int32Array} request number of the span
@@ -97,6 +99,7 @@ function columnsOf (bytes, first, lost) {
     lost,
     kind: new Uint8Array(count),
     flags: new Uint8Array(count),
+    type: new Uint16Array(count),
     ref: ints(),
     chain: ints(),
     request: ints(),
@@ -114,6 +117,7 @@ function columnsOf (bytes, first, lost) {
     const double = word >> 1
     columns.kind[i] = words[word + HEAD] & KIND_MASK
     columns.flags[i] = words[word + HEAD] >>> KIND_BITS
+    columns.type[i] = words[word + HEAD] >>> TYPE_SHIFT
     columns.ref[i] = words[word + REF]
     columns.chain[i] = words[word + CHAIN]
     columns.request[i] = words[word + REQUEST]

@@ -9,6 +9,7 @@ const { readEntries } = require('./entries')
 const { figuresOf } = require('./figures')
 const { queriesOf } = require('./queries')
 const { requestsOf } = require('./requests')
+const { NONE } = require('./timeline')
 
 const BYTES = WORDS * 4 // of an entry
 const WINDOW = 1 << 16 // entries
@@ -19,13 +20,12 @@ const WINDOW = 1 << 16 // entries
  * @property {Uint8Array} entries aligned to 8
  * @property {boolean} [isLast] the thread logs no more
  *
- * @typedef {object} EndedSpan
+ * @typedef {object} EndedSpan runs and entries in it are numbers, 0: none
  * @property {import('./requests').Request} request
  * @property {import('./critical-path').Path} path
  * @property {import('./delays').Delayer[]} delays
  * @property {import('./queries').Query[]} queries
  * @property {ReturnType<typeof figuresOf>} figures
- * @property {import('./entries').Recording} recording the entries that they refer to, until the next push
  */
 
 class SpanReader {
@@ -67,9 +67,24 @@ class SpanReader {
       const path = criticalPath(recording, request)
       const delays = delaysOf(recording, request, path.waits)
       const figures = figuresOf(recording, request, path)
-      spans.push({ request, path, delays, queries: queriesOf(recording, request), figures, recording })
+      const queries = queriesOf(recording, request)
+      for (const wait of path.waits) {
+        wait.run = this.#numberOf(wait.run)
+        wait.callback = this.#numberOf(wait.callback)
+      }
+      for (const query of queries) {
+        query.made = this.#numberOf(query.made)
+        query.sent = this.#numberOf(query.sent)
+        query.callback = this.#numberOf(query.callback)
+      }
+      spans.push({ request, path, delays, queries, figures })
     }
     return spans
+  }
+
+  /** @param {number} index of an entry @returns {number} its number, 0: none */
+  #numberOf (index) {
+    return index === NONE ? 0 : (this.#first + index) | 0
   }
 }
 
