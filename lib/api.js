@@ -38,7 +38,7 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  * @typedef {import('./format/context-view').ContextView} ContextView
  * @typedef {import('./errors').LongstackError} LongstackError
  * @typedef {import('./spans/index').SpanHandle} SpanHandle
- * @typedef {import('./spans/span-record').SpanRecord} SpanRecord
+ * @typedef {import('./encoding/span-form').SpanRecord} SpanRecord
  * @typedef {import('./blocked/blocking-callback').BlockedEvent} BlockedEvent
  * @typedef {import('./profile/profile').Profile} Profile
  * @typedef {import('./handles/pending').Pending} Pending

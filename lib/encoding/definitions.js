@@ -49,7 +49,7 @@ class Definitions {
     return this.#numbers.get(text) ?? this.#define(this.#numbers, text, 'stack', { text })
   }
 
-  /** @param {import('../spans/path-sites').Site} site @returns {number | undefined} undefined: unknown */
+  /** @param {import('./span-figures').Site} site @returns {number | undefined} undefined: unknown */
   numberOfSite (site) {
     const { at: place, callers, label } = site
     if (place === undefined && callers === undefined && label === undefined) return undefined

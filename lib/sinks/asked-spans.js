@@ -10,7 +10,7 @@ const PEER = /^\[?(.*?)\]?:(\d+)$/s
 
 /**
  * Returns the spans of what a span asked. Their ids are the same each time.
- * @param {import('../spans/span-record').SpanRecord} record
+ * @param {import('../encoding/span-form').SpanRecord} record
  * @returns {any[]} records
  */
 function askedSpans ({ traceId, spanId, startTimeUnixNano, attributes, resource }) {

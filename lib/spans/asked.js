@@ -1,15 +1,14 @@
 'use strict'
 
-// What a span has asked (questions.js), as it is reported: as objects, or as lines of a file.
+// What a span has asked (questions.js), as it is reported.
 
 const { CAUSE, CHAIN, FLAGS, LIVE, SHIFT, promises, readWord } = require('../core/records')
-const { siteOf, textsOf } = require('./path-sites')
+const { siteOf } = require('./path-sites')
 const { framesOf, isOfOneLibrary } = require('./questions')
-const { defined, toMicros, us } = require('./span-figures')
+const { toMicros } = require('../encoding/span-figures')
 const { peerOf } = require('./wait-sites')
 
 const MAX_PLACES = 5000 // chains, of which is remembered whether their newest step has the program's code
-const UNANSWERED = -1 // in place of a time
 
 /**
  * @typedef {import('./span').Span} Span
@@ -24,7 +23,7 @@ const ownPlaces = new Map()
  * @param {Span} span that has ended
  * @returns {Question[] | undefined}
  */
-function askedOf ({ asked }) {
+function toldOf ({ asked }) {
   if (asked === undefined) return undefined
   let told = asked
   if (asked.some(isUnanswered)) {
@@ -85,48 +84,22 @@ function lengthOf ({ end }, question) {
   return (question.end === 0 ? end : Math.min(question.end, end)) - question.start
 }
 
-/** Returns it for listeners. @param {Span} span */
-function askedRecords (span) {
-  return askedOf(span)?.map((question) => {
-    const { connection, start, end, unsent, out, in: read } = question
-    return defined({
-      start: toMicros(start - span.start),
-      ms: toMicros(lengthOf(span, question)),
-      unanswered: end === 0 ? true : undefined,
-      ...textsOf(placeOf(question)),
-      peer: question.peer ?? peerOf(connection),
+/** @param {Span} span that has ended @returns {import('../encoding/span-form').Asked[] | undefined} */
+function askedOf (span) {
+  return toldOf(span)?.map((question) => {
+    const { connection, start, end, unsent, out, in: read, operation, peer = peerOf(connection) } = question
+    return {
+      start: start - span.start,
+      ms: lengthOf(span, question),
+      unanswered: end === 0,
+      site: placeOf(question),
+      peer,
       connection,
-      unsent: us(unsent) > 0 ? toMicros(unsent) : undefined,
-      out: out > 0 ? out : undefined,
-      in: read > 0 ? read : undefined,
-      ...question.operation
-    })
-  })
-}
-
-/**
- * Returns it as it is written to a file.
- * @param {Span} span
- * @param {import('../encoding/definitions').Definitions} definitions
- */
-function askedLines (span, definitions) {
-  return askedOf(span)?.map((question) => {
-    const { connection, operation, start, end, unsent, out, in: read } = question
-    const peer = question.peer ?? peerOf(connection)
-    const line = [
-      us(start - span.start),
-      end === 0 ? UNANSWERED : us(lengthOf(span, question)),
-      definitions.numberOfSite(placeOf(question)) ?? 0,
-      peer === undefined ? 0 : definitions.numberOfName(peer),
-      connection,
-      Math.max(0, us(unsent)),
-      out > 0 ? out : 0,
-      read > 0 ? read : 0,
-      operation === undefined ? 0 : definitions.numberOfName(operation.operation),
-      operation === undefined ? 0 : definitions.numberOfName(operation.system)
-    ]
-    while (line[line.length - 1] === 0) line.pop()
-    return line
+      unsent,
+      out,
+      in: read,
+      operation
+    }
   })
 }
 
@@ -136,4 +109,4 @@ function moreAsked ({ asked, askedCount, askedMoreMs }) {
   return count > 0 ? { count, ms: toMicros(askedMoreMs) } : undefined
 }
 
-module.exports = { askedLines, askedRecords, moreAsked }
+module.exports = { askedOf, moreAsked }

@@ -7,10 +7,12 @@
 const { groupBy } = require('../group-by')
 const { isClosedTimer } = require('../node-objects')
 const { identityAt, spanAt } = require('./identities')
-const { siteOf, textsOf } = require('./path-sites')
+const { siteOf } = require('./path-sites')
 const ids = require('../encoding/ids')
 const { internalRecord } = require('./span-record')
-const { originAt, unixNano } = require('./wall-clock')
+const { textsOf } = require('../encoding/span-form')
+const { unixNano } = require('../encoding/times')
+const { originAt } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records
 const MAX_TIMERS = 20_000 // more are not counted

@@ -17,18 +17,8 @@ const MAX_CALLERS = 8
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('../stacks/frames').Frame} Frame
  *
- * @typedef {object} Place a frame
- * @property {string} function name, `<anonymous>`
- * @property {string} [file]
- * @property {number} [line]
- * @property {number} [column]
- * @property {string} [location] where a frame has no file with lines: `native`
- * @property {string} [via] the package that was called there
- *
- * @typedef {object} Site one object for equal ones
- * @property {Place | undefined} at
- * @property {Place[] | undefined} callers of the program, innermost first
- * @property {string | undefined} label of the step that was registered there
+ * @typedef {import('../encoding/span-figures').Place} Place
+ * @typedef {import('../encoding/span-figures').Site} Site
  */
 
 /** @type {Site} */
@@ -134,11 +124,6 @@ function placeOf (frame) {
   return { function: name, file, line: Number(line), column: Number(column) }
 }
 
-/** Returns a site as it is told. @param {Site} site */
-function textsOf ({ at: place, callers, label }) {
-  return { at: place && placeText(place), callers: callers?.map(placeText), label }
-}
-
 /** Returns the innermost package that a file belongs to. @param {string | undefined} fileName */
 function packageOf (fileName) {
   if (fileName === undefined) return undefined
@@ -148,4 +133,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { packageOf, siteOf, textsOf }
+module.exports = { packageOf, siteOf }

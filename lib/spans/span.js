@@ -15,9 +15,8 @@ const MIN_RUN = 0.02 // ms of a run that is remembered
 
 /**
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
- * @typedef {{ code: 'UNSET' | 'OK' | 'ERROR', message?: string }} Status
- * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of the
- *   clock
+ * @typedef {import('../encoding/span-form').Status} Status
+ * @typedef {import('../encoding/span-form').SpanEvent} SpanEvent
  */
 
 class Span {

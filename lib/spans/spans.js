@@ -6,10 +6,13 @@
 // loop is over: what one brings is written in one go, which costs half. Everything here runs guarded.
 
 const { errorStack } = require('../attribution/error-hops')
+const { askedOf, moreAsked } = require('./asked')
 const { frameDuring: frameAt } = require('../blocked/wanted')
 const { now } = require('../core/clock')
 const { placeStack } = require('../format/chain-texts')
 const { currentStep, spanNumber } = require('../core/current-step')
+const { MIN_RANGE, toMicros } = require('../encoding/span-figures')
+const { SpanForm } = require('../encoding/span-form')
 const runLog = require('../core/run-log')
 const { CLIENT, DISCARDED, ERROR, INNER, OK, SERVER, UNSET } = require('../core/run-log-words')
 const { read: readSettlements } = require('../core/settlements')
@@ -18,8 +21,8 @@ const { loop } = require('./loop-time')
 const openIntervals = require('./open-intervals')
 const { batching, schedule } = require('../core/loop-iterations')
 const { areWatched, hasListeners, notify, sinks, spanResource, write } = require('./outputs')
-const { MIN_RANGE, toMicros } = require('./span-figures')
-const { SpanWriting, addException, blockedRecord, describeException } = require('./span-record')
+const { figuresOf } = require('./span-figures')
+const { addException, blockedRecord, describeException } = require('./span-record')
 const { pathOf } = require('./wait-sites')
 const { activeSpanContext } = require('./traceparent')
 const { Span } = require('./span')
@@ -212,9 +215,9 @@ function drain () {
 function writeAndRelease (span) {
   try {
     writtenCount++
-    const writing = new SpanWriting(span, surroundings)
-    write(writing)
-    if (hasListeners()) notify(writing.record())
+    const form = new SpanForm(span, () => figuresOf(span, surroundings), spanResource())
+    write(form)
+    if (hasListeners()) notify(form.record())
     if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
   } finally {
     span.release()
@@ -224,10 +227,11 @@ function writeAndRelease (span) {
 /** @type {import('./span-figures').Surroundings} */
 const surroundings = {
   loop,
-  get resource () { return spanResource() },
   stack: ({ chain }) => chain === 0 ? undefined : placeStack(chain),
   pathOf,
-  frameAt
+  frameAt,
+  askedOf,
+  moreAsked
 }
 
 /** Writes what repeats on after its request. @param {number} time ms of the clock */

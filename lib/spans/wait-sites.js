@@ -9,17 +9,13 @@ const { CHAIN, SPAN, readWord } = require('../core/records')
 const { subsystemOf } = require('../subsystems')
 const registry = require('../core/registry')
 const { addressOf } = require('../node-objects')
+const { SiteWait, longestFirst, mergedInto, runsBySite } = require('../encoding/span-figures')
 const { identityAt, isInside } = require('./identities')
 const { siteOf } = require('./path-sites')
 const { walkPath } = require('./path-walk')
 
-const MAX_CONNECTIONS = 4 // of one entry
-
 /**
- * @typedef {import('./path-sites').Site} Site
- *
- * @typedef {{ ms: number, delayed: number, count: number, site: Site }} SiteRun own code, by the site that
- *   led to it
+ * @typedef {import('../encoding/span-figures').SiteRun} SiteRun
  * @typedef {import('./path-walk').Wait} Late
  *
  * @typedef {object} Path where the time of a span went
@@ -30,38 +26,6 @@ const MAX_CONNECTIONS = 4 // of one entry
  * @property {Late[]} steps each wait, newest first
  * @property {SiteWait[]} merged what each was merged into
  */
-
-/** Equal waits. */
-class SiteWait {
-  /**
-   * @param {Site} site
-   * @param {boolean} unproven that the wait began there, for what ended it was registered elsewhere
-   * @param {string | undefined} until what ended it, as far as it is known: subsystem
-   * @param {string | undefined} peer of the connection, address:port
-   * @param {string | undefined} request another one, in whose run it ended
-   */
-  constructor (site, unproven, until, peer, request) {
-    this.ms = 0
-    /** ms in which others ran when what it waited for had come */
-    this.delayed = 0
-    /** the same, if that had come as early as may be */
-    this.delayedMax = 0
-    this.count = 0
-    this.site = site
-    this.unproven = unproven
-    this.until = until
-    this.peer = peer
-    this.request = request
-    /** asyncIds of the connections whose callbacks ended it @type {number[] | undefined} */
-    this.on = undefined
-    /** how many of them were waits for an answer: the request had sent something there */
-    this.sent = 0
-    /** ms before anything was sent for it on these connections */
-    this.unsent = 0
-    /** the request's runs meanwhile that are not on the path */
-    this.beside = 0
-  }
-}
 
 /** @param {number} id of a connection @returns {string | undefined} address:port of the other end */
 function peerOf (id) {
@@ -96,17 +60,13 @@ function pathOf (span) {
   const merged = steps.map((wait) => addWait(waits, wait, span))
   return {
     waits: waits.sort(longestFirst),
-    ran: isOutermost ? runsBySite(ran).sort(longestFirst) : undefined,
+    ran: isOutermost ? runsBySite(ran, siteOf) : undefined,
     beside: isOutermost ? beside : 0,
     late: steps.filter(({ delayedMax }) => delayedMax > 0),
     steps,
     merged
   }
 }
-
-/** @typedef {{ ms: number, delayed: number }} Part */
-/** @param {Part} a @param {Part} b */
-const longestFirst = (a, b) => b.ms + b.delayed - a.ms - a.delayed
 
 /**
  * Adds a wait to that which is equal.
@@ -126,40 +86,10 @@ function addWait (waits, wait, span) {
   const unproven = !proven && site.at !== undefined
   const request = wait.settler === 0 ? undefined : identityAt(wait.settler)?.name
   const peer = isConnection && request === undefined ? peerOf(wait.callback) : undefined
-  // What another request ended is one, whatever that was
-  let equal = waits.find((other) => {
-    if (other.site !== site || other.unproven !== unproven || other.request !== request) return false
-    return request !== undefined || (other.until === subsystem && other.peer === peer)
-  })
-  if (equal === undefined) {
-    equal = new SiteWait(site, unproven, subsystem, peer, request)
-    waits.push(equal)
-  }
-  equal.ms += wait.ms
-  equal.delayed += wait.delayed
-  equal.delayedMax += wait.delayedMax
-  equal.count++
-  equal.sent += wait.sent
-  equal.unsent += wait.unsent
-  equal.beside += wait.beside
-  if (isConnection) addConnection(equal, wait.callback)
+  const equal = mergedInto(waits, new SiteWait(site, unproven, subsystem, peer, request))
+  equal.add(wait)
+  if (isConnection) equal.addConnection(wait.callback)
   return equal
-}
-
-/** Adds up own code by site. @param {Array<{ ms: number, site: number }>} ran @returns {SiteRun[]} */
-function runsBySite (ran) {
-  /** @type {SiteRun[]} */
-  const runs = []
-  for (const { ms, site: chain } of ran) {
-    const site = siteOf(chain)
-    const equal = runs.find((other) => other.site === site)
-    if (equal === undefined) runs.push({ ms, delayed: 0, count: 1, site })
-    else {
-      equal.ms += ms
-      equal.count++
-    }
-  }
-  return runs
 }
 
 const unknownTypes = new Set(['process', 'unknown'])
@@ -167,12 +97,6 @@ const unknownTypes = new Set(['process', 'unknown'])
 /** Returns the type of the resource whose callback ended a wait. @param {import('./path-walk').Wait} wait */
 function typeOfEnd ({ callback, callbackChain }) {
   return callback === 0 ? 'process' : typeOfStep(callbackChain, callback << 1)
-}
-
-/** @param {SiteWait} wait @param {number} connection asyncId */
-function addConnection (wait, connection) {
-  if (wait.on === undefined) wait.on = [connection]
-  else if (wait.on.length < MAX_CONNECTIONS && !wait.on.includes(connection)) wait.on.push(connection)
 }
 
 module.exports = { pathOf, peerOf }

@@ -18,7 +18,7 @@ const ABORT_AFTER = 60 // ms
 const HOLD_OPEN = 60 // ms
 
 /**
- * @typedef {import('../../lib/spans/span-record').SpanRecord} SpanRecord
+ * @typedef {import('../../lib/encoding/span-form').SpanRecord} SpanRecord
  *
  * @typedef {object} Wait an entry of longstack.waits
  * @property {number} ms

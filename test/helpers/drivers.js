@@ -23,7 +23,7 @@ const bin = postgresDirectory()
 const lacks = { postgres: bin === undefined, redis: !hasRedis() }
 
 /**
- * @typedef {import('../../lib/spans/span-record').SpanRecord} SpanRecord
+ * @typedef {import('../../lib/encoding/span-form').SpanRecord} SpanRecord
  * @typedef {{ spans: Map<string, SpanRecord>, ports: Record<string, number | undefined> }} Outcome by path
  */
 

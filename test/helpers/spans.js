@@ -11,7 +11,7 @@ const { trace, busy, wait, looked, records, tell } = require(${JSON.stringify(pr
 `
 
 /**
- * @typedef {import('../../lib/spans/span-record').SpanRecord} SpanRecord
+ * @typedef {import('../../lib/encoding/span-form').SpanRecord} SpanRecord
  *
  * @typedef {object} Times ms
  * @property {number} duration

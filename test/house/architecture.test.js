@@ -32,7 +32,7 @@ const maxLines = {
   passing: 680,
   runners: 470,
   intercept: 410,
-  encoding: 180,
+  encoding: 560,
   hooks: 180,
 }
 

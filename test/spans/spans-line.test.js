@@ -4,10 +4,11 @@
 
 const { isDeepStrictEqual } = require('node:util')
 const test = require('ava')
-const { SpanWriting } = require('../../lib/spans/span-record')
-const { unixNano } = require('../../lib/spans/wall-clock')
 const { Definitions } = require('../../lib/encoding/definitions')
 const { lineOf } = require('../../lib/encoding/serialize')
+const { SpanForm } = require('../../lib/encoding/span-form')
+const { unixNano } = require('../../lib/encoding/times')
+const { figuresOf } = require('../../lib/spans/span-figures')
 const { recordsOf } = require('../helpers/records')
 
 /** A generator of numbers from 0 to 1 that repeats itself. @param {number} seed */
@@ -171,11 +172,17 @@ function surroundingsOf (random) {
       zero: 3
     },
     resource: any(random, [{ 'service.name': 'shop', 'process.pid': 7 }, { 'service.name': 'ü"' }]),
+    askedOf: () => undefined,
+    moreAsked: () => undefined,
     stack: () => undefined,
     frameAt: () => undefined,
     ...(random() < 0.5 ? {} : { stack: () => `    at f (/app/x.js:1:2)\n${above}`, frameAt: () => frame })
   })
 }
+
+/** @param {any} span @param {any} surroundings */
+const formOf = (span, surroundings) =>
+  new SpanForm(span, () => figuresOf(span, surroundings), surroundings.resource)
 
 /** @param {Record<string, any>} span a copy, the attributes of which can be added to */
 const copy = (span) => ({
@@ -200,10 +207,10 @@ test('20,000 odd spans, with and without weight, by one file', (t) => {
     if (Object.hasOwn(span.attributes, 'toJSON')) continue // makes something else of them
     const surroundings = { ...surroundingsOf(random), resource: { 'service.name': 'ü"', 'process.pid': 7 } }
     const weight = random() < 0.8 ? 1 : any(random, [0.1, 0.5, 1e-7])
-    const record = new SpanWriting(/** @type {any} */ (copy(span)), surroundings).record()
+    const record = formOf(copy(span), surroundings).record()
     if (weight !== 1) record.attributes['longstack.sample_ratio'] = weight
     const replaced = [0, 0]
-    const lines = new SpanWriting(/** @type {any} */ (copy(span)), surroundings)
+    const lines = formOf(copy(span), surroundings)
       .line(definitions, weight, () => { replaced[0]++ })
     text += `${lines}\n`
     expected.push(JSON.parse(lineOf(record, () => { replaced[1]++ })))
@@ -225,7 +232,7 @@ test('20,000 odd spans, with and without weight, by one file', (t) => {
 test('names of figures are longstack\'s, and a toJSON for everything is called', (t) => {
   const random = seeded(1)
   const recordOf = (/** @type {object} */ attributes) => recordsOf(
-    new SpanWriting({ ...spanOf(random, []), kind: 'INTERNAL', attributes }, surroundingsOf(random))
+    formOf({ ...spanOf(random, []), kind: 'INTERNAL', attributes }, surroundingsOf(random))
       .line(new Definitions(), 1, () => {}))[0]
   for (const name of ['longstack.run_ms', 'longstack.waits', 'longstack.wait_ms']) {
     t.not(recordOf({ [name]: 'mine' }).attributes[name], 'mine')
@@ -241,7 +248,7 @@ test('names of figures are longstack\'s, and a toJSON for everything is called',
 
 test('the record may be asked for before the line, and the line again', (t) => {
   const random = seeded(2)
-  const writing = new SpanWriting(spanOf(random, ['a', 1, { b: 2 }]), surroundingsOf(random))
+  const writing = formOf(spanOf(random, ['a', 1, { b: 2 }]), surroundingsOf(random))
   const record = writing.record()
   t.is(writing.record(), record)
   const expected = JSON.parse(JSON.stringify(record))
@@ -259,13 +266,13 @@ test('a line is short: what repeats is defined once', (t) => {
   const waits = ['FS', 'TIMER', 'TCP'].map((until) => ({ ...waitOf(seeded(1)), ms: 12.345, site, until: { until } }))
   const span = { ...spanOf(seeded(5), []), name: 'GET /', start: 0, end: 40, path: { waits, ran: [], beside: 0, late: [] } }
   const definitions = new Definitions()
-  const lineOfSpan = () => new SpanWriting(copy(/** @type {any} */ (span)), surroundingsOf(seeded(5)))
+  const lineOfSpan = () => formOf(copy(span), surroundingsOf(seeded(5)))
     .line(definitions, 1, () => {})
   lineOfSpan()
   t.true(lineOfSpan().length < 700, lineOfSpan())
 })
 
-test('the waits of the critical path: ten are told, all are summed', (t) => {
+test('the waits of the critical path: all of a 100th are told, all are summed', (t) => {
   const noSite = { at: undefined, callers: undefined, label: undefined }
   const wait = (/** @type {object} */ given) => ({
     ms: 1.23456,
@@ -285,12 +292,12 @@ test('the waits of the critical path: ten are told, all are summed', (t) => {
   const waits = [wait({ ms: 20.00049, delayed: 3.5, delayedMax: 9.5, count: 3, site, until: { until: 'TCP', peer: '127.0.0.1:15432' }, on: [12] }),
     ...Array.from({ length: 11 }, () => wait({ until: { until: 'TIMER' } })), wait({ ms: 0.5 })]
   const recordOf = (/** @type {object | undefined} */ path) =>
-    new SpanWriting({ ...spanOf(seeded(5), []), start: 0, end: 100, path }, surroundingsOf(seeded(5)))
+    formOf({ ...spanOf(seeded(5), []), start: 0, end: 100, path }, surroundingsOf(seeded(5)))
       .record().attributes
   const attributes = recordOf({ waits, ran: undefined, beside: 0, late: [] })
   const [at, callers] = ['load (/app/x.js:3:5)', ['handle (/app/x.js:9:3)']]
   t.deepEqual(attributes['longstack.waits'][0], { ms: 20, count: 3, delayed: 3.5, delayed_max: 9.5, at, callers, label: 'await', until: 'TCP 127.0.0.1:15432', on: [12] })
-  t.deepEqual(attributes['longstack.waits'].slice(1), Array(9).fill({ ms: 1.235, count: 1, until: 'TIMER' }))
+  t.deepEqual(attributes['longstack.waits'].slice(1), Array(11).fill({ ms: 1.235, count: 1, until: 'TIMER' }))
   t.deepEqual(attributes['longstack.wait_ms'], { TCP: 20, TIMER: 13.58, unknown: 0.5 })
   t.is(attributes['longstack.waited_ms'], 34.081)
   t.false('longstack.ran' in attributes || 'longstack.beside_ms' in attributes)
@@ -303,9 +310,9 @@ test('own code on the critical path and beside it; what is zero once rounded is 
   const ran = Array.from({ length: 12 }, () => ({ ms: 2.0004, count: 1, site }))
   const attributesOf = (/** @type {number} */ beside, end = 100) => {
     const span = { ...spanOf(seeded(5), []), start: 0, end, path: { waits: [], ran, beside, late: [] } }
-    return new SpanWriting(span, surroundingsOf(seeded(5))).record().attributes
+    return formOf(span, surroundingsOf(seeded(5))).record().attributes
   }
-  t.deepEqual(attributesOf(4)['longstack.ran'], Array(10).fill({ ms: 2, count: 1, at: 'load (/app/x.js:3:5)', label: 'await' }))
+  t.deepEqual(attributesOf(4)['longstack.ran'], Array(12).fill({ ms: 2, count: 1, at: 'load (/app/x.js:3:5)', label: 'await' }))
   t.is(attributesOf(4)['longstack.beside_ms'], 4)
   t.is(attributesOf(0.0005)['longstack.beside_ms'], 0.001)
   t.false('longstack.beside_ms' in attributesOf(0.0004))
