@@ -1,0 +1,269 @@
+'use strict'
+
+// Reads the blocks of a recording (lib/record/block.js) from a file that may be cut, damaged, rotated, or
+// written meanwhile. What cannot be read is skipped up to the next block whose header is right, and counted.
+
+const fs = require('node:fs')
+const { setTimeout: wait } = require('node:timers/promises')
+const {
+  ENTRY_BYTES, HEADER_BYTES, LAST, MAGIC, REPEATS, readBody, readHeader
+} = require('../../lib/record/block')
+
+const HEAD_BYTES = 1 << 16 // of a file, in which its first block begins
+const CHUNK_BYTES = 1 << 20
+const FOLLOW_MS = 100 // between two looks whether a file has grown
+const magic = Buffer.alloc(4)
+magic.writeInt32LE(MAGIC)
+
+/**
+ * @typedef {object} Block
+ * @property {number} source
+ * @property {number} number of the block in its source, from 1; 0: it repeats texts alone
+ * @property {number} first number of the first entry
+ * @property {Uint8Array} entries aligned to 8
+ * @property {string[]} texts lines of JSON
+ * @property {number} now ms of the clock when it was made
+ * @property {number} origin ms since 1970 when the clock was 0
+ * @property {number} lost entries overwritten before this block
+ * @property {boolean} isLast of its source
+ * @property {boolean} hasAllTexts it repeats those of earlier blocks
+ *
+ * @typedef {object} SourceState what is known of a source
+ * @property {number} last number of its last block so far
+ * @property {number} next number of the entry that should come next
+ * @property {number} earlier entries before the first block: in another file
+ * @property {number} blocks that are missing since then
+ * @property {number} entries that are missing: in these blocks, or overwritten before they could be written
+ * @property {boolean} isComplete its last block is there
+ *
+ * @typedef {object} Missing
+ * @property {number} skipped bytes that belong to no block
+ * @property {number} cut files that end within a block
+ * @property {number} repeated blocks that were read before
+ * @property {Map<number, SourceState>} sources
+ */
+
+/**
+ * Returns whether a file, or its first bytes, is a recording.
+ * @param {string | Uint8Array} file name or bytes
+ */
+function isRecording (file) {
+  const bytes = typeof file === 'string' ? headOf(file) : bufferOf(file)
+  return bytes !== undefined && firstHeader(bytes.subarray(0, HEAD_BYTES)) !== undefined
+}
+
+/** @param {Uint8Array} bytes @returns {Buffer} the same memory */
+const bufferOf = ({ buffer, byteOffset, length }) => Buffer.from(buffer, byteOffset, length)
+
+/** @param {string} name @returns {Buffer | undefined} undefined: it is no file, or cannot be read */
+function headOf (name) {
+  try {
+    if (!fs.statSync(name).isFile()) return undefined // a pipe can be read but once
+    const fd = fs.openSync(name, 'r')
+    try {
+      const bytes = Buffer.alloc(HEAD_BYTES)
+      return bytes.subarray(0, fs.readSync(fd, bytes, 0, HEAD_BYTES, 0))
+    } finally {
+      fs.closeSync(fd)
+    }
+  } catch {
+    return undefined
+  }
+}
+
+/** @param {Buffer} bytes @returns {import('../../lib/record/block').Header | undefined} of its first block */
+function firstHeader (bytes) {
+  for (let start = bytes.indexOf(magic); start !== -1; start = bytes.indexOf(magic, start + 1)) {
+    const header = readHeader(bytes, start)
+    if (header !== undefined) return header
+  }
+}
+
+/** Reads blocks from bytes as they come. */
+class BlockReader {
+  /** @type {Buffer[]} */
+  #chunks = []
+  #size = 0
+  #needed = HEADER_BYTES // bytes, before anything more can be read
+  #isTorn = false // what came last belongs to no block
+
+  /** what could not be read so far @type {Missing} */
+  missing = { skipped: 0, cut: 0, repeated: 0, sources: new Map() }
+
+  /** @param {Uint8Array} chunk @returns {Block[]} those that it completes */
+  push (chunk) {
+    this.#chunks.push(bufferOf(chunk))
+    this.#size += chunk.length
+    return this.#size < this.#needed ? [] : this.#read(false)
+  }
+
+  /** A file ends here. @returns {Block[]} those that begin within a block that is cut */
+  end () {
+    const blocks = this.#read(true)
+    if (this.#isTorn) this.missing.cut++
+    this.#isTorn = false
+    return blocks
+  }
+
+  /** @param {boolean} isEnd */
+  #read (isEnd) {
+    const bytes = this.#chunks.length === 1 ? this.#chunks[0] : Buffer.concat(this.#chunks)
+    /** @type {Block[]} */
+    const blocks = []
+    let start = 0
+    this.#needed = HEADER_BYTES
+    for (;;) {
+      const found = bytes.indexOf(magic, start)
+      start = this.#skip(start, found !== -1 ? found : Math.max(start, bytes.length - (isEnd ? 0 : 3)))
+      if (found === -1 || (!isEnd && start + HEADER_BYTES > bytes.length)) break
+      const header = readHeader(bytes, start)
+      if (header !== undefined && !isEnd && start + header.bytes > bytes.length) {
+        this.#needed = header.bytes
+        break
+      }
+      const body = header === undefined ? undefined : readBody(bytes, start, header)
+      if (header === undefined || body === undefined) {
+        // Another block may begin in one whose writer was killed
+        start = this.#skip(start, start + 1)
+        continue
+      }
+      this.#isTorn = false
+      start += header.bytes
+      const block = blockOf(header, body)
+      if (this.#note(block)) blocks.push(block)
+    }
+    const rest = bytes.subarray(start)
+    this.#chunks = rest.length === 0 ? [] : [rest]
+    this.#size = rest.length
+    return blocks
+  }
+
+  /** @param {number} start @param {number} end of bytes that belong to no block @returns {number} the end */
+  #skip (start, end) {
+    this.missing.skipped += end - start
+    this.#isTorn ||= end > start
+    return end
+  }
+
+  /** @param {Block} block @returns {boolean} false: it was read before */
+  #note ({ source, number, first, entries, lost, isLast }) {
+    if (number === 0) return true
+    const next = (first + entries.length / ENTRY_BYTES) | 0
+    const state = this.missing.sources.get(source)
+    if (state === undefined) {
+      const earlier = number === 1 ? 0 : Math.max(0, first - 1 - lost)
+      const state = { last: number, next, earlier, blocks: 0, entries: lost, isComplete: isLast }
+      this.missing.sources.set(source, state)
+      return true
+    }
+    if (number <= state.last) {
+      this.missing.repeated++
+      return false
+    }
+    state.blocks += number - state.last - 1
+    state.entries += Math.max(0, (first - state.next) | 0)
+    Object.assign(state, { last: number, next, isComplete: isLast })
+    return true
+  }
+}
+
+/**
+ * @param {import('../../lib/record/block').Header} header
+ * @param {{ texts: string[], entries: Uint8Array }} body
+ * @returns {Block}
+ */
+function blockOf ({ source, number, first, flags, now, origin, lost }, { texts, entries }) {
+  const [isLast, hasAllTexts] = [LAST, REPEATS].map((flag) => (flags & flag) !== 0)
+  return { source, number, first, entries, texts, now, origin, lost, isLast, hasAllTexts }
+}
+
+/**
+ * Reads the blocks of a file.
+ * @param {Uint8Array | AsyncIterable<Uint8Array>} source
+ * @param {BlockReader} [reader] which counts what is missing
+ * @returns {AsyncGenerator<Block>}
+ */
+async function * readBlocks (source, reader = new BlockReader()) {
+  const chunks = source instanceof Uint8Array ? [source] : source
+  for await (const chunk of chunks) yield * reader.push(chunk)
+  yield * reader.end()
+}
+
+/**
+ * Gives the bytes of a file, and those that are appended to it; goes on with the file that takes its name.
+ * @param {string} name
+ * @param {AbortSignal} [signal] ends it
+ * @returns {AsyncGenerator<Buffer>}
+ */
+async function * follow (name, signal) {
+  /** @type {fs.promises.FileHandle | undefined} */
+  let file
+  let offset = 0
+  try {
+    while (signal?.aborted !== true) {
+      file ??= await fs.promises.open(name, 'r')
+      const chunk = Buffer.allocUnsafe(CHUNK_BYTES)
+      const { bytesRead } = await file.read(chunk, 0, CHUNK_BYTES, offset)
+      if (bytesRead > 0) {
+        offset += bytesRead
+        yield chunk.subarray(0, bytesRead)
+        continue
+      }
+      const [own, named] = await Promise.all([file.stat(), fs.promises.stat(name).catch(() => undefined)])
+      if (own.size < offset) offset = 0 // it was truncated
+      if (named !== undefined && (named.ino !== own.ino || named.dev !== own.dev)) {
+        if (own.size > offset) continue
+        await file.close()
+        file = undefined
+        offset = 0
+        continue
+      }
+      await wait(FOLLOW_MS, undefined, { signal }).catch(() => {})
+    }
+  } finally {
+    await file?.close()
+  }
+}
+
+/**
+ * Sorts files by the time of their first block: rotated ones have to be read in order.
+ * @param {string[]} names
+ * @returns {string[]}
+ */
+function inOrder (names) {
+  const times = new Map(names.map((name) => {
+    const header = firstHeader(headOf(name) ?? Buffer.alloc(0))
+    return [name, header === undefined ? Infinity : header.origin + header.now]
+  }))
+  const timeOf = (/** @type {string} */ name) => /** @type {number} */ (times.get(name))
+  return [...names].sort((a, b) => timeOf(a) === timeOf(b) ? 0 : timeOf(a) - timeOf(b))
+}
+
+/**
+ * Says what is missing.
+ * @param {Missing} missing
+ * @param {(source: number) => string} nameOf a process or thread
+ * @returns {string[]} sentences, without full stops
+ */
+function describeMissing ({ skipped, cut, sources }, nameOf) {
+  const sentences = []
+  if (skipped > 0) sentences.push(`${count(skipped, 'byte')} cannot be read and are skipped`)
+  if (cut > 0) sentences.push('the end is cut off')
+  for (const [source, { blocks, earlier, entries, isComplete }] of sources) {
+    const name = nameOf(source)
+    if (earlier > 0) {
+      sentences.push(`${name}: the first ${count(earlier, 'entry', 'entries')} are in another file`)
+    }
+    if (entries > 0) {
+      const where = blocks > 0 ? `, ${count(blocks, 'block')} of the file` : ''
+      sentences.push(`${name}: ${count(entries, 'entry', 'entries')} are missing${where}`)
+    }
+    if (!isComplete) sentences.push(`${name}: has no end; it was killed, or still runs`)
+  }
+  return sentences
+}
+
+/** @param {number} number @param {string} one @param {string} [more] */
+const count = (number, one, more = `${one}s`) => `${number} ${number === 1 ? one : more}`
+
+module.exports = { BlockReader, describeMissing, follow, inOrder, isRecording, readBlocks }
