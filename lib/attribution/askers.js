@@ -4,10 +4,11 @@
 // (requests/asks.js).
 
 const { contextAt } = require('../core/context')
-const requestRecords = require('../core/request-records')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../core/records')
 const { ONE, SHARED } = require('../core/asks')
-const { findStep, isOneFlow, isSame } = require('./flows')
+const { source } = require('../core/source')
+const { findStep, isOneFlow, isSame, requestOf } = require('./flows')
+const { requestText } = require('./queued-jobs')
 
 const MAX_STEPS = 64 // from what happened up to the connection
 
@@ -108,29 +109,17 @@ function openerLine (asked, origin) {
     const { parent } = connection
     if (opener === 0 && parent !== undefined && isOneFlow(asked.parent, parent)) return undefined
   }
-  return { context: connection, origin, label: requestText(opener) }
+  return { context: connection, origin, label: requestText(connection) }
 }
 
-/** @param {Context} asked of several @returns {Part | undefined} */
+/** @param {Context} asked of several @returns {Part | undefined} undefined: one of them is not known */
 function sharedLine (asked) {
-  const [first, last] = [FIRST_ASK, LAST_ASK].map((word) => requestText(requestAt(asked.readWord(word))))
+  const asks = [FIRST_ASK, LAST_ASK].map((word) => contextAt(asked.readWord(word)))
+  if (asks.some((each) => source.startOf(each) !== undefined)) return undefined
+  const [first, last] = asks.map(requestText)
   if (first === undefined || last === undefined) return undefined
   const label = first === last ? `several ${first}` : `${first} and ${last}`
   return { context: asked, origin: 'shared', label }
 }
 
-/** Loads what finds requests with the first connection that matters. @param {number} ref of a step */
-const requestAt = (ref) => require('../core/request-of').requestOf(ref)
-
-/** @param {Context | undefined} context @returns {number} reference of its request, 0: none is known */
-function requestOf (context) {
-  if (context === undefined || context.ref === 0 || requestRecords.all() === undefined) return 0
-  return requestAt(context.ref)
-}
-
-/** @param {number} ref of a request @returns {string | undefined} its name */
-function requestText (ref) {
-  return ref === 0 ? undefined : contextAt(ref)?.request
-}
-
-module.exports = { behindWaiter, isOfSeveral, requestOf, withConnection }
+module.exports = { behindWaiter, isOfSeveral, withConnection }

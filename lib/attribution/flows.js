@@ -11,11 +11,15 @@
 
 const { contextOf, OWN_WORK, root } = require('../core/context')
 const { idOf } = require('../core/record-ids')
+const requestRecords = require('../core/request-records')
 
 const MAX_ANCESTORS = 256 // the records of a loop lead through all of its turns
 const MAX_PROMISES = 32 // that an error is known to have come through
 const MAX_STEPS = 32 // from a step up to one that was given the error
 const MAX_PATH = 16 // promises that an error came through, of which all are known
+
+/** @type {typeof import('../core/request-of').requestOf | undefined} */
+let requestOfStep
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -86,6 +90,13 @@ function isSame (first, second) {
 function contextOfStep ({ chain, ref, span }) {
   const context = contextOf(chain, ref, span)
   return context === OWN_WORK ? undefined : context
+}
+
+/** @param {Context | undefined} context @returns {number} reference of its request, 0: none is known */
+function requestOf (context) {
+  if (context === undefined || context.ref === 0 || requestRecords.all() === undefined) return 0
+  requestOfStep ??= require('../core/request-of').requestOf // loaded with the first request
+  return requestOfStep(context.ref)
 }
 
 class Rejections {
@@ -229,4 +240,6 @@ function isPassedOver ({ by, promise }, caller) {
   return awaiting === undefined || awaiting.ref === promise.ref || !isOneFlow(awaiting, caller)
 }
 
-module.exports = { Rejections, contextOfStep, descends, findPlace, findStep, findWaiter, isOneFlow, isSame }
+module.exports = {
+  Rejections, contextOfStep, descends, findPlace, findStep, findWaiter, isOneFlow, isSame, requestOf
+}

@@ -8,6 +8,7 @@
 // A request that was in flight when the job began is doubted only if other requests were in flight as well,
 // and a callback or `then` started the job: an async function that continues is usually the request's own.
 
+const { contextAt } = require('../core/context')
 const { isRequest } = require('../core/records')
 const { source } = require('../core/source')
 const { hops } = require('../stacks/chain')
@@ -16,7 +17,7 @@ const { labelOf } = require('../stacks/labels')
 const { foldLoops } = require('../stacks/loop-folding')
 const { importedHopsOf } = require('../stacks/passed-chain')
 const { namesInModules } = require('../stacks/text-scan')
-const { requestOf } = require('./askers')
+const { requestOf } = require('./flows')
 
 const MAX_STEPS = 64
 
@@ -161,6 +162,17 @@ function doubted (printed, doubt) {
   return printed.map((hop) => hop.isRequest ? { ...hop, label: doubts[doubt](hop.label) } : hop)
 }
 
+/**
+ * Returns the name of the request that led to a step, as one that may be another if a queue may have.
+ * @param {Context | undefined} context
+ */
+function requestText (context) {
+  const request = requestOf(context)
+  const name = request === 0 ? undefined : contextAt(request)?.request
+  const doubt = name === undefined ? undefined : findStart(context)?.doubt
+  return name === undefined || doubt === undefined ? name : doubts[doubt](name)
+}
+
 source.startOf = (context) => findStart(context)?.step
 
-module.exports = { doubted, hopsOfStep, withTrigger }
+module.exports = { doubted, hopsOfStep, requestText, withTrigger }

@@ -3,7 +3,7 @@
 // Notes who writes on connections of the program: the asks of core/asks.js.
 
 const { now } = require('../core/clock')
-const { typeOfStep } = require('../core/context')
+const { contextAt, typeOfStep } = require('../core/context')
 const {
   ONE, SHARED, UNKNOWN, descends, distanceToAnswer, isOutstanding, isSameFlow, setAsk
 } = require('../core/asks')
@@ -141,13 +141,26 @@ function ask (entry, asker) {
     if (isSame || descends(asker.cause, words[offset + CAUSE])) {
       if (!isWaiting) return add(entry, asker, ONE)
       if (!isSame && !framesOf(asker.place).some(isUser)) return // more of the same question
-      return join(entry, last, asker)
+      const second = add(entry, asker, ONE)
+      if (!isOfQueue(second, words[offset + CAUSE]) && !isOfQueue(words[offset], words[offset + CAUSE])) {
+        return join(entry, last, asker)
+      }
     }
   }
   if (!isWaiting && !entry.isShared && !sharedPlaces.has(entry.context.stack)) {
     return add(entry, asker, ONE)
   }
   share(entry, last, asker)
+}
+
+/**
+ * Whether a question may be of another request than what led to it: a queue may have begun the job that asks.
+ * @param {number} ref of the ask
+ * @param {number} [step] reference: it may have begun in that step, or later; left out: in any
+ */
+function isOfQueue (ref, step) {
+  const start = source.startOf(contextAt(ref))
+  return start !== undefined && (step === undefined || descends(start.ref, step))
 }
 
 /**
@@ -160,7 +173,7 @@ function ask (entry, asker) {
 function join (entry, { words, offset }, asker) {
   const { [offset + CAUSE]: cause, [offset + SPAN]: span, [offset + DUE]: due } = words
   const chain = cause === asker.cause ? asker.chain : records.readWord(cause, CHAIN) || ROOT_CHAIN
-  const second = add(entry, asker, ONE)
+  const second = entry.lastAsk
   const joined = findRecord(add(entry, { chain, place: placeless(chain, entry), cause, span }, ONE))
   entry.lastAsk = second
   if (joined === undefined) return
@@ -192,7 +205,9 @@ function share (entry, last, asker) {
   const due = words[offset + DUE]
   const lastRef = words[offset]
   const request = state === ONE ? requestOf(words[offset + CAUSE]) : 0
-  if (request !== 0 && request === requestOf(asker.cause)) { // of one request, but at two places
+  const isOfOne = request !== 0 && request === requestOf(asker.cause) && !isOfQueue(lastRef) &&
+    !isOfQueue(add(entry, asker, ONE))
+  if (isOfOne) { // but at two places
     const record = findRecord(request)
     if (record === undefined) return setUnknown(entry)
     const chain = record.words[record.offset + CHAIN]

@@ -248,6 +248,80 @@ for (const [name, text] of Object.entries(unknown)) {
   })
 }
 
+/** Jobs of which one asks while the answer of the other's is outstanding. @type {Record<string, string>} */
+const askingJobs = {
+  'when it has ended': `
+    const run = (isBad, done) => setTimeout(done, 5)
+    const end = ask`,
+
+  'when it begins': `
+    const run = (isBad, done) => isBad ? ask(isBad, done) : wait(done)
+    const end = (isBad, done) => isBad ? done(failed) : ask(isBad, done)`,
+
+  'later than it has ended': `
+    const run = (isBad, done) => setTimeout(done, 5)
+    const end = (isBad, done) => setTimeout(() => ask(isBad, done), isBad ? 5 : 10)`
+}
+
+/** The job of GET /pay begins where that of GET /picture ends, and asks. @param {string} jobs */
+const asking = (jobs) => `
+  const http = require('node:http')
+  const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
+  const list = []
+  const responses = []
+  const times = [30, 60]
+  let isBusy = false
+  let port, db, failed
+  const ask = (isBad, done) => db.query(times.shift() + (isBad ? ' bad' : ' x'), done)
+  function wait (done) {
+    const timer = setInterval(() => { if (list.length > 0) { clearInterval(timer); done() } }, 5)
+  }
+  ${jobs}
+  function next () {
+    const job = isBusy ? undefined : list.shift()
+    if (job === undefined) return
+    isBusy = true
+    run(job.isBad, (error) => {
+      failed = error
+      isBusy = false
+      next()
+      end(job.isBad, job.done)
+    })
+  }
+  serve((linePort) => {
+    port = linePort
+    db = new Client(port, { pipelined: true })
+    const server = http.createServer(function handle ({ url }, response) {
+      responses.push(response)
+      const done = (error) => {
+        if (error) console.log(error.stack)
+        if (url === '/pay') for (const each of responses) each.end('ok')
+      }
+      list.push({ isBad: url === '/pay', done })
+      if (url === '/picture') setTimeout(next, 20)
+    }).listen(0, '127.0.0.1', async () => {
+      const get = async (path) => (await fetch('http://127.0.0.1:' + server.address().port + path)).text()
+      const first = get('/picture')
+      await Promise.all([first, get('/pay')])
+      process.exit()
+    })
+  })`
+
+for (const [name, jobs] of Object.entries(askingJobs)) {
+  test(`a job that asks ${name}: the request before is not named`, async (t) => {
+    const { stdout, stderr } = await program(asking(jobs))
+    t.regex(stdout, /the query failed/, stderr)
+    t.notRegex(stdout, /── GET \/picture ·/)
+  })
+}
+
+test('a job that opens a connection: the request before is doubted', async (t) => {
+  const { stdout, stderr } = await program(asking(`
+    const run = (isBad, done) => isBad ? new Client(port, { held: true }).query('1 bad', done) : wait(done)
+    const end = (isBad, done) => { if (isBad) done(failed) }`))
+  t.regex(stdout, /── on a connection opened by GET \/picture, or a request queued behind it, /, stderr)
+})
+
 test('a helper that a request calls twice, with no other request beside it: the request is known', async (t) => {
   const { stdout, stderr } = await program(callbacks(`
     const query = (done) => setTimeout(() => done(), 2)
