@@ -1,23 +1,19 @@
 'use strict'
 
-// Measures the readers of the run log: node bench/path.js [REQUESTS] [CONCURRENCY]. Makes a recording of
-// REQUESTS (default 10,000) with sixteen queries and some fifty runs each, CONCURRENCY (default 64) of them
-// at a time on ten connections, and reads it.
+// Measures the reader of the run log: node bench/path.js [REQUESTS] [CONCURRENCY]. Makes recordings of
+// REQUESTS (default 10,000), CONCURRENCY (default 64) of them at a time: with sixteen queries and some fifty
+// runs each on ten connections, and with no query. Reads them in blocks as `longstack report` does, and in
+// batches of 150 requests as a worker does every 50 ms.
 
-const { criticalPath } = require('../report/path/critical-path')
-const { delaysOf } = require('../report/path/delays')
-const { readEntries } = require('../report/path/entries')
-const { figuresOf } = require('../report/path/figures')
-const { queriesOf } = require('../report/path/queries')
-const { requestsOf } = require('../report/path/requests')
+const { SpanReader } = require('../report/path/window')
 const { Log } = require('../test/path/recordings')
 
-const QUERIES = 16 // of a request
 const CONNECTIONS = 10
+const ENTRY = 48 // bytes
 const [requests = 10_000, concurrency = 64] = process.argv.slice(2).map(Number)
 
-/** @returns {Log} */
-function load () {
+/** @param {number} queries of a request @returns {Log} */
+function load (queries) {
   const log = new Log()
   /** @type {Array<{ request: number, run: number, left: number }>} */
   const open = []
@@ -27,11 +23,17 @@ function load () {
     if (i % 4 === 0) log.poll(time += 0.1, 0.1)
     if (open.length < concurrency && made < requests) {
       made++
-      open.push({ request: made, run: log.serve(pass(), made), left: QUERIES })
+      open.push({ request: made, run: log.serve(pass(), made), left: queries })
       continue
     }
     const place = (i * 7919) % open.length
     const { request, run } = open[place]
+    if (queries === 0) {
+      log.end(pass(), request, log.step(pass(), { request, registered: run }))
+      open.splice(place, 1)
+      ended++
+      continue
+    }
     const connection = 100 + request % CONNECTIONS
     log.sent(connection, run, { request })
     const answer = log.came(pass(), connection, { request, registered: run })
@@ -46,21 +48,34 @@ function load () {
   return log
 }
 
-/** @param {string} what @param {() => T} read @template T @returns {T} */
-function measured (what, read) {
+/**
+ * Reads a recording in blocks.
+ * @param {string} what
+ * @param {Uint8Array} bytes
+ * @param {number} size of a block, in entries
+ */
+function measure (what, bytes, size) {
+  const reader = new SpanReader()
+  const count = bytes.length / ENTRY
   const before = process.cpuUsage()
-  const result = read()
+  let spans = 0
+  for (let from = 0; from < count; from += size) {
+    const entries = bytes.subarray(from * ENTRY, Math.min(count, from + size) * ENTRY)
+    reader.push({ first: 1 + from, entries, isLast: from + size >= count })
+    spans += reader.ended().length
+  }
   const { user, system } = process.cpuUsage(before)
-  console.log(`${what.padEnd(16)}${((user + system) / 1000).toFixed(0).padStart(7)} ms of CPU`)
-  return result
+  const us = user + system
+  const figures = `${(us / count).toFixed(3)} us per entry, ${(us / spans).toFixed(1)} per span`
+  console.log(`${what.padEnd(20)}${count} entries, ${spans} spans: ${figures}`)
 }
 
-const bytes = load().bytes()
-const recording = measured('readEntries', () => readEntries(bytes))
-console.log(`${recording.count} entries`)
-const all = measured('requestsOf', () => requestsOf(recording))
-measured('first query', () => queriesOf(recording, all[0])) // matches those of all requests
-const paths = measured('criticalPath', () => all.map((request) => criticalPath(recording, request)))
-measured('queriesOf', () => all.map((request) => queriesOf(recording, request)))
-measured('delaysOf', () => all.map((request, i) => delaysOf(recording, request, paths[i].waits)))
-measured('figuresOf', () => all.map((request, i) => figuresOf(recording, request, paths[i])))
+for (const queries of [16, 0]) {
+  const bytes = load(queries).bytes()
+  const perRequest = bytes.length / ENTRY / requests
+  const shape = queries === 0 ? 'hello' : `${queries} queries`
+  for (let round = 0; round < 2; round++) {
+    measure(`${shape}, blocks`, bytes, 64 * 1024 / ENTRY | 0)
+    measure(`${shape}, batches`, bytes, Math.round(150 * perRequest))
+  }
+}

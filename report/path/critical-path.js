@@ -5,16 +5,16 @@
 // then on what ran for others, which delayed it. The parts of all steps add up to the duration.
 
 const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER } = require('../../lib/core/run-log-words')
-const { answerTime, isAskedByOther, queryEndedBy } = require('./queries')
-const { isInside, outermostOf, ownTime } = require('./requests')
-const { NONE, arrivalOf, busyUntil, countBelow } = require('./timeline')
+const { NONE } = require('./entries')
+const { findAnswer, isAskedByOther, queryEndedBy, writeOf } = require('./queries')
+const { busyUntil, findArrival } = require('./timeline')
 
 const MIN_PART = 1e-6 // ms, more than additions lose
 const MIN_WAIT = 0.001 // ms of a wait of which it is told what it was for
 const MAX_TICKS = 16 // between the callback of a connection and what settles a promise
 
 /**
- * @typedef {import('./entries').Recording} Recording
+ * @typedef {import('./queries').Log} Log
  * @typedef {import('./requests').Request} Request
  *
  * @typedef {object} Wait a part of the path in which the request did not run
@@ -27,8 +27,8 @@ const MAX_TICKS = 16 // between the callback of a connection and what settles a 
  * @property {number} cameBy at the latest
  * @property {number} site chain of the place that waits, 0: not known
  * @property {boolean} isProven that place caused the run; else it is only known to be the one before
- * @property {number} run that ended it, NONE: it ended with the request
- * @property {number} callback the run of the event loop that this was a part of
+ * @property {number} run number of the run that ended it, 0: it ended with the request
+ * @property {number} callback number of the run of the event loop that this was a part of
  * @property {number} type number of the type of resource of that callback, 0: not known
  * @property {number} connection reference of the connection that brought it, 0: none did
  * @property {number} settler number of another request whose code ended it, 0: none
@@ -36,158 +36,199 @@ const MAX_TICKS = 16 // between the callback of a connection and what settles a 
  * @property {number} unsent ms before anything was sent for it: a pool had no free connection
  * @property {number} beside callbacks of the request meanwhile that are not on its path
  *
- * @typedef {object} Cause of a run
- * @property {number} run NONE: not known
- * @property {number} site chain
- * @property {boolean} isProven
- * @property {number} endedBy run in whose callback the wait ended
- * @property {{ after: number, by: number }} arrival
- * @property {number} settler
- *
  * @typedef {object} Path
  * @property {Wait[]} waits newest first
  * @property {Array<{ ms: number, site: number }>} ran own code on the path, by the chain that led to it
- * @property {number} beside ms of own code that is not on it
+ * @property {number} own ms of own code
+ * @property {number} beside ms of it that is not on the path
+ * @property {number} unknown ms of which the log says nothing
  */
 
-/** @param {Recording} recording @param {Request} request @returns {Path} */
-function criticalPath (recording, request) {
-  return new Walk(recording, request).walk()
-}
+/** What a run waited for. */
+class Cause {
+  /** the run that caused it, NONE: not known */
+  run = NONE
+  /** chain */
+  site = 0
+  isProven = false
+  /** the run in whose callback the wait ended */
+  endedBy = NONE
+  /** number of another request that ended it */
+  settler = 0
+  /** when that had come, ms; Infinity: that is not known, -Infinity: with its cause */
+  after = Infinity
+  by = Infinity
 
-class Walk {
-  /** @param {Recording} recording @param {Request} request */
-  constructor (recording, request) {
-    this.recording = recording
-    this.request = request
-    /** what it ran, and what the whole request did */
-    this.own = ownTime(recording, request)
-    const whole = request.number === request.outermost
-    this.all = whole ? this.own : ownTime(recording, { ...request, number: request.outermost })
-    /** @type {Path} */
-    this.path = { waits: [], ran: [], beside: 0 }
+  /** @param {number} run @param {number} site @param {boolean} isProven */
+  set (run, site, isProven) {
+    this.run = run
+    this.site = site
+    this.isProven = isProven
   }
 
-  walk () {
-    const { path, recording, request } = this
-    const { chain, flags, timeline: { headOf } } = recording
-    const { lastRun } = request
+  /** @param {number} endedBy @param {number} [time] Infinity or -Infinity */
+  endBy (endedBy, time = Infinity) {
+    this.endedBy = endedBy
+    this.settler = 0
+    this.after = this.by = time
+  }
+}
+
+/** Walks along the paths of a log. */
+class Walk {
+  /** @param {Log} log */
+  constructor (log) {
+    this.log = log
+    this.recording = log.recording
+    this.cause = new Cause()
+    /** @type {Request} */
+    this.request = /** @type {any} */ (undefined)
+    /** @type {Path} */
+    this.path = /** @type {any} */ (undefined)
+    /** the newest slice of the whole request that has not been added up in full */
+    this.newest = NONE
+    /** the newest one before the entry that was looked up last */
+    this.before = NONE
+    /** number of a span, and whether it is the request or inside of it */
+    this.owner = 0
+    this.isInside = false
+  }
+
+  /** @param {Request} request @returns {Path} */
+  along (request) {
+    const { cause, recording: { chain, flags, head } } = this
+    const { begin, end, endEntry, firstRun, lastRun } = request
+    this.request = request
+    this.path = { waits: [], ran: [], own: 0, beside: 0, unknown: 0 }
+    this.newest = this.before = request.top.slice
+    this.owner = request.number
+    this.isInside = true
     const isLast = this.isOwn(lastRun)
-    let run = isLast ? lastRun : this.runBefore(request.endEntry)
-    let until = request.end
-    let from = until
-    const ended = lastRun === NONE ? this.presentAt(request.endEntry) : lastRun
-    const endedBy = isLast || request.isOpen ? NONE : ended
-    const arrival = isLast ? ALWAYS : endedBy === NONE ? NEVER : arrivalOf(recording, headOf[endedBy])
-    let ending = { ...NO_CAUSE, endedBy, arrival }
+    let run = isLast ? lastRun : this.runBefore(endEntry)
+    const ended = isLast || request.isOpen ? NONE : lastRun === NONE ? this.presentAt(endEntry) : lastRun
+    cause.set(NONE, run === NONE ? 0 : chain[run], false)
+    cause.endBy(ended, isLast ? -Infinity : Infinity)
+    if (ended !== NONE) findArrival(this.recording, head[ended], cause)
+    let from = end
     if (run !== NONE) {
-      from = this.beginOf(run, until)
-      this.addStep(run, from, until, { ...ending, site: chain[run] }, NONE)
-      ending = NO_CAUSE
+      from = this.beginOf(run, end)
+      this.addStep(run, from, end, NONE)
+      let awaiter = NONE
+      while (run > firstRun && from > begin) {
+        this.findCause(run, awaiter)
+        const next = cause.run
+        if (next === NONE) break
+        const until = from
+        from = this.beginOf(next, until)
+        this.addStep(next, from, until, run)
+        awaiter = (flags[run] & AWAITED) === 0 ? NONE : run
+        run = next
+      }
+      cause.set(NONE, 0, false)
+      cause.endBy(NONE)
     }
-    let awaiter = NONE
-    while (run > request.firstRun && from > request.begin) {
-      const cause = this.causeOf(run, awaiter)
-      if (cause.run === NONE) break
-      until = from
-      from = this.beginOf(cause.run, until)
-      this.addStep(cause.run, from, until, cause, run)
-      awaiter = (flags[run] & AWAITED) === 0 ? NONE : run
-      run = cause.run
-    }
-    // What was before the oldest run that is recorded
-    this.addWait(request.begin, from, ending, NONE)
-    this.addRan(request.begin, from, 0)
-    return path
+    this.addRest(from)
+    return this.path
+  }
+
+  /** Adds what was before the oldest run that is recorded. @param {number} from ms, of that run */
+  addRest (from) {
+    const { path, request: { begin, dropped, droppedUntil }, newest } = this
+    const own = this.ownSince(begin, from) + dropped
+    path.own += dropped
+    if (dropped > 0) path.unknown += Math.max(0, droppedUntil - begin - dropped)
+    this.addWait(begin, from, own, newest, NONE)
+    if (own > MIN_PART) path.ran.push({ ms: own, site: 0 })
   }
 
   /** Whether a run is one of the request, from its first on. @param {number} run */
   isOwn (run) {
-    const { recording, request } = this
-    if (run === NONE || run < request.firstRun || recording.timeline.sliceOf[run] === NONE) return false
-    if (run === request.firstRun) return true
-    return outermostOf(recording, recording.timeline.ownerOf[run]) === request.outermost
+    const { recording: { last, outer }, request: { firstRun, outermost } } = this
+    if (run === NONE || run < firstRun) return false
+    return run === firstRun || outer[last[run]] === outermost
   }
 
   /** Returns the newest run before an entry, of whatever request. @param {number} entry */
   presentAt (entry) {
-    const { slices, slicesBefore } = this.recording.timeline
-    return slicesBefore[entry] === 0 ? NONE : slices.run[slicesBefore[entry] - 1]
+    const { placed, run, slice } = this.recording
+    const last = placed === 0 ? NONE : slice[Math.min(entry, placed - 1)]
+    return last === NONE ? NONE : run[last]
   }
 
-  /** Returns the newest run of the request before an entry. @param {number} entry */
+  /** Returns the newest run of the request before an entry; these only go back. @param {number} entry */
   runBefore (entry) {
-    const { all: { list }, recording: { timeline: { slices, slicesBefore } }, request } = this
-    const place = countBelow(list, slicesBefore[entry]) - 1
-    const run = place < 0 ? NONE : slices.run[list[place]]
-    return run >= request.firstRun ? run : NONE
+    const { previous, run } = this.recording
+    let slice = this.before
+    while (slice >= entry) slice = previous[slice]
+    this.before = slice
+    return slice === NONE || run[slice] < this.request.firstRun ? NONE : run[slice]
   }
 
-  /**
-   * When a run began, as far as it is a part of the request.
-   * @param {number} run
-   * @param {number} until
-   */
+  /** When a run began, as far as it is a part of the request. @param {number} run @param {number} until */
   beginOf (run, until) {
-    const { recording: { timeline: { sliceOf, slices } }, request } = this
-    const begin = run === request.firstRun ? request.begin : slices.start[sliceOf[run]]
-    return Math.min(until, Math.max(request.begin, begin))
+    const { begin, firstRun } = this.request
+    const at = run === firstRun ? begin : Math.max(begin, this.recording.at[run])
+    return Math.min(until, at)
   }
 
   /**
-   * Returns what caused a run.
+   * Finds what caused a run.
    * @param {number} run
    * @param {number} awaiter the run after it on the path, if that awaited what this one settled
-   * @returns {Cause}
    */
-  causeOf (run, awaiter) {
-    const { recording, request } = this
-    const { caller, chain, flags, registered, settled, timeline: { cameIn, headOf } } = recording
-    if (cameIn[run] !== NONE) return this.askedBy(run, awaiter, run)
+  findCause (run, awaiter) {
+    const { cause, recording } = this
+    const { caller, came, chain, flags, head, registered, settled } = recording
+    if (came[run] !== NONE) return this.findAsker(run, awaiter, run)
     let trigger = NONE
     if ((flags[run] & AWAITED) !== 0) trigger = settled[run]
     else if ((flags[run] & CALLED) === 0) trigger = caller[run]
-    const arrival = arrivalOf(recording, headOf[run])
-    if (trigger < request.firstRun || trigger <= registered[run]) {
-      return { ...this.registeredBy(run), endedBy: run, arrival, settler: 0 }
+    cause.endBy(run)
+    if (trigger < this.request.firstRun || trigger <= registered[run]) {
+      this.findRegistered(run)
+      findArrival(recording, head[run], cause)
+    } else if (this.isOwn(trigger)) {
+      cause.set(trigger, chain[run], true)
+      cause.endBy(run, -Infinity)
+    } else {
+      const answer = this.answerOf(trigger)
+      if (answer !== NONE) return this.findAsker(run, run, answer)
+      this.findRegistered(run)
+      this.findTurn(trigger)
     }
-    if (this.isOwn(trigger)) {
-      return { run: trigger, site: chain[run], isProven: true, endedBy: run, arrival: ALWAYS, settler: 0 }
-    }
-    const answer = this.answerOf(trigger)
-    if (answer !== NONE) return this.askedBy(run, run, answer)
-    return { ...this.registeredBy(run), endedBy: run, ...this.turnOf(trigger) }
   }
 
-  /** Returns where a run was registered. @param {number} run */
-  registeredBy (run) {
+  /** Finds where a run was registered. @param {number} run */
+  findRegistered (run) {
     const { chain, registered } = this.recording
-    if (this.isOwn(registered[run])) return { run: registered[run], site: chain[run], isProven: true }
+    if (this.isOwn(registered[run])) return this.cause.set(registered[run], chain[run], true)
     const before = this.runBefore(run)
     const site = before === NONE ? 0 : chain[before]
-    return { run: before, site, isProven: site !== 0 && site === chain[run] }
+    this.cause.set(before, site, site !== 0 && site === chain[run])
   }
 
   /**
-   * Returns the run that asked for an answer: the one that made the promise that it settled, else the one
-   * that awaits it, else the one whose write the connection's callback is a part of.
+   * Finds the run that asked for an answer: the one that made the promise that it settled, else the one that
+   * awaits it, else the one whose write the connection's callback is a part of.
    * @param {number} run that the answer led to
    * @param {number} awaiter the run that awaited it, NONE: not known
    * @param {number} answer the connection's callback
-   * @returns {Cause}
    */
-  askedBy (run, awaiter, answer) {
-    const { recording, request } = this
-    const { chain, registered } = recording
+  findAsker (run, awaiter, answer) {
+    const { cause, log, recording, request } = this
+    const { came, chain, registered } = recording
     const awaitedIn = awaiter === NONE || registered[awaiter] >= answer ? NONE : registered[awaiter]
-    const query = queryEndedBy(recording, answer, request.outermost, awaitedIn)
-    const arrival = answerTime(recording, answer, query)
-    const cause = { isProven: true, endedBy: answer, arrival, settler: 0 }
-    if (query !== undefined && this.isOwn(query.made)) {
-      return { ...cause, run: query.made, site: query.made === awaitedIn ? chain[awaiter] : query.chain }
+    const query = queryEndedBy(log, came[answer], request.outermost, awaitedIn)
+    cause.endBy(answer)
+    findAnswer(recording, answer, query, cause)
+    if (query !== NONE && this.isOwn(registered[query])) {
+      const made = registered[query]
+      cause.set(made, made === awaitedIn ? chain[awaiter] : chain[query], true)
+    } else if (this.isOwn(awaitedIn)) {
+      cause.set(awaitedIn, chain[awaiter], true)
+    } else {
+      this.findRegistered(run)
     }
-    if (this.isOwn(awaitedIn)) return { ...cause, run: awaitedIn, site: chain[awaiter] }
-    return { ...cause, ...this.registeredBy(run) }
   }
 
   /**
@@ -196,126 +237,168 @@ class Walk {
    * @param {number} run
    */
   answerOf (run) {
-    const { flags, registered, spans, timeline } = this.recording
-    const { cameIn, headOf, ownerOf, slices, sliceOf } = timeline
-    const isAnswer = (/** @type {number} */ each) => cameIn[each] !== NONE || (flags[each] & CONNECTION) !== 0
+    const { at, came, flags, head, last, registered, request } = this.recording
+    const isAnswer = (/** @type {number} */ each) => came[each] !== NONE || (flags[each] & CONNECTION) !== 0
     let step = run
-    for (let i = 0; i < MAX_TICKS && step !== NONE && headOf[step] === headOf[run]; i++) {
+    for (let i = 0; i < MAX_TICKS && step !== NONE && head[step] === head[run]; i++) {
       if (isAnswer(step)) return step
       if ((flags[step] & (AWAITED | CALLED)) !== 0) break
       step = registered[step]
     }
-    const end = spans.byNumber.get(ownerOf[run])?.end ?? Infinity
-    const isOver = ownerOf[run] === 0 || end <= slices.start[sliceOf[run]]
-    return isOver && isAnswer(headOf[run]) ? headOf[run] : NONE
+    const isOver = this.log.spans.isOver(request[last[run]], at[run])
+    return isOver && isAnswer(head[run]) ? head[run] : NONE
   }
 
   /**
-   * Returns who ended a wait, and when: code of another request, or of none that goes on by itself.
+   * Finds who ended a wait, and when: code of another request, or of none that goes on by itself.
    * @param {number} run
    */
-  turnOf (run) {
-    const { recording } = this
-    const { flags, timeline: { endOf, headOf, ownerOf, slices, sliceOf } } = recording
-    const settler = outermostOf(recording, ownerOf[run])
-    const isTurn = settler !== 0 || (flags[headOf[run]] & TIMER) !== 0
-    const turn = { after: slices.start[sliceOf[run]], by: endOf[run] }
-    return { settler, arrival: isTurn ? turn : arrivalOf(recording, headOf[run]) }
+  findTurn (run) {
+    const { cause, recording } = this
+    const { at, end, flags, head, last, outer } = recording
+    cause.settler = outer[last[run]]
+    const isTurn = cause.settler !== 0 || (flags[head[run]] & TIMER) !== 0
+    if (!isTurn) return findArrival(recording, head[run], cause)
+    cause.after = at[run]
+    cause.by = end[last[run]]
   }
 
   /**
    * Adds what lies between the beginnings of two runs.
-   * @param {number} cause the earlier one
+   * @param {number} run the earlier one, of which the other one is known to be caused
    * @param {number} from
    * @param {number} until
-   * @param {Cause} ending
-   * @param {number} run the later one, NONE: the request ended
+   * @param {number} later NONE: the request ended
    */
-  addStep (cause, from, until, ending, run) {
-    const { chain, registered, timeline: { endOf, ownerOf } } = this.recording
+  addStep (run, from, until, later) {
+    const { cause, newest, path, recording: { chain, end, last, registered, request } } = this
     // A span waits from where it was made, whatever the request around it does then.
-    const isOwn = isInside(this.recording, ownerOf[cause], this.request.number)
-    const end = isOwn ? Math.max(from, Math.min(until, endOf[cause])) : from
-    const site = registered[cause] === NONE ? 0 : chain[cause]
-    this.path.beside += this.own.between(end, until)
-    this.addWait(end, until, ending, run)
+    const isOwn = this.log.spans.isInside(request[last[run]], this.request.number)
+    const stop = isOwn ? Math.max(from, Math.min(until, end[last[run]])) : from
+    const beside = this.ownSince(stop, until)
+    path.beside += beside
+    this.addWait(stop, until, beside, newest, later)
+    if (stop === from) return
+    const slices = this.newest
+    const own = this.ownSince(from, stop)
+    const site = registered[run] === NONE ? 0 : chain[run]
+    if (own > MIN_PART) path.ran.push({ ms: own, site })
     // What it called of others delayed it.
-    this.addWait(from, end, { ...NO_CAUSE, site, isProven: true, arrival: ALWAYS }, NONE)
-    this.addRan(from, end, site)
+    cause.set(NONE, site, true)
+    cause.endBy(NONE, -Infinity)
+    this.addWait(from, stop, own, slices, NONE)
   }
 
-  /** Returns the ms in which code of others ran. @param {number} from @param {number} until */
-  othersBetween (from, until) {
-    const { all, recording: { timeline: { slices } } } = this
+  /**
+   * Returns the ms of own code between two times; these only go back.
+   * @param {number} from
+   * @param {number} until
+   */
+  ownSince (from, until) {
+    const { recording: { at, end, previous }, request } = this
+    const isWhole = request.number === request.outermost
+    let ms = 0
+    let i = this.newest
+    while (i !== NONE) {
+      const begin = at[i]
+      if (begin < until) {
+        const overlap = Math.min(end[i], until) - Math.max(begin, from)
+        if (overlap > 0 && (isWhole || this.isOwnSlice(i))) ms += overlap
+        if (begin < from) break
+      }
+      i = previous[i]
+    }
+    this.newest = i
+    this.path.own += ms
+    return ms
+  }
+
+  /** Whether a slice of the whole request is one of the span. @param {number} slice */
+  isOwnSlice (slice) {
+    const owner = this.recording.request[slice]
+    if (owner !== this.owner) {
+      this.owner = owner
+      this.isInside = this.log.spans.isInside(owner, this.request.number)
+    }
+    return this.isInside
+  }
+
+  /**
+   * Returns the ms in which code of others ran.
+   * @param {number} from
+   * @param {number} until
+   * @param {number} newest slice of the request before then
+   * @param {number} hint entry that is not earlier
+   */
+  othersBetween (from, until, newest, hint) {
     if (from >= until) return 0
-    return Math.max(0, busyUntil(slices, until) - busyUntil(slices, from) - all.between(from, until))
-  }
-
-  /** @param {number} from @param {number} until @param {number} site */
-  addRan (from, until, site) {
-    const ms = this.own.between(from, until)
-    if (ms > MIN_PART) this.path.ran.push({ ms, site })
+    const { at, end, previous } = this.recording
+    let own = 0
+    for (let i = newest; i !== NONE && end[i] > from; i = previous[i]) {
+      if (at[i] < until) own += Math.min(end[i], until) - Math.max(at[i], from)
+    }
+    return Math.max(0, busyUntil(this.recording, until, hint) - busyUntil(this.recording, from, hint) - own)
   }
 
   /**
    * Adds what was not own code between two times.
    * @param {number} begin
    * @param {number} until
-   * @param {Cause} cause
+   * @param {number} own ms of own code
+   * @param {number} newest slice of the whole request before then
    * @param {number} run that began then, NONE: the request ended
    */
-  addWait (begin, until, { run: from, site, isProven, endedBy, arrival, settler }, run) {
-    const { own, recording, request } = this
-    const origin = request.kind === CLIENT ? request.chain : 0 // what it waits for was asked there
-    const all = until - begin - own.between(begin, until)
+  addWait (begin, until, own, newest, run) {
+    const { cause, path, recording, request } = this
+    const all = until - begin - own
     if (all <= MIN_PART) return
-    const cameBy = Math.max(begin, Math.min(arrival.by, until))
-    const cameAfter = Math.max(begin, Math.min(arrival.after, cameBy))
-    const delayed = Math.min(all, this.othersBetween(cameBy, until))
-    const delayedMax = Math.max(delayed, Math.min(all, this.othersBetween(cameAfter, until)))
+    const cameBy = Math.max(begin, Math.min(cause.by, until))
+    const cameAfter = Math.max(begin, Math.min(cause.after, cameBy))
+    const hint = run === NONE ? recording.placed - 1 : run
+    const delayed = Math.min(all, this.othersBetween(cameBy, until, newest, hint))
+    let most = delayed
+    if (cameAfter < cameBy) most = Math.min(all, this.othersBetween(cameAfter, until, newest, hint))
     const ms = all - delayed
-    const callback = endedBy === NONE ? NONE : recording.timeline.headOf[endedBy]
-    const isAnswer = callback !== NONE && settler === 0
-    const came = isAnswer ? recording.timeline.cameIn[callback] : NONE
-    const connection = came === NONE ? 0 : recording.ref[came]
-    const isQuestion = connection !== 0 && ms >= MIN_WAIT
-    const { sent, unsent } = isQuestion ? this.questionOf(from, callback, begin, ms) : NO_QUESTION
-    this.path.waits.push({
+    const callback = cause.endedBy === NONE ? NONE : recording.head[cause.endedBy]
+    const data = callback === NONE || cause.settler !== 0 ? NONE : recording.came[callback]
+    const wait = {
       begin,
       until,
       ms,
       delayed,
-      delayedMax,
+      delayedMax: Math.max(delayed, most),
       cameAfter,
       cameBy,
-      site: site || origin,
-      isProven,
-      run,
-      callback,
+      site: cause.site || (request.kind === CLIENT ? request.chain : 0), // what it waits for was asked there
+      isProven: cause.isProven,
+      run: run === NONE ? 0 : recording.number[run],
+      callback: callback === NONE ? 0 : recording.number[callback],
       type: callback === NONE ? 0 : recording.type[callback],
-      connection,
-      settler,
-      sent,
-      unsent,
-      beside: run === NONE ? 0 : this.callbacksBeside(from, run, begin)
-    })
+      connection: data === NONE ? 0 : recording.ref[data],
+      settler: cause.settler,
+      sent: 0,
+      unsent: 0,
+      beside: run === NONE ? 0 : this.callbacksBeside(cause.run, run, begin)
+    }
+    if (data !== NONE && ms >= MIN_WAIT) this.addQuestion(wait, data)
+    path.waits.push(wait)
   }
 
   /**
-   * Returns whether a wait was one for an answer, and how long nothing had been sent for it.
-   * @param {number} from run in which it began
-   * @param {number} callback that ended it
-   * @param {number} begin
-   * @param {number} ms
+   * Notes whether a wait was one for an answer, and how long nothing had been sent for it.
+   * @param {Wait} wait
+   * @param {number} data that ended it
    */
-  questionOf (from, callback, begin, ms) {
-    const { recording, request } = this
-    const query = queryEndedBy(recording, callback, request.outermost, from)
-    if (query === undefined) {
-      return { sent: 0, unsent: isAskedByOther(recording, callback, request.outermost) ? ms : 0 }
+  addQuestion (wait, data) {
+    const { cause: { run }, log, request: { outermost } } = this
+    const query = queryEndedBy(log, data, outermost, run)
+    if (query === NONE) {
+      wait.unsent = isAskedByOther(log, data, outermost) ? wait.ms : 0
+      return
     }
-    const unsent = Math.max(0, Math.min(ms, query.start - begin))
-    return { sent: query.sent > from ? 1 : 0, unsent }
+    const write = writeOf(this.recording, query)
+    wait.sent = write > run ? 1 : 0
+    wait.unsent = Math.max(0, Math.min(wait.ms, log.traffic.timeOf(write) - wait.begin))
   }
 
   /**
@@ -325,26 +408,20 @@ class Walk {
    * @param {number} begin ms
    */
   callbacksBeside (from, run, begin) {
-    const { all: { list }, recording: { timeline: { headOf, slices, sliceOf } } } = this
-    const last = sliceOf[run]
+    const { at, head, outer, previous, run: runOf } = this.recording
+    const first = from === NONE ? NONE : head[from]
+    let slice = outer[run] === this.request.outermost ? previous[run] : this.before
     let count = 0
-    let head = from === NONE ? NONE : headOf[from]
-    let i = countBelow(list, from === NONE ? 0 : sliceOf[from])
-    for (; i < list.length && list[i] < last; i++) {
-      const each = headOf[slices.run[list[i]]]
-      if (each !== head && each !== headOf[run] && slices.start[list[i]] >= begin) count++
-      head = each
+    while (slice >= run) slice = previous[slice]
+    while (slice >= from && slice !== NONE && at[slice] >= begin) {
+      const older = previous[slice]
+      const present = head[runOf[slice]]
+      const before = older === NONE || older < from ? first : head[runOf[older]]
+      if (present !== before && present !== head[run]) count++
+      slice = older
     }
     return count
   }
 }
 
-/** it had come with its cause */
-const ALWAYS = { after: -Infinity, by: -Infinity }
-/** it is not known to have come */
-const NEVER = { after: Infinity, by: Infinity }
-/** @type {Cause} */
-const NO_CAUSE = { run: NONE, site: 0, isProven: false, endedBy: NONE, arrival: NEVER, settler: 0 }
-const NO_QUESTION = { sent: 0, unsent: 0 }
-
-module.exports = { criticalPath }
+module.exports = { Walk }

@@ -2,8 +2,8 @@
 
 // Who ran while a request was late: exactly the slices of others after what it waited for had come.
 
-const { outermostOf } = require('./requests')
-const { countBelow } = require('./timeline')
+const { NONE } = require('./entries')
+const { entryBefore } = require('./timeline')
 
 /**
  * @typedef {object} Delayer
@@ -15,43 +15,84 @@ const { countBelow } = require('./timeline')
  * @property {number} longest ms
  */
 
+/** Delayers by request and chain, in an open hash table. */
+class Delayers {
+  /** @type {Delayer[]} */
+  list = []
+  #places = new Int32Array(256) // in the list, from 1
+
+  /** @param {number} request @param {number} chain @returns {Delayer} */
+  get (request, chain) {
+    let slot = this.#slotOf(request, chain)
+    const place = this.#places[slot]
+    if (place !== 0) return this.list[place - 1]
+    if (this.list.length * 2 >= this.#places.length) {
+      this.#grow()
+      slot = this.#slotOf(request, chain)
+    }
+    const delayer = { request, chain, ms: 0, max: 0, start: 0, longest: 0 }
+    this.#places[slot] = this.list.push(delayer)
+    return delayer
+  }
+
+  /** Returns all of them. */
+  take () {
+    const { list } = this
+    this.list = []
+    this.#places.fill(0)
+    return list
+  }
+
+  /** @param {number} request @param {number} chain */
+  #slotOf (request, chain) {
+    const places = this.#places
+    const mask = places.length - 1
+    let slot = (Math.imul(request, 0x9e3779b1) ^ Math.imul(chain, 0x85ebca6b)) >>> 7 & mask
+    while (places[slot] !== 0) {
+      const delayer = this.list[places[slot] - 1]
+      if (delayer.chain === chain && delayer.request === request) break
+      slot = (slot + 1) & mask
+    }
+    return slot
+  }
+
+  #grow () {
+    this.#places = new Int32Array(this.#places.length * 2)
+    this.list.forEach(({ request, chain }, i) => { this.#places[this.#slotOf(request, chain)] = i + 1 })
+  }
+}
+
+const delayers = new Delayers()
+
 /**
  * Returns who delayed a request, longest first.
  * @param {import('./entries').Recording} recording
  * @param {import('./requests').Request} request
- * @param {import('./critical-path').Wait[]} waits
+ * @param {import('./critical-path').Wait[]} waits newest first
  * @returns {Delayer[]}
  */
-function delaysOf (recording, request, waits) {
-  const { chain, timeline: { slices } } = recording
-  /** @type {Map<number, Map<number, Delayer>>} */
-  const delayers = new Map()
-  /** @param {number} i of a slice @param {import('./critical-path').Wait} wait */
-  function add (i, { cameAfter, cameBy, until }) {
-    const end = Math.min(slices.end[i], until)
-    const start = Math.max(slices.start[i], cameAfter)
-    const max = end - start
-    const number = outermostOf(recording, slices.owner[i])
-    if (max <= 0 || number === request.outermost) return
-    const byChain = delayers.get(number) ?? new Map()
-    if (byChain.size === 0) delayers.set(number, byChain)
-    const place = chain[slices.run[i]]
-    let delayer = byChain.get(place)
-    if (delayer === undefined) {
-      byChain.set(place, delayer = { request: number, chain: place, ms: 0, max: 0, start, longest: 0 })
+function delaysOf (recording, { outermost }, waits) {
+  const { at, chain, end, outer, placed, run, slice } = recording
+  let hint = placed - 1
+  for (const { cameAfter, cameBy, delayedMax, until } of waits) {
+    if (delayedMax === 0) continue
+    hint = entryBefore(recording, until, hint)
+    let i = hint === NONE ? NONE : slice[hint]
+    for (; i !== NONE && end[i] > cameAfter; i = i === 0 ? NONE : slice[i - 1]) {
+      if (outer[i] === outermost) continue
+      const stop = Math.min(end[i], until)
+      const start = Math.max(at[i], cameAfter)
+      const max = stop - start
+      if (max <= 0) continue
+      const delayer = delayers.get(outer[i], chain[run[i]])
+      delayer.ms += Math.max(0, stop - Math.max(at[i], cameBy))
+      delayer.max += max
+      if (max < delayer.longest) continue
+      delayer.longest = max
+      delayer.start = start
     }
-    delayer.ms += Math.max(0, end - Math.max(slices.start[i], cameBy))
-    delayer.max += max
-    if (max <= delayer.longest) return
-    delayer.longest = max
-    delayer.start = start
   }
-  for (const wait of waits) {
-    if (wait.delayedMax === 0) continue
-    const first = Math.max(0, countBelow(slices.start, wait.cameAfter, slices.count) - 1)
-    for (let i = first; i < slices.count && slices.start[i] < wait.until; i++) add(i, wait)
-  }
-  return [...delayers.values()].flatMap((byChain) => [...byChain.values()]).sort((a, b) => b.max - a.max)
+  return delayers.take().sort((a, b) => b.max - a.max)
 }
 
 module.exports = { delaysOf }

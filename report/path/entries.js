@@ -1,154 +1,196 @@
 'use strict'
 
-// Reads the run log (lib/core/run-log.js) into a recording: one typed column per word of its entries. A run
-// is its index in these columns. It can only refer to an earlier one, so causes have no cycles.
+// A recording: entries of the run log (lib/core/run-log.js), one typed column per word of an entry, and more
+// columns for what is found out about each. Entries name each other by their index. New ones are added at the
+// end; if there is no room left, those that nobody needs are dropped, and the others move up.
 
 const {
-  A, ARRIVED, B, CHAIN, COUNT, ENTRIES, HEAD, HEADER, KIND_BITS, POLL, REF, REGISTERED, REQUEST, RESUME, RUN,
-  SETTLED, TIME, WORDS, X
+  A, ARRIVED, B, CHAIN, HEAD, KIND_BITS, POLL, REF, REGISTERED, REQUEST, RESUME, RUN, SETTLED, TIME, WORDS, X
 } = require('../../lib/core/run-log-words')
-const { spansOf } = require('./requests')
-const { NONE, timelineOf } = require('./timeline')
 
-const TYPE_SHIFT = 16 // in HEAD
+const NONE = -1
 const KIND_MASK = (1 << KIND_BITS) - 1
+const TYPE_SHIFT = 16 // in HEAD
+const MIN_SIZE = 1 << 8
 
-/**
- * @typedef {object} Columns one element per entry, oldest first
- * @property {number} count
- * @property {number} first number of the oldest entry
- * @property {number} lost entries that were asked for and had been overwritten
- * @property {Uint8Array} kind
- * @property {Uint8Array} flags
- * @property {Uint16Array} type number of the type of the resource that a run entered, 0: not known
- * @property {Int32Array} ref
- * @property {Int32Array} chain
- * @property {Int32Array} request number of the span
- * @property {Int32Array} registered index of an earlier run, NONE: there is none, or it is not recorded
- * @property {Int32Array} settled likewise
- * @property {Int32Array} caller likewise: of a run that was entered inside of another one
- * @property {Float64Array} time ms
- * @property {Int32Array} a
- * @property {Int32Array} b
- * @property {Float64Array} x
- *
- * @typedef {import('./timeline').Timeline} Timeline
- * @typedef {Columns & { timeline: Timeline, spans: import('./requests').Spans }} Recording
- */
+/** Columns that hold an index of an earlier entry, or NONE. @type {Array<keyof Recording>} */
+const LINKS = ['registered', 'settled', 'caller', 'slice', 'run', 'last', 'head', 'poll', 'arrived', 'came',
+  'previous', 'asked', 'sent']
+/** @type {Array<keyof Recording>} */
+const COLUMNS = [...LINKS, 'number', 'kind', 'flags', 'type', 'ref', 'chain', 'request', 'a', 'b', 'outer',
+  'time', 'x', 'at', 'end', 'busy']
 
-/**
- * Returns the recording of a ring, which may be written meanwhile, or of a copy of consecutive entries.
- * @param {SharedArrayBuffer | Uint8Array} source
- * @param {object} [range] numbers of entries
- * @param {number} [range.first] of a copy: the number of its first entry; of a ring the default is the oldest
- * @param {number} [range.last] default: the newest
- * @returns {Recording}
- */
-function readEntries (source, range = {}) {
-  const { bytes, first, lost } = source instanceof Uint8Array ? copied(source, range) : taken(source, range)
-  const columns = columnsOf(bytes, first, lost)
-  const timeline = timelineOf(columns)
-  return { ...columns, timeline, spans: spansOf(columns, timeline) }
-}
+class Recording {
+  constructor (size = MIN_SIZE) {
+    const ints = () => new Int32Array(size)
+    const doubles = () => new Float64Array(size)
+    this.size = size
+    this.count = 0
+    /** how many have been put in the timeline */
+    this.placed = 0
+    /** from this index on no entry is missing between two */
+    this.dense = 0
+    /** ms, of the first entry */
+    this.begin = 0
+    /** ms, of the last run or poll, and the latest of all */
+    this.latest = this.newest = 0
 
-/** @param {Uint8Array} source @param {{ first?: number, last?: number }} range */
-function copied (source, { first = 1, last }) {
-  const size = WORDS * 4
-  const whole = source.length - source.length % size
-  const end = last === undefined ? whole : Math.max(0, Math.min(whole, (((last - first) | 0) + 1) * size))
-  return { bytes: new Uint8Array(source.subarray(0, end)), first: first | 0, lost: 0 }
-}
+    // Words of the log; a run is the index of its entry.
+    this.number = ints()
+    this.kind = new Uint8Array(size)
+    /** of a write: what has become of it (queries.js) */
+    this.flags = new Uint8Array(size)
+    /** number of the type of the resource that a run entered */
+    this.type = new Uint16Array(size)
+    this.ref = ints()
+    this.chain = ints()
+    this.request = ints()
+    this.registered = ints()
+    this.settled = ints()
+    /** the run inside of which a run was entered */
+    this.caller = ints()
+    this.time = doubles()
+    this.a = ints()
+    this.b = ints()
+    this.x = doubles()
 
-/** @param {SharedArrayBuffer} ring @param {{ first?: number, last?: number }} range */
-function taken (ring, range) {
-  const words = new Int32Array(ring)
-  const newest = words[COUNT]
-  const last = range.last === undefined || ((range.last - newest) | 0) > 0 ? newest : range.last | 0
-  const oldest = oldestOf(newest)
-  const wanted = range.first ?? oldest
-  const first = ((wanted - oldest) | 0) > 0 ? wanted | 0 : oldest
-  const size = Math.max(0, Math.min(ENTRIES, (last - first + 1) | 0))
-  const copy = new Int32Array(size * WORDS)
-  const slot = (first - 1) & (ENTRIES - 1)
-  const head = Math.min(size, ENTRIES - slot)
-  copy.set(words.subarray(HEADER + slot * WORDS, HEADER + (slot + head) * WORDS))
-  copy.set(words.subarray(HEADER, HEADER + (size - head) * WORDS), head * WORDS)
-  // What was written meanwhile has overwritten the oldest entries.
-  const overwritten = Math.max(0, Math.min(size, (oldestOf(words[COUNT]) - first) | 0))
-  const bytes = new Uint8Array(copy.buffer, overwritten * WORDS * 4)
-  const start = (first + overwritten) | 0
-  return { bytes, first: start, lost: Math.max(0, (start - wanted) | 0) }
-}
+    // The timeline (timeline.js). A slice is the entry with which a run begins, or goes on.
+    /** when an entry was written, ms; never goes back */
+    this.at = doubles()
+    /** of a slice, ms */
+    this.end = doubles()
+    /** ms of all slices that had ended by then */
+    this.busy = doubles()
+    /** the newest slice then */
+    this.slice = ints()
+    /** of a slice */
+    this.run = ints()
+    /** of a run: its last slice */
+    this.last = ints()
+    /** of a slice: number of the outermost span, 0: it belongs to none */
+    this.outer = ints()
+    /** of a run: the one that the event loop called, in whose callback it is */
+    this.head = ints()
+    /** the last poll before a run, or before another poll */
+    this.poll = ints()
+    /** of a run: the entry that says when it was due */
+    this.arrived = ints()
+    /** the data that a run brought, that answered a write, or with which a promise was settled */
+    this.came = ints()
 
-/**
- * Returns the oldest number in a ring that is whole: the writer may be overwriting the one before.
- * @param {number} newest
- */
-const oldestOf = (newest) => newest >= 0 && newest < ENTRIES ? 1 : (newest - ENTRIES + 2) | 0
-
-/** @param {Uint8Array} bytes aligned to 8 @param {number} first @param {number} lost @returns {Columns} */
-function columnsOf (bytes, first, lost) {
-  const { buffer, byteOffset, length } = bytes
-  const words = new Int32Array(buffer, byteOffset, length / 4)
-  const doubles = new Float64Array(buffer, byteOffset, length / 8)
-  const count = words.length / WORDS
-  const ints = () => new Int32Array(count)
-  const columns = {
-    count,
-    first,
-    lost,
-    kind: new Uint8Array(count),
-    flags: new Uint8Array(count),
-    type: new Uint16Array(count),
-    ref: ints(),
-    chain: ints(),
-    request: ints(),
-    registered: ints(),
-    settled: ints(),
-    caller: ints(),
-    time: new Float64Array(count),
-    a: ints(),
-    b: ints(),
-    x: new Float64Array(count)
+    // Lists, newest first.
+    /** slices of an outermost span; writes on a connection; queries that the same data answered */
+    this.previous = ints()
+    /** writes and queries of a span */
+    this.asked = ints()
+    /** of a query: its write; of a write: the one whose query it belongs to; of data: the newest query */
+    this.sent = ints()
   }
-  let time = 0
-  for (let i = 0; i < count; i++) {
-    const word = i * WORDS
-    const double = word >> 1
-    columns.kind[i] = words[word + HEAD] & KIND_MASK
-    columns.flags[i] = words[word + HEAD] >>> KIND_BITS
-    columns.type[i] = words[word + HEAD] >>> TYPE_SHIFT
-    columns.ref[i] = words[word + REF]
-    columns.chain[i] = words[word + CHAIN]
-    columns.request[i] = words[word + REQUEST]
-    columns.registered[i] = runOf(words[word + REGISTERED], first, i, columns.kind)
-    columns.settled[i] = runOf(words[word + SETTLED], first, i, columns.kind)
-    columns.a[i] = words[word + A]
-    columns.b[i] = words[word + B]
-    columns.caller[i] = runOf(words[word + A], first, i, columns.kind)
-    const own = doubles[double + TIME]
-    const isKnown = own > 0 && own < Infinity
-    if (isKnown && moves(columns.kind[i])) time = own
-    if (isKnown) columns.time[i] = own
-    else if (columns.kind[i] !== ARRIVED) columns.time[i] = time // of that one, 0: with its cause
-    columns.x[i] = Number.isFinite(doubles[double + X]) ? doubles[double + X] : 0
-  }
-  return columns
-}
 
-/** Whether an entry is written at its time. @param {number} kind */
-const moves = (kind) => kind === RUN || kind === POLL || kind === RESUME
+  /**
+   * Adds entries. The caller has seen to it that there is room.
+   * @param {Int32Array} words
+   * @param {Float64Array} floats of the same memory
+   * @param {number} place of the first, in entries
+   * @param {number} until place after the last
+   * @param {number} first number of the first
+   */
+  add (words, floats, place, until, first) {
+    const { a, b, caller, chain, flags, kind, number, ref, registered, request, settled, time, x } = this
+    const { arrived, asked, came, last, previous, sent, type } = this
+    let { count: i, latest, newest } = this
+    const isFirst = i === 0
+    for (let entry = place; entry < until; entry++, i++) {
+      const word = entry * WORDS
+      const float = word >> 1
+      const head = words[word + HEAD]
+      const what = head & KIND_MASK
+      const own = floats[float + TIME]
+      const isKnown = own > 0 && own < Infinity
+      const extra = floats[float + X]
+      if (isKnown && (what === RUN || what === POLL || what === RESUME)) latest = own
+      number[i] = (first + entry - place) | 0
+      kind[i] = what
+      flags[i] = head >>> KIND_BITS
+      type[i] = head >>> TYPE_SHIFT
+      ref[i] = words[word + REF]
+      chain[i] = words[word + CHAIN]
+      request[i] = words[word + REQUEST]
+      registered[i] = runOf(this, words[word + REGISTERED], i)
+      settled[i] = runOf(this, words[word + SETTLED], i)
+      caller[i] = what === RUN ? runOf(this, words[word + A], i) : NONE
+      time[i] = isKnown ? own : what === ARRIVED ? 0 : latest // of that one, 0: with its cause
+      if (time[i] > newest) newest = time[i]
+      a[i] = words[word + A]
+      b[i] = words[word + B]
+      x[i] = extra > -Infinity && extra < Infinity ? extra : 0
+      arrived[i] = came[i] = last[i] = previous[i] = asked[i] = sent[i] = NONE
+    }
+    if (isFirst) this.begin = time[0]
+    this.count = i
+    this.latest = latest
+    this.newest = newest
+  }
+
+  /** Makes room for more. @param {number} size */
+  grow (size) {
+    for (const name of COLUMNS) {
+      const column = /** @type {Int32Array} */ (this[name])
+      const grown = new /** @type {Int32ArrayConstructor} */ (column.constructor)(size)
+      grown.set(column)
+      Object.assign(this, { [name]: grown })
+    }
+    this.size = size
+  }
+
+  /**
+   * Drops older entries.
+   * @param {Uint8Array} marks by index, not 0: it is kept
+   * @param {number} from index from which on all are kept
+   * @returns {Int32Array} new indexes by the old ones, NONE: it was dropped
+   */
+  keep (marks, from) {
+    const moved = new Int32Array(this.count)
+    let kept = 0
+    for (let i = 0; i < this.count; i++) moved[i] = i < from && marks[i] === 0 ? NONE : kept++
+    for (const name of COLUMNS) {
+      const column = /** @type {Int32Array} */ (this[name])
+      for (let i = 0; i < from; i++) if (moved[i] !== NONE) column[moved[i]] = column[i]
+      column.copyWithin(moved[from] ?? kept, from, this.count)
+    }
+    for (const name of LINKS) {
+      const column = /** @type {Int32Array} */ (this[name])
+      for (let i = 0; i < kept; i++) if (column[i] !== NONE) column[i] = moved[column[i]]
+    }
+    this.dense = moved[Math.max(from, this.dense)] ?? kept
+    this.count = this.placed = kept
+    return moved
+  }
+}
 
 /**
  * Returns the index of a run.
- * @param {number} number 0: none
- * @param {number} first
- * @param {number} before entry that names it
- * @param {Uint8Array} kinds
+ * @param {Recording} recording
+ * @param {number} wanted its number, 0: none
+ * @param {number} before index of the entry that names it
  */
-function runOf (number, first, before, kinds) {
-  const index = number === 0 ? NONE : (number - first) | 0
-  return index >= 0 && index < before && kinds[index] === RUN ? index : NONE
+function runOf ({ dense, kind, number }, wanted, before) {
+  if (wanted === 0) return NONE
+  const distance = (number[before] - wanted) | 0
+  if (distance <= 0) return NONE
+  let index = before - distance
+  if (index < dense) {
+    // Some of these have been dropped.
+    let high = dense
+    index = 0
+    while (index < high) {
+      const middle = (index + high) >>> 1
+      if (((number[middle] - wanted) | 0) < 0) index = middle + 1
+      else high = middle
+    }
+    if (index === dense || number[index] !== wanted) return NONE
+  }
+  return kind[index] === RUN ? index : NONE
 }
 
-module.exports = { NONE, readEntries }
+module.exports = { NONE, Recording }

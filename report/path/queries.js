@@ -3,172 +3,188 @@
 // The queries of requests: one per promise that an answer settled, and with callbacks one per write that no
 // promise claims (query-writes.js). A query lasts from its write until its answer had come.
 
-const { CAME, SENT, SETTLED_BY_ANSWER } = require('../../lib/core/run-log-words')
-const { QueryWrites } = require('./query-writes')
-const { outermostOf } = require('./requests')
-const { NONE, arrivalOf, countBelow } = require('./timeline')
+const { SENT, USED } = require('../../lib/core/run-log-words')
+const { NONE } = require('./entries')
+const { GREETING, IN_ANSWER, SETTLED } = require('./query-writes')
+const { findArrival } = require('./timeline')
 
 /**
+ * @typedef {import('./window').SpanReader} SpanReader
  * @typedef {import('./entries').Recording} Recording
+ * @typedef {import('./requests').Request} Request
+ * @typedef {import('./timeline').Arrival} Arrival
+ * @typedef {Pick<SpanReader, 'recording' | 'spans' | 'traffic'>} Log
  *
  * @typedef {object} Query
  * @property {number} request number of the outermost span
  * @property {number} span number of the span that asked
  * @property {number} start ms, when it was written
- * @property {number} end when its answer had come; if it is unanswered: the end of the recording
+ * @property {number} end when its answer had come; if it is unanswered: the end of the span
  * @property {number} chain where its promise was made, or without one where it was written
  * @property {number} writer chain of the write
  * @property {number} connection reference
  * @property {number} unsent ms before that in which a driver or a pool held it
  * @property {number} promise reference, 0: its answer called back
- * @property {boolean} unanswered
- * @property {number} made run in which it was asked
- * @property {number} sent entry of its write
- * @property {number} callback run that brought its answer, NONE: none has
- *
- * @typedef {object} Traffic of one connection: entries
- * @property {number[]} sent
- * @property {number[]} came
- * @property {number[]} settled
- *
- * @typedef {object} Queries
- * @property {Map<number, Query[]>} byRequest in order of the callbacks that brought their answers
- * @property {Map<number, number>} lastSent by callback: entry of the newest write that it answered
- * @property {Map<number, Traffic>} traffic by reference of the connection
+ * @property {boolean} unanswered when the span ended
+ * @property {number} made number of the run in which it was asked
+ * @property {number} sent number of its write
+ * @property {number} callback number of the run that brought its answer, 0: none has
  */
 
-/** @type {WeakMap<Recording, Queries>} */
-const cache = new WeakMap()
+/** @type {Arrival} */
+const arrival = { after: 0, by: 0 }
 
-/** @param {Recording} recording @returns {Queries} */
-function allQueries (recording) {
-  let queries = cache.get(recording)
-  if (queries === undefined) cache.set(recording, queries = findQueries(recording))
-  return queries
+/**
+ * Whether a write is a query that no promise claims: its answer calls back.
+ * @param {Recording} recording
+ * @param {number} i
+ */
+function isCall ({ b, flags, kind, sent }, i) {
+  const isOther = (b[i] & USED) !== 0 || (flags[i] & (SETTLED | IN_ANSWER)) !== 0
+  return kind[i] === SENT && sent[i] === NONE && !isOther
+}
+
+/** Whether a span has asked what was not answered. @param {Recording} recording @param {Request} span */
+function isAsking (recording, span) {
+  let i = span.asked
+  while (i !== NONE && (recording.came[i] !== NONE || !isCall(recording, i))) i = recording.asked[i]
+  return i !== NONE
 }
 
 /**
- * Returns what a request or a span asked, without the spans inside of it, in order of time.
- * @param {Recording} recording
- * @param {import('./requests').Request} request
+ * Returns what a span asked, without the spans inside of it, in order of time.
+ * @param {Log} log
+ * @param {Request} span
+ * @returns {Query[]}
  */
-function queriesOf (recording, { begin, end, number, outermost }) {
-  const queries = allQueries(recording).byRequest.get(outermost) ?? NO_QUERIES
-  const own = queries.filter((query) => query.span === number && query.start <= end && query.end >= begin)
-  return own.map((query) => {
-    const isOver = query.end <= end
-    return { ...query, start: Math.max(begin, query.start), end: isOver ? query.end : end }
-  }).sort((a, b) => a.start - b.start)
+function queriesOf ({ recording, traffic }, span) {
+  const { asked, came, chain, flags, kind, number, ref, registered, sent, x } = recording
+  const { at, head, time } = recording
+  /** @type {Query[]} */
+  const queries = []
+  for (let i = span.asked; i !== NONE; i = asked[i]) {
+    const isWrite = kind[i] === SENT
+    const write = isWrite ? i : sent[i]
+    if (isWrite ? !isCall(recording, i) : (flags[write] & GREETING) !== 0) continue
+    const data = came[i]
+    const made = registered[i]
+    const run = registered[write]
+    const unanswered = data === NONE || data > span.endEntry
+    const start = traffic.timeOf(write)
+    const end = data === NONE ? span.end : endOf(recording, data, start)
+    if (start > span.end || end < span.begin) continue
+    let unsent = start - time[write]
+    if (!isWrite && (made === NONE || run === NONE || head[made] !== head[run])) {
+      unsent = start - (x[i] > 0 ? x[i] : made === NONE ? start : at[made])
+    }
+    queries.push({
+      request: span.outermost,
+      span: span.number,
+      start: Math.max(span.begin, start),
+      end: Math.min(end, span.end),
+      chain: chain[i],
+      writer: chain[write],
+      connection: ref[write],
+      unsent: Math.max(0, unsent),
+      promise: isWrite ? 0 : ref[i],
+      unanswered,
+      made: made === NONE ? 0 : number[made],
+      sent: number[write],
+      callback: data === NONE || registered[data] === NONE ? 0 : number[registered[data]]
+    })
+  }
+  return queries.reverse().sort((one, other) => one.start - other.start)
 }
 
 /**
- * Returns the query of a request to which a callback brought the answer; of several the one that was asked
- * last, but not after a run.
+ * Returns when an answer had come.
  * @param {Recording} recording
- * @param {number} callback
+ * @param {number} data
+ * @param {number} start when it was asked
+ */
+function endOf (recording, data, start) {
+  const { at, poll, registered, time } = recording
+  const callback = registered[data]
+  if (callback === NONE) return Math.max(start, at[data])
+  findArrival(recording, callback, arrival)
+  if (arrival.by > start) return arrival.by
+  // When it had come is not known that well.
+  const polled = poll[callback] === NONE ? start : time[poll[callback]]
+  return Math.max(start, Math.min(polled, at[callback]))
+}
+
+/**
+ * Returns the write of a query.
+ * @param {Recording} recording
+ * @param {number} query
+ */
+const writeOf = ({ kind, sent }, query) => kind[query] === SENT ? query : sent[query]
+
+/**
+ * Returns the query with a callback that data answered, NONE: there is none.
+ * @param {Recording} recording
+ * @param {number} data
+ */
+function callEndedBy (recording, data) {
+  const { asked, came, sent } = recording
+  const write = asked[data]
+  const call = write === NONE || sent[write] === NONE ? write : sent[write]
+  return call !== NONE && came[call] === data && isCall(recording, call) ? call : NONE
+}
+
+/**
+ * Returns the query of a request to which data was the answer; of several the one that was asked last, but
+ * not after a run.
+ * @param {Log} log
+ * @param {number} data NONE: there is none
  * @param {number} request number
  * @param {number} run NONE: any
- * @returns {Query | undefined}
  */
-function queryEndedBy (recording, callback, request, run) {
-  const queries = allQueries(recording).byRequest.get(request) ?? NO_QUERIES
-  let last
-  for (let i = placeOf(queries, callback); i < queries.length && queries[i].callback === callback; i++) {
-    const query = queries[i]
-    const isEarlier = run === NONE || query.made <= run
-    const wasEarlier = last !== undefined && (run === NONE || last.made <= run)
-    if (last === undefined || (isEarlier && (!wasEarlier || query.made > last.made))) last = query
+function queryEndedBy ({ recording, spans }, data, request, run) {
+  const { flags, previous, registered, sent, request: span } = recording
+  let last = NONE
+  if (data === NONE) return last
+  const call = callEndedBy(recording, data)
+  for (let i = call === NONE ? sent[data] : call; i !== NONE; i = i === call ? sent[data] : previous[i]) {
+    if ((flags[writeOf(recording, i)] & GREETING) !== 0 || spans.outermostOf(span[i]) !== request) continue
+    const isEarlier = run === NONE || registered[i] <= run
+    const wasEarlier = last !== NONE && (run === NONE || registered[last] <= run)
+    if (last !== NONE && wasEarlier && (!isEarlier || registered[i] < registered[last])) continue
+    last = i
   }
   return last
 }
 
 /**
- * Returns the place of the first query that a callback answered, or a later one did.
- * @param {Query[]} queries
- * @param {number} callback
+ * Finds out between which times an answer had come. The kernel knows when the last data came: if that
+ * answered several queries, the earlier ones may have been answered at any time since the loop polled.
+ * @param {Recording} recording
+ * @param {number} callback that brought it
+ * @param {number} query of which it was the answer, NONE: not known
+ * @param {Arrival} result
  */
-function placeOf (queries, callback) {
-  let [low, high] = [0, queries.length]
-  while (low < high) {
-    const middle = (low + high) >>> 1
-    if (queries[middle].callback < callback) low = middle + 1
-    else high = middle
-  }
-  return low
+function findAnswer (recording, callback, query, result) {
+  findArrival(recording, callback, result)
+  if (query === NONE) return
+  const { came, poll, previous, sent, time } = recording
+  const data = came[callback]
+  let last = callEndedBy(recording, data)
+  for (let i = sent[data]; i !== NONE; i = previous[i]) last = Math.max(last, sent[i])
+  if (last <= writeOf(recording, query)) return
+  const before = poll[callback] === NONE ? NONE : poll[poll[callback]]
+  result.after = before === NONE ? -Infinity : Math.min(result.after, time[before])
 }
 
 /**
- * Returns between which times an answer had come. The kernel knows when the last data came: if that answered
- * several queries, the earlier ones may have been answered at any time since the loop polled.
- * @param {Recording} recording
- * @param {number} callback
- * @param {Query | undefined} query of which it was the answer
+ * Whether another request wrote last before data came.
+ * @param {Log} log
+ * @param {number} data
+ * @param {number} request
  */
-function answerTime (recording, callback, query) {
-  const { after, by } = arrivalOf(recording, callback)
-  const last = allQueries(recording).lastSent.get(callback)
-  if (query === undefined || last === undefined || last <= query.sent) return { after, by }
-  const poll = recording.timeline.pollBefore[callback]
-  return { after: poll === NONE ? -Infinity : Math.min(after, recording.time[poll]), by }
-}
-
-/**
- * Whether another request wrote last on the connection before a callback of it.
- * @param {Recording} recording
- * @param {number} callback
- * @param {number} request number
- */
-function isAskedByOther (recording, callback, request) {
-  const came = recording.timeline.cameIn[callback]
-  const sent = allQueries(recording).traffic.get(recording.ref[came])?.sent ?? []
-  const last = sent[countBelow(sent, came) - 1]
-  const writer = last === undefined ? 0 : outermostOf(recording, recording.request[last])
+function isAskedByOther ({ recording, spans }, data, request) {
+  const write = recording.asked[data]
+  const writer = write === NONE ? 0 : spans.outermostOf(recording.request[write])
   return writer !== 0 && writer !== request
 }
 
-/** @param {Recording} recording @returns {Queries} */
-function findQueries (recording) {
-  /** @type {Queries} */
-  const queries = { byRequest: new Map(), lastSent: new Map(), traffic: trafficOf(recording) }
-  for (const traffic of queries.traffic.values()) {
-    for (const query of new QueryWrites(recording, traffic).find()) {
-      if (query.request !== 0) addTo(queries.byRequest, query.request, query)
-      const last = queries.lastSent.get(query.callback) ?? NONE
-      queries.lastSent.set(query.callback, Math.max(last, query.sent))
-    }
-  }
-  for (const list of queries.byRequest.values()) list.sort((a, b) => a.callback - b.callback)
-  return queries
-}
-
-/** @param {Recording} recording @returns {Map<number, Traffic>} */
-function trafficOf ({ count, kind, ref, settled, timeline: { cameIn, headOf } }) {
-  /** @type {Map<number, Traffic>} */
-  const connections = new Map()
-  const of = (/** @type {number} */ connection) => {
-    let traffic = connections.get(connection)
-    if (traffic === undefined) connections.set(connection, traffic = { sent: [], came: [], settled: [] })
-    return traffic
-  }
-  for (let i = 0; i < count; i++) {
-    if (kind[i] === SENT) of(ref[i]).sent.push(i)
-    else if (kind[i] === CAME) of(ref[i]).came.push(i)
-    else if (kind[i] === SETTLED_BY_ANSWER && settled[i] !== NONE) {
-      const came = cameIn[headOf[settled[i]]]
-      if (came !== NONE) of(ref[came]).settled.push(i)
-    }
-  }
-  return connections
-}
-
-/** @template T @param {Map<number, T[]>} map @param {number} key @param {T} item */
-function addTo (map, key, item) {
-  const list = map.get(key)
-  if (list === undefined) map.set(key, [item])
-  else list.push(item)
-}
-
-/** @type {Query[]} */
-const NO_QUERIES = []
-
-module.exports = { answerTime, isAskedByOther, queriesOf, queryEndedBy }
+module.exports = { findAnswer, isAskedByOther, isAsking, queriesOf, queryEndedBy, writeOf }

@@ -1,315 +1,246 @@
 'use strict'
 
-// Finds the write of each query on one connection.
+// Finds the write of each query.
 //
 // A promise belongs to the request that made it, whoever wrote: the queue of a pool or a driver writes for
-// others. Its write is the first one on the connection after it was made that no other promise has taken.
-// If a driver sends several commands in one write, they share it.
+// others. Its write is one of the run that made it, else the first on the connection after it was made that
+// no other promise has claimed. If a driver sends several commands in one write, they share it.
 
 const {
   ASKED, AWAITED, CALLED, CONNECTION, HELD, PARSER, TIMER, USED
 } = require('../../lib/core/run-log-words')
-const { outermostOf } = require('./requests')
-const { NONE, arrivalOf, countBelow } = require('./timeline')
+const { NONE } = require('./entries')
 
-const MAX_WRITES = 256 // of others between those of one call
+const MAX_WRITES = 256 // on one connection between a question and its answer
 const MAX_STEPS = 256 // from a write up to its cause
+const MAX_CONNECTIONS = 1 << 13 // that are known although nothing was sent for long
+
+// Flags of a write.
+const CLAIMED = 1 // a promise has it as its own
+const PART = 2 // it belongs to a query that a promise claims, or to the write before
+const GREETING = 4 // of a driver by itself, when it had connected
+const IN_ANSWER = 8 // made in a callback of its own connection
+const SETTLED = CLAIMED | PART | GREETING
 
 /**
  * @typedef {import('./entries').Recording} Recording
- * @typedef {import('./queries').Query} Query
- * @typedef {import('./queries').Traffic} Traffic
+ * @typedef {import('./requests').Spans} Spans
+ *
+ * @typedef {object} Connection
+ * @property {number} write its newest write
+ * @property {number} data the newest data that came
+ * @property {number} greeting last write that the driver made by itself when it had connected; NONE: none
+ * @property {number} call write of the query with a callback that goes on
+ * @property {boolean} isUsed something was written
  */
 
-class QueryWrites {
-  /** @param {Recording} recording @param {Traffic} traffic */
-  constructor (recording, traffic) {
+class Traffic {
+  /** @param {Recording} recording @param {Spans} spans */
+  constructor (recording, spans) {
     this.recording = recording
-    this.traffic = traffic
-    /** @type {Query[]} */
-    this.queries = []
-    const { length } = traffic.sent
-    /** by write: a later one that may be free, itself if it is */
-    this.next = Int32Array.from({ length: length + 1 }, (_, place) => place)
-    /** by write: entry of the data that answered it; Infinity: it is that of a promise to come */
-    this.answeredBy = new Float64Array(length)
-    /** place of its own write, by entry of a promise @type {Map<number, number>} */
-    this.reserved = new Map()
-    /** how many writes a driver made by itself when it had connected */
-    this.handshake = 0
+    this.spans = spans
+    /** by reference @type {Map<number, Connection>} */
+    this.connections = new Map()
   }
 
-  find () {
-    this.reserve()
-    this.handshake = this.takeGreeting()
-    for (const entry of this.traffic.settled) this.addPromise(entry)
-    this.addCallbacks()
-    return this.queries
-  }
-
-  /** Returns the first free write from a place on. @param {number} place */
-  freeFrom (place) {
-    const { next } = this
-    while (next[place] !== place) place = next[place] = next[next[place]]
-    return place
-  }
-
-  /** @param {number} place of a write @param {number} answeredBy */
-  take (place, answeredBy) {
-    if (this.next[place] === place) this.next[place] = place + 1
-    this.answeredBy[place] = answeredBy
-  }
-
-  /** Returns the place of the first write after a promise was made. @param {number} entry of the promise */
-  firstAfter (entry) {
-    const made = this.recording.registered[entry]
-    return countBelow(this.traffic.sent, made === NONE ? 0 : made)
-  }
-
-  /** Whether a promise was made by the run that wrote. @param {number} entry @param {number} place */
-  isOwnWrite (entry, place) {
-    const { recording: { registered }, traffic: { sent } } = this
-    return place < sent.length && registered[entry] !== NONE && registered[sent[place]] === registered[entry]
-  }
-
-  /** Keeps for each promise a write of the run that made it, in the order in which they were made. */
-  reserve () {
-    const { recording: { x }, traffic: { sent, settled } } = this
-    const kept = new Int32Array(sent.length) // by the first write of a run
-    for (const entry of [...settled].sort((a, b) => x[a] - x[b])) {
-      const first = this.firstAfter(entry)
-      const place = first + kept[first]
-      if (!this.isOwnWrite(entry, place)) continue
-      kept[first]++
-      this.reserved.set(entry, place)
-      this.take(place, Infinity)
+  /** @param {number} ref @returns {Connection} */
+  #get (ref) {
+    let connection = this.connections.get(ref)
+    if (connection === undefined) {
+      connection = { write: NONE, data: NONE, greeting: NONE, call: NONE, isUsed: false }
+      this.connections.set(ref, connection)
     }
+    return connection
+  }
+
+  /** @param {number} i write */
+  send (i) {
+    const { recording, recording: { b, flags, previous, ref, registered, request, sent } } = this
+    const connection = this.#get(ref[i])
+    const { call, write: before } = connection
+    const isAnswer = isInAnswer(recording, i)
+    const isRelease = before !== NONE && (b[before] & HELD) !== 0 // the one before goes out with it
+    previous[i] = before
+    connection.write = i
+    flags[i] = isAnswer ? IN_ANSWER : 0
+    this.#greet(connection, i)
+    if (isAnswer && (b[i] & ASKED) !== 0) connection.call = NONE
+    else if (call !== NONE && (isAnswer || isRelease || registered[i] === registered[call])) sent[i] = call
+    else if (isRelease) flags[i] |= PART
+    else if (!isAnswer && request[i] !== 0 && (b[i] & USED) === 0) connection.call = i
+    if (request[i] !== 0) this.#addTo(request[i], i)
+  }
+
+  /** @param {number} i write or query @param {number} number of its span */
+  #addTo (number, i) {
+    const span = this.spans.get(number)
+    this.recording.asked[i] = span.asked
+    span.asked = i
   }
 
   /**
-   * Takes what a driver writes first on a connection that it makes, unless that is all.
-   * @returns {number} how many writes
+   * What a driver writes first on a connection that it makes is no query, unless that is all.
+   * @param {Connection} connection
+   * @param {number} i write
    */
-  takeGreeting () {
-    const { recording: { b, caller, flags, registered, timeline: { headOf } }, traffic: { sent } } = this
-    if (sent.length === 0) return 0
-    const run = registered[sent[0]]
-    const isConnecting = run !== NONE && headOf[run] === run && caller[run] === NONE &&
-      (flags[run] & (CALLED | TIMER | PARSER | CONNECTION)) === CALLED
-    if (this.next[0] !== 0 || (b[sent[0]] & ASKED) !== 0) return 0
-    if (!isConnecting && !this.isInAnswer(sent[0])) return 0
-    const count = this.isHeldAt(0) ? 2 : 1
-    for (let place = 0; sent.length > count && place < count; place++) this.take(place, 0)
-    return count
+  #greet (connection, i) {
+    const { recording, recording: { b, caller, flags, head, previous, registered, x } } = this
+    if (!connection.isUsed) {
+      connection.isUsed = true
+      if ((b[i] & ASKED) !== 0 || x[i] > 0) return
+      const run = registered[i]
+      const isConnecting = run !== NONE && head[run] === run && caller[run] === NONE &&
+        (flags[run] & (CALLED | TIMER | PARSER | CONNECTION)) === CALLED
+      if (isConnecting || isInAnswer(recording, i)) connection.greeting = i
+      return
+    }
+    const { greeting } = connection
+    if (greeting === NONE || (flags[greeting] & GREETING) !== 0) return
+    const isFirst = previous[greeting] === NONE
+    if (isFirst && (b[greeting] & HELD) !== 0 && previous[i] === greeting) connection.greeting = i
+    else for (let each = greeting; each !== NONE; each = previous[each]) flags[each] |= GREETING
   }
 
-  /** @param {number} entry of a promise that was settled */
-  addPromise (entry) {
-    const { recording, traffic: { sent } } = this
-    const { b, chain, ref, registered, request, settled, timeline, x } = recording
-    const callback = timeline.headOf[settled[entry]]
-    const came = timeline.cameIn[callback]
-    const limit = countBelow(sent, came)
-    const first = this.firstAfter(entry)
-    if (first >= limit) return // nothing was asked for it here: a pool gave its connection to someone
-    const place = this.writeOf(entry, first, limit)
-    if (place < this.handshake && sent.length > this.handshake) return // it waited for the connection
-    if ((b[sent[place]] & USED) !== 0) return
-    this.takeCall(place, limit, came)
-    const start = this.timeOf(place)
-    const made = registered[entry]
-    const isHeld = made === NONE || timeline.headOf[made] !== timeline.headOf[registered[sent[place]]]
-    const madeAt = x[entry] > 0 ? x[entry] : made === NONE ? start : this.beginOf(made)
-    this.queries.push({
-      request: outermostOf(recording, request[entry]),
-      span: request[entry],
-      start,
-      end: this.endOf(callback, start),
-      chain: chain[entry],
-      writer: chain[sent[place]],
-      connection: ref[came],
-      unsent: isHeld ? Math.max(0, start - madeAt) : this.heldMs(place),
-      promise: ref[entry],
-      unanswered: false,
-      made,
-      sent: sent[place],
-      callback
-    })
+  /** @param {number} i data */
+  receive (i) {
+    const { asked, came, flags, ref, sent } = this.recording
+    const connection = this.#get(ref[i])
+    const { write } = connection
+    connection.data = i
+    asked[i] = write
+    if (write === NONE || (flags[write] & SETTLED) !== 0) return
+    came[write] = i
+    const call = sent[write]
+    if (call !== NONE && (flags[call] & SETTLED) === 0) came[call] = i
+  }
+
+  /** @param {number} i promise that was settled */
+  settle (i) {
+    const { b, came, head, previous, ref, request, sent, settled } = this.recording
+    const data = settled[i] === NONE ? NONE : came[head[settled[i]]]
+    if (data === NONE) return
+    const connection = this.#get(ref[data])
+    const write = this.#writeOf(connection, i, data)
+    if (write === NONE || (b[write] & USED) !== 0) return
+    this.#claim(connection, write, data)
+    came[i] = data
+    sent[i] = write
+    previous[i] = sent[data]
+    sent[data] = i
+    if (request[i] !== 0) this.#addTo(request[i], i)
   }
 
   /**
-   * Returns the place of a promise's write.
-   * @param {number} entry
-   * @param {number} first place after it was made
-   * @param {number} limit place after its answer
+   * Returns the write of a promise. NONE: nothing was asked for it here, as when a pool gave its connection
+   * to someone.
+   * @param {Connection} connection
+   * @param {number} promise
+   * @param {number} data that settled it
    */
-  writeOf (entry, first, limit) {
-    const { answeredBy, traffic: { sent } } = this
-    const later = this.lastAsked(entry, first, limit)
-    if (later !== NONE) return later
-    const own = this.reserved.get(entry)
-    if (own !== undefined) return own
-    if (this.isOwnWrite(entry, first) && answeredBy[first] === Infinity) return first
-    if (first < this.handshake) {
+  #writeOf (connection, promise, data) {
+    const { b, came, flags, previous, registered } = this.recording
+    const made = registered[promise]
+    let [first, own, free, driver, later] = [NONE, NONE, NONE, NONE, NONE]
+    let write = connection.write
+    for (let i = 0; i < MAX_WRITES && write > made; i++, write = previous[write]) {
+      if (write > data) continue
+      first = write
+      const isAsked = (b[write] & ASKED) !== 0
+      const isAnswer = (flags[write] & IN_ANSWER) !== 0
+      if (driver === NONE && isAnswer && !isAsked) driver = write
+      if (made !== NONE && registered[write] === made && (flags[write] & CLAIMED) === 0) own = write
+      if ((flags[write] & SETTLED) !== 0) continue
+      free = write
+      if (later === NONE && isAnswer && isAsked && this.#isCausedBy(registered[write], made)) later = write
+    }
+    // The program asked several in callbacks, one after another.
+    if (later !== NONE && later !== first) return later
+    if (own !== NONE || first === NONE) return own
+    if (first <= connection.greeting && first !== driver && driver !== NONE) {
       // The connection was made for it: the driver's last write before the answer is the query.
-      let last = limit - 1
-      while (last > Math.max(first, limit - MAX_WRITES) && !this.isByDriver(sent[last])) last--
-      this.takeCall(first, last, sent[last])
-      return last
+      return driver
     }
-    const free = this.freeFrom(first)
-    if (free >= limit) return first
+    if ((flags[first] & GREETING) !== 0) return NONE // it waited for the connection
+    if (free === NONE || free === first) return first
     // A queue writes when the query before is answered; what is written earlier is a command after this one.
-    return answeredBy[first] === Infinity || sent[free] > answeredBy[first] ? free : first
-  }
-
-  /**
-   * Returns the place of the last question that an earlier answer for a promise led to: the program asked
-   * several in callbacks, one after another. NONE: there is none.
-   * @param {number} entry
-   * @param {number} first place after it was made
-   * @param {number} limit place after its answer
-   */
-  lastAsked (entry, first, limit) {
-    const { recording: { b, registered }, traffic: { sent } } = this
-    let last = NONE
-    let place = this.freeFrom(first + 1)
-    for (let i = 0; i < MAX_WRITES && place < limit; i++, place = this.freeFrom(place + 1)) {
-      if ((b[sent[place]] & ASKED) === 0 || !this.isInAnswer(sent[place])) continue
-      if (this.isCausedBy(registered[sent[place]], registered[entry])) last = place
-    }
-    return last
+    return free > came[first] ? free : first
   }
 
   /** Whether a run was caused by another one, step by step. @param {number} run @param {number} cause */
-  isCausedBy (run, cause) {
+  #isCausedBy (run, cause) {
+    const { registered } = this.recording
     let step = run
-    for (let i = 0; i < MAX_STEPS && step > cause; i++) step = this.recording.registered[step]
+    for (let i = 0; i < MAX_STEPS && step > cause; i++) step = registered[step]
     return step !== NONE && step === cause
   }
 
   /**
-   * Takes the writes of a promise's call: those of the same run, and what the connection's callbacks wrote
-   * until the answer. A statement is prepared, then executed.
-   * @param {number} place of the first
-   * @param {number} limit place after the answer
-   * @param {number} came entry of the answer
+   * Claims a write for a promise, with what else belongs to its call: writes of the same run, and what the
+   * connection's callbacks wrote until the answer. A statement is prepared, then executed.
+   * @param {Connection} connection
+   * @param {number} write
+   * @param {number} data that answers it
    */
-  takeCall (place, limit, came) {
-    const { recording: { registered }, traffic: { sent } } = this
-    const run = registered[sent[place]]
-    this.take(place, came)
-    let next = this.freeFrom(place + 1)
-    for (let i = 0; i < MAX_WRITES && next < limit; i++, next = this.freeFrom(next + 1)) {
-      if (registered[sent[next]] === run || this.isByDriver(sent[next])) this.take(next, came)
+  #claim (connection, write, data) {
+    const { b, came, flags, head, previous, registered, sent } = this.recording
+    const run = registered[write]
+    let each = connection.write
+    for (let i = 0; i < MAX_WRITES && each > write; i++, each = previous[each]) {
+      if (each > data || (flags[each] & SETTLED) !== 0) continue
+      const isByDriver = (flags[each] & IN_ANSWER) !== 0 && (b[each] & ASKED) === 0
+      if (!isByDriver && registered[each] !== run) continue
+      flags[each] |= PART
+      came[each] = data
+    }
+    const { call } = connection
+    const first = sent[write] // a query with a callback, of which it is no part
+    if (call === write || (call !== NONE && call === first)) connection.call = NONE
+    if (first !== NONE && run !== NONE) came[first] = came[head[run]]
+    flags[write] = (flags[write] & ~GREETING) | CLAIMED
+    came[write] = data
+    sent[write] = NONE
+  }
+
+  /** Returns when a write went out: if it was held, with the next one. @param {number} write */
+  timeOf (write) {
+    const { b, previous, ref, time } = this.recording
+    if ((b[write] & HELD) === 0) return time[write]
+    let next = this.#get(ref[write]).write
+    if (next === write) return time[write]
+    while (next !== NONE && previous[next] !== write) next = previous[next]
+    return next === NONE ? time[write] : time[next]
+  }
+
+  /** Forgets what was written: entries are lost. */
+  interrupt () {
+    for (const connection of this.connections.values()) {
+      connection.write = connection.data = connection.greeting = connection.call = NONE
     }
   }
 
-  /** Whether the connection's own callback wrote by itself, or a tick of it. @param {number} entry */
-  isByDriver (entry) {
-    return (this.recording.b[entry] & ASKED) === 0 && this.isInAnswer(entry)
-  }
-
-  /** Whether a connection's own callback wrote, or a tick of it. @param {number} entry */
-  isInAnswer (entry) {
-    const { a, b, ref, registered, timeline: { cameIn, headOf }, flags } = this.recording
-    const run = registered[entry]
-    if (run === NONE) return true
-    const head = headOf[run]
-    const isOwnCallback = cameIn[head] === NONE
-      ? b[head] === a[entry] && a[entry] !== 0
-      : ref[cameIn[head]] === ref[entry]
-    return isOwnCallback && (flags[run] & AWAITED) === 0
-  }
-
-  /** Adds what no promise claims. */
-  addCallbacks () {
-    const { recording, traffic: { came, sent } } = this
-    const { b, chain, ref, registered, request, timeline } = recording
-    /** @type {Query | undefined} */
-    let open
-    for (let place = 0; place < sent.length; place++) {
-      const entry = sent[place]
-      const isInAnswer = this.isInAnswer(entry)
-      // The program asks in an answer: for whom is not known, a pool may have given the connection on.
-      const isFree = this.next[place] === place || this.answeredBy[place] === Infinity
-      if (!isFree || (isInAnswer && (b[entry] & ASKED) !== 0)) {
-        open = undefined
-        continue
+  /** Follows entries that move. @param {Int32Array} moved */
+  move (moved) {
+    for (const [ref, connection] of this.connections) {
+      for (const name of /** @type {const} */ (['write', 'data', 'greeting', 'call'])) {
+        if (connection[name] !== NONE) connection[name] = moved[connection[name]]
       }
-      const answer = lastBetween(came, entry, sent[place + 1] ?? Infinity)
-      const callback = answer === undefined ? NONE : registered[answer]
-      const isMore = open !== undefined && (isInAnswer || registered[entry] === open.made)
-      const isHeldBefore = place > 0 && this.isHeldAt(place - 1)
-      if (!isMore && !isHeldBefore) {
-        if (request[entry] === 0 || (b[entry] & USED) !== 0 || isInAnswer) continue
-        const start = this.timeOf(place)
-        open = {
-          request: outermostOf(recording, request[entry]),
-          span: request[entry],
-          start,
-          end: timeline.end,
-          chain: chain[entry],
-          writer: chain[entry],
-          connection: ref[entry],
-          unsent: this.heldMs(place),
-          promise: 0,
-          unanswered: true,
-          made: registered[entry],
-          sent: entry,
-          callback: NONE
-        }
-        this.queries.push(open)
-      }
-      if (open === undefined || callback === NONE) continue
-      open.callback = callback
-      open.end = this.endOf(callback, open.start)
-      open.unanswered = false
+      const isIdle = connection.write === NONE && connection.data === NONE
+      if (isIdle && this.connections.size > MAX_CONNECTIONS) this.connections.delete(ref)
     }
-  }
-
-  /** Whether a write is kept until the connection is there. @param {number} place */
-  isHeldAt (place) {
-    const { recording: { b }, traffic: { sent } } = this
-    return (b[sent[place]] & HELD) !== 0 && place + 1 < sent.length
-  }
-
-  /** When a write went out. @param {number} place */
-  timeOf (place) {
-    return this.recording.time[this.traffic.sent[this.isHeldAt(place) ? place + 1 : place]]
-  }
-
-  /** @param {number} place of a write @returns {number} ms that it was kept */
-  heldMs (place) {
-    return Math.max(0, this.timeOf(place) - this.recording.time[this.traffic.sent[place]])
-  }
-
-  /** @param {number} run */
-  beginOf (run) {
-    const { slices, sliceOf } = this.recording.timeline
-    return slices.start[sliceOf[run]]
-  }
-
-  /** When an answer had come. @param {number} callback @param {number} start */
-  endOf (callback, start) {
-    const { time, timeline: { pollOf } } = this.recording
-    const { by } = arrivalOf(this.recording, callback)
-    if (by > start) return by
-    // When it had come is not known that well.
-    const polled = pollOf[callback] === NONE ? start : time[pollOf[callback]]
-    return Math.max(start, Math.min(polled, this.beginOf(callback)))
   }
 }
 
 /**
- * Returns the last of sorted numbers between two.
- * @param {number[]} sorted
- * @param {number} from
- * @param {number} to
+ * Whether a connection's own callback wrote, or a tick of it.
+ * @param {Recording} recording
+ * @param {number} i
  */
-function lastBetween (sorted, from, to) {
-  const last = sorted[countBelow(sorted, to) - 1]
-  return last > from ? last : undefined
+function isInAnswer ({ a, b, came, flags, head, ref, registered }, i) {
+  const run = registered[i]
+  if (run === NONE) return true
+  if ((flags[run] & AWAITED) !== 0) return false
+  const data = came[head[run]]
+  return data === NONE ? b[head[run]] === a[i] && a[i] !== 0 : ref[data] === ref[i]
 }
 
-module.exports = { QueryWrites }
+module.exports = { CLAIMED, GREETING, IN_ANSWER, SETTLED, Traffic }

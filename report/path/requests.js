@@ -1,11 +1,14 @@
 'use strict'
 
-// Requests, and the spans inside of them: which runs belong to which.
+// Requests, and the spans inside of them: which slices belong to which.
 
-const { BEGIN, DISCARDED, END } = require('../../lib/core/run-log-words')
-const { NONE, countBelow } = require('./timeline')
+const { NONE } = require('./entries')
+
+const MAX_SPANS = 1 << 14 // that are known although they have ended: their code may run on
 
 /**
+ * @typedef {import('./entries').Recording} Recording
+ *
  * @typedef {object} Request a request, or a span inside of one
  * @property {number} number
  * @property {number} kind SERVER, CLIENT or INNER
@@ -21,174 +24,179 @@ const { NONE, countBelow } = require('./timeline')
  * @property {number} status UNSET, OK or ERROR
  * @property {boolean} isOpen it has no end in the recording
  * @property {boolean} isCut its begin is older than the recording
- *
- * @typedef {object} Spans
- * @property {Map<number, Request>} byNumber in order of begin
- * @property {Map<number, Int32Array>} slices of each outermost span and all spans inside of it, in order
+ * @property {Request | undefined} around the span around it
+ * @property {boolean} isAround it has spans inside
+ * @property {Request} top its outermost span
+ * @property {number} slice of an outermost span: its newest slice
+ * @property {number} asked its newest write or query
+ * @property {number} dropped ms of its own code of which no more than this is known
+ * @property {number} droppedUntil ms
  */
 
-/**
- * @param {import('./entries').Columns} columns
- * @param {import('./timeline').Timeline} timeline
- * @returns {Spans}
- */
-function spansOf (columns, timeline) {
-  const { a, chain, count, kind, registered, request, settled, time, x } = columns
-  /** @type {Map<number, Request>} */
-  const byNumber = new Map()
-  /** @param {number} number */
-  function known (number) {
-    let span = byNumber.get(number)
-    if (span === undefined) byNumber.set(number, span = cutRequest(number, timeline))
+/** @param {number} number @returns {Request} that has not begun in the recording */
+function cutSpan (number) {
+  /** @type {Request} */
+  const span = {
+    number,
+    kind: 0,
+    parent: 0,
+    outermost: number,
+    begin: 0,
+    end: 0,
+    firstRun: NONE,
+    lastRun: NONE,
+    endEntry: NONE,
+    unread: 0,
+    chain: 0,
+    status: 0,
+    isOpen: true,
+    isCut: true,
+    around: undefined,
+    isAround: false,
+    top: /** @type {any} */ (undefined),
+    slice: NONE,
+    asked: NONE,
+    dropped: 0,
+    droppedUntil: 0
+  }
+  span.top = span
+  return span
+}
+
+class Spans {
+  /** @param {Recording} recording */
+  constructor (recording) {
+    this.recording = recording
+    /** in order of begin @type {Map<number, Request>} */
+    this.byNumber = new Map()
+    /** the newest number of a span that is no longer known */
+    this.forgotten = 0
+    /** the span that was looked up last @type {Request | undefined} */
+    this.recent = undefined
+  }
+
+  /**
+   * Returns a span, which may have begun before the recording.
+   * @param {number} number not 0
+   * @returns {Request}
+   */
+  get (number) {
+    const { recent } = this
+    if (recent !== undefined && recent.number === number) return recent
+    let span = this.byNumber.get(number)
+    if (span === undefined) {
+      this.byNumber.set(number, span = cutSpan(number))
+      span.isOpen = number > this.forgotten
+      span.begin = this.recording.begin
+      span.end = span.isOpen ? Infinity : -Infinity
+    }
+    return (this.recent = span)
+  }
+
+  /** Adds a slice to what its request ran. @param {number} i */
+  addSlice (i) {
+    const { outer, previous, request } = this.recording
+    if (request[i] === 0) {
+      outer[i] = 0
+      return
+    }
+    const { top } = this.get(request[i])
+    outer[i] = top.number
+    previous[i] = top.slice
+    top.slice = i
+  }
+
+  /** @param {number} i entry of a begin */
+  begin (i) {
+    const { a, b, chain, registered, request, settled, time, x } = this.recording
+    if (request[i] === 0) return
+    const span = this.get(request[i]) // its first run may have come before
+    if (!span.isCut || !span.isOpen) return
+    span.isCut = false
+    span.kind = a[i]
+    span.begin = time[i]
+    span.firstRun = settled[i] === NONE ? registered[i] : settled[i]
+    span.unread = Math.max(0, x[i])
+    span.chain = chain[i]
+    if (b[i] !== 0 && b[i] !== request[i]) this.#enclose(span, this.get(b[i]))
+  }
+
+  /** @param {number} i entry of an end @returns {Request | undefined} the span, unless it had ended */
+  end (i) {
+    const { registered, request, time, a } = this.recording
+    const span = request[i] === 0 ? undefined : this.get(request[i])
+    if (span === undefined || !span.isOpen) return
+    span.isOpen = false
+    span.end = Math.max(span.begin, time[i])
+    span.lastRun = registered[i]
+    span.endEntry = i
+    span.status = a[i]
     return span
   }
-  for (let i = 0; i < count; i++) {
-    const number = request[i]
-    if (number === 0) continue
-    if (kind[i] === BEGIN && !byNumber.has(number)) {
-      const parent = columns.b[i] === 0 || columns.b[i] === number ? undefined : known(columns.b[i])
-      byNumber.set(number, {
-        number,
-        kind: a[i],
-        parent: parent?.number ?? 0,
-        outermost: parent?.outermost ?? number,
-        begin: time[i],
-        end: Math.max(time[i], timeline.end),
-        firstRun: settled[i] === NONE ? registered[i] : settled[i],
-        lastRun: NONE,
-        endEntry: count,
-        unread: Math.max(0, x[i]),
-        chain: chain[i],
-        status: 0,
-        isOpen: true,
-        isCut: false
-      })
-    } else if (kind[i] === END) {
-      const span = known(number)
-      if (!span.isOpen) continue
-      span.isOpen = false
-      span.end = Math.max(span.begin, Math.min(time[i], timeline.end))
-      span.lastRun = registered[i]
-      span.endEntry = i
-      span.status = a[i]
+
+  /** @param {number} number of a span @returns {number} of its outermost one */
+  outermostOf (number) {
+    return number === 0 ? 0 : this.byNumber.get(number)?.outermost ?? number
+  }
+
+  /** Whether a span is another one, or inside of it. @param {number} number @param {number} outer */
+  isInside (number, outer) {
+    let span = number === 0 ? undefined : this.byNumber.get(number)
+    while (span !== undefined && span.number !== outer) span = span.around
+    return span !== undefined
+  }
+
+  /** Whether a span had ended by a time. @param {number} number @param {number} time */
+  isOver (number, time) {
+    if (number === 0) return true
+    const span = this.byNumber.get(number)
+    return span === undefined ? number <= this.forgotten : !span.isOpen && span.end <= time
+  }
+
+  /** Follows entries that move. @param {Int32Array} moved */
+  move (moved) {
+    for (const span of this.byNumber.values()) {
+      for (const name of /** @type {const} */ (['firstRun', 'lastRun', 'endEntry', 'slice', 'asked'])) {
+        if (span[name] !== NONE) span[name] = moved[span[name]] ?? NONE
+      }
     }
-  }
-  return { byNumber, slices: slicesByRequest(byNumber, timeline.slices) }
-}
-
-/**
- * Returns a request that began before the recording.
- * @param {number} number
- * @param {import('./timeline').Timeline} timeline
- * @returns {Request}
- */
-const cutRequest = (number, { begin, end, slicesBefore }) => ({
-  number,
-  kind: 0,
-  parent: 0,
-  outermost: number,
-  begin,
-  end,
-  firstRun: NONE,
-  lastRun: NONE,
-  endEntry: slicesBefore.length - 1,
-  unread: 0,
-  chain: 0,
-  status: 0,
-  isOpen: true,
-  isCut: true
-})
-
-/**
- * @param {Map<number, Request>} byNumber
- * @param {import('./timeline').Slices} slices
- * @returns {Map<number, Int32Array>}
- */
-function slicesByRequest (byNumber, { count, owner }) {
-  /** @type {Map<number, number>} */
-  const counts = new Map()
-  const outermost = new Int32Array(count)
-  for (let i = 0; i < count; i++) {
-    if (owner[i] === 0) continue
-    const number = outermost[i] = byNumber.get(owner[i])?.outermost ?? owner[i]
-    counts.set(number, (counts.get(number) ?? 0) + 1)
-  }
-  /** @type {Map<number, Int32Array>} */
-  const lists = new Map()
-  for (const [number, size] of counts) lists.set(number, new Int32Array(size))
-  const filled = new Map(counts)
-  for (let i = count - 1; i >= 0; i--) {
-    const number = outermost[i]
-    if (number === 0) continue
-    const place = /** @type {number} */ (filled.get(number)) - 1
-    filled.set(number, place)
-    const list = /** @type {Int32Array} */ (lists.get(number))
-    list[place] = i
-  }
-  return lists
-}
-
-/**
- * Returns all requests and spans of a recording, in order of begin.
- * @param {import('./entries').Recording} recording
- */
-function requestsOf ({ spans }) {
-  return [...spans.byNumber.values()].filter(({ status }) => status !== DISCARDED)
-}
-
-/** @param {import('./entries').Recording} recording @param {number} number of a span @returns {number} */
-const outermostOf = ({ spans }, number) => spans.byNumber.get(number)?.outermost ?? number
-
-/**
- * Whether a span is another one, or inside of it.
- * @param {import('./entries').Recording} recording
- * @param {number} number
- * @param {number} outer
- */
-function isInside ({ spans }, number, outer) {
-  let present = number
-  // A parent begins before its spans, so this ends.
-  while (present !== outer && present !== 0) present = spans.byNumber.get(present)?.parent ?? 0
-  return present === outer
-}
-
-/** How long some slices were executed. */
-class SliceTime {
-  /** @param {Int32Array} list of slices, in order @param {import('./timeline').Slices} slices */
-  constructor (list, slices) {
-    this.list = list
-    this.slices = slices
-    this.starts = Float64Array.from(list, (i) => slices.start[i])
-    /** ms before each of them */
-    this.before = new Float64Array(list.length + 1)
-    for (let place = 0; place < list.length; place++) {
-      const i = list[place]
-      this.before[place + 1] = this.before[place] + slices.end[i] - slices.start[i]
+    for (const [number, span] of this.byNumber) {
+      if (this.byNumber.size <= MAX_SPANS) break
+      if (span.isOpen || span.slice !== NONE) continue
+      this.byNumber.delete(number)
+      this.forgotten = Math.max(this.forgotten, number)
+      this.recent = undefined
     }
   }
 
-  /** Returns the ms by a time. @param {number} time */
-  until (time) {
-    const place = countBelow(this.starts, time) - 1
-    if (place < 0) return 0
-    const i = this.list[place]
-    return this.before[place] + Math.min(time, this.slices.end[i]) - this.slices.start[i]
-  }
-
-  /** @param {number} from @param {number} to @returns {number} ms */
-  between (from, to) {
-    return from < to ? this.until(to) - this.until(from) : 0
+  /** Puts a span, and what it has run, into another one. @param {Request} span @param {Request} around */
+  #enclose (span, around) {
+    if (span.isAround) return // nonsense
+    const { outer, previous } = this.recording
+    const { top } = around
+    around.isAround = true
+    span.around = around
+    span.top = top
+    span.parent = around.number
+    span.outermost = top.number
+    let newer = NONE
+    let other = top.slice
+    for (let i = span.slice; i !== NONE;) {
+      if (other > i) {
+        newer = other
+        other = previous[other]
+        continue
+      }
+      const next = previous[i]
+      outer[i] = top.number
+      previous[i] = other
+      if (newer === NONE) top.slice = i
+      else previous[newer] = i
+      newer = i
+      i = next
+    }
+    span.slice = NONE
   }
 }
 
-/** @param {import('./entries').Recording} recording @param {Request} request */
-function ownTime (recording, { number, outermost }) {
-  const { spans, timeline: { slices } } = recording
-  const all = spans.slices.get(outermost) ?? NO_SLICES
-  const list = number === outermost ? all : all.filter((i) => isInside(recording, slices.owner[i], number))
-  return new SliceTime(list, slices)
-}
-
-const NO_SLICES = new Int32Array(0)
-
-module.exports = { isInside, outermostOf, ownTime, requestsOf, spansOf }
+module.exports = { Spans }

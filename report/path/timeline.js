@@ -6,187 +6,199 @@
 const {
   ARRIVED, BEGIN, CALLED, CAME, CONNECTION, ONE_SHOT, PARSER, POLL, POLLED, RESUME, RUN, TIMER
 } = require('../../lib/core/run-log-words')
+const { NONE } = require('./entries')
 
-const NONE = -1
 // Within these no entry says when something arrived: the middle between two polls is as near.
 const MAX_GAP = 4 // ms
 const MAX_TIMER_GAP = 1 // ms
 const MIN_SLEEP = 0.5 // ms in a poll: what it brought came when it ended
-const WITH_ITS_CAUSE = -Infinity
+
+/** @typedef {import('./entries').Recording} Recording */
 
 /**
- * @typedef {object} Slices in order
- * @property {number} count
- * @property {Float64Array} start
- * @property {Float64Array} end
- * @property {Int32Array} run
- * @property {Int32Array} owner number of the span, 0: none
- * @property {Float64Array} busy ms of all slices before
- *
- * @typedef {object} Timeline
- * @property {Slices} slices
- * @property {number} begin ms
- * @property {number} end
- * @property {Int32Array} slicesBefore how many slices began before an entry
- * @property {Int32Array} sliceOf the first slice of a run
- * @property {Float64Array} endOf when the last slice of a run ended
- * @property {Int32Array} headOf the run that the event loop called, by each run of the same callback
- * @property {Int32Array} ownerOf number of the span that a run is part of at its end
- * @property {Int32Array} cameIn entry of the data that a callback brought, NONE: it brought none
- * @property {Int32Array} arrivedIn entry that says when a callback was due, NONE: there is none
- * @property {Int32Array} pollOf entry of the last poll before a callback
- * @property {Int32Array} pollBefore entry of the poll before that one
+ * Between which times had come what a callback waited for: from then on it was late.
+ * @typedef {{ after: number, by: number }} Arrival ms
  */
 
-/** @param {import('./entries').Columns} columns @returns {Timeline} */
-function timelineOf ({ a, b, count, flags, kind, registered, request, settled, time, x }) {
-  const ints = (/** @type {number} */ value) => new Int32Array(count).fill(value)
-  const [sliceOf, headOf, cameIn] = [ints(NONE), ints(NONE), ints(NONE)]
-  const [arrivedIn, pollOf, pollBefore] = [ints(NONE), ints(NONE), ints(NONE)]
-  const ownerOf = ints(0)
-  const slicesBefore = new Int32Array(count + 1)
-  const endOf = new Float64Array(count)
-  const start = new Float64Array(count)
-  const end = new Float64Array(count)
-  const run = new Int32Array(count)
-  const owner = new Int32Array(count)
-  let slices = 0
-  let now = count === 0 ? 0 : time[0]
-  let latest = now
-  let isOpen = false // a slice is
-  let [head, poll, lastPoll] = [NONE, NONE, NONE]
-
-  /** @param {number} at */
-  function close (at) {
-    if (at > now) now = at
-    if (!isOpen) return
-    isOpen = false
-    end[slices - 1] = now
-    endOf[run[slices - 1]] = now
+/** Finds the slices of new entries. */
+class Timeline {
+  /** @param {Recording} recording */
+  constructor (recording) {
+    this.recording = recording
+    this.now = 0
+    /** ms that slices have lasted */
+    this.busy = 0
+    /** the slice that has not ended */
+    this.open = NONE
+    /** the newest slice */
+    this.slice = NONE
+    /** the run that the event loop called */
+    this.head = NONE
+    this.poll = NONE
   }
 
-  /** @param {number} at @param {number} index of the run @param {number} span */
-  function open (at, index, span) {
-    close(at)
-    isOpen = true
-    start[slices] = now
-    run[slices] = index
-    owner[slices] = span
-    if (sliceOf[index] === NONE) sliceOf[index] = slices
-    ownerOf[index] = span
-    slices++
-  }
-
-  for (let i = 0; i < count; i++) {
-    if (time[i] > latest) latest = time[i]
-    slicesBefore[i] = slices
+  /** @param {number} i entry */
+  add (i) {
+    const { recording, recording: { at, kind } } = this
+    if (i === 0) this.now = recording.time[0]
+    recording.run[i] = recording.head[i] = recording.poll[i] = NONE
     switch (kind[i]) {
-      case RUN: {
-        if (head === NONE || ((flags[i] & CALLED) !== 0 && a[i] === 0)) head = i
-        headOf[i] = head
-        pollOf[i] = poll
-        pollBefore[i] = lastPoll
-        open(time[i], i, request[i])
-        break
-      }
-      case RESUME:
-        if (registered[i] !== NONE) open(time[i], registered[i], request[i])
-        break
-      case POLL:
-        close(Math.min(time[i], time[i] - x[i]))
-        if (time[i] > now) now = time[i]
-        lastPoll = poll
-        poll = i
-        head = NONE
-        break
-      case ARRIVED:
-        if (registered[i] !== NONE) arrivedIn[registered[i]] = i
-        break
-      case CAME:
-        if (registered[i] !== NONE) cameIn[registered[i]] = i
-        break
-      case BEGIN:
-        // The rest of a callback that brought a request is a run of its own.
-        if (settled[i] !== NONE && registered[i] !== NONE && b[settled[i]] === b[registered[i]]) {
-          head = headOf[settled[i]] = headOf[registered[i]]
-        }
+      case RUN: this.#enter(i); break
+      case RESUME: if (recording.registered[i] !== NONE) this.#begin(i, recording.registered[i]); break
+      case POLL: this.#poll(i); break
+      case ARRIVED: case CAME: this.#note(i, kind[i] === CAME ? recording.came : recording.arrived); break
+      case BEGIN: this.#turn(i)
+    }
+    at[i] = this.now
+    recording.busy[i] = this.busy
+    recording.slice[i] = this.slice
+    recording.placed = i + 1
+  }
+
+  /** Ends the slice that has not ended, and goes on to a time. @param {number} time */
+  close (time) {
+    if (time > this.now) this.now = time
+    const { open, recording } = this
+    if (open === NONE) return
+    this.open = NONE
+    recording.end[open] = this.now
+    this.busy += this.now - recording.at[open]
+  }
+
+  /** Whether a run is called by the event loop: what was called before is over. @param {number} i */
+  isHead (i) {
+    const { a, flags } = this.recording
+    return this.head === NONE || ((flags[i] & CALLED) !== 0 && a[i] === 0)
+  }
+
+  /** What came between is lost. */
+  interrupt () {
+    this.close(this.now)
+    this.head = this.poll = NONE
+  }
+
+  /** Follows entries that move. @param {Int32Array} moved */
+  move (moved) {
+    for (const name of /** @type {const} */ (['open', 'slice', 'head', 'poll'])) {
+      if (this[name] !== NONE) this[name] = moved[this[name]]
     }
   }
-  close(latest)
-  slicesBefore[count] = slices
-  const busy = new Float64Array(slices + 1)
-  for (let i = 0; i < slices; i++) busy[i + 1] = busy[i] + end[i] - start[i]
-  return {
-    slices: { count: slices, start, end, run, owner, busy },
-    begin: slices === 0 ? now : Math.min(start[0], now),
-    end: now,
-    slicesBefore,
-    sliceOf,
-    endOf,
-    headOf,
-    ownerOf,
-    cameIn,
-    arrivedIn,
-    pollOf,
-    pollBefore
+
+  /** @param {number} i run */
+  #enter (i) {
+    const { head, poll } = this.recording
+    if (this.isHead(i)) this.head = i
+    head[i] = this.head
+    poll[i] = this.poll
+    this.#begin(i, i)
+  }
+
+  /** @param {number} i slice @param {number} run */
+  #begin (i, run) {
+    const { recording } = this
+    this.close(recording.time[i])
+    this.open = this.slice = i
+    recording.run[i] = run
+    recording.last[run] = i
+    recording.end[i] = this.now
+  }
+
+  /** @param {number} i poll */
+  #poll (i) {
+    const { poll, time, x } = this.recording
+    this.close(Math.min(time[i], time[i] - x[i]))
+    if (time[i] > this.now) this.now = time[i]
+    poll[i] = this.poll
+    this.poll = i
+    this.head = NONE
+  }
+
+  /** @param {number} i entry that tells of a run @param {Int32Array} column */
+  #note (i, column) {
+    const run = this.recording.registered[i]
+    if (run !== NONE) column[run] = i
+  }
+
+  /** The rest of a callback that brought a request is a run of its own. @param {number} i begin */
+  #turn (i) {
+    const { b, head, registered, settled } = this.recording
+    const [before, run] = [registered[i], settled[i]]
+    if (before !== NONE && run !== NONE && b[before] === b[run]) this.head = head[run] = head[before]
   }
 }
 
 /**
- * Returns the ms for which runs were executed before a time.
- * @param {Slices} slices
+ * Returns the last entry before a time, NONE: there is none.
+ * @param {Recording} recording
  * @param {number} time
+ * @param {number} hint an entry that is not earlier
  */
-function busyUntil ({ start, end, busy, count }, time) {
-  const i = countBelow(start, time, count) - 1
-  return i < 0 ? 0 : busy[i] + Math.min(time, end[i]) - start[i]
-}
-
-/**
- * Returns how many of the first elements of a sorted array are below a value.
- * @param {ArrayLike<number>} sorted
- * @param {number} value
- * @param {number} [count]
- */
-function countBelow (sorted, value, count = sorted.length) {
-  let low = 0
-  let high = count
+function entryBefore ({ at }, time, hint) {
+  let high = hint
+  let step = 1
+  // It is near, as a rule.
+  while (high >= 0 && at[high] >= time) {
+    high -= step
+    step *= 2
+  }
+  if (step <= 2) return Math.max(NONE, high)
+  let low = Math.max(NONE, high)
+  high += step / 2 - 1
   while (low < high) {
-    const middle = (low + high) >>> 1
-    if (sorted[middle] < value) low = middle + 1
-    else high = middle
+    const middle = (low + high + 1) >> 1
+    if (at[middle] < time) low = middle
+    else high = middle - 1
   }
   return low
 }
 
 /**
- * Returns between which times had come what a callback waited for: from then on it was late.
- * @param {import('./entries').Recording} recording
- * @param {number} run the event loop called it
- * @returns {{ after: number, by: number }}
+ * Returns the ms for which runs had been executed by a time.
+ * @param {Recording} recording
+ * @param {number} time
+ * @param {number} hint an entry that is not earlier than the last one before
  */
-function arrivalOf ({ a, flags, time, timeline, x }, run) {
-  const { arrivedIn, pollBefore, pollOf, sliceOf, slices } = timeline
-  const begin = slices.start[sliceOf[run]]
-  const isTimer = (flags[run] & TIMER) !== 0
-  if ((flags[run] & CALLED) === 0) return { after: begin, by: begin }
-  if (isTimer && (flags[run] & ONE_SHOT) !== 0) return { after: WITH_ITS_CAUSE, by: WITH_ITS_CAUSE }
-  const arrived = arrivedIn[run]
-  if (arrived !== NONE) {
-    const by = Math.min(time[arrived], begin)
-    return { after: a[arrived] === POLLED ? by - Math.max(0, x[arrived]) : by, by }
-  }
-  const poll = pollOf[run]
-  if (poll === NONE) return { after: begin, by: begin }
-  const polled = Math.min(time[poll], begin)
-  const slept = Math.max(0, x[poll])
-  const before = pollBefore[run] === NONE ? polled - slept : Math.min(time[pollBefore[run]], polled)
-  if (begin - slept - before < (isTimer ? MAX_TIMER_GAP : MAX_GAP)) {
-    const at = slept >= MIN_SLEEP ? polled : Math.min(polled, (before + polled - slept) / 2)
-    return { after: at, by: at }
-  }
-  const isPolled = (flags[run] & (CONNECTION | PARSER)) !== 0
-  return { after: slept >= MIN_SLEEP ? polled : before, by: isPolled ? polled : begin }
+function busyUntil (recording, time, hint) {
+  const { at, busy, end, slice } = recording
+  const i = entryBefore(recording, time, hint)
+  if (i === NONE) return busy[0]
+  const last = slice[i]
+  return last === NONE ? busy[i] : busy[last] + Math.min(time, end[last]) - at[last]
 }
 
-module.exports = { NONE, arrivalOf, busyUntil, countBelow, timelineOf }
+/**
+ * Finds out when had come what a callback waited for.
+ * @param {Recording} recording
+ * @param {number} run the event loop called it
+ * @param {Arrival} arrival gets the result
+ */
+function findArrival ({ a, arrived, at, flags, poll, time, x }, run, arrival) {
+  const begin = at[run]
+  const last = poll[run]
+  const isTimer = (flags[run] & TIMER) !== 0
+  if ((flags[run] & CALLED) === 0) {
+    arrival.after = arrival.by = begin
+  } else if (isTimer && (flags[run] & ONE_SHOT) !== 0) {
+    arrival.after = arrival.by = -Infinity // with its cause
+  } else if (arrived[run] !== NONE) {
+    const by = Math.min(time[arrived[run]], begin)
+    arrival.by = by
+    arrival.after = a[arrived[run]] === POLLED ? by - Math.max(0, x[arrived[run]]) : by
+  } else if (last === NONE) {
+    arrival.after = arrival.by = begin
+  } else {
+    const polled = Math.min(time[last], begin)
+    const slept = Math.max(0, x[last])
+    const before = poll[last] === NONE ? polled - slept : Math.min(time[poll[last]], polled)
+    if (begin - slept - before < (isTimer ? MAX_TIMER_GAP : MAX_GAP)) {
+      const middle = slept >= MIN_SLEEP ? polled : Math.min(polled, (before + polled - slept) / 2)
+      arrival.after = arrival.by = middle
+    } else {
+      const isPolled = (flags[run] & (CONNECTION | PARSER)) !== 0
+      arrival.after = slept >= MIN_SLEEP ? polled : before
+      arrival.by = isPolled ? polled : begin
+    }
+  }
+}
+
+module.exports = { Timeline, busyUntil, entryBefore, findArrival }

@@ -1,27 +1,34 @@
 'use strict'
 
-// Reads spans from a run log that comes block by block: the spans that have ended since, in bounded memory.
+// Reads spans from a run log that comes block by block: those that have ended since, in bounded memory.
 
-const { WORDS } = require('../../lib/core/run-log-words')
-const { criticalPath } = require('./critical-path')
+const {
+  BEGIN, CAME, DISCARDED, END, POLL, RESUME, RUN, SENT, SETTLED_BY_ANSWER, WORDS
+} = require('../../lib/core/run-log-words')
+const { Walk } = require('./critical-path')
 const { delaysOf } = require('./delays')
-const { readEntries } = require('./entries')
+const { NONE, Recording } = require('./entries')
 const { figuresOf } = require('./figures')
-const { queriesOf } = require('./queries')
-const { requestsOf } = require('./requests')
-const { NONE } = require('./timeline')
+const { isAsking, queriesOf } = require('./queries')
+const { Traffic } = require('./query-writes')
+const { Spans } = require('./requests')
+const { Timeline } = require('./timeline')
 
 const BYTES = WORDS * 4 // of an entry
-const WINDOW = 1 << 16 // entries
+const CHUNK = 1 << 10 // entries that are read at once
+const HINDSIGHT = 100 // ms after its end in which it may turn out who asked what a span had written
+const RETRY = 10 // ms
 
 /**
+ * @typedef {import('./requests').Request} Request
+ *
  * @typedef {object} Block consecutive entries of one thread
  * @property {number} first number of the first entry
- * @property {Uint8Array} entries aligned to 8
+ * @property {Uint8Array} entries
  * @property {boolean} [isLast] the thread logs no more
  *
  * @typedef {object} EndedSpan runs and entries in it are numbers, 0: none
- * @property {import('./requests').Request} request
+ * @property {Request} request
  * @property {import('./critical-path').Path} path
  * @property {import('./delays').Delayer[]} delays
  * @property {import('./queries').Query[]} queries
@@ -29,62 +36,117 @@ const WINDOW = 1 << 16 // entries
  */
 
 class SpanReader {
-  #first = 1
-  #bytes = new Uint8Array(0)
-  #isOver = false
-  /** numbers of spans that were told @type {Set<number>} */
-  #told = new Set()
+  /** @type {EndedSpan[]} */
+  #ended = []
+  /** whose callback is not over @type {Request[]} */
+  #ending = []
+  /** that have asked what is not answered @type {Request[]} */
+  #asking = []
+  #retryAt = -Infinity
+
+  constructor () {
+    this.recording = new Recording()
+    this.timeline = new Timeline(this.recording)
+    this.spans = new Spans(this.recording)
+    this.traffic = new Traffic(this.recording, this.spans)
+    this.walk = new Walk(this)
+  }
 
   /** @param {Block} block */
   push ({ first, entries, isLast = false }) {
-    const next = (this.#first + this.#bytes.length / BYTES) | 0
-    if (this.#bytes.length === 0 || first !== next) {
-      this.#first = first
-      this.#bytes = new Uint8Array(entries)
-    } else {
-      const kept = this.#bytes.subarray(Math.max(0, this.#bytes.length - WINDOW * BYTES))
-      this.#first = (this.#first + (this.#bytes.length - kept.length) / BYTES) | 0
-      this.#bytes = new Uint8Array(kept.length + entries.length)
-      this.#bytes.set(kept)
-      this.#bytes.set(entries, kept.length)
+    const count = Math.floor(entries.length / BYTES)
+    const isAligned = entries.byteOffset % 8 === 0
+    const bytes = isAligned ? entries : new Uint8Array(entries)
+    const words = new Int32Array(bytes.buffer, bytes.byteOffset, count * WORDS)
+    const floats = new Float64Array(bytes.buffer, bytes.byteOffset, count * WORDS / 2)
+    for (let place = 0; place < count;) {
+      const room = this.#makeRoom()
+      const until = Math.min(count, place + Math.min(room, CHUNK))
+      const before = this.recording.count
+      this.recording.add(words, floats, place, until, (first + place) | 0)
+      for (let i = before; i < this.recording.count; i++) this.#add(i)
+      place = until
     }
     if (isLast) this.end()
   }
 
-  /** Says that no more blocks come. */
+  /** Says that no more blocks come: the spans that have not ended are told as open. */
   end () {
-    this.#isOver = true
-  }
-
-  /** Returns the spans that have ended since the last call; after the last block also those still open. */
-  ended () {
-    const recording = readEntries(this.#bytes, { first: this.#first })
-    /** @type {EndedSpan[]} */
-    const spans = []
-    for (const request of requestsOf(recording)) {
-      if ((request.isOpen && !this.#isOver) || this.#told.has(request.number)) continue
-      this.#told.add(request.number)
-      const path = criticalPath(recording, request)
-      const delays = delaysOf(recording, request, path.waits)
-      const figures = figuresOf(recording, request, path)
-      const queries = queriesOf(recording, request)
-      for (const wait of path.waits) {
-        wait.run = this.#numberOf(wait.run)
-        wait.callback = this.#numberOf(wait.callback)
-      }
-      for (const query of queries) {
-        query.made = this.#numberOf(query.made)
-        query.sent = this.#numberOf(query.sent)
-        query.callback = this.#numberOf(query.callback)
-      }
-      spans.push({ request, path, delays, queries, figures })
+    const { recording, spans, timeline } = this
+    timeline.close(recording.newest)
+    this.#tellEnded()
+    for (const span of this.#asking.splice(0)) this.#tell(span)
+    for (const span of spans.byNumber.values()) {
+      if (!span.isOpen || span.isCut) continue
+      span.end = Math.max(span.begin, timeline.now)
+      span.endEntry = recording.count
+      this.#tell(span)
     }
-    return spans
   }
 
-  /** @param {number} index of an entry @returns {number} its number, 0: none */
-  #numberOf (index) {
-    return index === NONE ? 0 : (this.#first + index) | 0
+  /** Returns the spans that have ended since the last call, with hindsight. */
+  ended () {
+    const ended = this.#ended
+    this.#ended = []
+    return ended
+  }
+
+  /** @param {number} i entry */
+  #add (i) {
+    const { recording, recording: { kind }, spans, timeline, traffic } = this
+    if (kind[i] === RUN && this.#ending.length > 0 && timeline.isHead(i)) {
+      timeline.close(recording.time[i])
+      this.#tellEnded()
+    }
+    timeline.add(i)
+    switch (kind[i]) {
+      case RUN: spans.addSlice(i); break
+      case RESUME: if (recording.run[i] !== NONE) spans.addSlice(i); break
+      case POLL: if (this.#ending.length > 0 || this.#asking.length > 0) this.#tellEnded(); break
+      case BEGIN: spans.begin(i); break
+      case END: {
+        const span = spans.end(i)
+        if (span !== undefined) this.#ending.push(span)
+        break
+      }
+      case SENT: traffic.send(i); break
+      case CAME: traffic.receive(i); break
+      case SETTLED_BY_ANSWER: traffic.settle(i)
+    }
+  }
+
+  /** Tells spans whose callback is over, unless they have asked what is not answered. */
+  #tellEnded () {
+    const { recording, timeline: { now } } = this
+    for (const span of this.#ending) {
+      span.end = Math.max(span.begin, Math.min(span.end, now))
+      if (isAsking(recording, span)) this.#asking.push(span)
+      else this.#tell(span)
+    }
+    this.#ending.length = 0
+    if (this.#asking.length === 0 || now < this.#retryAt) return
+    this.#retryAt = now + RETRY
+    this.#asking = this.#asking.filter((span) => {
+      const isEarly = now - span.end < HINDSIGHT && isAsking(recording, span)
+      if (!isEarly) this.#tell(span)
+      return isEarly
+    })
+  }
+
+  /** @param {Request} request */
+  #tell (request) {
+    if (request.status === DISCARDED) return
+    const path = this.walk.along(request)
+    const delays = delaysOf(this.recording, request, path.waits)
+    const queries = queriesOf(this, request)
+    this.#ended.push({ request, path, delays, queries, figures: figuresOf(request, path) })
+  }
+
+  /** @returns {number} for how many entries there is room */
+  #makeRoom () {
+    const { recording } = this
+    if (recording.count === recording.size) recording.grow(recording.size * 2)
+    return recording.size - recording.count
   }
 }
 

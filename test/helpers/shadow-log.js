@@ -6,12 +6,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const layout = require('../../lib/core/run-log-words')
-const { criticalPath } = require('../../report/path/critical-path')
-const { delaysOf } = require('../../report/path/delays')
-const { NONE, readEntries } = require('../../report/path/entries')
-const { figuresOf } = require('../../report/path/figures')
-const { queriesOf } = require('../../report/path/queries')
-const { requestsOf } = require('../../report/path/requests')
+const { SpanReader } = require('../../report/path/window')
 const { root } = require('./run')
 const { timesOf } = require('./spans')
 
@@ -123,29 +118,27 @@ function entriesOf (ring) {
  * @returns {Both[]}
  */
 function bothOf (records, { ring, entries, names }) {
-  const recording = readEntries(ring)
+  const reader = new SpanReader()
+  reader.push({ first: entries[0]?.number ?? 1, entries: bytesOf(ring), isLast: true })
+  const spans = reader.ended().sort((a, b) => a.request.number - b.request.number)
   const polls = entries.filter(({ kind }) => kind === layout.POLL)
   const told = new Map(records.map((record) => [record.spanId, record]))
   const nameOf = (/** @type {number} */ number) => told.get(names.requests[number])?.name ?? ''
-  return requestsOf(recording).filter(({ number }) => told.has(names.requests[number])).map((request) => {
+  return spans.filter(({ request: { number } }) => told.has(names.requests[number])).map((span) => {
+    const { request, path, figures } = span
     const record = told.get(names.requests[request.number])
-    const path = criticalPath(recording, request)
-    const figures = figuresOf(recording, request, path)
     const { duration, run, waited, delayed, delayedMax: most } = figures
     const siteAt = (/** @type {number} */ chain) => names.chains[chain]?.at ?? ''
     const untilOf = (/** @type {any} */ { callback, settler }) => {
       if (settler !== 0) return `${nameOf(settler)} of another request`
-      return callback === NONE ? '' : names.types[recording.first + callback]?.subsystem ?? ''
+      return names.types[callback]?.subsystem ?? ''
     }
-    const origin = request.kind === layout.CLIENT ? request.chain : 0
     const waits = path.waits.map((wait) => {
       const { ms, delayed, delayedMax: most, site } = wait
-      return { at: siteAt(site || origin), until: untilOf(wait), ms, delayed, most, count: 1 }
+      return { at: siteAt(site), until: untilOf(wait), ms, delayed, most, count: 1 }
     })
-    const by = delaysOf(recording, request, path.waits).map(({ request: other, ms, max }) => {
-      return { name: nameOf(other), ms, max }
-    })
-    const queries = queriesOf(recording, request).map(({ start, end, chain, unanswered }) => {
+    const by = span.delays.map(({ request: other, ms, max }) => ({ name: nameOf(other), ms, max }))
+    const queries = span.queries.map(({ start, end, chain, unanswered }) => {
       return { start: start - request.begin, end: end - request.begin, at: siteAt(chain), unanswered }
     })
     const times = inMs({ duration, run, waited, delayed, most })
@@ -154,6 +147,16 @@ function bothOf (records, { ring, entries, names }) {
     const log = { ...times, asleep, asleepMost, waits: merged(waits), by: summed(by), queries }
     return { name: record.name, record, today: accountOf(record, told), log }
   })
+}
+
+/** Returns the entries of a ring, oldest first. @param {SharedArrayBuffer} ring */
+function bytesOf (ring) {
+  const bytes = Buffer.from(ring, layout.HEADER * 4)
+  const count = new Int32Array(ring)[layout.COUNT]
+  const oldest = (count & (layout.ENTRIES - 1)) * layout.WORDS * 4
+  return count > layout.ENTRIES
+    ? Buffer.concat([bytes.subarray(oldest), bytes.subarray(0, oldest)])
+    : bytes.subarray(0, count * layout.WORDS * 4)
 }
 
 /** @param {number[]} lengths */

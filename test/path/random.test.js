@@ -3,14 +3,11 @@
 // What holds for every recording, also for those that no program could write: the parts of each request add
 // up to its duration, none is negative, and nothing throws.
 
+const { inspect } = require('node:util')
 const test = require('ava')
 const layout = require('../../lib/core/run-log-words')
-const { criticalPath } = require('../../report/path/critical-path')
-const { delaysOf } = require('../../report/path/delays')
-const { readEntries } = require('../../report/path/entries')
-const { figuresOf } = require('../../report/path/figures')
-const { queriesOf } = require('../../report/path/queries')
-const { isInside, requestsOf } = require('../../report/path/requests')
+const { NONE } = require('../../report/path/entries')
+const { SpanReader } = require('../../report/path/window')
 const { Log } = require('./recordings')
 
 const US = 1e-3 // ms
@@ -122,48 +119,68 @@ function noiseOf (seed) {
 }
 
 /**
+ * Reads a log in blocks.
+ * @param {Uint8Array} bytes
+ * @param {number} first number of the first entry
+ * @param {number} [size] entries of a block
+ */
+function read (bytes, first, size = 1000) {
+  const reader = new SpanReader()
+  const count = Math.floor(bytes.length / layout.WORDS / 4)
+  for (let from = 0; from < count; from += size) {
+    const entries = bytes.slice(from * layout.WORDS * 4, (from + size) * layout.WORDS * 4)
+    reader.push({ first: (first + from) | 0, entries })
+  }
+  reader.end()
+  return { reader, spans: reader.ended() }
+}
+
+/**
  * Returns the ms of a request's own code, slice by slice.
- * @param {import('../../report/path/entries').Recording} recording
+ * @param {SpanReader} reader
  * @param {import('../../report/path/requests').Request} request
  */
-function ownOf (recording, { begin, end, number }) {
-  const { slices } = recording.timeline
+function ownOf ({ recording, spans }, { begin, end, number }) {
   let ms = 0
-  for (let i = 0; i < slices.count; i++) {
-    if (!isInside(recording, slices.owner[i], number)) continue
-    ms += Math.max(0, Math.min(end, slices.end[i]) - Math.max(begin, slices.start[i]))
+  for (let i = 0; i < recording.count; i++) {
+    if (recording.run[i] === NONE || !spans.isInside(recording.request[i], number)) continue
+    ms += Math.max(0, Math.min(end, recording.end[i]) - Math.max(begin, recording.at[i]))
   }
   return ms
 }
 
 /**
  * Returns what does not hold in a recording.
- * @param {import('../../report/path/entries').Recording} recording
+ * @param {ReturnType<typeof read>} told
+ * @param {boolean} [isNoise]
  * @returns {string[]}
  */
-function faultsOf (recording) {
-  const { slices } = recording.timeline
+function faultsOf ({ reader, spans }, isNoise = false) {
+  const { recording } = reader
   /** @type {string[]} */
   const faults = []
   /** @param {boolean} holds @param {string} what @param {object} [all] */
-  const check = (holds, what, all) => { if (!holds) faults.push(`${what}: ${JSON.stringify(all)}`) }
-  for (let i = 0; i < slices.count; i++) {
-    check(slices.end[i] >= slices.start[i] && (i === 0 || slices.start[i] >= slices.end[i - 1]), `slice ${i}`)
+  const check = (holds, what, all) => { if (!holds) faults.push(`${what}: ${inspect(all, { depth: 4 })}`) }
+  let now = -Infinity
+  for (let i = 0; i < recording.count; i++) {
+    if (recording.run[i] === NONE) continue
+    check(recording.at[i] >= now && recording.end[i] >= recording.at[i], `slice ${i}`)
+    now = recording.end[i]
   }
-  for (const request of requestsOf(recording)) {
-    const path = criticalPath(recording, request)
-    const figures = figuresOf(recording, request, path)
-    const delays = delaysOf(recording, request, path.waits)
-    const all = { request, figures, waits: path.waits, delays }
+  for (const span of spans) {
+    const { request, path, figures, delays, queries } = span
+    const all = span
     const scale = Math.max(US, 1e-9 * Math.abs(request.end)) // what the sum of large times loses
     const isNear = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) <= scale
-    const { duration, run, waited, delayed, delayedMax, beside } = figures
+    const { duration, run, waited, delayed, delayedMax, beside, unknown } = figures
     check(run + waited + delayed === duration, 'the figures add up', all)
     check([duration, run, waited, delayed, beside, delayedMax - delayed].every((us) => us >= 0), '>= 0', all)
+    check(unknown === 0, 'all is known', all)
     const [ms, late] = [sum(path.waits, 'ms'), sum(path.waits, 'delayed')]
     const own = sum(path.ran, 'ms') + path.beside
     check(isNear(own + ms + late, request.end - request.begin), `${own} + ${ms} + ${late} ms are all`, all)
-    check(isNear(own, ownOf(recording, request)), `${own} ms of own code`, all)
+    // In noise a span may come to be inside of another one when it has been told.
+    check(isNoise || isNear(own, ownOf(reader, request)), `${own} ms of own code`, all)
     check(Math.abs(own - run / 1000) <= scale + US, `${own} ms of own code, rounded`, all)
     check(isNear(sum(delays, 'ms'), late), 'delayers', all)
     check(isNear(sum(delays, 'max'), sum(path.waits, 'delayedMax')), 'most of delayers', all)
@@ -176,7 +193,7 @@ function faultsOf (recording) {
       check(wait.unsent >= 0 && wait.unsent <= wait.ms && wait.beside >= 0, 'unsent', all)
       until = wait.begin
     }
-    for (const { start, end, unsent } of queriesOf(recording, request)) {
+    for (const { start, end, unsent } of queries) {
       const isOrdered = start >= request.begin && end >= start && end <= request.end
       check(isOrdered && unsent >= 0, `query ${start} ${end}`, all)
     }
@@ -187,9 +204,10 @@ function faultsOf (recording) {
 test('random programs: the parts of each request add up', (t) => {
   let requests = 0
   for (let seed = 1; seed <= 2000; seed++) {
-    const recording = programOf(seed).read()
-    requests += requestsOf(recording).length
-    const faults = faultsOf(recording)
+    const log = programOf(seed)
+    const told = read(log.bytes(), log.first)
+    requests += told.spans.length
+    const faults = faultsOf(told)
     if (faults.length > 0) return t.fail(`seed ${seed}: ${faults.slice(0, 3).join('\n')}`)
   }
   t.true(requests > 10_000, String(requests))
@@ -200,7 +218,7 @@ test('recordings that begin anywhere', (t) => {
     const log = programOf(seed)
     const skipped = seed % log.entries.length
     const bytes = log.bytes().subarray(skipped * layout.WORDS * 4)
-    const faults = faultsOf(readEntries(bytes, { first: (log.first + skipped) | 0 }))
+    const faults = faultsOf(read(bytes, (log.first + skipped) | 0))
     if (faults.length > 0) return t.fail(`seed ${seed}: ${faults.slice(0, 3).join('\n')}`)
   }
   t.pass()
@@ -208,8 +226,18 @@ test('recordings that begin anywhere', (t) => {
 
 test('recordings that no program wrote', (t) => {
   for (let seed = 1; seed <= 3000; seed++) {
-    const faults = faultsOf(readEntries(noiseOf(seed), { first: seed % 50 }))
+    const faults = faultsOf(read(noiseOf(seed), seed % 50), true)
     if (faults.length > 0) return t.fail(`seed ${seed}: ${faults.slice(0, 3).join('\n')}`)
   }
   t.pass()
+})
+
+test('spans are the same, in blocks of whatever size the log comes', (t) => {
+  for (let seed = 1; seed <= 300; seed++) {
+    const log = programOf(seed)
+    const whole = read(log.bytes(), log.first)
+    for (const size of [1, 2 + seed % 7, 50]) {
+      t.deepEqual(read(log.bytes(), log.first, size).spans, whole.spans)
+    }
+  }
 })

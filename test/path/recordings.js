@@ -3,12 +3,7 @@
 // Builds recordings with known answers: one method per kind of entry of the run log.
 
 const layout = require('../../lib/core/run-log-words')
-const { criticalPath } = require('../../report/path/critical-path')
-const { delaysOf } = require('../../report/path/delays')
-const { readEntries } = require('../../report/path/entries')
-const { figuresOf } = require('../../report/path/figures')
-const { queriesOf } = require('../../report/path/queries')
-const { requestsOf } = require('../../report/path/requests')
+const { SpanReader } = require('../../report/path/window')
 
 const { DATA, DUE, KIND_BITS, POLLED, WORDS } = layout
 
@@ -147,8 +142,11 @@ class Log {
     return new Uint8Array(words.buffer)
   }
 
-  read () {
-    return readEntries(this.bytes(), { first: this.first })
+  /** Returns all spans that it tells, as ended when it is over. */
+  spans () {
+    const reader = new SpanReader()
+    reader.push({ first: this.first, entries: this.bytes(), isLast: true })
+    return reader.ended()
   }
 }
 
@@ -158,21 +156,10 @@ class Log {
  * @param {number} number of the request
  */
 function told (log, number) {
-  const recording = log.read()
-  const request = requestsOf(recording).find((each) => each.number === number)
-  if (request === undefined) throw new Error(`there is no request ${number}`)
-  const path = criticalPath(recording, request)
-  const numberOf = (/** @type {number} */ index) => index < 0 ? 0 : index + recording.first
-  return {
-    request,
-    path,
-    // In their order, without what was too short to see
-    waits: path.waits.filter(({ ms, delayedMax }) => ms + delayedMax > 0.001).reverse()
-      .map((wait) => ({ ...wait, run: numberOf(wait.run), callback: numberOf(wait.callback) })),
-    figures: figuresOf(recording, request, path),
-    delays: delaysOf(recording, request, path.waits),
-    queries: queriesOf(recording, request)
-  }
+  const span = log.spans().find(({ request }) => request.number === number)
+  if (span === undefined) throw new Error(`there is no request ${number}`)
+  // In their order, without what was too short to see
+  return { ...span, waits: span.path.waits.filter(({ ms, delayedMax }) => ms + delayedMax > 0.001).reverse() }
 }
 
 module.exports = { Log, SOCKET, told }
