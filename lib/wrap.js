@@ -58,7 +58,8 @@ function wrap (owner, name, make) {
  * Wraps methods that several owners have as their own; where they are one function, so is their wrapper.
  * @param {object[]} owners
  * @param {string[]} names
- * @param {(self: any, args: IArguments, wrapper: Function) => void} before called before it; may throw
+ * @param {(self: any, first: any, wrapper: Function) => void} before called before it, with the first of its
+ *   arguments; may throw
  * @param {(self: any) => void} [done] called when it has returned; may throw
  * @returns {() => void} puts all back
  */
@@ -78,7 +79,7 @@ function wrapAll (owners, names, before, done) {
 
 /**
  * @param {Function} method
- * @param {(self: any, args: IArguments, wrapper: Function) => void} before
+ * @param {(self: any, first: any, wrapper: Function) => void} before
  * @param {((self: any) => void) | undefined} done
  * @returns {Function} a constructor, if the method is one
  */
@@ -91,22 +92,23 @@ function around (method, before, done) {
     } catch {}
     return result
   }
-  /** @this {unknown} */
-  function constructible () {
+  // V8 passes arguments on without making an object of them, where nothing else uses that
+  /** @this {unknown} @param {unknown} first */
+  function constructible (first) {
     if (new.target !== undefined) {
       return construct(method, arguments, new.target === constructible ? method : new.target)
     }
     try {
-      before(this, arguments, constructible)
+      before(this, first, constructible)
     } catch {} // the stack may be full
     return done === undefined ? apply(method, this, arguments) : finish(this, arguments)
   }
   if (getOwnPropertyDescriptor(method, 'prototype') !== undefined) return constructible
   const { plain } = {
-    /** @this {unknown} */
-    plain () {
+    /** @this {unknown} @param {unknown} first */
+    plain (first) {
       try {
-        before(this, arguments, plain)
+        before(this, first, plain)
       } catch {}
       return done === undefined ? apply(method, this, arguments) : finish(this, arguments)
     }

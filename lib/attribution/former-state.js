@@ -6,7 +6,7 @@
 const { Context, contextOf } = require('../core/context')
 const { isHandleType, kindAt } = require('../core/kinds')
 const { isRequest, responseOf } = require('../core/request-records')
-const { bearerOf, changeOf, linkedTo, remembered, statesByCode } = require('../core/state-changes')
+const { changeOf, linkedTo, remembered, statesByCode } = require('../core/state-changes')
 const { source } = require('../core/source')
 const { findProperty, hidden, isObject, own } = require('../objects')
 const capture = require('../stacks/capture')
@@ -74,7 +74,7 @@ function changeOfReceiver (context, sites, states) {
   const request = findStep(context, ({ ref }) => isRequest(ref), MAX_FLOW)
   const response = request && responseOf(request.ref)
   for (const object of response === undefined ? remembered() : [response, ...remembered()]) {
-    const change = changeOf(bearerOf(object), states)
+    const change = changeOf(object, states)
     if (change === undefined) continue
     const ofHttp2 = hidden(object, 'response') // in the manner of HTTP/1
     if (isMadeOn(sites, object) || (isObject(ofHttp2) && isMadeOn(sites, ofHttp2))) return change
@@ -123,7 +123,7 @@ function enderOfResponse (error, context) {
   const message = String(own(error, 'message'))
   const isNamed = message.includes(`(${method})`) && (path.includes(':') || message.includes(`"${path}`))
   const response = step && isNamed ? responseOf(step.ref) : undefined
-  return response && changeOf(bearerOf(response), ['ended'])
+  return response && changeOf(response, ['ended'])
 }
 
 module.exports = { formerState }

@@ -19,9 +19,9 @@
 //
 // No ask: nobody has written, or who has was answered, and is over.
 //
-// On a connection that a server accepted, the request that came last stands in place of an ask. While it is
-// the only one in flight, callbacks of the handle are part of it: its client went away (`resumeServed` in
-// callback-handlers.js).
+// On a connection that a server accepted, the request that came first stands in place of an ask. While the
+// last one is the only one in flight, callbacks of the handle are part of that: its client went away
+// (`resumeServed` in callback-handlers.js).
 
 const { ATTENTION, CURRENT_CAUSE, TIMED, current, timed } = require('./current')
 const records = require('./records')

@@ -63,7 +63,8 @@ function handleTimerAfter (asyncId, words, offset) {
 
 /** Handles the end of a callback whose resource has no record in the ring. @param {number} asyncId */
 function handleOlderAfter (asyncId) {
-  ended(asyncId << 1, asyncId)
+  const known = ended(asyncId << 1, asyncId)
+  if (known !== undefined && (known & TIMER) === 0) return
   const copy = copyOn(executionAsyncResource(), asyncId)
   if (copy === undefined || (copy.flags & (TIMER | ONE_SHOT)) !== TIMER) return
   const { words, offset } = findResource(asyncId) ?? NO_RECORD
@@ -79,7 +80,7 @@ function handleOlderAfter (asyncId) {
 function handleBefore (flags, words, offset) {
   if ((flags & COUNTED) !== 0) countCallback()
   if ((flags & PARSER) !== 0 && words[offset + DETAIL] !== 0) resumeRequest(words, offset)
-  if ((flags & SPECIAL) !== 0 && isRequest(words[offset + DETAIL])) resumeServed(words[offset + DETAIL])
+  if ((flags & SPECIAL) !== 0 && isRequest(words[offset + DETAIL])) resumeServed()
   if ((flags & (SPECIAL | DETAILED)) === 0) return
   if (guard.inOwnWork || current[CURRENT_CHAIN] === OWN_WORK_CHAIN) return
   const id = executionAsyncId()
@@ -197,13 +198,11 @@ function resumeRequest (words, offset) {
   if (words[offset + INCOMING] !== 0) current[CURRENT_CAUSE] = words[offset + DETAIL]
 }
 
-/**
- * Makes the callback of a connection that a server accepted part of the request in flight on it.
- * @param {number} ref of the request that came last
- */
-function resumeServed (ref) {
+/** Makes the callback of a connection that a server accepted part of the request in flight on it. */
+function resumeServed () {
+  const ref = source.servedOn(executionAsyncId())
   const record = findRecord(ref)
-  if (record === undefined || !source.isServing(executionAsyncId())) return
+  if (record === undefined) return
   current[CURRENT_CAUSE] = ref
   current[CURRENT_CHAIN] = record.words[record.offset + CHAIN]
 }

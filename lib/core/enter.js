@@ -99,7 +99,7 @@ function enterUnrecorded (ref, asyncId) {
   push(ref)
   const asked = opener === undefined ? 0 : registry.get(asyncId)?.ask ?? 0
   if (asked === 0 || !beginAnswer(asked)) beginUnrecorded(ref, asyncId, opener)
-  if (isRequest(asked)) resumeServed(asked)
+  if (isRequest(asked)) resumeServed()
   if (asyncId !== 0) countCallback()
   if (opener !== undefined) handleBefore(SPECIAL | DETAILED, resources, 0)
   if (!allocationClock.isOn) return

@@ -33,6 +33,7 @@ let endedCount = 0
 /** places that are free again @type {number[]} */
 let freePlaces = []
 let lost = 0
+let isAnyOutdated = false // since the start: few processes run for so long
 
 /**
  * Keeps a record of a ring, unless its resource does. Of a parser that had a request, the resource's copy
@@ -87,15 +88,15 @@ function store (ring, offset, asyncId, triggerAsyncId, madeIn, settledIn) {
 }
 
 /**
- * Returns the key of a record in `places`.
+ * Returns where a record is kept.
  * @param {number} ref
  * @param {number} asyncId of a resource; 0: a promise of longstack's own number
- * @returns {number | undefined} undefined: it is not kept
+ * @returns {number | undefined} undefined: it is not
  */
-function keyOf (ref, asyncId) {
+function placeOf (ref, asyncId) {
   const place = places.get(ref)
-  if (place !== undefined && ids[place >> IDS] === asyncId) return ref
-  return places.has(asyncId + OUTDATED) ? asyncId + OUTDATED : undefined
+  if (place !== undefined && ids[place >> IDS] === asyncId) return place
+  return isAnyOutdated ? places.get(asyncId + OUTDATED) : undefined
 }
 
 /**
@@ -107,6 +108,7 @@ function outdate (ref, asyncId) {
   const place = places.get(ref)
   if (place === undefined || ids[place >> IDS] === asyncId) return
   const key = ids[place >> IDS] + OUTDATED
+  isAnyOutdated = true
   places.delete(ref)
   places.set(key, place)
   noteOrder(key)
@@ -156,17 +158,18 @@ function freeOldest () {
  * newest of these stay.
  * @param {number} ref of a record that may have been kept
  * @param {number} [asyncId] of a resource; 0: a promise of longstack's own number
+ * @returns {number | undefined} its flags, undefined: it is not kept
  */
 function ended (ref, asyncId = 0) {
-  const key = keyOf(ref, asyncId)
-  const place = key === undefined ? undefined : places.get(key)
-  if (key === undefined || place === undefined) return
+  const place = placeOf(ref, asyncId)
+  if (place === undefined) return undefined
   const flags = words[place + FLAGS]
-  if ((flags & ONE_SHOT) === 0 || (flags & (LIVE | PASSED)) === 0) return
+  if ((flags & ONE_SHOT) === 0 || (flags & (LIVE | PASSED)) === 0) return flags
   words[place + FLAGS] = flags & ~(LIVE | ONE_SHOT) // once
   const slot = endedCount++ & (ENDED - 1)
   if (endedKeys[slot] !== 0) drop(endedKeys[slot])
-  endedKeys[slot] = key
+  endedKeys[slot] = places.get(ref) === place ? ref : asyncId + OUTDATED
+  return flags
 }
 
 /** @param {number} key of a record that is not needed any more */
@@ -185,8 +188,8 @@ function findOlder (key) {
 
 /** @param {number} asyncId @returns {ReturnType<typeof findOlder>} */
 function findOlderResource (asyncId) {
-  const key = keyOf(asyncId << 1, asyncId)
-  return key === undefined ? undefined : findOlder(key)
+  const place = placeOf(asyncId << 1, asyncId)
+  return place === undefined ? undefined : { words, offset: place }
 }
 
 /** @returns {number} records of what may still run */

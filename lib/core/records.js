@@ -19,7 +19,7 @@ const older = require('./older-records')
 const requestRecords = require('./request-records')
 const { delayOf, noteDelay } = require('./chain-values')
 const words = require('./record-words')
-const { createTag } = require('./tag')
+const { OnCarrier } = require('./tag')
 
 const {
   SIZE, MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, INCOMING, RUNS,
@@ -83,8 +83,6 @@ class More {
   }
 }
 
-/** @type {ReturnType<typeof createTag<Copy>>} */
-const copyTag = createTag()
 /** a record that a copy is written to */
 const unpacked = new Int32Array(WORDS)
 
@@ -148,7 +146,7 @@ function writeWord (ref, word, value) {
  */
 function carry (resource, offset, asyncId, trigger, isEmbedded) {
   if (isEmbedded && !(resource instanceof AsyncResource)) return
-  copyTag.write(resource, new Copy(offset, asyncId, trigger))
+  OnCarrier.write(resource, new Copy(offset, asyncId, trigger))
   resources[offset + FLAGS] |= CARRIED
 }
 
@@ -159,7 +157,7 @@ function carry (resource, offset, asyncId, trigger, isEmbedded) {
  * @returns {Copy | undefined}
  */
 function copyOn (resource, asyncId) {
-  const copy = copyTag.read(resource)
+  const copy = OnCarrier.read(resource)
   return copy !== undefined && copy.asyncId === asyncId && asyncId >= oldestCopied ? copy : undefined
 }
 

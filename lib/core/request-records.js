@@ -109,12 +109,18 @@ function addAsk (connection, time) {
   return { ref, words: asks, offset }
 }
 
-/** Notes the response to a request. @param {number} ref @param {object} response */
+/**
+ * Notes the response to a request.
+ * @param {number} ref
+ * @param {object} response
+ * @returns {boolean} whether the request has a record, still
+ */
 function setResponse (ref, response) {
   const slot = slotOf(ref)
-  if (ring === undefined || slot === -1) return
+  if (ring === undefined || slot === -1) return false
   ring[(slot << SHIFT) + RESPONDED] = 1
   keepWeak(slot, response)
+  return true
 }
 
 /** @param {number} ref of a request @returns {object | undefined} the response, once its headers were sent */

@@ -16,7 +16,7 @@ const { timeAt, triggerIdAt } = require('./record-ids')
 const { all: allRequests, setResponse } = require('./request-records')
 const requests = require('./request-names')
 const { setAsk } = require('./asks')
-const { entryTag } = require('./entry')
+const { answeredBy, answers } = require('./state-changes')
 const { adopt, contextAt, contextTag } = require('./context')
 const { emit } = require('./on')
 const { source } = require('./source')
@@ -24,7 +24,7 @@ const registry = require('./registry')
 const kindTable = require('./kind-table')
 const scope = require('./scope')
 const { currentStep, enteredId } = require('./current-step')
-const { idOf, ownerOf, underlyingHandle } = require('../node-objects')
+const { ownerOf, underlyingHandle } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
 const {
@@ -44,9 +44,10 @@ const streamHandle = hiddenProperty('kHandle')
  * parser brings of it later.
  * @param {number} name number of its name, see core/request-names.js
  * @param {object} message
+ * @param {object} response
  * @returns {boolean} the first one of its connection
  */
-function enterRequest (name, message) {
+function enterRequest (name, message, response) {
   const parser = records.findResource(enteredId())
   if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
   if (scope.isOn()) {
@@ -58,7 +59,8 @@ function enterRequest (name, message) {
   parser.words[parser.offset + DETAIL] = request
   parser.words[parser.offset + INCOMING] = HEAD
   current[CURRENT_CAUSE] = request
-  const connection = registry.get(triggerIdAt(parser.words, parser.offset))
+  if (isObject(response)) answers(response, request)
+  const connection = isFirst ? registry.get(triggerIdAt(parser.words, parser.offset)) : undefined
   if (connection !== undefined) noteServed(connection, request)
   if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.beginRequest()
   if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
@@ -66,10 +68,9 @@ function enterRequest (name, message) {
 }
 
 /**
- * Notes the request that came last on a connection, and on the one below TLS, which reports that it is
- * closed.
+ * Notes that requests come on a connection, and on the one below TLS, which reports that it is closed.
  * @param {Entry} connection
- * @param {number} request reference
+ * @param {number} request reference of the first one
  */
 function noteServed (connection, request) {
   setAsk(connection, request)
@@ -85,13 +86,13 @@ function noteServed (connection, request) {
 /** Returns the number of the kind whose hop names a request. */
 const requestKind = () => (kindTable.kinds.get(REQUEST_TYPE) ?? kindTable.add(REQUEST_TYPE)).number
 
-/** A server got a request. @param {{ request: any, server: object }} message */
-function started ({ request, server }) {
+/** A server got a request. @param {{ request: any, response: object, server: object }} message */
+function started ({ request, response, server }) {
   const isPlain = requests.hasNodePrototype(request)
   const method = isPlain ? request.method : own(request, 'method')
   const url = isPlain ? request.url : own(request, 'url')
   if (typeof method !== 'string' || typeof url !== 'string') return
-  if (enterRequest(requests.numberOf(method, url), request)) emit('served', server)
+  if (enterRequest(requests.numberOf(method, url), request, response)) emit('served', server)
 }
 
 /** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
@@ -146,18 +147,12 @@ function streamed (stream, headers, session, time) {
   return ref
 }
 
-/**
- * Notes when the response to a request of HTTP/1 is finished.
- * @param {{ request: object, socket: object }} message
- */
-function finished ({ request, socket }) {
-  const node = own(socket, 'parser')
-  if (!isObject(node) || own(node, 'incoming') !== request) return
-  const parser = records.findResource(idOf(node) ?? 0)
-  if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return
-  const ref = parser.words[parser.offset + DETAIL]
-  records.writeWord(ref, ANSWERED_AT, clock[0])
-  records.writeWord(ref, SETTLED_FOR, currentStep().ref)
+/** Notes when the response to a request of HTTP/1 is finished. @param {{ response: object }} message */
+function finished ({ response }) {
+  const request = records.findRecord(answeredBy(response))
+  if (request === undefined) return
+  request.words[request.offset + ANSWERED_AT] = clock[0]
+  request.words[request.offset + SETTLED_FOR] = currentStep().ref
 }
 
 /**
@@ -223,17 +218,19 @@ function parserOf (ref) {
 }
 
 /**
- * Whether the request that came last on a connection is the only one that is not answered: what happens to
- * the connection happens to that request.
+ * Returns the request that came last on a connection, if it is the only one that is not answered: what
+ * happens to the connection happens to that request.
  * @param {number} id of its handle
+ * @returns {number} reference, 0: there is none
  */
-function isServing (id) {
+function servedOn (id) {
   const socket = ownerOfConnection(id)
   const response = socket && own(socket, '_httpMessage')
-  if (!isObject(response)) return false
+  if (!isObject(response)) return 0
   const node = own(/** @type {object} */ (socket), 'parser')
   const request = own(response, 'req') // of the oldest, where requests are pipelined
-  return isObject(request) && isObject(node) && own(node, 'incoming') === request
+  const isOnly = isObject(request) && isObject(node) && own(node, 'incoming') === request
+  return isOnly ? answeredBy(response) : 0
 }
 
 /**
@@ -246,20 +243,7 @@ function ownerOfConnection (id) {
   return handle && ownerOf(handle)
 }
 
-/**
- * Notes the response to a request, if that is the last of its connection.
- * @param {object} request
- * @param {object} response
- */
-function responded (request, response) {
-  const socket = own(request, 'socket')
-  const entry = isObject(socket) ? entryTag.read(socket) : undefined
-  const node = entry === undefined ? undefined : own(/** @type {object} */ (socket), 'parser')
-  if (entry === undefined || !isObject(node) || own(node, 'incoming') !== request) return
-  setResponse(entry.ask, response)
-}
-
-/** Likewise of HTTP/2. @param {object} stream @param {object} response */
+/** Notes the response to a request of HTTP/2. @param {object} stream @param {object} response */
 function streamResponded (stream, response) {
   const handle = streamHandle(stream)
   const ref = isObject(handle) ? contextTag.read(handle)?.extra?.requestRef : undefined
@@ -306,9 +290,9 @@ Object.assign(source, {
   isAnsweredAfter,
   isBesideOthers,
   isInFlight,
-  isServing,
+  servedOn,
   nameOfRequest: nameOf,
   socketOf: ownerOfConnection
 })
 
-module.exports = { answered, finished, nameOf, responded, routed, started, streamResponded, streamed }
+module.exports = { answered, finished, nameOf, routed, started, streamResponded, streamed }

@@ -18,7 +18,7 @@
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {(ref: number) => string | undefined} nameOfRequest with the route that a framework reported
  * @property {(ref: number) => boolean} isAnswered whether a request is known to be
- * @property {(id: number) => boolean} isServing whether one request is in flight on a connection, the last
+ * @property {(id: number) => number} servedOn reference of the one request in flight on a connection, 0: none
  * @property {(ref: number, step: import('./context').Context) => boolean} isAnsweredAfter whether a request
  *   was, after a step was made and in another callback
  * @property {(ref: number, step: import('./context').Context) => boolean} isBesideOthers whether another
@@ -40,7 +40,7 @@ const source = {
   identityAt: () => undefined,
   nameOfRequest: () => undefined,
   isAnswered: () => false,
-  isServing: () => false,
+  servedOn: () => 0,
   isBesideOthers: () => false,
   isInFlight: () => false,
   isAnsweredAfter: () => false,

@@ -9,7 +9,8 @@ const guard = require('./guard')
 const kindTable = require('./kind-table')
 const { resolve } = require('./lookup')
 const { CHAIN_BITS, OWN_WORK_CHAIN } = require('./records')
-const { createStepTag, createTag } = require('./tag')
+const { responseOf, setResponse } = require('./request-records')
+const { OnChanged, createTag } = require('./tag')
 const { RECENT, RESPONSES, keepWeak, weakAt } = require('./weak-slots')
 const { isObject, own } = require('../objects')
 const capture = require('../stacks/capture')
@@ -34,56 +35,94 @@ const statesByCode = {
   ERR_STREAM_WRITE_AFTER_END: ['ended', 'destroyed']
 }
 
-/** @type {Record<State, ReturnType<typeof createStepTag>>} */
-const tags = {
-  ended: createStepTag(), destroyed: createStepTag(), sent: createStepTag(), aborted: createStepTag()
-}
 /** the objects' changes that errors come of, on these @type {ReturnType<typeof createTag<Change>>} */
 const errorTag = createTag()
 /** the requests that were destroyed with errors, on these @type {ReturnType<typeof createTag<Context>>} */
 const subjectTag = createTag()
-/** of objects that were remembered */
-let count = 0
+
+/** Who changed an object, each state's last. */
+class Changes {
+  /** @param {number} request reference of the one that a server answers with the object, 0: none */
+  constructor (request) {
+    this.request = request
+    /** @type {Change | undefined} */
+    this.ended = undefined
+    /** @type {Change | undefined} */
+    this.destroyed = undefined
+    /** @type {Change | undefined} */
+    this.sent = undefined
+    /** @type {Change | undefined} */
+    this.aborted = undefined
+  }
+}
 
 /**
- * Returns what bears the notes of an object: of a response its request, which has the shape that Node knows.
- * @param {object} object
- * @returns {object}
+ * Notes which request a server answers with an object, before that has changed.
+ * @param {object} response
+ * @param {number} request reference
  */
-function bearerOf (object) {
+function answers (response, request) {
+  OnChanged.write(response, new Changes(request))
+}
+
+/** @param {object} object @returns {number} reference of the request that it is the response to, 0: none */
+const answeredBy = (object) => OnChanged.read(object)?.request ?? 0
+
+/** @param {object} object @returns {object | undefined} the request that it is a response to */
+function requestOf (object) {
   const request = own(object, 'req')
-  return isObject(request) ? request : object
+  return isObject(request) ? request : undefined
+}
+
+/**
+ * Returns what is noted of an object, and where more goes: of a response that no server made its request's.
+ * @param {object} object
+ * @returns {Changes}
+ */
+function changesOf (object) {
+  const changes = OnChanged.read(object)
+  if (changes !== undefined && changes.request !== 0) return changes
+  const bearer = requestOf(object)
+  const noted = bearer === undefined ? changes : OnChanged.read(bearer)
+  if (noted !== undefined) return noted
+  const made = new Changes(0)
+  OnChanged.write(bearer ?? object, made)
+  return made
 }
 
 /**
  * Notes who changes an object.
  * @param {State} state
- * @param {object} object its bearer
+ * @param {Changes} changes of the object
  * @param {string} call name of the hop
  * @param {Function} above stacks begin below this function
- * @returns {number} chain of the step, 0: it is longstack's own, or left out
+ * @returns {boolean} whether it is the first change of this object; not if it is longstack's own, or left out
  */
-function note (state, object, call, above) {
-  if (guard.inOwnWork) return 0
+function note (state, changes, call, above) {
+  if (guard.inOwnWork) return false
   resolve()
   const parent = current[CURRENT_CHAIN]
   const kind = kindTable.kinds.get(call) ?? kindTable.add(call)
-  if (parent === OWN_WORK_CHAIN || !kind.isSelected) return 0
+  if (parent === OWN_WORK_CHAIN || !kind.isSelected) return false
   const chain = capture.step(parent, kind.number, above) & CHAIN_BITS
-  tags[state].write(object, chain, current[CURRENT_CAUSE], capture.clock[0])
-  return chain
+  const { ended, destroyed, sent } = changes
+  changes[state] = { state, chain, cause: current[CURRENT_CAUSE], time: capture.clock[0] }
+  return chain !== 0 && ended === undefined && destroyed === undefined && sent === undefined
 }
 
 /**
  * Returns who changed an object.
- * @param {object} object its bearer
+ * @param {object} object
  * @param {State[]} states the first of which that is known counts
  * @returns {Change | undefined}
  */
 function changeOf (object, states) {
+  const changes = OnChanged.read(object)
+  const request = requestOf(object)
+  const others = request && OnChanged.read(request)
   for (let i = 0; i < states.length; i++) {
-    const step = tags[states[i]].read(object)
-    if (step !== undefined) return { state: states[i], ...step }
+    const change = changes?.[states[i]] ?? others?.[states[i]]
+    if (change !== undefined) return change
   }
   return undefined
 }
@@ -96,24 +135,28 @@ function linkSubject (error, request) {
 /** @param {object} error @returns {Context | undefined} the call that made the request which failed of it */
 const subjectOf = (error) => subjectTag.read(error)
 
-/** @param {State} state @param {object} object @returns {boolean} whether it is known who changed it */
-const isNoted = (state, object) => tags[state].has(object)
+/** references of the requests to which those were responses that changed last, 0: it is no response */
+const recent = new Int32Array(RECENT)
+let count = 0 // of those that were remembered
 
-/** Whether anything is noted of an object. @param {object} object */
-function isAnyNoted (object) {
-  return tags.ended.has(object) || tags.destroyed.has(object) || tags.sent.has(object)
-}
-
-/** Remembers what was changed, for errors that do not lead to it. @param {object} object */
-function remember (object) {
-  keepWeak(RESPONSES + (count++ & (RECENT - 1)), object)
+/**
+ * Remembers what was changed, for errors that do not lead to it.
+ * @param {object} object
+ * @param {number} request reference of the one that a server answers with it, 0: none
+ */
+function remember (object, request) {
+  const isKept = request !== 0 && setResponse(request, object)
+  const place = count++ & (RECENT - 1)
+  recent[place] = isKept ? request : 0
+  if (!isKept) keepWeak(RESPONSES + place, object)
 }
 
 /** @returns {object[]} those that were changed last, the newest first */
 function remembered () {
   const objects = []
-  for (let i = 0; i < RECENT; i++) {
-    const object = weakAt(RESPONSES + ((count - 1 - i) & (RECENT - 1)))
+  for (let i = 1; i <= RECENT; i++) {
+    const place = (count - i) & (RECENT - 1)
+    const object = recent[place] === 0 ? weakAt(RESPONSES + place) : responseOf(recent[place])
     if (object !== undefined) objects.push(object)
   }
   return objects
@@ -128,16 +171,18 @@ function link (error, change) {
 const linkedTo = (error) => errorTag.read(error)
 
 module.exports = {
-  bearerOf,
+  Changes,
+  answeredBy,
+  answers,
   changeOf,
-  isAnyNoted,
-  isNoted,
+  changesOf,
   link,
   linkedTo,
   linkSubject,
   note,
   remember,
   remembered,
+  requestOf,
   statesByCode,
   subjectOf
 }

@@ -3,12 +3,16 @@
 // A tag on any object, invisible to programs: a class whose constructor returns its argument and which
 // declares a private field installs that field on the argument. No inspect, no own key, no proxy trap sees
 // it, and frozen objects take it. Reading is as fast as a property, as long as one place in the source sees
-// few shapes of objects and one field: therefore promises, of which there are most, have a class and a field
-// of their own.
+// few shapes of objects and one field: therefore promises, of which there are most, and what else is marked
+// often have a class and a field of their own.
 
 const { hiddenProperty } = require('../objects')
 
-/** @typedef {import('./context').Context} Context */
+/**
+ * @typedef {import('./context').Context} Context
+ * @typedef {NonNullable<ReturnType<typeof import('./records').copyOn>>} Copy
+ * @typedef {InstanceType<typeof import('./state-changes').Changes>} Changes
+ */
 
 class Same extends Object {
   /**
@@ -87,6 +91,52 @@ class OnResource extends Same {
   }
 }
 
+/** Who changed an object; on each response of a server from the start. */
+class OnChanged extends Same {
+  /** @type {Changes} */
+  #changes
+
+  /** @param {object} object @param {Changes} changes */
+  constructor (object, changes) {
+    super(object)
+    this.#changes = changes
+  }
+
+  /** @param {any} object @returns {Changes | undefined} */
+  static read (object) {
+    return #changes in object ? object.#changes : undefined
+  }
+
+  /** @param {any} object @param {Changes} changes */
+  static write (object, changes) {
+    if (#changes in object) object.#changes = changes
+    else return new OnChanged(object, changes)
+  }
+}
+
+/** What a resource carries: a copy of its record. */
+class OnCarrier extends Same {
+  /** @type {Copy} */
+  #copy
+
+  /** @param {object} resource @param {Copy} copy */
+  constructor (resource, copy) {
+    super(resource)
+    this.#copy = copy
+  }
+
+  /** @param {any} resource @returns {Copy | undefined} */
+  static read (resource) {
+    return #copy in resource ? resource.#copy : undefined
+  }
+
+  /** @param {any} resource @param {Copy} copy */
+  static write (resource, copy) {
+    if (#copy in resource) resource.#copy = copy
+    else return new OnCarrier(resource, copy)
+  }
+}
+
 /**
  * Makes an independent kind of mark.
  * @template T
@@ -117,49 +167,6 @@ function createTag () {
   return Tag
 }
 
-/**
- * Makes an independent kind of mark that is a step, as three integers: no object is made for it.
- */
-function createStepTag () {
-  class StepTag extends Same {
-    /** @type {number} */
-    #chain
-    /** @type {number} */
-    #cause
-    /** @type {number} */
-    #time
-
-    /** @param {object} object @param {number} chain @param {number} cause @param {number} time */
-    constructor (object, chain, cause, time) {
-      super(object)
-      this.#chain = chain
-      this.#cause = cause
-      this.#time = time
-    }
-
-    /** @param {any} object @returns {boolean} */
-    static has (object) {
-      return #chain in object
-    }
-
-    /** @param {any} object @returns {{ chain: number, cause: number, time: number } | undefined} */
-    static read (object) {
-      return #chain in object
-        ? { chain: object.#chain, cause: object.#cause, time: object.#time }
-        : undefined
-    }
-
-    /** @param {any} object @param {number} chain @param {number} cause @param {number} time */
-    static write (object, chain, cause, time) {
-      if (!(#chain in object)) return new StepTag(object, chain, cause, time)
-      object.#chain = chain
-      object.#cause = cause
-      object.#time = time
-    }
-  }
-  return StepTag
-}
-
 // The ids that async_hooks gave to promises. It keeps that id on the promise, under a symbol of its own
 // (async_id_symbol in lib/internal/async_hooks.js).
 
@@ -178,4 +185,4 @@ function idOfTracked (promise) {
 /** What counts the callbacks of a resource, which has the flag COUNTED. */
 const counterTag = /** @type {ReturnType<typeof createTag<{ receive: () => void }>>} */ (createTag())
 
-module.exports = { OnPromise, OnResource, counterTag, createStepTag, createTag, idOfTracked }
+module.exports = { OnCarrier, OnChanged, OnPromise, OnResource, counterTag, createTag, idOfTracked }

@@ -9,16 +9,16 @@ const { transferableAbortController } = require('node:util')
 const { contextTag } = require('../core/context')
 const guard = require('../core/guard')
 const { on } = require('../core/on')
-const { responded, streamResponded } = require('../core/served-requests')
+const { streamResponded } = require('../core/served-requests')
 const changes = require('../core/state-changes')
 const { findProperty, hidden, isObject, own } = require('../objects')
 const { wrapAll } = require('../wrap')
 const { findPrototypes } = require('./packaged-streams')
 
 const { apply, getPrototypeOf } = Reflect
-const { bearerOf } = changes
+const { changesOf, requestOf } = changes
 
-/** @typedef {(self: any, args: IArguments, above: Function) => void} Before called before a method */
+/** @typedef {(self: any, first: any, above: Function) => void} Before called before a method */
 
 /** Names of hops: V8 hashes each text once. @type {Record<string, Record<string, string>>} */
 const calls = {}
@@ -31,25 +31,16 @@ for (const noun of ['request', 'response', 'socket', 'stream']) {
  * Notes who changes an object.
  * @param {import('../core/state-changes').State} state
  * @param {object} self
- * @param {object} bearer of its notes
  * @param {string} method
  * @param {Function} above
  */
-function note (state, self, bearer, method, above) {
-  const isFirst = !changes.isAnyNoted(bearer)
-  const noun = bearer === self ? nounOf(self) : 'response'
-  if (changes.note(state, bearer, calls[noun][method], above) !== 0 && isFirst) remember(self, bearer)
-}
-
-/**
- * Keeps an object to be found for errors that do not lead to it.
- * @param {object} self
- * @param {object} bearer
- */
-function remember (self, bearer) {
-  changes.remember(self)
-  if (bearer !== self) responded(bearer, self)
-  else if (isHttp2Wrapped) streamResponded(self, self)
+function note (state, self, method, above) {
+  const noted = changesOf(self)
+  const isResponse = noted.request !== 0 || requestOf(self) !== undefined
+  const noun = isResponse ? 'response' : nounOf(self)
+  if (!changes.note(state, noted, calls[noun][method], above)) return
+  changes.remember(self, noted.request)
+  if (isHttp2Wrapped && !isResponse) streamResponded(self, self)
 }
 
 /** @type {Before} */
@@ -58,34 +49,31 @@ function ends (self, _, above) {
   const isFinished = own(self, 'finished')
   if (isFinished === true) return
   if (isFinished === undefined && stateOf(self, '_writableState')?.ending === true) return
-  note('ended', self, bearerOf(self), 'end', above)
+  note('ended', self, 'end', above)
 }
 
 /** @type {Before} */
-function destroys (self, args, above) {
+function destroys (self, error, above) {
   if (!isObject(self)) return
-  const error = args[0]
   const readable = stateOf(self, '_readableState')
   const writable = stateOf(self, '_writableState')
   const state = writable ?? readable
   if ((state === undefined ? own(self, 'destroyed') : state.destroyed) === true) return
-  const bearer = bearerOf(self)
-  if (isObject(error)) linkDestroying(error, self, bearer)
+  if (isObject(error)) linkDestroying(error, self)
   // Node destroys what has come to its end
   const isOver = readable?.endEmitted === true && writable?.finished !== false
-  if (!isOver) note('destroyed', self, bearer, 'destroy', above)
+  if (!isOver) note('destroyed', self, 'destroy', above)
 }
 
 /**
  * Links the error that an object is destroyed with, before Node reads its stack.
  * @param {object} error
  * @param {object} self
- * @param {object} bearer of its notes
  */
-function linkDestroying (error, self, bearer) {
+function linkDestroying (error, self) {
   const signal = aborting?.deref()
   if (signal !== undefined) linkReason(signal)
-  linkError(error, bearer)
+  linkError(error, self)
   const request = contextTag.read(self)
   if (request?.type === 'REQUEST') changes.linkSubject(error, request)
 }
@@ -99,20 +87,19 @@ function stateOf (stream, name) {
 /** Headers are put in order, to be sent. @type {Before} */
 function stores (self, _, above) {
   if (!isObject(self)) return
-  const bearer = bearerOf(self)
-  if (!changes.isNoted('ended', bearer)) note('sent', self, bearer, 'writeHead', above) // end() calls this
+  if (changesOf(self).ended === undefined) note('sent', self, 'writeHead', above) // end() calls this
 }
 
 /** A stream of HTTP/2 sends its headers. @type {Before} */
 function responds (self, _, above) {
-  if (isObject(self) && !isObject(hidden(self, 'sent-headers'))) note('sent', self, self, 'respond', above)
+  if (isObject(self) && !isObject(hidden(self, 'sent-headers'))) note('sent', self, 'respond', above)
 }
 
 /** @type {Before} */
-function aborts (self, [reason], above) {
+function aborts (self, reason, above) {
   const signal = read(self, 'signal')
   if (read(signal, 'aborted')) return
-  changes.note('aborted', signal, 'controller.abort', above)
+  changes.note('aborted', changesOf(signal), 'controller.abort', above)
   if (isObject(reason)) changes.link(reason, changes.changeOf(signal, ['aborted']))
   else aborting = new WeakRef(signal)
 }
@@ -146,11 +133,11 @@ function read (self, name) {
 /**
  * Links an error to what was done to an object before.
  * @param {object} error
- * @param {object} bearer of the object's notes
+ * @param {object} object
  */
-function linkError (error, bearer) {
+function linkError (error, object) {
   const states = changes.statesByCode[String(own(error, 'code'))]
-  if (states !== undefined) changes.link(error, changes.changeOf(bearer, states))
+  if (states !== undefined) changes.link(error, changes.changeOf(object, states))
 }
 
 /** @param {object} object no response @returns {string} what a person calls it */
@@ -174,8 +161,8 @@ let stopWaiting = () => {}
  * @param {(self: any) => void} [done] called behind it
  */
 function wrapMethods (owners, names, before, done) {
-  restores.push(wrapAll(owners, names, (self, args, above) => {
-    if (isOn) before(self, args, above)
+  restores.push(wrapAll(owners, names, (self, first, above) => {
+    if (isOn) before(self, first, above)
   }, done && ((self) => { if (isOn) done(self) })))
 }
 
@@ -247,7 +234,7 @@ function isLoaded (name) {
 }
 
 on('passedToTick', (error, _, subject) => {
-  if (isObject(subject) && subject !== error) linkError(error, bearerOf(subject))
+  if (isObject(subject) && subject !== error) linkError(error, subject)
 })
 on('streamServed', enableHttp2)
 

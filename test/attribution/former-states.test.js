@@ -45,17 +45,17 @@ const cases = {
     serve((request, response) => {
       later(function first () { response.end('x') }, function second () { attempt(() => response.setHeader('a', 'b')) })
     })
-  `, /── ended by response\.end · \d+ ms earlier ──\n {4}at first /],
+  `, /── ended by response\.end · [\d.]+ m?s earlier ──\n {4}at first /],
   'headers are sent twice': [`
     serve((request, response) => {
       later(function first () { response.writeHead(200) }, function second () { attempt(() => response.writeHead(200)) })
     })
-  `, /── headers sent by response\.writeHead · \d+ ms earlier ──\n {4}at first /],
+  `, /── headers sent by response\.writeHead · [\d.]+ m?s earlier ──\n {4}at first /],
   'a header is set after the first part was written': [`
     serve((request, response) => {
       later(function first () { response.write('x') }, function second () { attempt(() => response.setHeader('a', 'b')) })
     })
-  `, /── headers sent by response\.\w+ · \d+ ms earlier ──\n {4}at first /],
+  `, /── headers sent by response\.\w+ · [\d.]+ m?s earlier ──\n {4}at first /],
   'two responses fail in one step': [`
     const responses = []
     serve(function listen (request, response) {
@@ -80,41 +80,41 @@ const cases = {
       }
     })
     function serveAgain () { http.get({ port, path: '/other' }, (response) => response.resume()) }
-  `, /── ended by response\.end · \d+ ms earlier ──\n {4}at first /],
+  `, /── ended by response\.end · [\d.]+ m?s earlier ──\n {4}at first /],
   'a method of the response was replaced by another library': [`
     serve((request, response) => {
       const { writeHead } = response
       response.writeHead = function replacement () { return writeHead.apply(this, arguments) }
       later(function first () { response.writeHead(200) }, function second () { attempt(() => response.writeHead(200)) })
     })
-  `, /── headers sent by response\.writeHead · \d+ ms earlier ──\n {4}at [^\n]*replacement [^\n]*\n {4}at first /],
+  `, /── headers sent by response\.writeHead · [\d.]+ m?s earlier ──\n {4}at [^\n]*replacement [^\n]*\n {4}at first /],
   'a request of HTTP/2 is answered twice': [`
     answerHttp2((request, response) => {
       later(function first () { response.writeHead(200) }, function second () { attempt(() => response.setHeader('a', 'b')) })
     })
-  `, /── headers sent by response\.writeHead · \d+ ms earlier ──\n {4}at first /],
+  `, /── headers sent by response\.writeHead · [\d.]+ m?s earlier ──\n {4}at first /],
   'a stream of HTTP/2 responds twice': [`
     answerHttp2((request, { stream }) => {
       later(function first () { stream.respond() }, function second () { attempt(() => stream.respond()) })
     })
-  `, /── headers sent by stream\.respond · \d+ ms earlier ──\n {4}at first /],
+  `, /── headers sent by stream\.respond · [\d.]+ m?s earlier ──\n {4}at first /],
   'only the callback of a write gets the error': [`
     const stream = new PassThrough()
     stream.resume()
     later(function first () { stream.end() }, () => {}, function second () { stream.write('x', tell) })
-  `, /── ended by stream\.end · \d+ ms earlier ──\n {4}at first /],
+  `, /── ended by stream\.end · [\d.]+ m?s earlier ──\n {4}at first /],
   'a stream is ended by the one that is piped into it': [`
     const stream = new PassThrough()
     stream.resume()
     later(function first () { Readable.from(['x']).pipe(stream) }, () => {}, () => {}, function second () {
       stream.write('x', tell)
     })
-  `, /── ended by stream\.pipe · \d+ ms earlier ──\n {4}at first /],
+  `, /── ended by stream\.pipe · [\d.]+ m?s earlier ──\n {4}at first /],
   'a stream is written to after its end': [`
     const stream = new PassThrough()
     stream.on('error', tell)
     later(function first () { stream.end() }, function second () { stream.write('x') })
-  `, /── ended by stream\.end · \d+ ms earlier ──\n {4}at first /],
+  `, /── ended by stream\.end · [\d.]+ m?s earlier ──\n {4}at first /],
   'a stream of a package is written to after its end': [`
     const fs = require('node:fs')
     const directory = __dirname + '/node_modules/readable-stream/lib'
@@ -128,7 +128,7 @@ const cases = {
     const stream = new Packaged()
     stream.on('error', tell)
     later(function first () { stream.end() }, function second () { stream.write('x') })
-  `, /── ended by stream\.end · \d+ ms earlier ──\n {4}at first /],
+  `, /── ended by stream\.end · [\d.]+ m?s earlier ──\n {4}at first /],
   'a socket is written to after its end': [`
     const server = net.createServer({ allowHalfOpen: true }, (peer) => peer.resume()).listen(0, () => {
       const socket = net.connect({ port: server.address().port, allowHalfOpen: true })
@@ -136,13 +136,13 @@ const cases = {
         later(function first () { socket.end() }, function second () { socket.write('x') })
       })
     })
-  `, /── ended by socket\.end · \d+ ms earlier ──\n {4}at first /],
+  `, /── ended by socket\.end · [\d.]+ m?s earlier ──\n {4}at first /],
   'a request is destroyed': [`
     const server = http.createServer(() => {}).listen(0, () => {
       const request = http.get({ port: server.address().port }).on('error', tell)
       setTimeout(function first () { request.destroy() }, 50)
     })
-  `, /── destroyed by request\.destroy · \d+ ms earlier ──\n {4}at (?:Timeout\.)?first /],
+  `, /── destroyed by request\.destroy · [\d.]+ m?s earlier ──\n {4}at (?:Timeout\.)?first /],
   'the other side closes the connection': [`
     const server = http.createServer(({ socket }) => socket.destroy()).listen(0, () => {
       http.get({ port: server.address().port }).on('error', tell)
@@ -153,7 +153,7 @@ const cases = {
       pipeline(new Readable({ read () {} }), response, tell)
       later(function first () { response.destroy() })
     })
-  `, /── destroyed by response\.destroy · \d+ ms earlier ──\n {4}at first /],
+  `, /── destroyed by response\.destroy · [\d.]+ m?s earlier ──\n {4}at first /],
   'a fetch is aborted': [`
     const server = http.createServer((request, response) => {
       if (request.url === '/page') return ask().catch(tell)
@@ -163,7 +163,7 @@ const cases = {
       setTimeout(function first () { controller.abort() }, 50)
       await fetch('http://127.0.0.1:' + server.address().port, { signal: controller.signal })
     }
-  `, /── aborted by controller\.abort · \d+ ms earlier ──\n {4}at (?:Timeout\.)?first /]
+  `, /── aborted by controller\.abort · [\d.]+ m?s earlier ──\n {4}at (?:Timeout\.)?first /]
 }
 
 const isUnknown = process.env.ENGINE === 'js'
@@ -215,11 +215,11 @@ test('who waited for what another callback aborted is named, and who made the re
   `)
   t.not(stdout, '', stderr)
   const [sleeping, waiting, calling, slow] = JSON.parse(stdout)
-  const line = (/** @type {string} */ label, /** @type {string} */ name) => new RegExp(`── awaited by ${label} · \\d+ ms earlier ──\n {4}at ${name} `)
+  const line = (/** @type {string} */ label, /** @type {string} */ name) => new RegExp(`── awaited by ${label} · [\\d.]+ m?s earlier ──\n {4}at ${name} `)
   t.regex(sleeping, line('timers\\.promises\\.setTimeout', 'waitLong'), stderr)
   t.regex(waiting, line('events\\.once|EventEmitter\\.once|Function\\.once|\\S*once', 'waitForEvent'))
   t.regex(calling, line('http\\.get', 'callPartner'))
-  for (const stack of [sleeping, waiting, calling]) t.regex(stack, /── aborted by controller\.abort · \d+ ms earlier ──\n {4}at (?:Timeout\.)?first /)
+  for (const stack of [sleeping, waiting, calling]) t.regex(stack, /── aborted by controller\.abort · [\d.]+ m?s earlier ──\n {4}at (?:Timeout\.)?first /)
   t.regex(slow, /── setTimeout\(20\) · [^]+at callSlowly /)
 })
 

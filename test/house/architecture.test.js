@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 9000,
-  core: 4070,
+  core: 4110,
   spans: 3360,
   stacks: 2880,
   '.': 2200,
