@@ -138,8 +138,21 @@ function finish () {
 function frameDuring (start, end) {
   const [longest] = recent.filter((entry) => entry.end > start && entry.start < end)
     .sort((a, b) => b.end - b.start - (a.end - a.start))
-  return longest?.callback === undefined ? longest?.frame : frameIn(longest.callback)
+  return longest === undefined ? undefined : frameOf(longest)
 }
+
+/** Returns the same of each that has ended after a time. @param {number} time ms of the clock */
+function framesAfter (time) {
+  const frames = []
+  for (const entry of recent) {
+    const text = entry.end > time ? frameOf(entry) : undefined
+    if (text !== undefined) frames.push({ start: entry.start, end: entry.end, text })
+  }
+  return frames
+}
+
+/** @param {typeof recent[number]} entry */
+const frameOf = ({ callback, frame }) => callback === undefined ? frame : frameIn(callback)
 
 /**
  * The loop enters JavaScript. On the hot path.
@@ -385,4 +398,4 @@ function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share
   }
 }
 
-module.exports = { configure, frameDuring }
+module.exports = { configure, frameDuring, framesAfter }

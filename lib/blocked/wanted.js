@@ -48,4 +48,7 @@ function applyBlocked () {
  */
 const frameDuring = (start, end) => detector?.frameDuring(start, end)
 
-module.exports = { applyBlocked, frameDuring, listeners, observers, recorder }
+/** Returns the same of each that has ended after a time. @param {number} time ms of the clock */
+const framesAfter = (time) => detector?.framesAfter(time) ?? []
+
+module.exports = { applyBlocked, frameDuring, framesAfter, listeners, observers, recorder }

@@ -37,7 +37,13 @@ const NO_RECORD = { words: new Int32Array(1 << SHIFT), offset: 0 }
 
 const { clock } = capture
 
-/** @typedef {import('./context').Context} Context */
+/**
+ * @typedef {import('./context').Context} Context
+ */
+/**
+ * @template T
+ * @typedef {(flags: number, words: Int32Array, offset: number) => T} Recorded
+ */
 
 /** contexts with a detail, held for a while: the detail lives in the object @type {Context[]} */
 const held = []
@@ -127,35 +133,37 @@ function handleAttention (ref, flags, words, offset) {
   if (isCallback && (current[ATTENTION] & WATCHED) !== 0) {
     emit('callback', now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
   }
-  const isTimed = (current[ATTENTION] & TIMED) !== 0
-  const begin = (current[ATTENTION] & LOGGED) === 0 ? 0 : logEntered(flags, words, offset, isCallback)
-  if (!isTimed) return
-  const { loop } = timed
-  const time = isCallback || span !== loop.spanNumber ? begin || now() : 0
-  if (isCallback) {
-    const chain = (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
-    loop.enterCallback(span, time, idAt(words, offset), chain, words, offset)
-  } else if (time !== 0) loop.switchTo(span, time)
-  current[CURRENT_RUN] = span === 0 ? 0 : loop.beginRun(flags, words, offset, time, isCallback)
+  const isLogged = (current[ATTENTION] & LOGGED) !== 0
+  const begin = isLogged ? now() : 0
+  if (isLogged && isCallback) {
+    runLog.called(flags, words, offset, begin, idAt(words, offset), chainOfOwn(flags, words, offset))
+  } else if (isLogged) runLog.entered(flags, words, offset, begin)
+  if ((current[ATTENTION] & TIMED) !== 0) timeEntered(flags, words, offset, begin, isCallback)
+  else if (!isLogged) return
   const isPromise = ref > 0 && (ref & 1) !== 0
   const isListened = !isPromise && (words !== resources || (flags & LISTENED) !== 0)
   if (isListened && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.(false)
 }
 
+/** Returns the chain of a resource, 0: its record has that of its maker. @type {Recorded<number>} */
+const chainOfOwn = (flags, words, offset) => (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
+
 /**
- * Logs that a step is entered, and the poll before it.
+ * Tells LoopTime that a step is entered.
  * @param {number} flags of its record
  * @param {Int32Array} words
  * @param {number} offset
+ * @param {number} begin now, in ms, 0: it was not read
  * @param {boolean} isCallback the event loop calls it
- * @returns {number} now, in ms
  */
-function logEntered (flags, words, offset, isCallback) {
-  const time = now()
-  const isTimed = (current[ATTENTION] & TIMED) !== 0
-  if (isCallback && isTimed && timed.loop.mayHavePolled) timed.loop.notePoll(time)
-  runLog.entered(flags, words, offset, time)
-  return time
+function timeEntered (flags, words, offset, begin, isCallback) {
+  const span = current[CURRENT_SPAN]
+  const { loop } = timed
+  const time = isCallback || span !== loop.spanNumber ? begin || now() : 0
+  if (isCallback) {
+    loop.enterCallback(span, time, idAt(words, offset), chainOfOwn(flags, words, offset), words, offset)
+  } else if (time !== 0) loop.switchTo(span, time)
+  current[CURRENT_RUN] = span === 0 ? 0 : loop.beginRun(flags, words, offset, time, isCallback)
 }
 
 /** Handles the end of a step within another one while spans are timed or steps are logged. */
@@ -227,6 +235,5 @@ module.exports = {
   handleOlderAfter,
   handleReturn,
   handleTimerAfter,
-  logEntered,
   resumeServed
 }

@@ -21,10 +21,9 @@ const { idAt } = require('./record-ids')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
 const allocationClock = require('./allocation-clock')
-const {
-  countCallback, handleAttention, handleBefore, logEntered, resumeServed
-} = require('./callback-handlers')
+const { countCallback, handleAttention, handleBefore, resumeServed } = require('./callback-handlers')
 const { recordEarly } = require('./lookup')
+const runLog = require('./run-log')
 const { readBeforeStep } = require('./settled-hook')
 
 const { clock } = capture
@@ -114,10 +113,13 @@ function beginUnrecorded (ref, asyncId, opener) {
   current[CURRENT_RUN] = 0
   if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
   const flags = asyncId === 0 ? 0 : CALLED
-  const begin = (current[ATTENTION] & LOGGED) === 0 ? 0 : logEntered(flags, NO_WORDS, 0, true)
-  if ((current[ATTENTION] & TIMED) === 0) return
+  if ((current[ATTENTION] & (LOGGED | TIMED)) === 0) return
+  const begin = now()
   const id = asyncId === 0 ? NO_ID : asyncId
-  timed.loop.enterCallback(current[CURRENT_SPAN], begin || now(), id, opener?.chain ?? 0, NO_WORDS, 0)
+  const chain = opener?.chain ?? 0
+  if ((current[ATTENTION] & LOGGED) !== 0) runLog.called(flags, NO_WORDS, 0, begin, id, chain)
+  if ((current[ATTENTION] & TIMED) === 0) return
+  timed.loop.enterCallback(current[CURRENT_SPAN], begin, id, chain, NO_WORDS, 0)
 }
 
 /**

@@ -64,8 +64,10 @@ class Entry {
     /** the same when data last came, which was the answer to it @type {number | undefined} */
     this.answeredIdle = undefined
     this.answeredSpan = 0
-    /** the program has asked on it, not its driver alone, while spans are timed */
+    /** the program has asked on it, not its driver alone, while spans are timed or runs are logged */
     this.isAsked = false
+    /** something was written on it, and it goes out once the connection is there; while runs are logged */
+    this.isWritten = this.isHeld = false
     /** what was asked, of late @type {import('../spans/questions').Question[] | undefined} */
     this.questions = undefined
     /** when it is to be looked at next, whole ms of the clock */

@@ -30,6 +30,7 @@ const kindTable = require('./kind-table')
 const { resolveCurrent } = require('./lookup')
 const { noteRepetition } = require('./loops')
 const { callbackListeners, emit, listeners } = require('./on')
+const runLog = require('./run-log')
 const { readLast } = require('./settled-hook')
 const { read: readSettlements } = require('./settlements')
 
@@ -263,6 +264,7 @@ function startIteration () {
   iteration = ids[0] < WRAP - AHEAD ? begunIteration : SEPARATE
   leaveAll()
   guard.reset()
+  if ((current[ATTENTION] & LOGGED) !== 0) runLog.startIteration()
   if ((current[ATTENTION] & TIMED) !== 0) timed.loop.mayHavePolled = true
   if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.startIteration()
   readSettlements()

@@ -25,11 +25,13 @@
  * @property {(error: object, context: Context, subject: unknown) => void} passedToTick an error was passed to
  *   nextTick, behind this argument
  * @property {(context: Context, tick: object) => void} ticked nextTick was called, while spans are timed
+ *   or runs are logged
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
  *   rejected in this context
  * @property {(error: unknown, context: Context) => void} escaped nothing caught an error of this context
  * @property {(server: object) => void} served a server got its first request of a connection
  * @property {(stream: object) => void} streamServed a server got a request of HTTP/2
+ * @property {() => void} forgetting what numbers of chains stand for is about to be forgotten
  * @property {(time: number) => void} iteration an iteration of the event loop begins
  * @property {() => void} contextRan code of a vm context has run; does not throw
  * @property {() => void} formatterReplaced Error.prepareStackTrace is not longstack's any more
@@ -51,6 +53,7 @@ const listeners = {
   ticked: [],
   rejected: [],
   escaped: [],
+  forgetting: [],
   iteration: [],
   contextRan: [],
   formatterReplaced: [],
@@ -62,8 +65,8 @@ const listeners = {
 }
 
 /**
- * What is called when a resource's callback begins and ends, by async id, while spans are timed. The record
- * of such a resource is LISTENED.
+ * What is called when a resource's callback begins and ends, by async id, while spans are timed or runs
+ * are logged. The record of such a resource is LISTENED.
  * @type {Map<number, (isOver: boolean) => void>}
  */
 const callbackListeners = new Map()

@@ -8,6 +8,10 @@
 // newest entry is stored last, and V8 terminates no function between its entry and its end unless it calls or
 // loops (guard.js), so no reader sees half an entry, and one that was not finished is written over.
 //
+// Whoever takes entries out of the ring is called when a part of it was filled since (`onDue`): also within a
+// callback that runs for long, nothing is overwritten unread. Called before a step begins, when nothing else
+// is half done.
+//
 // Off by default, and then it costs no more than the test of a bit.
 
 const {
@@ -15,9 +19,11 @@ const {
   callerEntry, current, forgetEntries
 } = require('./current')
 const { now } = require('./clock')
+const guard = require('./guard')
 const { timeAt } = require('./record-ids')
 const records = require('./records')
 const layout = require('./run-log-words')
+const { attempt } = require('../files')
 
 const {
   AWAITED, CAUSE, CHAIN, FLAGS, IDS, MASK, ONE_SHOT, PASSED, REF, ROOT_CHAIN, SETTLED, SHIFT, SPAN, SPECIAL,
@@ -25,6 +31,7 @@ const {
 } = records
 const { COUNT, ENTRIES, HEADER, KIND_BITS, LATEST, WORDS } = layout
 const SLOTS = ENTRIES - 1 // bits of a number that are its slot
+const DUE = ENTRIES / 4 // entries
 const NO_RING = new Int32Array(0)
 const NO_TIMES = new Float64Array(0)
 
@@ -37,6 +44,14 @@ let floats = NO_TIMES
 /** run of the callback that brought data, and the tick that it caused last */
 let answer = 0
 let answerTick = 0
+/** a poll may have come since the last one that is logged */
+let mayHavePolled = true
+/** loaded when it is needed @type {typeof import('./log-time')} */
+let logTime
+/** the last entry that was taken */
+let takenUpTo = 0
+/** what takes the others, and whether it does @type {{ work: (() => void) | undefined, isBusy: boolean }} */
+const taking = { work: undefined, isBusy: false }
 
 /**
  * Writes an entry.
@@ -97,6 +112,41 @@ function settledOlder (ref) {
 /** @returns {number} lowest bits of the asyncId of the resource that was entered last, 0: a promise */
 const enteredBits = () => (current[CURRENT_REF] & 1) === 0 ? current[CURRENT_REF] >>> 1 : 0
 
+/** Has all entries taken: there are many, or what their numbers stand for is about to be forgotten. */
+function takeNow () {
+  const { isBusy, work } = taking
+  if (work === undefined || isBusy) return
+  taking.isBusy = true
+  takenUpTo = ints[COUNT] // whatever comes of it
+  attempt(() => guard.run(work))
+  taking.isBusy = false
+}
+
+/**
+ * Notes that the event loop calls a callback.
+ * @param {number} flags of its record
+ * @param {Int32Array} words
+ * @param {number} offset of the record
+ * @param {number} time ms of the clock
+ * @param {number} id asyncId of the resource
+ * @param {number} chain its number, 0: not known
+ */
+function called (flags, words, offset, time, id, chain) {
+  if (mayHavePolled) {
+    mayHavePolled = false
+    const slept = logTime.polled(time)
+    if (slept >= 0) polled(time, logTime.last.iteration, slept)
+  }
+  enteredAt(flags, words, offset, time)
+  if (logTime.begun(time, id, chain, words, offset)) arrived(logTime.arrival)
+}
+
+/** Notes that a step is entered which the event loop does not call. @type {typeof enteredAt} */
+function entered (flags, words, offset, time) {
+  accountUntil(time)
+  enteredAt(flags, words, offset, time)
+}
+
 /**
  * Notes that a step is entered.
  * @param {number} flags of its record
@@ -104,7 +154,8 @@ const enteredBits = () => (current[CURRENT_REF] & 1) === 0 ? current[CURRENT_REF
  * @param {number} offset of the record
  * @param {number} time ms of the clock
  */
-function entered (flags, words, offset, time) {
+function enteredAt (flags, words, offset, time) {
+  if (((ints[COUNT] - takenUpTo) | 0) >= DUE && !guard.inOwnWork) takeNow()
   const registered = runsBeside(words)[offset >> IDS]
   const settled = (flags & AWAITED) === 0 ? 0 : settledIn(words[offset + TRIGGER])
   const head = layout.RUN | flagsOfRun(flags) << KIND_BITS
@@ -152,12 +203,16 @@ function polled (time, iteration, slept) {
 }
 
 /**
- * Notes when what the present run waited for had come.
- * @param {number} how DATA, DUE or POLLED
+ * Notes a poll that came within a run: no hook has reported what the event loop called after it.
  * @param {number} time ms of the clock
- * @param {number} precision ms
  */
-function arrived (how, time, precision) {
+function accountUntil (time) {
+  const slept = logTime.sleptUnseen(time, floats[LATEST])
+  if (slept > 0) polled(time, logTime.last.iteration, slept)
+}
+
+/** Notes when what the present run waited for had come. @param {typeof logTime.arrival} arrival */
+function arrived ({ how, time, precision }) {
   write(layout.ARRIVED, 0, 0, 0, current[CURRENT_ENTRY], 0, time, how, 0, precision)
 }
 
@@ -190,10 +245,11 @@ function ended (number, time, status) {
  * @param {number} time ms of the clock
  * @param {number} use HELD, USED and ASKED, or 0
  * @param {number} bytes written before, -1: not known
+ * @returns {number} of the entry
  */
 function sent (ref, chain, time, use, bytes) {
   const run = current[CURRENT_ENTRY]
-  write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, ref >>> 1, use, bytes)
+  return write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, ref >>> 1, use, bytes)
 }
 
 /**
@@ -201,11 +257,13 @@ function sent (ref, chain, time, use, bytes) {
  * @param {number} ref of its record
  * @param {number} time ms of the clock
  * @param {number} bytes read so far, -1: not known
+ * @returns {boolean} false: it brings more of the same
  */
 function came (ref, time, bytes) {
-  if (answer === current[CURRENT_ENTRY]) return // it brings more of the same
+  if (answer === current[CURRENT_ENTRY]) return false
   write(layout.CAME, ref, 0, 0, current[CURRENT_ENTRY], 0, time, ref >>> 1, 0, bytes)
   answer = answerTick = current[CURRENT_ENTRY]
+  return true
 }
 
 /** Notes that the present run settles a promise. @param {Int32Array} words @param {number} offset */
@@ -225,7 +283,9 @@ function start () {
   ring = new SharedArrayBuffer(layout.BYTES)
   ints = new Int32Array(ring)
   floats = new Float64Array(ring)
-  answer = answerTick = 0
+  logTime ??= require('./log-time')
+  answer = answerTick = takenUpTo = 0
+  mayHavePolled = true
   forgetEntries()
   forgetRuns()
   const chain = current[DEPTH] === 0 ? ROOT_CHAIN : current[CURRENT_CHAIN]
@@ -234,6 +294,7 @@ function start () {
   // What runs already, as a rule the main script
   current[CURRENT_ENTRY] = write(layout.RUN, cause, chain, 0, 0, 0, time, 0, 0, 0)
   floats[LATEST] = time
+  logTime.start(time)
   current[ATTENTION] |= LOGGED
   return ring
 }
@@ -242,25 +303,44 @@ function start () {
 function stop () {
   current[ATTENTION] &= ~LOGGED
   current[CURRENT_ENTRY] = 0
-  ring = undefined
+  ring = taking.work = undefined
   ints = NO_RING
   floats = NO_TIMES
 }
 
 module.exports = {
-  arrived,
+  accountUntil,
   began,
+  called,
   came,
   ended,
   entered,
-  polled,
   resumed,
   sent,
   settled,
   start,
   stop,
+  takeNow,
   turned,
 
   /** @returns {boolean} whether runs are logged */
-  isOn: () => (current[ATTENTION] & LOGGED) !== 0
+  isOn: () => (current[ATTENTION] & LOGGED) !== 0,
+
+  /** An iteration of the event loop begins. */
+  startIteration () {
+    mayHavePolled = true
+    taking.isBusy = false // it may have been terminated
+  },
+
+  /** @returns {number} when the present run began, ms of the clock */
+  since: () => floats[LATEST],
+
+  /** @type {typeof logTime.queueTime} for how long a request lay there that has just been read */
+  queueTime: (socket, isNew, time) => logTime.queueTime(socket, isNew, time),
+
+  /** Has entries taken when many have come since the last. @param {() => void} work guarded; may throw */
+  onDue (work) { taking.work = work },
+
+  /** Notes that entries were taken. @param {number} number of the last */
+  taken (number) { takenUpTo = number }
 }

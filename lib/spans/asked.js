@@ -3,9 +3,10 @@
 // What a span has asked (questions.js), as it is reported.
 
 const { CAUSE, CHAIN, FLAGS, LIVE, SHIFT, promises, readWord } = require('../core/records')
-const { siteOf } = require('./path-sites')
-const { framesOf, isOfOneLibrary } = require('./questions')
 const { toMicros } = require('../encoding/span-figures')
+const { framesOf } = require('../record/traffic')
+const { siteOf } = require('./path-sites')
+const { isOfOneLibrary } = require('./questions')
 const { peerOf } = require('./wait-sites')
 
 const MAX_PLACES = 5000 // chains, of which is remembered whether their newest step has the program's code

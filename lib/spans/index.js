@@ -3,6 +3,7 @@
 // Spans of this thread: who listens to them, and what records them, loaded when somebody first wants them.
 
 const guard = require('../core/guard')
+const runLog = require('../core/run-log')
 const { Listeners } = require('../listeners')
 const { settings } = require('../settings')
 
@@ -39,7 +40,7 @@ const noSpan = Object.freeze({
 function applySpans () {
   const { enabled, options: { spans, blocked } } = settings
   const isHeard = spans !== undefined || blocked !== undefined || listeners.size > 0 ||
-    taps.size > 0
+    taps.size > 0 || runLog.isOn()
   guard.run(() => {
     if (!enabled || !isHeard) return recorder?.disable()
     recorder ??= require('./recorder')

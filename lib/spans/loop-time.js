@@ -7,27 +7,22 @@
 //
 // Hot path: bench/run.js measures it with the subject longstack-spans.
 
-const { executionAsyncResource } = require('node:async_hooks')
 const { performance } = require('node:perf_hooks')
 const { now } = require('../core/clock')
 const loopIterations = require('../core/loop-iterations')
-const { Arrivals, MAX_GAP, MAX_TIMER_GAP, handleOfReused } = require('./arrivals')
+const { Arrivals, MAX_GAP } = require('../core/arrivals')
 const { MIN_SPLIT, OTHERS, OWN_QUESTION, SITE, UNASKED } = require('./critical-path')
 const { MIN_SHORT, RecentRuns } = require('./recent-runs')
 const { spanAt } = require('./identities')
-const { bytesRead, bytesWritten, came, sent, settle } = require('./questions')
+const { came, sent, settle } = require('./questions')
 const { isOfConnection } = require('../core/asks')
 const { typeOfStep } = require('../core/context')
-const { CURRENT_CHAIN, callerRun, callerSpan, current } = require('../core/current')
+const { callerRun, callerSpan } = require('../core/current')
 const { connectionTypes, isHandleType } = require('../core/kinds')
 const {
   AWAITED, CALLED, CAUSE, CHAIN, DETAIL, FLAGS, MASK, RUN, SETTLED, SETTLED_RUN, SETTLED_SPAN, SHIFT, SPECIAL,
   TRIGGER, findRecord, promises, readWord, resources
 } = require('../core/records')
-const runLog = require('../core/run-log')
-const { ASKED, DUE, HELD, POLLED, USED } = require('../core/run-log-words')
-const { ownerOf } = require('../node-objects')
-const { isObject, own } = require('../objects')
 
 /**
  * @typedef {import('./span').Span} Span
@@ -131,15 +126,6 @@ class LoopTime {
     this.callbackChain = chain
     this.answered = undefined
     this.arrivals.begin(time - this.zero, words, offset, this)
-    if (this.arrivals.found !== 0 && runLog.isOn()) this.logArrival()
-  }
-
-  /** Logs when what the present callback waited for had come. */
-  logArrival () {
-    const { cameAfter, cameBy, found } = this.arrivals
-    const time = cameBy === 0 ? 0 : this.zero + cameBy // 0: with its cause
-    const precision = found === DUE ? MAX_TIMER_GAP : MAX_GAP
-    runLog.arrived(found, time, found === POLLED ? cameBy - cameAfter : precision)
   }
 
   /** Notes that the loop may have polled before a callback. @param {number} time now, in ms */
@@ -151,7 +137,6 @@ class LoopTime {
     const hasPolled = slept > 0 || iteration !== this.iteration
     this.iteration = iteration
     if (slept > 0) this.addWait(time, polled)
-    if (hasPolled && runLog.isOn()) runLog.polled(time, iteration, Math.max(0, slept))
     if (hasPolled) this.arrivals.polled(time - this.zero, Math.max(0, slept))
   }
 
@@ -275,7 +260,6 @@ class LoopTime {
     if (time - this.since >= MIN_SHORT) {
       const polled = idleTime()
       if (polled > this.polled) {
-        if (runLog.isOn()) runLog.polled(time, this.iteration, polled - this.polled)
         this.callbackId = this.callbackChain = 0 // no hook reported what it called
         return this.addWait(time, polled)
       }
@@ -325,12 +309,10 @@ class LoopTime {
    * @param {number} ref of the step that runs
    * @param {number} span number
    * @param {number} run of it
-   * @param {boolean} isWrite data is written, and nothing else has noted that
    */
-  noteTraffic (entry, ref, span, run, isWrite) {
+  noteTraffic (entry, ref, span, run) {
     const isOwnCallback = ref === entry.context.ref
     const { running } = this
-    if (runLog.isOn()) this.logTraffic(entry, isOwnCallback, isWrite)
     if (isOwnCallback && this.answered === undefined) {
       this.answered = entry
       entry.answeredIdle = entry.sentIdle
@@ -339,37 +321,10 @@ class LoopTime {
       if (entry.questions !== undefined) came(entry, this)
       return
     }
-    const isReleased = entry.questions !== undefined && sent(entry, this.clock())
-    if (isReleased && runLog.isOn()) this.noteSent(entry, 0, false)
+    sent(entry, this.clock())
     entry.sentIdle = this.idle
     entry.sentSpan = isOwnCallback || spanAt(span) === undefined ? 0 : span
     if (!isOwnCallback && run !== 0 && span === this.spanNumber) running?.log.noteSent(entry.context.ref, run)
-  }
-
-  /**
-   * Logs data on a connection.
-   * @param {Entry} entry
-   * @param {boolean} isOwnCallback
-   * @param {boolean} isWrite
-   */
-  logTraffic (entry, isOwnCallback, isWrite) {
-    if (isWrite) this.noteSent(entry, 0, false)
-    else if (isOwnCallback || handleOfReused(executionAsyncResource()) === entry.resource.deref()) {
-      runLog.came(entry.context.ref, this.clock(), bytesOf(entry, bytesRead))
-    }
-  }
-
-  /**
-   * Logs that bytes are written to a connection.
-   * @param {Entry} entry
-   * @param {number} place chain of the write, 0: no code of the program is known to have called for it
-   * @param {boolean} isHeld they go out once the connection is there
-   */
-  noteSent (entry, place, isHeld) {
-    const bytes = bytesOf(entry, bytesWritten)
-    const isHttp = entry.use?.isOver === false || carriesHttp(entry)
-    const use = (isHeld ? HELD : 0) | (isHttp ? USED : 0) | (place === 0 ? 0 : ASKED)
-    runLog.sent(entry.context.ref, place || current[CURRENT_CHAIN], this.clock(), use, bytes)
   }
 
   /** When the event loop called the present callback, in ms of the clock. */
@@ -413,29 +368,6 @@ class LoopTime {
   leave (span) {
     if (this.running === span) this.setRunning(span.seq)
   }
-}
-
-/**
- * Whether a request of http writes on a connection: its use is told only afterwards. One that has upgraded
- * the connection remains there (lib/_http_client.js).
- * @param {Entry} entry
- */
-function carriesHttp ({ resource }) {
-  const handle = resource.deref()
-  const socket = handle === undefined ? undefined : ownerOf(handle)
-  const message = socket === undefined ? undefined : own(socket, '_httpMessage')
-  return isObject(message) && own(message, 'upgradeOrConnect') !== true
-}
-
-/**
- * @param {Entry} entry of a connection
- * @param {(handle: object) => number} read
- * @returns {number} -1: not known
- */
-function bytesOf (entry, read) {
-  const handle = entry.resource.deref()
-  const bytes = handle === undefined ? NaN : read(handle)
-  return bytes >= 0 ? bytes : -1
 }
 
 /**

@@ -12,13 +12,11 @@
 //
 // Hot path, while spans are timed, for each question: `ask`, `came` and `settle`.
 
-const { descends, isOfConnection } = require('../core/asks')
-const { typeOfStep } = require('../core/context')
+const { descends } = require('../core/asks')
 const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_SPAN, current } = require('../core/current')
-const { timeAt, triggerIdAt } = require('../core/record-ids')
-const { CAUSE, CHAIN, FIRST_CHAIN, REF, SPAN, findRecord, readWord } = require('../core/records')
-const { source } = require('../core/source')
-const { numberReader } = require('../node-objects')
+const { timeAt } = require('../core/record-ids')
+const { CAUSE, CHAIN, FIRST_CHAIN, REF, SPAN } = require('../core/records')
+const { bytesRead, bytesWritten, framesOf, isOfDriver, isOwnCode } = require('../record/traffic')
 const peek = require('../requests/peek')
 const { settings } = require('../settings')
 const { spanAt } = require('./identities')
@@ -26,7 +24,6 @@ const { packageOf } = require('./path-sites')
 
 const MAX_QUESTIONS = 64 // of a span that are kept; more are counted
 const MAX_OUTSTANDING = 256 // of a connection
-const MAX_STEPS = 16 // from a write up to the connect request
 const FEW = 8 // outstanding; beyond that, those of spans that have ended are dropped
 const MIN_UNSENT = 0.5 // ms; the time of a promise is known to a quarter of one
 
@@ -85,9 +82,6 @@ class Question {
   get isOpen () { return this.state < SETTLED_ONE }
 }
 
-const bytesRead = numberReader('bytesRead')
-const bytesWritten = numberReader('bytesWritten')
-
 /**
  * Notes that the program writes on a connection.
  * @param {Entry} entry
@@ -143,40 +137,6 @@ function askerOf (entry, place, isFirst) {
   return isFirst ? HANDSHAKE : UNDECIDED
 }
 
-/**
- * Whether a driver does something by itself: in the callback of its connect request, or of its connection, or
- * in what these have caused, below no code of the program's own.
- * @param {import('../core/context').Context} connection
- * @param {number} chain of it
- * @param {number} cause reference of the step
- * @param {boolean} isFirst what it writes first: as well where it has awaited the connection that it opened
- */
-function isOfDriver ({ asyncId, chain: opening, ref }, chain, cause, isFirst) {
-  const opener = isFirst && !framesOf(opening).some(isOwnCode) ? readWord(ref, CAUSE) : 0
-  let present = chain
-  let step = cause
-  for (let i = 0; i < MAX_STEPS && step !== 0 && !framesOf(present).some(isOwnCode); i++) {
-    const record = findRecord(step)
-    if (record === undefined) return false
-    if (step === opener || isOfConnection(step, ref)) return true
-    present = record.words[record.offset + CHAIN]
-    const isConnect = typeOfStep(present, step).endsWith('CONNECTWRAP')
-    if (isConnect) return triggerIdAt(record.words, record.offset) === asyncId
-    step = record.words[record.offset + CAUSE]
-  }
-  return false
-}
-
-/**
- * Whether a driver writes by itself on a connection that it makes, before anybody has asked there.
- * @param {Entry} entry
- * @param {number} place chain of the write
- */
-function isGreeting ({ context, isAsked, questions }, place) {
-  if (isAsked || place === 0) return false
-  return isOfDriver(context, place, current[CURRENT_CAUSE], questions === undefined)
-}
-
 /** Makes a question one of a span. @param {Question} question @param {number} number of the span */
 function assign (question, number) {
   const span = number === 0 ? undefined : spanAt(number)
@@ -201,19 +161,15 @@ function unassign (question) {
  * Notes that what was written while the connection was made goes out.
  * @param {Entry} entry
  * @param {number} time ms of the clock
- * @returns {boolean} there was some
  */
 function sent ({ questions }, time) {
-  let wasHeld = false
-  if (questions === undefined) return wasHeld
+  if (questions === undefined) return
   for (let i = 0; i < questions.length; i++) {
     const question = questions[i]
     if (question.unsent !== -1) continue
     question.unsent = time - question.start
     question.start = time
-    wasHeld = true
   }
-  return wasHeld
 }
 
 /**
@@ -391,19 +347,6 @@ function isSameCall (last, cause, place) {
 }
 
 /**
- * Returns the frames of the program in the newest step of a chain.
- * @param {number} chain
- * @returns {import('../stacks/frames').Frame[]}
- */
-function framesOf (chain) {
-  const frames = source.chainAt(chain)?.stack?.frames ?? []
-  return frames.filter(({ kind }) => kind === 'user' || kind === 'module')
-}
-
-/** @param {import('../stacks/frames').Frame} frame */
-const isOwnCode = ({ kind }) => kind === 'user'
-
-/**
  * Whether one library has frames in two steps, or its parts have: pg and pg-pool.
  * @param {number} chain
  * @param {number} other
@@ -418,6 +361,4 @@ function packagesOf (chain) {
   return framesOf(chain).map(({ fileName }) => packageOf(fileName)).filter((name) => name !== undefined)
 }
 
-module.exports = {
-  Question, ask, bytesRead, bytesWritten, came, framesOf, isGreeting, isOfOneLibrary, sent, settle
-}
+module.exports = { Question, ask, came, isOfOneLibrary, sent, settle }

@@ -30,7 +30,7 @@ class Span {
    * @param {Span | undefined} span.parent of this process
    * @param {number} span.start ms of the clock
    * @param {number} span.origin ms since 1970
-   * @param {import('./loop-time').LoopTime} span.loop
+   * @param {import('./loop-time').LoopTime | undefined} span.loop undefined: no account is kept
    */
   constructor ({ name, kind, traceId, parentSpanId, sampled, parent, start, origin, loop }) {
     /** its number in this thread @type {number} */
@@ -96,15 +96,20 @@ class Span {
     this.askedCount = 0
     /** ms of the others */
     this.askedMoreMs = 0
-    this.busyAtStart = loop.busy
-    this.idleAtStart = loop.idle
+    this.busyAtStart = loop === undefined ? 0 : loop.busy
+    this.idleAtStart = loop === undefined ? 0 : loop.idle
     /** ms of short runs since a time, in ms, for LoopTime */
     this.shortRuns = 0
     this.shortRunsSince = 0
 
-    /** the runs of the request that it is part of @type {import('./critical-path').PathLog} */
-    this.log = parent === undefined ? takeLog() : parent.log
-    this.log.users++
+    /**
+     * the runs of the request that it is part of; while runs are only recorded, none
+     * @type {import('./critical-path').PathLog}
+     */
+    this.log = loop === undefined ? noLog : parent === undefined ? takeLog() : parent.log
+    if (this.log !== noLog) this.log.users++
+    /** its name was told to the recording while it was open */
+    this.isNamed = false
     /**
      * its name and id, where they are remembered beyond its end
      * @type {{ name: string, spanId: string } | undefined}
@@ -155,6 +160,9 @@ class Span {
   }
 
   get ended () { return this.end !== 0 }
+
+  /** Whether its runs and waits are known here, not only in the recording. */
+  get isTimed () { return this.log !== noLog }
 
   /**
    * Notes what is known of it by now.
@@ -220,6 +228,20 @@ class Span {
    */
   finish (time, loop, run) {
     this.end = Math.max(time, this.start)
+    if (this.isTimed) this.noteEnd(loop, run)
+    identities.end(this, this.openParent?.seq ?? 0)
+    if (this.stepId !== 0) finishStep(this.stepId)
+    this.parent = undefined
+    this.heldSubject = this.weakSubject = undefined
+    this.look = noLook
+  }
+
+  /**
+   * Notes what the event loop has run by its end.
+   * @param {import('./loop-time').LoopTime} loop
+   * @param {number} run in which it ends, 0: none of its own
+   */
+  noteEnd (loop, run) {
     this.lastRun = run
     this.runCount = this.log.count
     const own = this.outermost.run
@@ -227,11 +249,6 @@ class Span {
     const { cameBy, cameAfter } = loop.arrivals
     const others = busy - own
     this.endState = { idle, others, own, callback: callbackId, callbackChain, cameBy, cameAfter }
-    identities.end(this, this.openParent?.seq ?? 0)
-    if (this.stepId !== 0) finishStep(this.stepId)
-    this.parent = undefined
-    this.heldSubject = this.weakSubject = undefined
-    this.look = noLook
   }
 
   /** Releases all but its identity, once it has been written. */
@@ -242,7 +259,7 @@ class Span {
     this.longestRuns = undefined
     this.asked = undefined
     const { log } = this
-    if (log === noLog) return
+    if (!this.isTimed) return
     this.log = noLog // which the next request writes to
     this.outermost = this
     if (--log.users === 0) putLog(log)

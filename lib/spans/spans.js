@@ -18,6 +18,8 @@ const { CLIENT, DISCARDED, ERROR, INNER, OK, SERVER, UNSET } = require('../core/
 const { read: readSettlements } = require('../core/settlements')
 const { allOpen, identityAt, spanAt } = require('./identities')
 const { loop } = require('./loop-time')
+const texts = require('../record/texts')
+const { isTimed } = require('./step-spans')
 const openIntervals = require('./open-intervals')
 const { batching, schedule } = require('../core/loop-iterations')
 const { areWatched, hasListeners, notify, sinks, spanResource, write } = require('./outputs')
@@ -74,7 +76,7 @@ let waiting = []
 function start ({ name, kind, remote, context, since, attributes = {}, shared }) {
   const { chain } = currentStep()
   const time = now()
-  loop.accountUntil(time)
+  accountUntil(time)
   const number = kind === 'SERVER' ? 0 : context === undefined ? spanNumber() : context.spanNumber
   const running = number === 0 ? undefined : identityAt(number)
   const active = activeSpanContext()
@@ -90,7 +92,7 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
     parent,
     start: since ?? time,
     origin: parent === undefined ? originAt(time) : parent.origin,
-    loop
+    loop: isTimed() ? loop : undefined
   })
   span.attributes = attributes
   span.shared = shared
@@ -103,6 +105,15 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
   return span
 }
 
+/** Notes polls up to now that no hook has told. @param {number} time now, in ms */
+function accountUntil (time) {
+  if (runLog.isOn()) runLog.accountUntil(time)
+  if (isTimed()) loop.accountUntil(time)
+}
+
+/** When the present run began, ms of the clock. */
+const presentSince = () => runLog.isOn() ? runLog.since() : loop.since
+
 /**
  * Excludes the time until its first callback from a span, and notes how long a request lay there before it
  * was read.
@@ -111,9 +122,12 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
  * @param {boolean} [isNew] it is the first on that
  */
 function begin (span, socket = undefined, isNew = true) {
-  if (span.run === 0) span.startNow(loop)
+  if (span.isTimed && span.run === 0) span.startNow(loop)
+  if (!span.isTimed) span.start = presentSince()
   if (socket === undefined) return logBegin(span)
-  const { ms, max } = loop.arrivals.queueTime(socket, isNew, loop.since - loop.zero)
+  const { ms, max } = runLog.isOn()
+    ? runLog.queueTime(socket, isNew, runLog.since())
+    : loop.arrivals.queueTime(socket, isNew, loop.since - loop.zero)
   logBegin(span, ms)
   if (max === 0) return
   span.attributes['longstack.queued_ms'] = toMicros(ms)
@@ -161,11 +175,11 @@ function close (span, ending, since) {
 
 /** @param {Span} span @param {number} time ms @param {number} [status] see run-log-words.js */
 function finish (span, time, status = statusOf(span)) {
-  loop.accountUntil(time)
-  const { run } = currentStep()
+  accountUntil(time)
+  const run = span.isTimed ? currentStep().run : 0
   span.finish(time, loop, run !== 0 && spanAt(spanNumber())?.log === span.log ? run : 0)
   if (runLog.isOn()) runLog.ended(span.seq, span.end, status)
-  loop.leave(span)
+  if (span.isTimed) loop.leave(span)
 }
 
 /** @param {Span} span @returns {number} */
@@ -215,13 +229,19 @@ function drain () {
 function writeAndRelease (span) {
   try {
     writtenCount++
-    const form = new SpanForm(span, () => figuresOf(span, surroundings), spanResource())
-    write(form)
-    if (hasListeners()) notify(form.record())
+    texts.addSpan(span)
+    if (span.isTimed) tell(span)
     if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
   } finally {
     span.release()
   }
+}
+
+/** @param {Span} span that has ended */
+function tell (span) {
+  const form = new SpanForm(span, () => figuresOf(span, surroundings), spanResource())
+  write(form)
+  if (hasListeners()) notify(form.record())
 }
 
 /** @type {import('./span-figures').Surroundings} */
@@ -236,8 +256,11 @@ const surroundings = {
 
 /** Writes what repeats on after its request. @param {number} time ms of the clock */
 function writeOpenIntervals (time) {
-  const record = sinks() === undefined && !areWatched() ? undefined : openIntervals.take(time)
-  if (record !== undefined) write(record)
+  const isHeard = sinks() !== undefined || areWatched() || texts.isOn()
+  const record = isHeard ? openIntervals.take(time) : undefined
+  if (record === undefined) return
+  texts.addRecord(record.record())
+  write(record)
 }
 
 /** Forgets who ran of late: no span is left that they could have delayed. */
@@ -251,12 +274,16 @@ function clearRuns () {
  * @param {import('../blocked/blocking-callback').BlockingCallback} run
  */
 function addBlocking (event, run) {
-  if (sinks() === undefined && !areWatched()) return
+  if (sinks() === undefined && !areWatched() && !texts.isOn()) return
   const isWanted = settings.options.blocked !== undefined // else a command has asked for it
   if (event.stillRunning) drain()
   const record = blockedRecord(event, run)
+  if (isWanted) texts.addRecord(record)
   write({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record }, isWanted)
-  if (event.stillRunning && isWanted) sinks()?.flush(true)
+  if (event.stillRunning && isWanted) {
+    runLog.takeNow()
+    sinks()?.flush(true)
+  }
   if (hasListeners() && isWanted) notify(record, event.stillRunning)
 }
 
@@ -318,6 +345,7 @@ module.exports = {
   end,
   flush,
   noteRejection,
+  presentSince,
   recordException,
   start,
   stats,

@@ -8,7 +8,7 @@ const records = require('../core/records')
 const { contextOfId } = require('../core/context')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
-  TIMED, current, timed
+  LOGGED, TIMED, current, timed
 } = require('../core/current')
 const registry = require('../core/registry')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
@@ -19,7 +19,7 @@ const runLog = require('../core/run-log')
 const { source } = require('../core/source')
 const { idOf } = require('../node-objects')
 const { wrap } = require('../wrap')
-const { ask, isGreeting } = require('./questions')
+const { ask } = require('./questions')
 
 const { CHAIN, SPAN, DETAIL, FLAGS, IDS, RUN, CARRIED, OWN_WORK_CHAIN } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
@@ -31,28 +31,22 @@ const wrapped = new Map()
 
 const isTimed = () => (current[ATTENTION] & TIMED) !== 0
 
-/**
- * Notes data on a connection that no server accepted.
- * @param {import('../core/entry').Entry} entry
- * @param {boolean} isWrite see core/on.js
- */
-function noteTraffic (entry, isWrite) {
+/** Notes data on a connection that no server accepted. @param {import('../core/entry').Entry} entry */
+function noteTraffic (entry) {
   if (!isTimed()) return
   resolve()
   const { [CURRENT_REF]: ref, [CURRENT_SPAN]: span, [CURRENT_RUN]: run } = current
-  timed.loop.noteTraffic(entry, ref, span, run, isWrite)
+  timed.loop.noteTraffic(entry, ref, span, run)
 }
 
 /**
  * Notes that the program asks on a connection.
  * @param {import('../core/entry').Entry} entry
  * @param {number} place
- * @param {boolean} isHeld
- * @param {number} writer see core/on.js
+ * @param {boolean} isHeld see core/on.js
  */
-function noteAsked (entry, place, isHeld, writer) {
+function noteAsked (entry, place, isHeld) {
   if (!isTimed()) return
-  if (runLog.isOn()) timed.loop.noteSent(entry, isGreeting(entry, writer) ? 0 : writer, isHeld)
   ask(entry, place, isHeld, now(), timed.loop.zero + timed.loop.arrivals.polledAt)
 }
 
@@ -85,9 +79,13 @@ function enterSpan (next) {
   if (id === 0) records.writeWord(ref, SPAN, span)
   else setSpan(id, span)
   if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
+  const isLogged = runLog.isOn()
+  const time = isLogged || isTimed() ? now() : 0
+  if (isLogged) {
+    runLog.accountUntil(time)
+    runLog.turned(time)
+  }
   if (isTimed()) {
-    const time = now()
-    if (runLog.isOn()) runLog.turned(time)
     timed.loop.switchTo(span, time)
     current[CURRENT_RUN] = timed.loop.beginFirstRun()
   }
@@ -170,7 +168,7 @@ function watchZlibWrites (handle) {
   const unwrap = wrap(prototype, 'write', (method) => ({
     /** @this {any} */
     write () {
-      if ((current[ATTENTION] & TIMED) !== 0) noteWrite(this)
+      if ((current[ATTENTION] & (LOGGED | TIMED)) !== 0) noteWrite(this)
       return apply(method, this, arguments)
     }
   }).write)
@@ -194,6 +192,7 @@ function noteWrite (handle) {
 
 module.exports = {
   enterSpan,
+  isTimed,
   noteAsked,
   noteTraffic,
   runInSpan,

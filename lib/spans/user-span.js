@@ -9,7 +9,6 @@ const { safely } = require('../core/faults')
 const { runInSpan } = require('./step-spans')
 const { messageOf } = require('../warnings')
 const { noSpan } = require('./index')
-const { loop } = require('./loop-time')
 const spans = require('./spans')
 const { format } = require('./traceparent')
 
@@ -101,11 +100,11 @@ function runSpan (name, attributes, fn) {
       return promiseOf(fn(handle))
     })
   } catch (error) {
-    fail(span, error, loop.since)
+    fail(span, error, spans.presentSince())
     running.length = depth
     throw error
   }
-  if (!isPromise(result)) end(span, loop.since)
+  if (!isPromise(result)) end(span, spans.presentSince())
   else result = endWith(span, result)
   running.length = depth // last: what is terminated before is ended by `restore`
   return result

@@ -12,6 +12,7 @@ const { ChainValues, delays } = require('../core/chain-values')
 const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('../core/records')
 const scope = require('../core/scope')
 const { stepClock } = require('../core/clock')
+const { emit } = require('../core/on')
 const { source } = require('../core/source')
 const { settings } = require('../settings')
 const nativeCapture = require('./capture-native')
@@ -156,6 +157,7 @@ const capture = {
 
   /** Drops all stacks and chains, also of what was recorded until now. @param {boolean} [isLoss] */
   reset (isLoss = true) {
+    emit('forgetting')
     if (isLoss) dropped += engineStats().chains
     capture.generation++
     // Chains and keys first: they name stacks by number (see guard.js for why that matters)

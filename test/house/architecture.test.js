@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 9000,
-  core: 4110,
+  core: 4390,
   spans: 3360,
   stacks: 2880,
   '.': 2200,
@@ -67,12 +67,15 @@ const required = {
   'profile/': ['core/', 'format/', 'requests/', 'stacks/'],
   'profile/preload.js': ['core/', 'shared.js'],
   'register.js': ['passing/', 'start.js'],
+  'record/': [
+    'blocked/', 'core/', 'encoding/', 'format/', 'node-objects.js', 'requests/', 'spans/'
+  ],
   'requests/': ['core/', 'handles/', 'node-objects.js', 'stacks/'],
   'runners/': ['core/', 'format/', 'handles/', 'register.js', 'stacks/', 'start.js'],
   'shared.js': ['api.js', 'ask/', 'runners/', 'tracer.js'],
   'sinks/': ['core/', 'encoding/'],
   'spans/': [
-    'attribution/', 'blocked/', 'core/', 'encoding/', 'format/', 'node-objects.js', 'passing/', 'requests/', 'sinks/', 'stacks/'
+    'attribution/', 'blocked/', 'core/', 'encoding/', 'format/', 'node-objects.js', 'passing/', 'record/', 'requests/', 'sinks/', 'stacks/'
   ],
   'stacks/': ['core/', 'passing/'],
   'start.js': ['shared.js'],

@@ -11,14 +11,14 @@
 // Only where the loop has not polled for MAX_GAP is any of it asked for, and the kernel for twice as long:
 // within that the middle is as near. Hot path: `polled` and `begin`.
 //
-// Times are ms since the counters of LoopTime began.
+// Times are ms since the `zero` of whoever tells of callbacks: the run log, or the account of spans.
 
 const { executionAsyncResource } = require('node:async_hooks')
-const { timeAt } = require('../core/record-ids')
-const { FLAGS, ONE_SHOT, PARSER, PASSED, TIMER } = require('../core/records')
+const { timeAt } = require('./record-ids')
+const { FLAGS, ONE_SHOT, PARSER, PASSED, TIMER } = require('./records')
 const { callNative, handleOf } = require('../node-objects')
 const { hiddenProperty, isObject, own } = require('../objects')
-const layout = require('../core/run-log-words')
+const layout = require('./run-log-words')
 const { loadBinding } = require('../stacks/binding')
 
 const MAX_GAP = 4 // ms, the kernel's own precision
@@ -40,6 +40,14 @@ const REQUEST = 'HTTPINCOMINGMESSAGE'
 const dataTypes = new Set(['TCPWRAP', 'TLSWRAP', REQUEST])
 
 const socketHandle = hiddenProperty('kHandle')
+
+/**
+ * @typedef {object} Callback the one that the event loop calls
+ * @property {number} zero ms of the clock at which times begin
+ * @property {number} callbackId asyncId of its resource, 0: not known
+ * @property {string} type of that
+ * @property {boolean} knowsPolls each poll is known, also those in which the loop did not sleep
+ */
 
 class Arrivals {
   constructor () {
@@ -94,7 +102,7 @@ class Arrivals {
    * @param {number} time now
    * @param {Int32Array} words of its record
    * @param {number} offset
-   * @param {import('./loop-time').LoopTime} loop
+   * @param {Callback} loop
    */
   begin (time, words, offset, loop) {
     this.begunAt = time
@@ -116,7 +124,7 @@ class Arrivals {
    * @param {number} time now
    * @param {Int32Array} words
    * @param {number} offset
-   * @param {import('./loop-time').LoopTime} loop
+   * @param {Callback} loop
    */
   find (time, words, offset, loop) {
     const { polledAt, polledBefore, slept } = this

@@ -1,0 +1,104 @@
+'use strict'
+
+// Times in the run log that no hook tells: when the event loop polled and for how long it slept, which libuv
+// itself counts (uv_metrics_idle_time), and when what a callback waited for had come (arrivals.js). Loaded
+// when runs are first logged.
+//
+// Hot path, while runs are logged: `polled` once an iteration, `begun` for each callback.
+
+const { performance } = require('node:perf_hooks')
+const { Arrivals, MAX_GAP, MAX_TIMER_GAP } = require('./arrivals')
+const { typeOfStep } = require('./context')
+const loopIterations = require('./loop-iterations')
+const { DUE, POLLED } = require('./run-log-words')
+
+const MIN_RUN = 0.2 // ms; what is shorter is no wait that hooks have not reported
+
+/** Returns ms that the event loop has waited in the poll phase so far; costs some 30 ns. */
+const idleTime = () => performance.nodeTiming.idleTime
+
+/** libuv's count, and the iteration, at the last poll */
+const last = { idle: 0, iteration: 0 }
+
+/** The present callback; times of arrivals are of the clock. */
+const callback = {
+  zero: 0,
+  callbackId: 0,
+  chain: 0,
+  get knowsPolls () { return loopIterations.areCounted() },
+  get type () { return this.callbackId === 0 ? 'process' : typeOfStep(this.chain, this.callbackId << 1) }
+}
+
+let arrivals = new Arrivals()
+
+/** How what the present callback waited for had come, for the log. */
+const arrival = { how: 0, time: 0, precision: 0 }
+
+module.exports = {
+  arrival,
+  last,
+
+  /** Runs are logged from now on. @param {number} time ms of the clock */
+  start (time) {
+    last.idle = idleTime()
+    arrivals = new Arrivals()
+    arrivals.start(time)
+  },
+
+  /**
+   * Notes that the event loop may have polled before a callback.
+   * @param {number} time now, in ms
+   * @returns {number} ms that it slept, -1: it has not polled
+   */
+  polled (time) {
+    const idle = idleTime()
+    const slept = idle - last.idle
+    const iteration = loopIterations.counters[0]
+    if (!(slept > 0) && iteration === last.iteration) return -1
+    last.iteration = iteration
+    last.idle = idle
+    const ms = slept > 0 ? slept : 0
+    arrivals.polled(time, ms)
+    return ms
+  },
+
+  /**
+   * The same within a run. Not all that enters JavaScript is reported by hooks (the end of a WebAssembly
+   * compilation, V8's cleanup of FinalizationRegistry): a long run may be a wait.
+   * @param {number} time now, in ms
+   * @param {number} since when the run began
+   * @returns {number} ms that the loop slept, 0: it has not
+   */
+  sleptUnseen (time, since) {
+    if (time - since < MIN_RUN) return 0
+    const idle = idleTime()
+    const slept = idle - last.idle
+    if (!(slept > 0)) return 0
+    last.idle = idle
+    return slept
+  },
+
+  /**
+   * Finds when what a callback waited for had come, where that is not clear from the polls.
+   * @param {number} time now, in ms
+   * @param {number} id asyncId of the resource
+   * @param {number} chain its number, 0: not known
+   * @param {Int32Array} words
+   * @param {number} offset of its record
+   * @returns {boolean} whether `arrival` says it
+   */
+  begun (time, id, chain, words, offset) {
+    callback.callbackId = id
+    callback.chain = chain
+    arrivals.begin(time, words, offset, callback)
+    const { cameAfter, cameBy, found } = arrivals
+    if (found === 0) return false
+    arrival.how = found
+    arrival.time = cameBy
+    arrival.precision = found === POLLED ? cameBy - cameAfter : found === DUE ? MAX_TIMER_GAP : MAX_GAP
+    return true
+  },
+
+  /** @type {Arrivals['queueTime']} for how long a request lay there that has just been read */
+  queueTime: (socket, isNew, time) => arrivals.queueTime(socket, isNew, time)
+}

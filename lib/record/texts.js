@@ -1,0 +1,243 @@
+'use strict'
+
+// The texts of a recording: what the numbers in its log stand for (chains, connections, spans), as lines of
+// JSON. Each is told with or before the first entry that needs it; with a file that begins anew, once more.
+// Chains are looked up when entries are taken out of the ring, not when they are written; spans are told when
+// they have ended.
+
+const { framesAfter } = require('../blocked/wanted')
+const { ChainValues } = require('../core/chain-values')
+const { now } = require('../core/clock')
+const { typeOfStep } = require('../core/context')
+const { on } = require('../core/on')
+const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('../core/records')
+const runLog = require('../core/run-log')
+const { BEGIN, CHAIN, ENTRIES, HEAD, HEADER, KIND_BITS, WORDS } = require('../core/run-log-words')
+const { source } = require('../core/source')
+const { lineOf } = require('../encoding/serialize')
+const { placeStack } = require('../format/chain-texts')
+const { addressOf } = require('../node-objects')
+const { spanResource } = require('../spans/outputs')
+const { siteOf } = require('../spans/path-sites')
+const { subsystemOf } = require('../subsystems')
+const { warn } = require('../warnings')
+
+const KIND = (1 << KIND_BITS) - 1
+const MAX_PEERS = 10_000 // connections whose other ends are known to be told
+const MIN_OPEN = 250 // ms for which a request has been open when its name is told
+
+// What is told of a chain.
+const PLACE = 1
+const STACK = 2 // that as well
+
+/** @typedef {import('../spans/span').Span} Span */
+
+/** the ring, while runs are recorded @type {Int32Array | undefined} */
+let ints
+let sourceLine = ''
+/** what is not taken yet */
+let lines = ''
+let chains = new ChainValues()
+/** those of steps outside of the scope @type {Set<number>} */
+const outside = new Set()
+/** references of connections whose other ends are told @type {Set<number>} */
+const peers = new Set()
+/** attributes that many spans have, and their numbers @type {Map<object, number>} */
+const shared = new Map()
+/** ms of the clock: up to there the frames of blocking callbacks are told */
+let framesUpTo = 0
+/** what tells of spans */
+let spans = {
+  /** tells those that have ended */
+  drain: () => {},
+  /** @type {() => Span[]} */
+  openSpans: () => []
+}
+
+on('forgetting', () => {
+  if (ints !== undefined) {
+    runLog.takeNow()
+    chains = new ChainValues()
+  }
+})
+
+/** @param {object} text */
+function add (text) {
+  lines += `${lineOf(text, onReplaced)}\n`
+}
+
+function onReplaced () {
+  warn('SPAN', 'an attribute of a span cannot be written')
+}
+
+/** Tells what chains of entries stand for. @param {number} first @param {number} last numbers of entries */
+function addChains (first, last) {
+  const words = /** @type {Int32Array} */ (ints)
+  const count = Math.min(ENTRIES, (last - first + 1) | 0)
+  for (let i = 0; i < count; i++) {
+    const place = HEADER + ((last - 1 - i) & (ENTRIES - 1)) * WORDS
+    const chain = words[place + CHAIN]
+    const wanted = (words[place + HEAD] & KIND) === BEGIN ? STACK : PLACE
+    if (chain !== 0 && chains.get(chain) < wanted && !outside.has(chain)) addChain(chain, wanted)
+  }
+}
+
+/** @param {number} chain @param {number} wanted PLACE or STACK */
+function addChain (chain, wanted) {
+  if (chain < FIRST_CHAIN || chain >= OUTSIDE_CHAIN) outside.add(chain)
+  else chains.set(chain, wanted)
+  const type = chain === ROOT_CHAIN ? 'process' : typeOfStep(chain, 0)
+  const frames = chain < FIRST_CHAIN ? undefined : source.chainAt(chain)?.stack?.frames
+  const own = frames?.some(({ kind }) => kind === 'user') === true ? true : undefined
+  const stack = wanted === STACK ? placeStack(chain) : undefined
+  add({ chain, type, subsystem: subsystemOf(type), own, ...siteOf(chain), stack })
+}
+
+/** Tells the names of requests that have been open for a while: others may have waited for them. */
+function addNames () {
+  const since = now() - MIN_OPEN
+  for (const span of spans.openSpans()) {
+    if (span.start > since || span.isNamed || span.outermost !== span) continue
+    span.isNamed = true
+    add({ name: span.seq, request: span.name, spanId: span.spanId })
+  }
+}
+
+/** Tells the frames of callbacks that have blocked. */
+function addFrames () {
+  for (const { start, end, text } of framesAfter(framesUpTo)) {
+    add({ frame: [start, end, text] })
+    framesUpTo = Math.max(framesUpTo, end)
+  }
+}
+
+/** @param {object} attributes @returns {number} */
+function numberOfShared (attributes) {
+  let number = shared.get(attributes)
+  if (number === undefined) {
+    shared.set(attributes, number = shared.size + 1)
+    add({ shared: number, attributes })
+  }
+  return number
+}
+
+module.exports = {
+  /** Whether there is a recording, which wants texts. */
+  isOn: () => ints !== undefined,
+
+  /** @param {Partial<typeof spans>} functions that tell of spans */
+  set (functions) { spans = { ...spans, ...functions } },
+
+  /**
+   * Begins to note texts; runs are logged.
+   * @param {Record<string, unknown>} source who writes
+   */
+  begin (source) {
+    ints = new Int32Array(runLog.start())
+    sourceLine = `${JSON.stringify({ source, resource: spanResource() })}\n`
+    lines = ''
+    chains = new ChainValues()
+    framesUpTo = now()
+    module.exports.all()
+  },
+
+  /** The recording has ended. */
+  end () {
+    ints = undefined
+    lines = ''
+    shared.clear()
+  },
+
+  /**
+   * Returns what begins a file. What entries need is then told once more with them.
+   * @returns {string}
+   */
+  all () {
+    chains = new ChainValues()
+    outside.clear()
+    peers.clear()
+    for (const span of spans.openSpans()) span.isNamed = false
+    let text = sourceLine
+    for (const [attributes, number] of shared) {
+      text += `${lineOf({ shared: number, attributes }, onReplaced)}\n`
+    }
+    return text
+  },
+
+  /**
+   * Returns what is to be told with entries that are taken now.
+   * @param {number} first number
+   * @param {number} last
+   * @returns {string} lines
+   */
+  takeNew (first, last) {
+    if (ints === undefined) return ''
+    spans.drain()
+    addChains(first, last)
+    addNames()
+    addFrames()
+    const taken = lines
+    lines = ''
+    return taken
+  },
+
+  /** How many characters wait to be taken. */
+  size: () => lines.length,
+
+  /** Tells a span that has ended, or is open when the program ends. @param {Span} span */
+  addSpan (span) {
+    if (ints === undefined) return
+    const { attributes, events, kind, name, origin, parentSpanId, seq, spanId, status, traceId } = span
+    add({
+      span: seq,
+      traceId,
+      spanId,
+      parentSpanId,
+      name,
+      kind,
+      origin,
+      start: span.start,
+      end: span.end,
+      sampled: span.sampled ? undefined : false,
+      status,
+      shared: span.shared === undefined ? undefined : numberOfShared(span.shared),
+      attributes,
+      events,
+      outermost: span.outermost === span,
+      open: attributes['longstack.end'] === 'open' ? true : undefined
+    })
+  },
+
+  /** Tells a record that is no span of the program's, as it is. @param {object} record */
+  addRecord (record) {
+    if (ints !== undefined) add({ record })
+  },
+
+  /**
+   * Tells the other end of a connection, once.
+   * @param {number} ref of the connection's record
+   * @param {import('../core/entry').Entry} entry
+   * @param {boolean} isConnected
+   */
+  notePeer (ref, entry, isConnected) {
+    if (ints === undefined || peers.has(ref)) return
+    let peer = entry.remote
+    if (peer === undefined && isConnected) {
+      const handle = entry.resource.deref()
+      peer = entry.remote = handle === undefined ? undefined : addressOf(handle, 'getpeername')
+    }
+    if (peer === undefined && !isConnected) return
+    if (peers.size >= MAX_PEERS) peers.clear()
+    peers.add(ref)
+    if (peer !== undefined) add({ connection: ref, peer })
+  },
+
+  /**
+   * Tells what a write asks for.
+   * @param {number} number of its entry
+   * @param {import('../requests/peek').Operation} operation
+   */
+  noteOperation (number, { operation, system }) {
+    if (ints !== undefined) add({ sent: number, operation, system })
+  }
+}

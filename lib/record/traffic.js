@@ -1,0 +1,166 @@
+'use strict'
+
+// Logs what goes over connections that the program has made: SENT and CAME of the run log.
+
+const { executionAsyncResource } = require('node:async_hooks')
+const { handleOfReused } = require('../core/arrivals')
+const { isOfConnection } = require('../core/asks')
+const { now } = require('../core/clock')
+const { typeOfStep } = require('../core/context')
+const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, current } = require('../core/current')
+const { resolve } = require('../core/lookup')
+const { on } = require('../core/on')
+const { triggerIdAt } = require('../core/record-ids')
+const { CAUSE, CHAIN, findRecord, readWord } = require('../core/records')
+const runLog = require('../core/run-log')
+const { ASKED, HELD, USED } = require('../core/run-log-words')
+const { source } = require('../core/source')
+const { numberReader, ownerOf } = require('../node-objects')
+const { isObject, own } = require('../objects')
+const peek = require('../requests/peek')
+const { settings } = require('../settings')
+const texts = require('./texts')
+
+const MAX_STEPS = 16 // from a write up to the connect request
+
+/** @typedef {import('../core/entry').Entry} Entry */
+
+const bytesRead = numberReader('bytesRead')
+const bytesWritten = numberReader('bytesWritten')
+
+on('traffic', (entry, isWrite) => {
+  if (runLog.isOn()) noteTraffic(entry, isWrite)
+})
+on('asked', (entry, place, isHeld, writer) => {
+  if (runLog.isOn()) noteAsked(entry, isHeld, writer)
+})
+
+/**
+ * Notes data on a connection. What comes first in a callback of its own has come in; all else goes out.
+ * @param {Entry} entry
+ * @param {boolean} isWrite data is written, and `asked` has not told it
+ */
+function noteTraffic (entry, isWrite) {
+  resolve()
+  const { context: { ref } } = entry
+  if (isWrite) {
+    noteSent(entry, 0, false)
+  } else if (isInCallback(entry)) {
+    const isFirst = runLog.came(ref, now(), bytesOf(entry, bytesRead))
+    texts.notePeer(ref, entry, true)
+    if (isFirst && current[CURRENT_REF] === ref) return
+  }
+  if (!entry.isHeld) return
+  entry.isHeld = false // it goes out now
+  noteSent(entry, 0, false)
+}
+
+/** @param {Entry} entry of a connection @returns {boolean} a callback of its own runs */
+function isInCallback ({ context: { ref }, resource }) {
+  if (current[CURRENT_REF] === ref) return true
+  return handleOfReused(executionAsyncResource()) === resource.deref()
+}
+
+/**
+ * Notes that the program asks on a connection.
+ * @param {Entry} entry
+ * @param {boolean} isHeld
+ * @param {number} writer see core/on.js
+ */
+function noteAsked (entry, isHeld, writer) {
+  if (isHeld) entry.isHeld = true
+  noteSent(entry, isGreeting(entry, writer) ? 0 : writer, isHeld)
+}
+
+/**
+ * Logs that bytes are written to a connection.
+ * @param {Entry} entry
+ * @param {number} place chain of the write, 0: no code of the program is known to have called for it
+ * @param {boolean} isHeld they go out once the connection is there
+ */
+function noteSent (entry, place, isHeld) {
+  const { context: { ref } } = entry
+  const isHttp = entry.use?.isOver === false || carriesHttp(entry)
+  const use = (isHeld ? HELD : 0) | (isHttp ? USED : 0) | (place === 0 ? 0 : ASKED)
+  const bytes = bytesOf(entry, bytesWritten)
+  const number = runLog.sent(ref, place || current[CURRENT_CHAIN], now(), use, bytes)
+  texts.notePeer(ref, entry, false)
+  const operation = settings.options.peek ? peek.present() : undefined
+  if (operation !== undefined) texts.noteOperation(number, operation)
+}
+
+/**
+ * Whether a driver writes by itself on a connection that it makes, before anybody has asked there.
+ * @param {Entry} entry
+ * @param {number} place chain of the write
+ */
+function isGreeting (entry, place) {
+  const isFirst = !entry.isWritten
+  entry.isWritten = true
+  if (entry.isAsked || place === 0) return false
+  if (isOfDriver(entry.context, place, current[CURRENT_CAUSE], isFirst)) return true
+  entry.isAsked = true
+  return false
+}
+
+/**
+ * Whether a driver does something by itself: in the callback of its connect request, or of its connection, or
+ * in what these have caused, below no code of the program's own.
+ * @param {import('../core/context').Context} connection
+ * @param {number} chain of it
+ * @param {number} cause reference of the step
+ * @param {boolean} isFirst what it writes first: as well where it has awaited the connection that it opened
+ */
+function isOfDriver ({ asyncId, chain: opening, ref }, chain, cause, isFirst) {
+  const opener = isFirst && !framesOf(opening).some(isOwnCode) ? readWord(ref, CAUSE) : 0
+  let present = chain
+  let step = cause
+  for (let i = 0; i < MAX_STEPS && step !== 0 && !framesOf(present).some(isOwnCode); i++) {
+    const record = findRecord(step)
+    if (record === undefined) return false
+    if (step === opener || isOfConnection(step, ref)) return true
+    present = record.words[record.offset + CHAIN]
+    const isConnect = typeOfStep(present, step).endsWith('CONNECTWRAP')
+    if (isConnect) return triggerIdAt(record.words, record.offset) === asyncId
+    step = record.words[record.offset + CAUSE]
+  }
+  return false
+}
+
+/**
+ * Returns the frames of the program in the newest step of a chain.
+ * @param {number} chain
+ * @returns {import('../stacks/frames').Frame[]}
+ */
+function framesOf (chain) {
+  const frames = source.chainAt(chain)?.stack?.frames ?? []
+  return frames.filter(({ kind }) => kind === 'user' || kind === 'module')
+}
+
+/** @param {import('../stacks/frames').Frame} frame */
+const isOwnCode = ({ kind }) => kind === 'user'
+
+/**
+ * Whether a request of http writes on a connection: its use is told only afterwards. One that has upgraded
+ * the connection remains there (lib/_http_client.js).
+ * @param {Entry} entry
+ */
+function carriesHttp ({ resource }) {
+  const handle = resource.deref()
+  const socket = handle === undefined ? undefined : ownerOf(handle)
+  const message = socket === undefined ? undefined : own(socket, '_httpMessage')
+  return isObject(message) && own(message, 'upgradeOrConnect') !== true
+}
+
+/**
+ * @param {Entry} entry of a connection
+ * @param {(handle: object) => number} read
+ * @returns {number} -1: not known
+ */
+function bytesOf (entry, read) {
+  const handle = entry.resource.deref()
+  const bytes = handle === undefined ? NaN : read(handle)
+  return bytes >= 0 ? bytes : -1
+}
+
+module.exports = { bytesRead, bytesWritten, framesOf, isOfDriver, isOwnCode }
