@@ -69,22 +69,34 @@ function entriesOf (ring) {
   const entries = []
   for (let number = Math.max(1, count - layout.ENTRIES + 1); number <= count; number++) {
     const place = layout.HEADER + ((number - 1) & (layout.ENTRIES - 1)) * layout.WORDS
-    entries.push({
-      number,
-      kind: words[place + layout.HEAD] & KIND,
-      flags: words[place + layout.HEAD] >>> layout.KIND_BITS,
-      ref: words[place + layout.REF],
-      chain: words[place + layout.CHAIN],
-      request: words[place + layout.REQUEST],
-      registered: words[place + layout.REGISTERED],
-      settled: words[place + layout.SETTLED],
-      time: doubles[(place >> 1) + layout.TIME],
-      a: words[place + layout.A],
-      b: words[place + layout.B],
-      x: doubles[(place >> 1) + layout.X]
-    })
+    entries.push(entryAt(words, doubles, place, number))
   }
   return entries
+}
+
+/**
+ * Reads an entry.
+ * @param {Int32Array} words
+ * @param {Float64Array} doubles the same memory
+ * @param {number} place of its first word
+ * @param {number} number
+ * @returns {Entry}
+ */
+function entryAt (words, doubles, place, number) {
+  return {
+    number,
+    kind: words[place + layout.HEAD] & KIND,
+    flags: words[place + layout.HEAD] >>> layout.KIND_BITS,
+    ref: words[place + layout.REF],
+    chain: words[place + layout.CHAIN],
+    request: words[place + layout.REQUEST],
+    registered: words[place + layout.REGISTERED],
+    settled: words[place + layout.SETTLED],
+    time: doubles[(place >> 1) + layout.TIME],
+    a: words[place + layout.A],
+    b: words[place + layout.B],
+    x: doubles[(place >> 1) + layout.X]
+  }
 }
 
 /**
@@ -308,4 +320,4 @@ const pathGroups = [
   [{ path: '/open', client: 'leaveOpen' }]
 ]
 
-module.exports = { bothOf, differencesOf, mainOf, pathGroups, shadowed }
+module.exports = { bothOf, differencesOf, entryAt, mainOf, pathGroups, shadowed }

@@ -7,19 +7,14 @@ const test = require('ava')
 const layout = require('../../lib/core/run-log-words')
 const { runServer } = require('../helpers/critical-path')
 const { program, root } = require('../helpers/run')
+const { faultsOf } = require('../helpers/run-log-faults')
 const { mainOf, pathGroups, shadowed } = require('../helpers/shadow-log')
 const { patient } = require('../helpers/starved')
 
 const {
-  ARRIVED, BEGIN, CAME, CLIENT, DISCARDED, END, HELD, ONE_SHOT, POLL, RESUME, RUN, SENT, SERVER,
-  SETTLED_BY_ANSWER, TIMER
+  BEGIN, CAME, CLIENT, DISCARDED, END, HELD, ONE_SHOT, RUN, SENT, SERVER, SETTLED_BY_ANSWER, TIMER
 } = layout
 const ROUNDING = 0.0011 // ms, of the figures of spans
-
-/**
- * @typedef {import('../helpers/shadow-log').Entry} Entry
- * @typedef {import('../helpers/shadow-log').Shadow} Shadow
- */
 
 /** Functions that wait in the requests of `pathGroups`. */
 const waiting = [
@@ -27,72 +22,6 @@ const waiting = [
   'holdTurn', 'innerStep', 'keepBoundTurn', 'loadRole', 'loadUser', 'nap', 'outerStep', 'queryRemote', 'readByCallback',
   'readConfig', 'restDelayed', 'startTimers', 'takeTurn'
 ]
-
-/**
- * Lists what is wrong with a log in itself.
- * @param {Shadow} shadow
- * @returns {string[]}
- */
-function faultsOf ({ entries, names }) {
-  const faults = []
-  const byNumber = new Map(entries.map((entry) => [entry.number, entry]))
-  const open = new Set()
-  const ended = new Set()
-  let time = 0
-  entries.forEach((entry, i) => {
-    const { a, kind, number, ref, registered, request, settled, x } = entry
-    const fault = (text) => faults.push(`${text}: ${JSON.stringify(entry)}`)
-    if (!(kind >= RUN && kind <= RESUME)) fault('no kind')
-    if ([RUN, POLL, RESUME].includes(kind)) {
-      const begin = kind === POLL ? entry.time - x : entry.time
-      if (!(begin >= time - ROUNDING) || !(entry.time >= time)) fault(`time goes back, it was ${time}`)
-      time = entry.time
-    }
-    for (const [name, run] of Object.entries({ registered, settled, caller: kind === RUN ? a : 0 })) {
-      const isRun = run === 0 || (run < number && byNumber.get(run)?.kind === RUN)
-      if (!isRun && run >= entries[0].number) fault(`${name} is no earlier run`)
-    }
-    const next = entries[i + 1]
-    const previous = entries[i - 1]
-    if (kind === POLL && next?.kind === RUN && next.time !== entry.time) fault('not before its run')
-    if (kind === ARRIVED && (previous.kind !== RUN || previous.number !== registered)) fault('not behind its run')
-    if (kind === ARRIVED && !(entry.time <= previous.time + ROUNDING)) fault('it came after it ran')
-    if (kind === RUN && registered !== 0) checkMaker(entry, byNumber.get(registered), names, fault)
-    if (kind === BEGIN) {
-      if (request === 0 || open.has(request) || ended.has(request)) fault('it has begun before')
-      open.add(request)
-      if (settled !== 0 && byNumber.get(settled)?.request !== request) fault('its first run is not its own')
-      if (a === SERVER && settled === 0) fault('no first run')
-    }
-    if (kind === END && !open.delete(request)) fault('it has not begun')
-    if (kind === END) ended.add(request)
-    if ([SENT, CAME].includes(kind) && (ref >>> 1 !== a || !(x >= -1))) fault('no connection')
-    // Node's agent gives a connection that it reuses a new asyncId
-    const callback = kind === CAME ? byNumber.get(registered) : undefined
-    const isConnection = callback?.b === a || (callback?.flags & layout.CONNECTION) !== 0
-    if (kind === CAME && !isConnection) fault('not in a callback of its connection')
-    if (kind === SETTLED_BY_ANSWER && registered !== settled && x > time) fault('made after it was settled')
-  })
-  if (open.size > 0) faults.push(`open: ${[...open]}`)
-  return faults
-}
-
-/** @param {number} ref @returns {boolean} */
-const isApart = (ref) => ref < 0 && (ref & 1) !== 0 // of a request, or of what is asked on a connection
-
-/**
- * Checks that a run was registered in one of the step that has made it, as its record says.
- * @param {Entry} run
- * @param {Entry | undefined} maker
- * @param {import('../helpers/shadow-log').Names} names
- * @param {(text: string) => void} fault
- */
-function checkMaker (run, maker, { causes }, fault) {
-  const cause = causes[run.number]
-  // What comes on a connection is of several steps; a callback of one goes on as a part of its request
-  if (maker === undefined || cause === 0 || isApart(run.ref) || isApart(cause)) return
-  if (maker.ref !== cause) fault(`made by ${cause}, not by ${JSON.stringify(maker)}`)
-}
 
 for (const engine of ['native', 'js']) {
   patient(test)(`${engine}: the log of the critical paths is consistent, and has all that waits`, async (t) => {
