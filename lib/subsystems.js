@@ -41,6 +41,9 @@ const table = {
   INSPECTOR: 'INSPECTORJSBINDING'
 }
 
+/** Types of the handles of connections. */
+const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
+
 /** @type {Map<string, ReadonlySet<string>>} subsystem → its provider types */
 const subsystems = new Map(Object.entries(table).map(([name, types]) => [name, new Set(types.split(' '))]))
 
@@ -113,4 +116,4 @@ function matcher (name, knownTypes) {
 /** @param {string} type @returns {string | undefined} the subsystem that a provider type belongs to */
 const subsystemOf = (type) => subsystemsByType.get(type)
 
-module.exports = { DESCRIPTOR, compile, subsystems, subsystemOf }
+module.exports = { DESCRIPTOR, compile, connectionTypes, subsystems, subsystemOf }

@@ -154,17 +154,19 @@ NODE_OPTIONS keeps what it has. Files in options are relative to the directory o
 
   report: {
     usage: 'report FILE…',
-    summary: 'summarize spans: verdict, quartiles, waits, failures, blockers, slowest requests; compare ' +
-      'two runs, check limits',
+    summary: 'summarize a recording, or spans: verdict, quartiles, waits, failures, blockers, slowest ' +
+      'requests; compare two runs, check limits',
     load: () => require('./report').main,
     operands: { missing: 'Missing file argument.' },
-    help: `Summarizes spans: what is wrong; per route count, rate, errors, quartiles and where requests
+    help: `Summarizes requests: what is wrong; per route count, rate, errors, quartiles and where requests
 waited; what failed; blockers; the slowest requests; and those still open.
 
   longstack report [flags] FILE…
 
-A file holds one span per line, as LONGSTACK_SPANS=FILE or OpenTelemetry's file exporter writes them; it
-may be compressed with gzip. - is standard input.`,
+A file is a recording, as LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js writes it, or holds
+one span per line, as LONGSTACK_SPANS=FILE or OpenTelemetry's file exporter writes them; it may be compressed
+with gzip. - is standard input. Several files are one run: of several processes, or the parts of a recording
+that was rotated.`,
     flags: () => flagsIn(`
       compare FILE…  another run to compare with; changes are from the first run to this one. Can be repeated
       top N  number of routes, blockers, failures and slow requests to print
@@ -187,6 +189,23 @@ Text is as wide as the terminal, or as COLUMNS says.
 
 Exit code: 0; 1 if a file cannot be read or no spans are found; 2 for wrong usage; 3 if a limit is
 exceeded.`
+  },
+
+  spans: {
+    usage: 'spans FILE…',
+    summary: 'print the spans of a recording as lines of JSON',
+    load: () => require('./spans').main,
+    operands: { missing: 'Missing file argument.' },
+    help: `Prints the spans of a recording, one line of JSON for each, as LONGSTACK_SPANS=FILE writes them:
+for jq, for other tools, or to keep less than the recording.
+
+  longstack spans [flags] FILE…
+
+A file is a recording, as LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js writes it; it may be
+compressed with gzip. - is standard input. What is missing in a recording is printed to standard error.`,
+    flags: () => flagsIn(`
+      follow  continue with what is appended to the file, until Ctrl-C`),
+    notes: 'Exit code: 0; 1 if a file cannot be read or is no recording; 2 for wrong usage.'
   },
 
   why: {

@@ -3,6 +3,7 @@
 // What longstack knows of a resource type beyond its name.
 
 const { address, own } = require('../objects')
+const { connectionTypes } = require('../subsystems')
 const { cutCredentials } = require('../text')
 
 /** Types that run at most once; a context of these is done after its run. */
@@ -100,9 +101,6 @@ const kindAt = (number) => kinds[number]
 
 /** Types of the tasks of pools of threads, made where the program runs one. */
 const poolTasks = new Set(['Piscina.Task', 'Tinypool.Task'])
-
-/** Types of the handles of connections. */
-const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /** Types with which a request begins: what is further up, or out, is the server's. */
 const requestTypes = new Set([

@@ -6,6 +6,7 @@
 
 const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
+const { callbackAt } = require('./runs')
 const { findAnswer, isAskedByOther, queryEndedBy, writeOf } = require('./queries')
 const { busyUntil, findArrival } = require('./timeline')
 
@@ -29,7 +30,7 @@ const MAX_TICKS = 16 // between the callback of a connection and what settles a 
  * @property {boolean} isProven that place caused the run; else it is only known to be the one before
  * @property {number} run number of the run that ended it, 0: it ended with the request
  * @property {number} callback number of the run of the event loop that this was a part of
- * @property {number} type number of the type of resource of that callback, 0: not known
+ * @property {import('./runs').Callback | undefined} ended that callback
  * @property {number} connection reference of the connection that brought it, 0: none did
  * @property {number} settler number of another request whose code ended it, 0: none
  * @property {number} sent 1: it waited for an answer, and had sent something for it
@@ -373,7 +374,7 @@ class Walk {
       isProven: cause.isProven,
       run: run === NONE ? 0 : recording.number[run],
       callback: callback === NONE ? 0 : recording.number[callback],
-      type: callback === NONE ? 0 : recording.type[callback],
+      ended: callbackAt(recording, callback),
       connection: data === NONE ? 0 : recording.ref[data],
       settler: cause.settler,
       sent: 0,

@@ -29,6 +29,8 @@ const { findArrival } = require('./timeline')
  * @property {number} made number of the run in which it was asked
  * @property {number} sent number of its write
  * @property {number} callback number of the run that brought its answer, 0: none has
+ * @property {number} [out] bytes, left out if several were under way
+ * @property {number} [in] likewise
  */
 
 /** @type {Arrival} */

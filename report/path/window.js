@@ -12,6 +12,7 @@ const { figuresOf } = require('./figures')
 const { isAsking, queriesOf } = require('./queries')
 const { Traffic } = require('./query-writes')
 const { Spans } = require('./requests')
+const { runsOf } = require('./runs')
 const { Timeline } = require('./timeline')
 
 const BYTES = WORDS * 4 // of an entry
@@ -33,6 +34,7 @@ const RETRY = 10 // ms
  * @property {import('./delays').Delayer[]} delays
  * @property {import('./queries').Query[]} queries
  * @property {ReturnType<typeof figuresOf>} figures
+ * @property {import('./runs').Run[]} runs its callbacks, without those of spans inside of it
  */
 
 class SpanReader {
@@ -139,7 +141,8 @@ class SpanReader {
     const path = this.walk.along(request)
     const delays = delaysOf(this.recording, request, path.waits)
     const queries = queriesOf(this, request)
-    this.#ended.push({ request, path, delays, queries, figures: figuresOf(request, path) })
+    const runs = runsOf(this.recording, request)
+    this.#ended.push({ request, path, delays, queries, figures: figuresOf(request, path), runs })
   }
 
   /** @returns {number} for how many entries there is room */

@@ -7,8 +7,10 @@
 const fs = require('node:fs')
 const { PassThrough, Readable, pipeline } = require('node:stream')
 const { createGunzip } = require('node:zlib')
+const { isRecording } = require('./recording-file')
 
 const CHUNK_BYTES = 1 << 20
+const HEAD_BYTES = 1 << 16 // of a source, by which its form is known
 const MAX_KEPT_BYTES = 32 << 20
 const MAX_LINE_BYTES = 16 << 20
 const NEWLINE = 10
@@ -162,4 +164,42 @@ async function * decompressed (source) {
   yield * isGzip ? pipeline(whole, createGunzip({ chunkSize: 1 << 18 }), new PassThrough(), () => {}) : whole
 }
 
-module.exports = { LineSplitter, MAX_LINE_BYTES, RereadableSources, decompressed, isPipe, open, stats }
+/**
+ * Gives the chunks of a source, and says whether it is a recording.
+ * @param {AsyncIterable<Buffer>} source
+ * @returns {AsyncGenerator<{ chunk: Buffer, isRecording: boolean }>}
+ */
+async function * withForm (source) {
+  /** @type {Buffer[]} */
+  let head = []
+  let size = 0
+  /** @type {boolean | undefined} */
+  let isKnown
+  let error
+  try {
+    for await (const chunk of source) {
+      head.push(chunk)
+      size += chunk.length
+      if (isKnown === undefined && size < HEAD_BYTES) continue
+      isKnown ??= isRecording(Buffer.concat(head))
+      for (const each of head) yield { chunk: each, isRecording: isKnown }
+      head = []
+    }
+  } catch (reason) {
+    error = reason // what came before is told
+  }
+  isKnown ??= isRecording(Buffer.concat(head))
+  for (const chunk of head) yield { chunk, isRecording: isKnown }
+  if (error !== undefined) throw error
+}
+
+module.exports = {
+  LineSplitter,
+  MAX_LINE_BYTES,
+  RereadableSources,
+  decompressed,
+  isPipe,
+  open,
+  stats,
+  withForm
+}

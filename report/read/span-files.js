@@ -1,9 +1,12 @@
 'use strict'
 
-// Reads files of spans, line by line. Nothing of a line is kept beyond the call that handles it.
+// Reads files of spans, line by line, and recordings as the lines of their spans. Nothing of a line is kept
+// beyond the call that handles it.
 
 const { Definitions } = require('./definitions')
-const { LineSplitter, MAX_LINE_BYTES, decompressed, open, stats } = require('./sources')
+const { RecordedLines } = require('./recorded-lines')
+const { inOrder } = require('./recording-file')
+const { LineSplitter, MAX_LINE_BYTES, decompressed, open, stats, withForm } = require('./sources')
 const { parseSpan, reasons, spansOfOtlp } = require('./span-line')
 const { parseJson } = require('./values')
 
@@ -47,20 +50,34 @@ const failures = {
  */
 async function readFiles (names, reading) {
   const progress = createProgress(names, reading)
+  const recordings = new Recordings()
   /** @type {Map<string, string>} */
   const namesByIdentity = new Map()
-  const reports = []
-  for (const name of names) {
-    /** @type {FileReport} */
-    const report = { name: name === '-' ? 'standard input' : name, spans: 0, skipped: 0, problems: [] }
-    reports.push(report)
+  /** @type {FileReport[]} */
+  const reports = names.map((name) => {
+    return { name: name === '-' ? 'standard input' : name, spans: 0, skipped: 0, problems: [] }
+  })
+  for (const i of placesInOrder(names)) {
+    const [name, report] = [names[i], reports[i]]
     const identity = identityOf(name)
     const earlier = identity === undefined ? undefined : namesByIdentity.get(identity)
     if (identity !== undefined && earlier === undefined) namesByIdentity.set(identity, name)
-    if (earlier === undefined) await readFile(name, report, reading, progress)
+    if (earlier === undefined) await readFile(name, report, reading, progress, recordings)
     else report.problems.push(`same file as ${earlier}; counted once`)
   }
+  recordings.end()
   return reports
+}
+
+/**
+ * Returns the order in which files are read: parts of one recording in that of time.
+ * @param {string[]} names
+ */
+function placesInOrder (names) {
+  const places = names.map((_, i) => i)
+  if (names.length === 1) return places
+  const order = inOrder(names)
+  return places.sort((a, b) => order.indexOf(names[a]) - order.indexOf(names[b]))
 }
 
 /**
@@ -68,10 +85,10 @@ async function readFiles (names, reading) {
  * @param {FileReport} report
  * @param {Reading} reading
  * @param {(bytes: number) => void} progress
+ * @param {Recordings} recordings
  */
-async function readFile (name, report, reading, progress) {
+async function readFile (name, report, reading, progress, recordings) {
   const lines = new FileLines(report, reading)
-  const splitter = new LineSplitter(lines)
   let bytes = 0
   const counted = async function * () {
     for await (const chunk of (reading.source ?? open)(name)) {
@@ -80,11 +97,16 @@ async function readFile (name, report, reading, progress) {
       yield chunk
     }
   }
+  /** @type {FileLines | RecordingFile} */
+  let target = lines
   try {
-    for await (const chunk of decompressed(counted())) splitter.push(chunk)
-    lines.end(splitter.end())
+    for await (const { chunk, isRecording } of withForm(decompressed(counted()))) {
+      if (isRecording && target === lines) target = recordings.next(lines, report)
+      target.push(chunk)
+    }
+    target.end()
   } catch (error) {
-    lines.end(false)
+    target.end(false)
     const { code, message } = /** @type {NodeJS.ErrnoException} */ (error)
     report.problems.push(failures[String(code)] ?? `cannot be read (${code ?? message})`)
     report.unreadable = true
@@ -93,8 +115,64 @@ async function readFile (name, report, reading, progress) {
   if (bytes === 0) report.problems.push('file is empty')
 }
 
+/** Recordings among the files: parts of one, or several. */
+class Recordings {
+  #recorded = new RecordedLines()
+  /** @type {RecordingFile | undefined} */
+  #last
+
+  /** Begins with a file. @param {FileLines} lines @param {FileReport} report */
+  next (lines, report) {
+    this.#last?.close()
+    this.#recorded.nextFile()
+    this.#last = new RecordingFile(this.#recorded, lines, report)
+    return this.#last
+  }
+
+  /** No more files come: the rest is told with the last one. */
+  end () {
+    if (this.#last === undefined) return
+    this.#last.add(this.#recorded.end())
+    this.#last.close()
+  }
+}
+
+/** Handles a recording as the lines of its spans. */
+class RecordingFile {
+  #recorded
+  #lines
+  #report
+
+  /** @param {RecordedLines} recorded @param {FileLines} lines @param {FileReport} report */
+  constructor (recorded, lines, report) {
+    this.#recorded = recorded
+    this.#lines = lines
+    this.#report = report
+  }
+
+  /** @param {Buffer} chunk */
+  push (chunk) {
+    this.#lines.push(Buffer.from(this.#recorded.push(chunk)))
+  }
+
+  end () {
+    this.add(this.#recorded.endFile())
+  }
+
+  /** @param {{ lines: string, problems: string[] }} rest */
+  add ({ lines, problems }) {
+    this.#lines.push(Buffer.from(lines))
+    this.#report.problems.push(...problems)
+  }
+
+  close () {
+    this.#lines.end()
+  }
+}
+
 /** Handles the lines of a file: hands on its spans, counts what is none. @implements {LineHandler} */
 class FileLines {
+  #splitter = new LineSplitter(this)
   #report
   #reading
   #definitions = new Definitions()
@@ -112,6 +190,11 @@ class FileLines {
   constructor (report, reading) {
     this.#report = report
     this.#reading = reading
+  }
+
+  /** @param {Buffer} chunk of the file */
+  push (chunk) {
+    this.#splitter.push(chunk)
   }
 
   /** @type {LineHandler['line']} */
@@ -183,10 +266,11 @@ class FileLines {
 
   /**
    * Adds sentences on the lines to the file's report.
-   * @param {boolean} isUnterminated the last line has no end
+   * @param {boolean} [isWhole] it was read to its end
    */
-  end (isUnterminated) {
+  end (isWhole = true) {
     const { problems } = this.#report
+    const isUnterminated = isWhole && this.#splitter.end() // the last line has no end
     if (isUnterminated && this.#pending?.[0].startsWith('{')) {
       this.#report.skipped++
       problems.push(`line ${this.#pending[1]} skipped: the last line is truncated`)

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 9000,
+  report: 9600,
   core: 4390,
   spans: 3360,
   stacks: 2880,
@@ -23,7 +23,7 @@ const maxLines = {
   top: 1410,
   metrics: 360,
   incident: 540,
-  cli: 1360,
+  cli: 1440,
   sinks: 1180,
   format: 1020,
   profile: 750,
@@ -90,8 +90,8 @@ const required = {
 // The half that reads files of spans, in a process of its own: report/, beside lib/. It shares group-by.js,
 // path-names.js, text.js and the words of the wait-for graph with the other, which loads nothing of it.
 const offline = [
-  { 'report/path/': ['core/run-log-words.js'] },
-  { 'report/read/': ['record/block.js', 'text.js'] },
+  { 'report/path/': ['core/run-log-words.js', 'encoding/', 'subsystems.js'] },
+  { 'report/read/': ['encoding/', 'record/block.js', 'report/path/', 'text.js'] },
   { 'report/aggregate/': ['group-by.js', 'path-names.js', 'report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'format/', 'text.js'] }
 ]

@@ -68,7 +68,8 @@ class Log {
     const id = 50_000 + request
     const run = this.callback(at, { flags: CALLBACK | layout.PARSER, id, ...words })
     const own = this.add(layout.RUN, { flags: CALLBACK | layout.PARSER, request, registered: run, b: id })
-    this.add(layout.BEGIN, { request, registered: run, settled: own, a: layout.SERVER, x: unread })
+    const { chain = 0 } = words
+    this.add(layout.BEGIN, { request, chain, registered: run, settled: own, a: layout.SERVER, x: unread })
     return own
   }
 

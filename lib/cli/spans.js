@@ -1,0 +1,73 @@
+'use strict'
+
+// longstack spans: prints the spans of recordings as lines of a file of spans.
+
+const { RecordedLines } = require('../../report/read/recorded-lines')
+const { follow, inOrder } = require('../../report/read/recording-file')
+const { decompressed, open, withForm } = require('../../report/read/sources')
+const { UsageError } = require('./flags')
+const { printError, write } = require('./terminal')
+
+const STDOUT = '-'
+
+/** @type {import('./commands').Main} operands: files */
+async function main (values, files) {
+  if (values.follow && (files.length > 1 || files[0] === '-')) {
+    throw new UsageError('--follow reads one file.')
+  }
+  const recorded = new RecordedLines()
+  let isWhole = true
+  for (const name of inOrder(files)) {
+    const printed = await printFile(name, values.follow ? untilInterrupt(name) : open(name), recorded)
+    isWhole &&= printed
+  }
+  await printPart('', recorded.end())
+  return isWhole ? 0 : 1
+}
+
+/**
+ * @param {string} name
+ * @param {AsyncIterable<Buffer>} source
+ * @param {RecordedLines} recorded
+ * @returns {Promise<boolean>} whether it is a recording that can be read
+ */
+async function printFile (name, source, recorded) {
+  recorded.nextFile()
+  let isEmpty = true
+  try {
+    for await (const { chunk, isRecording } of withForm(decompressed(source))) {
+      if (!isRecording) {
+        printError(`longstack: ${name}: not a recording.`)
+        return false
+      }
+      isEmpty = false
+      await write(STDOUT, recorded.push(chunk))
+    }
+    if (isEmpty) printError(`longstack: ${name}: file is empty.`)
+    await printPart(name, recorded.endFile())
+    return !isEmpty
+  } catch (error) {
+    printError(`longstack: ${name}: ${/** @type {Error} */ (error).message}.`)
+    return false
+  }
+}
+
+/** @param {string} name empty: of all files @param {{ lines: string, problems: string[] }} part */
+async function printPart (name, { lines, problems }) {
+  await write(STDOUT, lines)
+  for (const problem of problems) printError(`longstack: ${name === '' ? '' : `${name}: `}${problem}.`)
+}
+
+/** Gives the bytes of a file, and what is appended to it until Ctrl-C. @param {string} name */
+async function * untilInterrupt (name) {
+  const interrupt = new AbortController()
+  const onSignal = () => interrupt.abort()
+  process.once('SIGINT', onSignal)
+  try {
+    yield * follow(name, interrupt.signal)
+  } finally {
+    process.off('SIGINT', onSignal)
+  }
+}
+
+module.exports = { main }

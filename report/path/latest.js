@@ -1,0 +1,23 @@
+'use strict'
+
+/**
+ * A map that keeps the latest entries.
+ * @template V
+ * @extends {Map<number, V>}
+ */
+class Latest extends Map {
+  /** @param {number} max entries */
+  constructor (max) {
+    super()
+    this.max = max
+  }
+
+  /** @param {number} key @param {V} value */
+  set (key, value) {
+    this.delete(key)
+    if (this.size >= this.max) this.delete(/** @type {number} */ (this.keys().next().value))
+    return super.set(key, value)
+  }
+}
+
+module.exports = { Latest }

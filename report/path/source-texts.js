@@ -1,0 +1,165 @@
+'use strict'
+
+// Texts of one source of a recording (docs/recording.md): the meaning of the numbers in its entries. Memory
+// is bounded: the oldest texts are forgotten.
+
+const { Latest } = require('./latest')
+
+const MAX_CHAINS = 50_000
+const MAX_NAMES = 100_000 // of spans
+const MAX_OTHERS = 20_000 // of connections, statements, and frames
+
+/**
+ * @typedef {import('../../lib/encoding/span-figures').Site} Site
+ *
+ * @typedef {object} Chain
+ * @property {Site} site
+ * @property {string} type of the resource that its newest step is of
+ * @property {string | undefined} subsystem
+ * @property {boolean} isOwn the newest step has code of the program
+ * @property {string | undefined} stack the long stack of the place
+ *
+ * @typedef {{ name: string, spanId: string }} Name
+ * @typedef {{ operation: string, system: string }} Operation
+ * @typedef {import('../../lib/encoding/span-form').Told & { number: number, open: boolean }} ToldSpan
+ */
+
+/** @type {Site} */
+const NO_SITE = { at: undefined, callers: undefined, label: undefined }
+/** @type {Chain} */
+const NO_CHAIN = { site: NO_SITE, type: 'unknown', subsystem: undefined, isOwn: false, stack: undefined }
+
+class SourceTexts {
+  /** @type {Latest<Chain>} */
+  #chains = new Latest(MAX_CHAINS)
+  /** one object for equal ones, by what they hold @type {Map<string, Site>} */
+  #sites = new Map()
+  /** by number of the span @type {Latest<Name>} */
+  #names = new Latest(MAX_NAMES)
+  /** of connections, by reference @type {Latest<string>} */
+  #peers = new Latest(MAX_OTHERS)
+  /** by number of the write @type {Latest<Operation>} */
+  #operations = new Latest(MAX_OTHERS)
+  /** @type {Latest<Record<string, unknown>>} */
+  #shared = new Latest(MAX_OTHERS)
+  /** @type {Array<[start: number, end: number, frame: string]>} */
+  #frames = []
+  /** @type {Record<string, unknown>} */
+  resource = {}
+  /** the last one that was told @type {Record<string, unknown> | undefined} */
+  source
+
+  /**
+   * Takes a text.
+   * @param {Record<string, any>} text
+   * @returns {ToldSpan | undefined} the span that it tells of
+   */
+  add (text) {
+    const { chain, connection, frame, name, request, sent, shared, source, span, spanId } = text
+    if (isNumber(chain)) this.#addChain(chain, text)
+    else if (isNumber(span)) return this.#spanOf(span, text)
+    else if (isNumber(name)) this.#names.set(name, { name: String(request), spanId: String(spanId) })
+    else if (isNumber(connection)) this.#peers.set(connection, String(text.peer))
+    else if (isNumber(sent)) {
+      this.#operations.set(sent, { operation: String(text.operation), system: String(text.system) })
+    } else if (isNumber(shared)) this.#addShared(shared, text.attributes)
+    else if (Array.isArray(frame)) this.#addFrame(frame)
+    else if (source !== undefined) {
+      this.source = source
+      this.resource = text.resource ?? {}
+    }
+  }
+
+  /** @param {number} number @param {Record<string, any>} text */
+  #addChain (number, { at: place, callers, label, type = 'unknown', subsystem, own = false, stack }) {
+    const known = this.#chains.get(number)
+    const site = this.#equalTo({ at: place, callers, label })
+    this.#chains.set(number, { site, type, subsystem, isOwn: own, stack: stack ?? known?.stack })
+  }
+
+  /** @param {Site} site @returns {Site} */
+  #equalTo (site) {
+    if (site.at === undefined && site.callers === undefined && site.label === undefined) return NO_SITE
+    const key = JSON.stringify(site)
+    const equal = this.#sites.get(key)
+    if (equal !== undefined) return equal
+    if (this.#sites.size >= MAX_CHAINS) this.#sites.clear()
+    this.#sites.set(key, site)
+    return site
+  }
+
+  /**
+   * Keeps the object that is known, because files compare objects.
+   * @param {number} number
+   * @param {any} attributes
+   */
+  #addShared (number, attributes) {
+    if (this.#shared.get(number) === undefined) this.#shared.set(number, attributes)
+  }
+
+  /** @param {any[]} frame */
+  #addFrame ([start, end, text]) {
+    if (!isNumber(start) || !isNumber(end)) return
+    if (this.#frames.length >= MAX_OTHERS) this.#frames.splice(0, MAX_OTHERS / 2)
+    this.#frames.push([start, end, String(text)])
+  }
+
+  /** @param {number} number @param {Record<string, any>} text @returns {ToldSpan} */
+  #spanOf (number, { traceId, spanId, parentSpanId, name, kind, origin, start, end, ...text }) {
+    const { status = UNSET, shared, attributes = {}, events, open = false } = text
+    this.#names.set(number, { name, spanId })
+    return {
+      number,
+      traceId,
+      spanId,
+      parentSpanId,
+      name,
+      kind,
+      origin,
+      start,
+      end,
+      status,
+      attributes,
+      shared: isNumber(shared) ? this.#shared.get(shared) : undefined,
+      events,
+      open
+    }
+  }
+
+  /** @param {number} number */
+  chainAt (number) { return this.#chains.get(number) ?? NO_CHAIN }
+
+  /** @param {number} chain */
+  siteOf (chain) { return this.chainAt(chain).site }
+
+  /** @param {number} span @returns {Name | undefined} */
+  nameOf (span) { return this.#names.get(span) }
+
+  /** @param {number} connection reference */
+  peerOf (connection) { return this.#peers.get(connection) }
+
+  /** @param {number} sent number of the write */
+  operationOf (sent) { return this.#operations.get(sent) }
+
+  /**
+   * Returns the frame of the longest blocking callback of an interval.
+   * @param {number} start ms of the clock
+   * @param {number} end
+   */
+  frameDuring (start, end) {
+    let longest
+    for (const frame of this.#frames) {
+      if (frame[1] <= start || frame[0] >= end) continue
+      if (longest === undefined || frame[1] - frame[0] > longest[1] - longest[0]) longest = frame
+    }
+    return longest?.[2]
+  }
+}
+
+/** @type {import('../../lib/encoding/span-form').Status} */
+const UNSET = { code: 'UNSET' }
+
+/** @param {unknown} value @returns {value is number} */
+const isNumber = (value) => typeof value === 'number'
+
+module.exports = { SourceTexts }

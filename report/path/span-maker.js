@@ -1,0 +1,283 @@
+'use strict'
+
+// Makes spans as they are told (lib/encoding/span-form.js) of what the log says of them (window.js), and of
+// the texts beside it. For one source. It needs nothing of the process that is traced: the command line and
+// a worker use it alike.
+
+const { connectionTypes } = require('../../lib/subsystems')
+const {
+  MIN_RANGE, MIN_SHARE, SiteWait, delaysOf, longestFirst, mergedInto, rangeEnd, runsBySite, sumsOf, us
+} = require('../../lib/encoding/span-figures')
+const { SpanForm } = require('../../lib/encoding/span-form')
+const { withAttributes } = require('../../lib/encoding/serialize')
+const { CLIENT } = require('../../lib/core/run-log-words')
+const { Latest } = require('./latest')
+const { SourceTexts } = require('./source-texts')
+
+const MAX_DELAYERS = 5
+const MAX_WAITING = 10_000 // spans whose text, or whose end, has not come
+const MAX_HELD_MS = 500 // for the name of another request, which is told once that is long
+const UNKNOWN_TYPES = new Set(['process', 'unknown'])
+
+/**
+ * @typedef {import('./window').EndedSpan} EndedSpan
+ * @typedef {import('./source-texts').ToldSpan} ToldSpan
+ * @typedef {import('../../lib/encoding/span-form').Figures} Figures
+ *
+ * @typedef {object} MadeSpan what sinks get (lib/sinks/sinks.js)
+ * @property {number} ms
+ * @property {boolean} failed
+ * @property {string} traceId
+ * @property {() => any} record
+ * @property {(definitions: any, weight: number, onReplaced: () => void) => string} [line]
+ */
+
+class SpanMaker {
+  #texts = new SourceTexts()
+  /** by number, until the log has its end @type {Latest<ToldSpan>} */
+  #told = new Latest(MAX_WAITING)
+  /** by number, until their texts have come @type {Latest<EndedSpan>} */
+  #untold = new Latest(MAX_WAITING)
+  /** until the names of others are known @type {Array<{ span: ToldSpan, ended: EndedSpan }>} */
+  #held = []
+  /** @type {MadeSpan[]} */
+  #records = []
+
+  /** Who recorded it, as the source says itself. */
+  get source () { return this.#texts.source }
+
+  /** Takes the texts of a block. @param {string[]} lines */
+  add (lines) {
+    for (const line of lines) {
+      try {
+        const text = JSON.parse(line)
+        if (text.record !== undefined) this.#records.push(recordOf(text.record))
+        const span = this.#texts.add(text)
+        if (span !== undefined) this.#told.set(span.number, span)
+      } catch {} // damaged, or of a later version
+    }
+  }
+
+  /**
+   * Makes spans, and the records that came as texts.
+   * @param {EndedSpan[]} ended
+   * @param {number} [now] ms of the clock
+   * @returns {MadeSpan[]}
+   */
+  make (ended, now = Infinity) {
+    const made = this.#records
+    this.#records = []
+    for (const each of ended) this.#untold.set(each.request.number, each)
+    const held = this.#held
+    this.#held = []
+    for (const [number, each] of this.#untold) {
+      const span = this.#told.get(number)
+      if (span === undefined) continue
+      this.#untold.delete(number)
+      this.#told.delete(number)
+      held.push({ span, ended: each })
+    }
+    for (const each of held) {
+      if (this.#isNamed(each.ended) || now - each.span.end > MAX_HELD_MS) made.push(this.#formOf(each))
+      else this.#held.push(each)
+    }
+    return made
+  }
+
+  /** Makes the rest: no more comes. Of spans whose ends are lost the figures are not known. */
+  finish () {
+    const made = this.make([])
+    for (const span of this.#told.values()) made.push(this.#formWith(span, NO_FIGURES))
+    this.#told.clear()
+    this.#untold.clear()
+    return made
+  }
+
+  /** Whether the names of others that it tells of are known. @param {EndedSpan} ended */
+  #isNamed ({ path, delays }) {
+    const others = [...path.waits.map(({ settler }) => settler), ...delays.map(({ request }) => request)]
+    return others.every((number) => number === 0 || this.#texts.nameOf(number) !== undefined)
+  }
+
+  /** @param {{ span: ToldSpan, ended: EndedSpan }} known @returns {MadeSpan} */
+  #formOf ({ span, ended }) {
+    const { figures: { unknown }, request: { isCut } } = ended
+    return this.#formWith(span, isCut ? NO_FIGURES : this.#figuresOf(ended), unknown)
+  }
+
+  /** @param {ToldSpan} span @param {Figures} figures @param {number} [unknown] microseconds */
+  #formWith (span, figures, unknown) {
+    const { duration = span.end - span.start } = figures
+    return new SpanForm(withUnknown(span, unknown), () => ({ ...figures, duration }), this.#texts.resource)
+  }
+
+  /** @param {EndedSpan} ended @returns {Figures} */
+  #figuresOf (ended) {
+    const { request, path, figures, queries } = ended
+    const texts = this.#texts
+    const isOutermost = request.outermost === request.number
+    const duration = figures.duration / 1000
+    /** @type {SiteWait[]} */
+    const waits = []
+    const merged = path.waits.map((wait) => this.#mergeWait(waits, wait, request))
+    waits.sort(longestFirst)
+    const late = path.waits.filter(({ delayedMax }) => delayedMax > 0)
+    const isRange = figures.delayedMax - figures.delayed >= us(MIN_RANGE)
+    return {
+      trace: texts.chainAt(request.chain).stack,
+      duration,
+      run: figures.run,
+      beside: isOutermost ? figures.beside : 0,
+      ...sumsTo(figures.waited, sumsOf(waits)),
+      waited: figures.waited,
+      delayed: figures.delayed,
+      delayedMax: isRange ? figures.delayedMax : figures.delayed,
+      delayers: late.length === 0 ? undefined : this.#delayersOf(ended, duration * MIN_SHARE),
+      delays: delaysOf(late, -request.begin, duration),
+      waits,
+      ran: isOutermost ? runsBySite(path.ran, (chain) => texts.siteOf(chain)) : undefined,
+      asked: queries.length === 0 ? undefined : queries.map((query) => this.#askedOf(query, request)),
+      runs: this.#runsOf(ended, merged)
+    }
+  }
+
+  /**
+   * @param {SiteWait[]} waits
+   * @param {import('./critical-path').Wait} wait
+   * @param {import('./requests').Request} request
+   * @returns {SiteWait} the one of the list that it is a part of
+   */
+  #mergeWait (waits, wait, { kind, chain }) {
+    const texts = this.#texts
+    const { ended, settler, connection, isProven } = wait
+    const type = this.#typeOf(ended)
+    const isConnection = connectionTypes.has(type)
+    const subsystem = ended === undefined ? undefined : texts.chainAt(ended.chain).subsystem
+    const site = texts.siteOf(wait.site || (kind === CLIENT ? chain : 0))
+    const request = settler === 0 ? undefined : texts.nameOf(settler)?.name
+    const reference = connection !== 0 || ended === undefined ? connection : ended.id << 1
+    const merged = mergedInto(waits, new SiteWait(
+      site,
+      !isProven && site.at !== undefined,
+      UNKNOWN_TYPES.has(type) ? undefined : subsystem ?? type,
+      isConnection && request === undefined ? texts.peerOf(reference) : undefined,
+      request
+    ))
+    merged.add(wait)
+    if (isConnection) merged.addConnection(reference >>> 1)
+    return merged
+  }
+
+  /** @param {import('./runs').Callback | undefined} callback */
+  #typeOf (callback) {
+    return callback === undefined || callback.outside ? 'unknown' : this.#texts.chainAt(callback.chain).type
+  }
+
+  /**
+   * Returns who delayed a span, longest first.
+   * @param {EndedSpan} ended
+   * @param {number} min ms of one who is told
+   */
+  #delayersOf ({ delays }, min) {
+    const texts = this.#texts
+    /** @type {Map<string, import('./delays').Delayer & { name?: import('./source-texts').Name }>} */
+    const sums = new Map()
+    for (const delay of delays) {
+      const name = texts.nameOf(delay.request)
+      const key = name?.spanId ?? ''
+      const sum = sums.get(key)
+      if (sum === undefined) {
+        sums.set(key, { ...delay, name })
+        continue
+      }
+      sum.ms += delay.ms
+      sum.max += delay.max
+      if (delay.longest > sum.longest) Object.assign(sum, { start: delay.start, longest: delay.longest })
+    }
+    const delayers = [...sums.values()].filter(({ ms, max }) => rangeEnd(ms, max) >= min)
+      .sort((a, b) => b.max - a.max).slice(0, MAX_DELAYERS)
+      .map(({ name, ms, max, start, longest }) => ({
+        ...NO_NAME,
+        ...name,
+        us: us(ms),
+        max: us(rangeEnd(ms, max)),
+        at: texts.frameDuring(start, start + longest)
+      }))
+    return delayers.length === 0 ? undefined : delayers
+  }
+
+  /**
+   * @param {import('./queries').Query} query
+   * @param {import('./requests').Request} request
+   * @returns {import('../../lib/encoding/span-form').Asked}
+   */
+  #askedOf (query, { begin }) {
+    const { start, end, chain, writer, connection, sent, unsent, unanswered, out = 0, in: read = 0 } = query
+    const texts = this.#texts
+    return {
+      start: start - begin,
+      ms: end - start,
+      unanswered,
+      site: texts.siteOf(texts.chainAt(writer).isOwn ? writer : chain),
+      peer: texts.peerOf(connection),
+      connection: connection >>> 1,
+      unsent,
+      out,
+      in: read,
+      operation: texts.operationOf(sent)
+    }
+  }
+
+  /**
+   * @param {EndedSpan} ended
+   * @param {SiteWait[]} merged what each wait is a part of
+   * @returns {import('../../lib/encoding/span-form').Run[] | undefined}
+   */
+  #runsOf ({ path: { waits }, request, runs }, merged) {
+    let next = waits.length - 1
+    if (runs.length === 0) return undefined
+    return runs.map((run) => {
+      let longest = -1 // of those between this run and the one before
+      for (; next >= 0 && waits[next].until < run.end; next--) {
+        if (longest === -1 || waits[next].ms > waits[longest].ms) longest = next
+      }
+      const type = this.#typeOf(run.callback)
+      const [start, length] = [us(run.begin - request.begin), us(run.end - run.begin)]
+      return longest === -1 ? [start, length, type] : [start, length, type, merged[longest]]
+    })
+  }
+}
+
+const NO_NAME = { spanId: undefined, name: undefined }
+
+/** Of a span whose entries are lost. @type {any} */
+const NO_FIGURES = { waits: [], ran: undefined, beside: 0 }
+
+/**
+ * Lets sums of rounded figures be what they are parts of.
+ * @param {number} waited
+ * @param {ReturnType<typeof sumsOf>} rounded
+ */
+function sumsTo (waited, { sums, summed }) {
+  const difference = waited - summed
+  if (sums === undefined || Math.abs(difference) > Object.keys(sums).length) return { sums, summed }
+  const [longest] = Object.keys(sums).sort((a, b) => sums[b] - sums[a])
+  sums[longest] += difference
+  return { sums, summed: waited }
+}
+
+/** @param {ToldSpan} span @param {number} unknown microseconds of it of which no entries are there */
+function withUnknown (span, unknown = 0) {
+  if (!span.open && unknown === 0) return span
+  const end = span.open && { 'longstack.end': 'open' }
+  const part = unknown > 0 && { 'longstack.unrecorded_ms': unknown / 1000 }
+  return { ...span, attributes: withAttributes(span.attributes, { ...end, ...part }) }
+}
+
+/** @param {any} record @returns {MadeSpan} */
+function recordOf (record) {
+  const ms = Number(record.attributes?.['longstack.blocked_ms'] ?? 0)
+  return { ms, failed: record.status?.code === 'ERROR', traceId: record.traceId, record: () => record }
+}
+
+module.exports = { SpanMaker }

@@ -1,0 +1,107 @@
+'use strict'
+
+// Spans of recordings as lines of a file of spans. Several files may be parts of one recording: the reader
+// keeps what it knows of a process from one to the next.
+
+const { Definitions } = require('../../lib/encoding/definitions')
+const { lineOf } = require('../../lib/encoding/serialize')
+const { SpanMaker } = require('../path/span-maker')
+const { SpanReader } = require('../path/window')
+const { BlockReader, describeMissing } = require('./recording-file')
+
+/**
+ * @typedef {import('../path/span-maker').MadeSpan} MadeSpan
+ * @typedef {{ spans: SpanReader, maker: SpanMaker, definitions: Definitions }} Source
+ */
+
+class RecordedLines {
+  /** by number @type {Map<number, Source>} */
+  #sources = new Map()
+  /** @type {import('./recording-file').Missing['sources']} */
+  #states = new Map()
+  /** spans that cannot be written */
+  #failed = 0
+
+  #reader = new BlockReader()
+
+  /** Begins with the next file. Its lines define all that they refer to. */
+  nextFile () {
+    this.#reader = new BlockReader()
+    this.#reader.missing.sources = this.#states
+    for (const source of this.#sources.values()) source.definitions = new Definitions()
+  }
+
+  /** @param {Uint8Array} chunk of the file @returns {string} lines */
+  push (chunk) {
+    return this.#linesOf(this.#reader.push(chunk))
+  }
+
+  /** The file ends. @returns {{ lines: string, problems: string[] }} problems: without full stops */
+  endFile () {
+    const lines = this.#linesOf(this.#reader.end())
+    return { lines, problems: describeMissing({ ...this.#reader.missing, sources: new Map() }, String) }
+  }
+
+  /** @param {import('./recording-file').Block[]} blocks */
+  #linesOf (blocks) {
+    let lines = ''
+    for (const block of blocks) {
+      const source = this.#sourceOf(block.source)
+      source.maker.add(block.texts)
+      source.spans.push(block)
+      lines += this.#write(source, source.maker.make(source.spans.ended(), block.now))
+    }
+    return lines
+  }
+
+  /** No more files come. @returns {{ lines: string, problems: string[] }} of all of them */
+  end () {
+    let lines = ''
+    for (const source of this.#sources.values()) {
+      source.spans.end()
+      lines += this.#write(source, source.maker.make(source.spans.ended()))
+      lines += this.#write(source, source.maker.finish())
+    }
+    return { lines, problems: this.#missing() }
+  }
+
+  #missing () {
+    const nameOf = (/** @type {number} */ number) => nameOfSource(this.#sources.get(number)?.maker.source)
+    const sentences = describeMissing({ skipped: 0, cut: 0, repeated: 0, sources: this.#states }, nameOf)
+    if (this.#failed === 0) return sentences
+    return [...sentences, `${this.#failed} spans cannot be written: their texts are damaged`]
+  }
+
+  /** @param {number} number */
+  #sourceOf (number) {
+    let source = this.#sources.get(number)
+    if (source === undefined) {
+      source = { spans: new SpanReader(), maker: new SpanMaker(), definitions: new Definitions() }
+      this.#sources.set(number, source)
+    }
+    return source
+  }
+
+  /** @param {Source} source @param {MadeSpan[]} made */
+  #write ({ definitions }, made) {
+    let lines = ''
+    for (const span of made) {
+      try {
+        lines += `${span.line?.(definitions, 1, nothing) ?? lineOf(span.record(), nothing)}\n`
+      } catch {
+        this.#failed++
+      }
+    }
+    return lines
+  }
+}
+
+const nothing = () => {}
+
+/** @param {Record<string, any> | undefined} source */
+function nameOfSource ({ pid, thread } = {}) {
+  if (typeof pid !== 'number') return 'a process'
+  return thread === undefined || thread === 0 ? `process ${pid}` : `process ${pid}, thread ${thread}`
+}
+
+module.exports = { RecordedLines }
