@@ -8,6 +8,7 @@ const uncaught = require('./attribution/uncaught')
 const core = require('./core/index')
 const guard = require('./core/guard')
 const { on } = require('./core/on')
+const { applyOpeners } = require('./handles/openers')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { joinParentThread } = require('./passing/passing')
@@ -87,7 +88,9 @@ formatter.setReporter({
 })
 
 /** What this file puts in force, and takes back where tracing is off. */
-const appliers = [applyErrors, applyListeners, applySignal, applyWhyExit, applySocket, applyMetrics]
+const appliers = [
+  applyErrors, applyListeners, applyOpeners, applySignal, applyWhyExit, applySocket, applyMetrics
+]
 
 const off = {
   errors: false, listeners: false, signal: undefined, whyExit: false, socket: undefined, metrics: undefined

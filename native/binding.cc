@@ -14,6 +14,7 @@
 #include "ending-signals.h"
 #include "loop-iterations.h"
 #include "native-hooks.h"
+#include "openers.h"
 #include "watchdog.h"
 
 namespace {
@@ -246,6 +247,7 @@ NODE_MODULE_INIT() {
   AddAllocationClockFunctions(context, object);
   AddArrivalFunctions(context, object);
   AddLoopIterationFunctions(context, object);
+  AddOpenerFunctions(context, object, engine);
   AddSignalFunctions(context, object);
   AddWatchdogFunctions(context, object);
 }

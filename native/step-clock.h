@@ -31,6 +31,8 @@ class StepClock {
     if (time_ != nullptr) *time_ = Now() - origin_;
   }
 
+  double time() const { return time_ == nullptr ? 0 : *time_; }
+
  private:
 #if defined(__x86_64__)
   static uint64_t Counter() { return __builtin_ia32_rdtsc(); }

@@ -3,8 +3,8 @@
 // Who was first: an error that says that a stream has ended, or that a response was sent, is thrown at the
 // second call. Finds who made the first one, or destroyed, or aborted (core/state-changes.js).
 
-const { Context, contextOf } = require('../core/context')
-const { isHandleType, kindAt } = require('../core/kinds')
+const { contextOfStep } = require('../core/context')
+const { isHandleType } = require('../core/kinds')
 const { isRequest, responseOf } = require('../core/request-records')
 const { changeOf, linkedTo, remembered, statesByCode } = require('../core/state-changes')
 const { source } = require('../core/source')
@@ -87,9 +87,7 @@ function contextOfChange ({ chain, cause, state, time }) {
   const made = capture.chainAt(chain)
   const isPiped = state === 'ended' && made?.stack?.frames.some(isOfPipe)
   if (made === undefined || (made.stack?.program !== true && !isPiped)) return undefined
-  const context = new Context(0, 0, kindAt(made.kind), contextOf(made.parent, cause, 0), time)
-  context.chain = chain
-  return context
+  return contextOfStep(chain, cause, time)
 }
 
 /** Whether Node ends a stream because the one ended that the program piped into it. @param {Frame} frame */

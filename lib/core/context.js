@@ -226,6 +226,21 @@ function readContext (ref, words, offset) {
 }
 
 /**
+ * Returns the context of a step that was noted as three numbers.
+ * @param {number} chain
+ * @param {number} cause
+ * @param {number} time ms of the clock
+ * @returns {Context | undefined} undefined: its chain was dropped
+ */
+function contextOfStep (chain, cause, time) {
+  const made = source.chainAt(chain)
+  if (made === undefined) return undefined
+  const context = new Context(0, 0, kindAt(made.kind), contextOf(made.parent, cause, 0), time)
+  context.chain = chain
+  return context
+}
+
+/**
  * Returns the context of a timer that may run again, without its record being kept.
  * @param {Copy} copy of its record, which it carries
  * @returns {Context | undefined}
@@ -469,6 +484,7 @@ module.exports = {
   contextOf,
   contextOfChain,
   contextOfId,
+  contextOfStep,
   contextOfTimer,
   contextTag,
   loopOf,

@@ -236,7 +236,7 @@ function openerLines ({ type, origin, side, state, opened, enabled, filtered }) 
   const verb = madeNotOpened.test(type) ? 'made' : 'opened'
   if (opened.length > 0) return [`  ${verb} by`, formatHops(opened)]
   if (type === DESCRIPTOR) {
-    return ['  opened by: unknown, openers of descriptors (of fs.open or native code) are not recorded']
+    return ['  opened by: unknown, no fs.open or fs.openSync that longstack has seen']
   }
   if (origin === 'early' && !enabled) {
     return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; ` +

@@ -1,16 +1,21 @@
 'use strict'
 
 // Open files and directories without a resource of Node's: descriptors of fs.open, fs.opendir, file streams
-// and native code. No hook sees them being opened, so a query asks the system which are open; their openers
-// are unknown. Descriptors belong to the process: the main thread lists those of its workers, too.
+// and native code. No hook sees them being opened, so a query asks the system which are open; of those of
+// fs.open and fs.openSync the openers are noted (openers.js). Descriptors belong to the process: the main
+// thread lists those of its workers, too.
 
+const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
-const { attempt, keptOpen, openDescriptors, pathOfOpen, stateOfOpen } = require('../files')
+const { contextOfStep } = require('../core/context')
+const { attempt, keptOpen, openDescriptors, pathOfOpen, stateOf, stateOfOpen } = require('../files')
 const { callNative } = require('../node-objects')
+const { openerOf } = require('./openers')
 const { handlesOfType } = require('./subject')
 
 const MAX_LOOKS = 10_000 // descriptors in one listing, of sockets and the like, too
 const MAX_FILES = 1000
+const DELETED = ' (deleted)' // behind the path of a file without a name
 const LAST_STANDARD = 2 // standard error
 const watchdogFile = /^\/proc\/\d+\/task\/\d+\/schedstat$/ // of native/watchdog.cc, one for each thread
 
@@ -51,9 +56,30 @@ function look (fd) {
   if (!isDirectory && !state.isFile()) return undefined
   // By its file, not its number: each thread opens the output for itself
   if ([...keptOpen.values()].some((own) => own.dev === dev && own.ino === ino)) return undefined
-  const path = pathOfOpen(fd)
-  if (path !== undefined && watchdogFile.test(path)) return undefined
-  return { fd, key: `${fd} ${dev} ${ino}`, isDirectory, path }
+  const name = pathOfOpen(fd)
+  if (name !== undefined && watchdogFile.test(name)) return undefined
+  return { fd, key: keyOf(fd, state), isDirectory, path: name }
 }
 
-module.exports = { descriptors }
+/** @param {number} fd @param {import('../files').BigIntStats | undefined} state */
+const keyOf = (fd, state) => `${fd} ${state?.dev} ${state?.ino}`
+
+/**
+ * Returns the step that opened a descriptor, if that is still the file which it opened: a function that was
+ * taken out of `fs` before longstack was enabled closes unseen, as does native code.
+ * @param {Descriptor} descriptor
+ * @returns {import('../core/context').Context | undefined}
+ */
+function openerContext ({ fd, key, path: present }) {
+  const note = openerOf(fd)
+  if (note === undefined) return undefined
+  const [chain, cause, time, given] = note
+  if (given === '') return undefined
+  const file = path.resolve(given)
+  const isThere = present === file || present === file + DELETED
+  return isThere || key === keyOf(fd, attempt(() => stateOf(file))) // or a link led there
+    ? contextOfStep(chain, cause, time)
+    : undefined
+}
+
+module.exports = { descriptors, openerContext }

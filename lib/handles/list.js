@@ -9,7 +9,7 @@ const { isOutside } = require('../core/scope')
 const { getOrAdd } = require('../group-by')
 const { handleOf, isReferenced, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
-const { descriptors } = require('./descriptors')
+const { descriptors, openerContext } = require('./descriptors')
 const { contextOf } = require('./find')
 const registry = require('../core/registry')
 const { DESCRIPTOR } = require('../subsystems')
@@ -96,8 +96,8 @@ function * withoutResource () {
   for (const descriptor of descriptors()) {
     if (count++ % STRIDE === 0) yield undefined
     if (descriptor === undefined) continue
-    const type = DESCRIPTOR
-    yield { object: undefined, handle: undefined, type, context: undefined, entry: undefined, descriptor }
+    const context = openerContext(descriptor)
+    yield { object: undefined, handle: undefined, type: DESCRIPTOR, context, entry: undefined, descriptor }
   }
 }
 

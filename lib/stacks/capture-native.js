@@ -46,6 +46,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {import('../core/allocation-clock').MarkerBinding} [markers] addresses of young objects;
  *   see native/allocation-clock.cc
  * @property {import('../blocked/detector').WatchBinding} [watch] the watchdog; see native/watchdog.cc
+ * @property {import('../handles/openers').OpenerBinding} openers see native/openers.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
  * @property {(fn: () => void) => void} keepContext calls it; afterwards the context frame is that of before
@@ -244,4 +245,4 @@ function load () {
   return { binding, engine: prepared.isUsable ? createEngine(binding) : undefined, reason: prepared.reason }
 }
 
-module.exports = { load }
+module.exports = { learn, load }

@@ -39,7 +39,7 @@ run('files of fs.open, fs.openSync and streams and directories are listed with t
       console.log('others:' + trace.handles(['FS']).filter(({ type }) => type !== 'DESCRIPTOR').map(({ type }) => type))
       const [why] = listed().filter(({ local }) => local.endsWith('sync'))
       console.log(JSON.stringify(why))
-      console.log(why.what === 'file, descriptor ' + opened + ' at ' + why.local, String(why).includes('opened by: unknown, openers of descriptors'))
+      console.log(why.what === 'file, descriptor ' + opened + ' at ' + why.local, String(why).includes('opened by\\n  ── fs.openSync'))
       console.log(trace.handles(['TCP']).length, trace.handles(['-DESCRIPTOR', 'FILEHANDLE']).filter(({ type }) => type === 'DESCRIPTOR').length)
       for (const fd of [opened, called, deleted, device]) fs.closeSync(fd)
       directory.closeSync()
@@ -56,7 +56,8 @@ run('files of fs.open, fs.openSync and streams and directories are listed with t
   t.is(others, 'others:FILEHANDLE')
   const { type, origin, state, opened, referenced, hint } = JSON.parse(why)
   t.deepEqual({ type, origin, state, opened, referenced, hint },
-    { type: 'DESCRIPTOR', origin: 'unknown', state: 'open', opened: [], referenced: false, hint: 'fs.close(fd)' })
+    { type: 'DESCRIPTOR', origin: 'registered', state: 'open', opened, referenced: false, hint: 'fs.close(fd)' })
+  t.is(opened[0].label, 'fs.openSync')
   t.is(words, 'true true')
   t.is(filters, '0 0')
   t.is(closed, 'closed:')
@@ -74,9 +75,9 @@ run('what grows is told by path; nothing that a test opened is called a leak for
     console.log(inspect(trace.diff(before)).replaceAll(__dirname, ''))
     trace.assertNoLeaks(before)`)
   t.is(stderr, '')
-  t.regex(stdout, /^40 × file, at \/log · DESCRIPTOR\n {2}open, does not keep the process alive\n {2}40 more since the snapshot/)
+  t.regex(stdout, /^40 × file, at \/log · DESCRIPTOR\n {2}open, .* old, does not keep the process alive\n {2}40 more since the snapshot .*\n {2}opened by\n {2}── fs.openSync/)
   t.regex(stdout, /file, descriptor \d+ at \/moved · DESCRIPTOR\n.*\n {2}1 more since/)
-  t.notRegex(stdout, /old/)
+  t.notRegex(stdout, /at \/old/)
 })
 
 run("longstack's own output and the files of a worker's handles", async (t) => {

@@ -17,7 +17,7 @@ const maxLines = {
   spans: 3360,
   stacks: 2880,
   '.': 2200,
-  handles: 2230,
+  handles: 2310,
   requests: 1820,
   ask: 1740,
   top: 1410,
