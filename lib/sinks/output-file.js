@@ -59,13 +59,18 @@ const sameAs = { ENXIO: 'EPIPE', ECONNRESET: 'EPIPE', EPERM: 'EACCES' }
 
 class OutputFile {
   #target
+  #isText
   #checkAt = 0
   /** bytes that a regular file must have: those when it was checked last, and what was written since */
   #minSize = 0
 
-  /** @param {{ fd?: number, path?: string }} target */
-  constructor (target) {
+  /**
+   * @param {{ fd?: number, path?: string }} target
+   * @param {boolean} isText it consists of lines
+   */
+  constructor (target, isText) {
     this.#target = target
+    this.#isText = isText
     /** another object for each file that is opened @type {Opened | undefined} */
     this.opened = undefined
     /** the name may lead to another file, which is to be opened */
@@ -90,7 +95,9 @@ class OutputFile {
     if (old !== undefined && isSame(old, next.identity)) return close(next)
     this.release()
     this.opened = next
-    if (next.regular && next.own) attempt(() => endTornLine(next, /** @type {string} */ (this.#target.path)))
+    if (next.regular && next.own && this.#isText) {
+      attempt(() => endTornLine(next, /** @type {string} */ (this.#target.path)))
+    }
     this.#minSize = 0
     this.#checkAt = time + CHECK_MS
   }

@@ -149,6 +149,15 @@ function targetOf (to) {
   throw mistake('INVALID_OUTPUT', to, `${protocol}: is none of http:, https: and file:`)
 }
 
+/**
+ * Returns the path of a file.
+ * @param {string} to
+ * @returns {string | undefined} undefined: it names something else
+ */
+function fileOf (to) {
+  return to.trim() === '' || to.includes('\0') ? undefined : targetOf(to).path
+}
+
 /** @param {string} to @param {(to: string) => string} work @param {string} reason why it may throw */
 function resolve (to, work, reason) {
   try {
@@ -179,4 +188,4 @@ function safe (to) {
   return cutCredentials(to.replace(/[?#].*$/s, ''))
 }
 
-module.exports = { parseMetrics, parseOutputs, targetOf, safe }
+module.exports = { fileOf, parseMetrics, parseOutputs, targetOf, safe }
