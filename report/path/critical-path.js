@@ -100,7 +100,7 @@ class Walk {
     const { cause, recording: { chain, flags, head } } = this
     const { begin, end, endEntry, firstRun, lastRun } = request
     this.request = request
-    this.path = { waits: [], ran: [], own: 0, beside: 0, unknown: 0 }
+    this.path = { waits: [], ran: [], own: 0, beside: 0, unknown: this.lostBetween(begin, end) }
     this.newest = this.before = request.top.slice
     this.owner = request.number
     this.isInside = true
@@ -132,12 +132,25 @@ class Walk {
     return this.path
   }
 
+  /**
+   * Returns the ms between two times of which entries are lost.
+   * @param {number} from
+   * @param {number} until
+   */
+  lostBetween (from, until) {
+    let ms = 0
+    for (const gap of this.recording.gaps) {
+      ms += Math.max(0, Math.min(gap.until, until) - Math.max(gap.from, from))
+    }
+    return ms
+  }
+
   /** Adds what was before the oldest run that is recorded. @param {number} from ms, of that run */
   addRest (from) {
     const { path, request: { begin, dropped, droppedUntil }, newest } = this
     const own = this.ownSince(begin, from) + dropped
     path.own += dropped
-    if (dropped > 0) path.unknown += Math.max(0, droppedUntil - begin - dropped)
+    if (droppedUntil > begin) path.unknown += Math.max(0, Math.min(from, droppedUntil) - begin - dropped)
     this.addWait(begin, from, own, newest, NONE)
     if (own > MIN_PART) path.ran.push({ ms: own, site: 0 })
   }
@@ -152,7 +165,7 @@ class Walk {
   /** Returns the newest run before an entry, of whatever request. @param {number} entry */
   presentAt (entry) {
     const { placed, run, slice } = this.recording
-    const last = placed === 0 ? NONE : slice[Math.min(entry, placed - 1)]
+    const last = placed === 0 || entry === NONE ? NONE : slice[Math.min(entry, placed - 1)]
     return last === NONE ? NONE : run[last]
   }
 
@@ -160,7 +173,7 @@ class Walk {
   runBefore (entry) {
     const { previous, run } = this.recording
     let slice = this.before
-    while (slice >= entry) slice = previous[slice]
+    while (slice !== NONE && slice >= entry) slice = previous[slice]
     this.before = slice
     return slice === NONE || run[slice] < this.request.firstRun ? NONE : run[slice]
   }
@@ -247,7 +260,7 @@ class Walk {
       step = registered[step]
     }
     const isOver = this.log.spans.isOver(request[last[run]], at[run])
-    return isOver && isAnswer(head[run]) ? head[run] : NONE
+    return isOver && head[run] !== NONE && isAnswer(head[run]) ? head[run] : NONE
   }
 
   /**
@@ -367,7 +380,7 @@ class Walk {
       until,
       ms,
       delayed,
-      delayedMax: Math.max(delayed, most),
+      delayedMax: Math.min(all, Math.max(delayed, most) + this.lostBetween(cameAfter, until)),
       cameAfter,
       cameBy,
       site: cause.site || (request.kind === CLIENT ? request.chain : 0), // what it waits for was asked there

@@ -5,13 +5,13 @@
 // end; if there is no room left, those that nobody needs are dropped, and the others move up.
 
 const {
-  A, ARRIVED, B, CHAIN, HEAD, KIND_BITS, POLL, REF, REGISTERED, REQUEST, RESUME, RUN, SETTLED, TIME, WORDS, X
+  A, ARRIVED, B, CAME, CHAIN, HEAD, KIND_BITS, POLL, REF, REGISTERED, REQUEST, RESUME, RUN, SETTLED, TIME,
+  WORDS, X
 } = require('../../lib/core/run-log-words')
 
 const NONE = -1
 const KIND_MASK = (1 << KIND_BITS) - 1
 const TYPE_SHIFT = 16 // in HEAD
-const MIN_SIZE = 1 << 8
 
 /** Columns that hold an index of an earlier entry, or NONE. @type {Array<keyof Recording>} */
 const LINKS = ['registered', 'settled', 'caller', 'slice', 'run', 'last', 'head', 'poll', 'arrived', 'came',
@@ -21,7 +21,8 @@ const COLUMNS = [...LINKS, 'number', 'kind', 'flags', 'type', 'ref', 'chain', 'r
   'time', 'x', 'at', 'end', 'busy']
 
 class Recording {
-  constructor (size = MIN_SIZE) {
+  /** @param {number} size for how many entries there is room */
+  constructor (size) {
     const ints = () => new Int32Array(size)
     const doubles = () => new Float64Array(size)
     this.size = size
@@ -32,6 +33,8 @@ class Recording {
     this.dense = 0
     /** ms, of the first entry */
     this.begin = 0
+    /** ms between which entries are lost @type {Array<{ from: number, until: number }>} */
+    this.gaps = []
     /** ms, of the last run or poll, and the latest of all */
     this.latest = this.newest = 0
 
@@ -57,7 +60,7 @@ class Recording {
     // The timeline (timeline.js). A slice is the entry with which a run begins, or goes on.
     /** when an entry was written, ms; never goes back */
     this.at = doubles()
-    /** of a slice, ms */
+    /** of a slice, ms; of a write that was held, when it went out, 0: not yet */
     this.end = doubles()
     /** ms of all slices that had ended by then */
     this.busy = doubles()
@@ -150,9 +153,14 @@ class Recording {
    * @returns {Int32Array} new indexes by the old ones, NONE: it was dropped
    */
   keep (marks, from) {
+    const { asked, kind, previous } = this
     const moved = new Int32Array(this.count)
     let kept = 0
-    for (let i = 0; i < this.count; i++) moved[i] = i < from && marks[i] === 0 ? NONE : kept++
+    for (let i = 0; i < this.count; i++) {
+      moved[i] = i < from && marks[i] === 0 ? NONE : kept++
+      if (previous[i] !== NONE && moved[previous[i]] === NONE) previous[i] = previous[previous[i]]
+      if (kind[i] !== CAME && asked[i] !== NONE && moved[asked[i]] === NONE) asked[i] = asked[asked[i]]
+    }
     for (const name of COLUMNS) {
       const column = /** @type {Int32Array} */ (this[name])
       for (let i = 0; i < from; i++) if (moved[i] !== NONE) column[moved[i]] = column[i]

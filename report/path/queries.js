@@ -13,7 +13,7 @@ const { findArrival } = require('./timeline')
  * @typedef {import('./entries').Recording} Recording
  * @typedef {import('./requests').Request} Request
  * @typedef {import('./timeline').Arrival} Arrival
- * @typedef {Pick<SpanReader, 'recording' | 'spans' | 'traffic'>} Log
+ * @typedef {Pick<SpanReader, 'recording' | 'spans' | 'timeline' | 'traffic'>} Log
  *
  * @typedef {object} Query
  * @property {number} request number of the outermost span

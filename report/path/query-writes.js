@@ -55,13 +55,15 @@ class Traffic {
 
   /** @param {number} i write */
   send (i) {
-    const { recording, recording: { b, flags, previous, ref, registered, request, sent } } = this
+    const { recording, recording: { b, end, flags, previous, ref, registered, request, sent, time } } = this
     const connection = this.#get(ref[i])
     const { call, write: before } = connection
     const isAnswer = isInAnswer(recording, i)
     const isRelease = before !== NONE && (b[before] & HELD) !== 0 // the one before goes out with it
     previous[i] = before
     connection.write = i
+    end[i] = 0
+    if (isRelease) end[before] = time[i]
     flags[i] = isAnswer ? IN_ANSWER : 0
     this.#greet(connection, i)
     if (isAnswer && (b[i] & ASKED) !== 0) connection.call = NONE
@@ -201,14 +203,10 @@ class Traffic {
     sent[write] = NONE
   }
 
-  /** Returns when a write went out: if it was held, with the next one. @param {number} write */
+  /** Returns when a write went out. @param {number} write */
   timeOf (write) {
-    const { b, previous, ref, time } = this.recording
-    if ((b[write] & HELD) === 0) return time[write]
-    let next = this.#get(ref[write]).write
-    if (next === write) return time[write]
-    while (next !== NONE && previous[next] !== write) next = previous[next]
-    return next === NONE ? time[write] : time[next]
+    const { b, end, time } = this.recording
+    return (b[write] & HELD) === 0 || end[write] === 0 ? time[write] : end[write]
   }
 
   /** Forgets what was written: entries are lost. */

@@ -29,8 +29,9 @@ const MAX_SPANS = 1 << 14 // that are known although they have ended: their code
  * @property {Request} top its outermost span
  * @property {number} slice of an outermost span: its newest slice
  * @property {number} asked its newest write or query
- * @property {number} dropped ms of its own code of which no more than this is known
- * @property {number} droppedUntil ms
+ * @property {number} dropped ms that it ran in runs that the recording has no longer
+ * @property {number} droppedUntil ms, when the last of these ended
+ * @property {boolean} isTold
  */
 
 /** @param {number} number @returns {Request} that has not begun in the recording */
@@ -57,7 +58,8 @@ function cutSpan (number) {
     slice: NONE,
     asked: NONE,
     dropped: 0,
-    droppedUntil: 0
+    droppedUntil: 0,
+    isTold: false
   }
   span.top = span
   return span
@@ -67,8 +69,10 @@ class Spans {
   /** @param {Recording} recording */
   constructor (recording) {
     this.recording = recording
-    /** in order of begin @type {Map<number, Request>} */
+    /** those with entries in the recording, in order of begin @type {Map<number, Request>} */
     this.byNumber = new Map()
+    /** told, and without an entry @type {Map<number, Request>} */
+    this.old = new Map()
     /** the newest number of a span that is no longer known */
     this.forgotten = 0
     /** the span that was looked up last @type {Request | undefined} */
@@ -85,12 +89,25 @@ class Spans {
     if (recent !== undefined && recent.number === number) return recent
     let span = this.byNumber.get(number)
     if (span === undefined) {
-      this.byNumber.set(number, span = cutSpan(number))
-      span.isOpen = number > this.forgotten
-      span.begin = this.recording.begin
-      span.end = span.isOpen ? Infinity : -Infinity
+      span = this.old.get(number) ?? this.#cut(number)
+      this.byNumber.set(number, span)
     }
     return (this.recent = span)
+  }
+
+  /** Makes a span whose begin is not known. @param {number} number */
+  #cut (number) {
+    const span = cutSpan(number)
+    span.isOpen = number > this.forgotten
+    span.isTold = !span.isOpen
+    span.begin = this.recording.begin
+    span.end = span.isOpen ? Infinity : -Infinity
+    return span
+  }
+
+  /** @param {number} number @returns {Request | undefined} */
+  find (number) {
+    return this.byNumber.get(number) ?? this.old.get(number)
   }
 
   /** Adds a slice to what its request ran. @param {number} i */
@@ -125,7 +142,7 @@ class Spans {
   end (i) {
     const { registered, request, time, a } = this.recording
     const span = request[i] === 0 ? undefined : this.get(request[i])
-    if (span === undefined || !span.isOpen) return
+    if (span === undefined || !span.isOpen || span.isTold) return
     span.isOpen = false
     span.end = Math.max(span.begin, time[i])
     span.lastRun = registered[i]
@@ -136,12 +153,12 @@ class Spans {
 
   /** @param {number} number of a span @returns {number} of its outermost one */
   outermostOf (number) {
-    return number === 0 ? 0 : this.byNumber.get(number)?.outermost ?? number
+    return number === 0 ? 0 : this.find(number)?.outermost ?? number
   }
 
   /** Whether a span is another one, or inside of it. @param {number} number @param {number} outer */
   isInside (number, outer) {
-    let span = number === 0 ? undefined : this.byNumber.get(number)
+    let span = number === 0 ? undefined : this.find(number)
     while (span !== undefined && span.number !== outer) span = span.around
     return span !== undefined
   }
@@ -149,23 +166,26 @@ class Spans {
   /** Whether a span had ended by a time. @param {number} number @param {number} time */
   isOver (number, time) {
     if (number === 0) return true
-    const span = this.byNumber.get(number)
+    const span = this.find(number)
     return span === undefined ? number <= this.forgotten : !span.isOpen && span.end <= time
   }
 
   /** Follows entries that move. @param {Int32Array} moved */
   move (moved) {
-    for (const span of this.byNumber.values()) {
+    for (const [number, span] of this.byNumber) {
       for (const name of /** @type {const} */ (['firstRun', 'lastRun', 'endEntry', 'slice', 'asked'])) {
         if (span[name] !== NONE) span[name] = moved[span[name]] ?? NONE
       }
-    }
-    for (const [number, span] of this.byNumber) {
-      if (this.byNumber.size <= MAX_SPANS) break
-      if (span.isOpen || span.slice !== NONE) continue
+      if (!span.isTold || span.slice !== NONE) continue
       this.byNumber.delete(number)
+      this.old.delete(number) // it becomes the newest
+      this.old.set(number, span)
+    }
+    this.recent = undefined
+    for (const number of this.old.keys()) {
+      if (this.old.size <= MAX_SPANS) break
+      this.old.delete(number)
       this.forgotten = Math.max(this.forgotten, number)
-      this.recent = undefined
     }
   }
 

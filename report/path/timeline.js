@@ -169,10 +169,15 @@ function busyUntil (recording, time, hint) {
 /**
  * Finds out when had come what a callback waited for.
  * @param {Recording} recording
- * @param {number} run the event loop called it
+ * @param {number} run the event loop called it, NONE: it is not known
  * @param {Arrival} arrival gets the result
  */
 function findArrival ({ a, arrived, at, flags, poll, time, x }, run, arrival) {
+  if (run === NONE) {
+    arrival.after = -Infinity
+    arrival.by = Infinity
+    return
+  }
   const begin = at[run]
   const last = poll[run]
   const isTimer = (flags[run] & TIMER) !== 0

@@ -3,12 +3,14 @@
 // Reads spans from a run log that comes block by block: those that have ended since, in bounded memory.
 
 const {
-  BEGIN, CAME, DISCARDED, END, POLL, RESUME, RUN, SENT, SETTLED_BY_ANSWER, WORDS
+  BEGIN, CAME, DISCARDED, END, POLL, RESUME, RUN, SENT, SETTLED_BY_ANSWER, TIME,
+  WORDS
 } = require('../../lib/core/run-log-words')
 const { Walk } = require('./critical-path')
 const { delaysOf } = require('./delays')
 const { NONE, Recording } = require('./entries')
 const { figuresOf } = require('./figures')
+const { Marks } = require('./kept')
 const { isAsking, queriesOf } = require('./queries')
 const { Traffic } = require('./query-writes')
 const { Spans } = require('./requests')
@@ -19,6 +21,11 @@ const BYTES = WORDS * 4 // of an entry
 const CHUNK = 1 << 10 // entries that are read at once
 const HINDSIGHT = 100 // ms after its end in which it may turn out who asked what a span had written
 const RETRY = 10 // ms
+const MAX_GAPS = 64 // of which the times are kept apart
+const MIN_SIZE = 1 << 14 // entries that are kept at once
+const MAX_SIZE = 3 << 16
+const MAX_KEPT = 2 / 3 // of these, when there is no more room
+const MAX_OPEN = 1 << 14 // spans
 
 /**
  * @typedef {import('./requests').Request} Request
@@ -46,8 +53,14 @@ class SpanReader {
   #asking = []
   #retryAt = -Infinity
 
-  constructor () {
-    this.recording = new Recording()
+  #maxSize
+  /** number of the next entry @type {number | undefined} */
+  #next
+
+  /** @param {number} [maxSize] how many entries are kept at once */
+  constructor (maxSize = MAX_SIZE) {
+    this.#maxSize = maxSize
+    this.recording = new Recording(Math.min(MIN_SIZE, maxSize))
     this.timeline = new Timeline(this.recording)
     this.spans = new Spans(this.recording)
     this.traffic = new Traffic(this.recording, this.spans)
@@ -61,6 +74,8 @@ class SpanReader {
     const bytes = isAligned ? entries : new Uint8Array(entries)
     const words = new Int32Array(bytes.buffer, bytes.byteOffset, count * WORDS)
     const floats = new Float64Array(bytes.buffer, bytes.byteOffset, count * WORDS / 2)
+    if (count > 0 && this.#next !== undefined && this.#next !== (first | 0)) this.#interrupt(words, floats)
+    if (count > 0) this.#next = (first + count) | 0
     for (let place = 0; place < count;) {
       const room = this.#makeRoom()
       const until = Math.min(count, place + Math.min(room, CHUNK))
@@ -78,12 +93,7 @@ class SpanReader {
     timeline.close(recording.newest)
     this.#tellEnded()
     for (const span of this.#asking.splice(0)) this.#tell(span)
-    for (const span of spans.byNumber.values()) {
-      if (!span.isOpen || span.isCut) continue
-      span.end = Math.max(span.begin, timeline.now)
-      span.endEntry = recording.count
-      this.#tell(span)
-    }
+    for (const span of spans.byNumber.values()) if (span.isOpen && !span.isCut) this.#tellOpen(span)
   }
 
   /** Returns the spans that have ended since the last call, with hindsight. */
@@ -135,8 +145,39 @@ class SpanReader {
     })
   }
 
+  /**
+   * Notes that entries are lost: nothing is known of the time in which they were written.
+   * @param {Int32Array} words of the entries after them
+   * @param {Float64Array} floats
+   */
+  #interrupt (words, floats) {
+    const { recording, timeline } = this
+    timeline.interrupt()
+    this.#tellEnded()
+    this.traffic.interrupt()
+    recording.dense = recording.count
+    let until = timeline.now
+    for (let word = 0; word < words.length && until === timeline.now; word += WORDS) {
+      const isTimed = (words[word] & 0xff) === RUN || (words[word] & 0xff) === POLL
+      if (isTimed) until = Math.max(until, floats[(word >> 1) + TIME])
+    }
+    if (recording.gaps.length === MAX_GAPS) {
+      const [{ from }, { until }] = recording.gaps.splice(0, 2)
+      recording.gaps.unshift({ from, until })
+    }
+    recording.gaps.push({ from: timeline.now, until })
+  }
+
+  /** @param {Request} span */
+  #tellOpen (span) {
+    span.end = Math.max(span.begin, this.timeline.now)
+    span.endEntry = this.recording.placed
+    this.#tell(span)
+  }
+
   /** @param {Request} request */
   #tell (request) {
+    request.isTold = true
     if (request.status === DISCARDED) return
     const path = this.walk.along(request)
     const delays = delaysOf(this.recording, request, path.waits)
@@ -148,8 +189,51 @@ class SpanReader {
   /** @returns {number} for how many entries there is room */
   #makeRoom () {
     const { recording } = this
-    if (recording.count === recording.size) recording.grow(recording.size * 2)
+    const { size } = recording
+    if (recording.count < size) return size - recording.count
+    if (size < this.#maxSize) {
+      if (!this.#drop(size / 2, Infinity)) recording.grow(Math.min(this.#maxSize, size * 2))
+    } else if (!this.#drop(size * MAX_KEPT, Infinity)) {
+      let limit = size / 4
+      while (!this.#drop(size * MAX_KEPT, limit)) limit = limit < 1 ? NONE : limit / 4
+    }
     return recording.size - recording.count
+  }
+
+  /**
+   * Drops older entries, but for those that are needed.
+   * @param {number} most that may be left
+   * @param {number} limit of older slices, and of writes and queries, of each span; NONE: all are dropped
+   * @returns {boolean} whether it has
+   */
+  #drop (most, limit) {
+    const { recording, recording: { at, count, size }, spans, timeline, traffic } = this
+    const from = count - (size >> 2)
+    const untold = this.#tellOldest()
+    const marks = new Marks(this, from)
+    const kept = limit === NONE ? 0 : marks.mark(untold, limit)
+    if (kept + count - from > most) return false
+    if (limit === NONE) marks.markPresent()
+    if (limit < Infinity) marks.cut(untold, Math.max(0, limit))
+    for (const span of spans.byNumber.values()) {
+      // Of what has no begin it is not known whether it is code that runs on.
+      if (!span.isTold && (limit === NONE || (span.isCut && span.isOpen))) span.droppedUntil = at[from]
+    }
+    const moved = recording.keep(marks.entries, from)
+    timeline.move(moved)
+    spans.move(moved)
+    traffic.move(moved)
+    return true
+  }
+
+  /** Returns the spans to tell, in order of begin; if they are too many, the oldest are told as open. */
+  #tellOldest () {
+    const all = [...this.spans.byNumber.values()].filter(({ isCut, isOpen, isTold }) => {
+      return !isTold && !(isCut && isOpen)
+    })
+    const open = all.length > MAX_OPEN ? all.filter(({ isOpen }) => isOpen) : []
+    for (const span of open.slice(0, Math.max(0, all.length - MAX_OPEN))) this.#tellOpen(span)
+    return open.length === 0 ? all : all.filter(({ isTold }) => !isTold)
   }
 }
 

@@ -123,9 +123,10 @@ function noiseOf (seed) {
  * @param {Uint8Array} bytes
  * @param {number} first number of the first entry
  * @param {number} [size] entries of a block
+ * @param {number} [kept] entries that are kept at once
  */
-function read (bytes, first, size = 1000) {
-  const reader = new SpanReader()
+function read (bytes, first, size = 1000, kept = 1024) {
+  const reader = new SpanReader(kept)
   const count = Math.floor(bytes.length / layout.WORDS / 4)
   for (let from = 0; from < count; from += size) {
     const entries = bytes.slice(from * layout.WORDS * 4, (from + size) * layout.WORDS * 4)
@@ -240,4 +241,26 @@ test('spans are the same, in blocks of whatever size the log comes', (t) => {
       t.deepEqual(read(log.bytes(), log.first, size).spans, whole.spans)
     }
   }
+})
+
+test('figures are the same, however few entries are kept, or less is known', (t) => {
+  let [same, less] = [0, 0]
+  for (let seed = 1; seed <= 300; seed++) {
+    const log = programOf(seed)
+    const whole = new Map(read(log.bytes(), log.first).spans.map((span) => [span.request.number, span]))
+    for (const size of [96, 128, 192]) {
+      for (const { figures, request } of read(log.bytes(), log.first, 20, size).spans) {
+        t.is(figures.run + figures.waited + figures.delayed, figures.duration)
+        const expected = whole.get(request.number)?.figures
+        if (request.droppedUntil > 0) {
+          less++
+          t.like(figures, { duration: expected?.duration, run: expected?.run }, `seed ${seed}, ${size} entries`)
+        } else {
+          same++
+          t.deepEqual(figures, expected, `seed ${seed}, ${size} entries`)
+        }
+      }
+    }
+  }
+  t.true(same > 8000 && less > 1000, `${same} ${less}`)
 })
