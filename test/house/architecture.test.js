@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 9600,
+  report: 9900,
   core: 4390,
   spans: 3360,
   stacks: 2880,
