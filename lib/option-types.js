@@ -27,6 +27,8 @@
  *   awaited; default off
  * @property {import('./sinks/outputs').GivenOutputs | undefined} spans write a span for each request and
  *   connection to this destination; default none
+ * @property {string | undefined} record record what runs to this file, which longstack report and longstack
+ *   spans read; default none
  * @property {string | undefined} metrics send the figures of trace.metrics() to this OTLP collector;
  *   default none
  * @property {string | undefined} socket answer longstack why, top and the like on this Unix socket; default

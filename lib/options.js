@@ -150,6 +150,13 @@ const table = {
       (value) => require('./sinks/outputs').parseOutputs(value).length > 0),
     type: "import('./sinks/outputs').GivenOutputs"
   },
+  record: {
+    purpose: 'record what runs to this file, which longstack report and longstack spans read',
+    initial: undefined,
+    placeholder: 'FILE',
+    ...string('the name of a file, for example "app.rec"', (value) => typeof value === 'string' &&
+      require('./sinks/outputs').fileOf(value) !== undefined)
+  },
   metrics: {
     purpose: 'send the figures of trace.metrics() to this OTLP collector',
     initial: undefined,

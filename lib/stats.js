@@ -8,6 +8,7 @@ const allocationClock = require('./core/allocation-clock')
 const faults = require('./core/faults')
 const { explain } = require('./reasons')
 const { createInspectable, formatBytes, formatCount, formatRows } = require('./format/inspect')
+const record = require('./record/index')
 const { settings } = require('./settings')
 const { recorder } = require('./spans/index')
 const { droppedHops } = require('./stacks/loop-folding')
@@ -43,6 +44,7 @@ const capture = require('./stacks/capture')
  * @property {number} handles open resources in the register
  * @property {SpanStats | undefined} spans where they are on: waiting are not written yet,
  *   dropped never are
+ * @property {import('./record/writer').RecordStats | undefined} record while there is a recording
  * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
  * @property {string | undefined} faultCode its code, or the name of its class
  *
@@ -53,7 +55,7 @@ const capture = require('./stacks/capture')
 
 /** @param {Stats} stats */
 function formatStats (stats) {
-  const { enabled, contexts, contextBytes, stacks, stackBytes, bytes, budget, spans } = stats
+  const { enabled, contexts, contextBytes, stacks, stackBytes, bytes, budget, spans, record } = stats
   return formatRows({
     tracing: enabled ? 'on' : 'off',
     engine: `${stats.engine} (${stats.engineWhy})`,
@@ -68,6 +70,10 @@ function formatStats (stats) {
     spans: spans && `${formatCount(spans.open)} open, ${formatCount(spans.ended)} ended, ` +
       `${formatCount(spans.written)} written, ${formatCount(spans.waiting)} waiting, ` +
       `${formatCount(spans.dropped)} dropped`,
+    record: record && `${formatCount(record.entries)} entries, ${formatCount(record.lost)} lost, ` +
+      `${formatCount(record.written)} blocks written, ${formatCount(record.waiting)} waiting, ` +
+      `${formatCount(record.dropped)} dropped, ${formatBytes(record.bytes)}; ring of ` +
+      formatBytes(record.ringBytes),
     fault: stats.fault
   })
 }
@@ -103,6 +109,7 @@ function readStats () {
     dropped: droppedHops() + dropped + records.lostCount(),
     handles: registry.size(),
     spans: recorder()?.stats(),
+    record: record.stats(),
     fault: firstFault?.message,
     faultCode: firstFault?.code
   })

@@ -12,6 +12,7 @@ const { applyOpeners } = require('./handles/openers')
 const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { joinParentThread } = require('./passing/passing')
+const { applyRecord, awaitExit } = require('./record/index')
 const channels = require('./requests/channels')
 const { settings } = require('./settings')
 const { applySpans } = require('./spans/index')
@@ -61,7 +62,8 @@ function installWhole () {
 function uninstall () {
   finishProfile()
   settings.enabled = false
-  runAll([applyBlocked, applySpans, core.stop, channels.disable, uncaught.unmonitor, ...appliers])
+  runAll([applyBlocked, applySpans, applyRecord, core.stop, channels.disable, uncaught.unmonitor,
+    ...appliers])
 }
 
 /** Puts options in force while tracing is on. */
@@ -79,7 +81,7 @@ function endOldProfile () {
 }
 
 function applyRest () {
-  for (const apply of [...appliers, applySpans, applyBlocked]) apply()
+  for (const apply of [...appliers, applyRecord, applySpans, awaitExit, applyBlocked]) apply()
 }
 
 formatter.setReporter({

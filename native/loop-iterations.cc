@@ -18,6 +18,10 @@
 #include <uv.h>
 #include <v8.h>
 
+#ifndef _WIN32
+#include <poll.h>
+#endif
+
 #include "functions.h"
 #include "loop-iterations.h"
 
@@ -61,6 +65,18 @@ class LoopIterations {
     callback_.Reset();
     context_.Reset();
     memory_.Reset();
+  }
+
+  // Returns whether the loop would sleep if it polled now: nothing is due, and no event has come. The
+  // descriptor of epoll and of kqueue can itself be polled, which takes no event out of it.
+  bool WillSleep() const {
+    if (uv_backend_timeout(loop_) == 0) return false;
+#ifndef _WIN32
+    struct pollfd backend = {uv_backend_fd(loop_), POLLIN, 0};
+    return backend.fd < 0 || poll(&backend, 1, 0) <= 0;
+#else
+    return true;
+#endif
   }
 
   // Frees itself when libuv has closed the handle, then calls `done`.
@@ -132,6 +148,11 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   IterationsOf(info)->Stop();
 }
 
+// willSleep(): returns whether the loop would sleep if it polled now
+void WillSleep(const FunctionCallbackInfo<Value>& info) {
+  info.GetReturnValue().Set(IterationsOf(info)->WillSleep());
+}
+
 void End(void* data, void (*done)(void*), void* done_data) {
   static_cast<LoopIterations*>(data)->Close(done, done_data);
 }
@@ -142,5 +163,6 @@ void AddLoopIterationFunctions(Local<v8::Context> context, Local<v8::Object> exp
   Isolate* isolate = Isolate::GetCurrent();
   LoopIterations* iterations = new LoopIterations(isolate, node::GetCurrentEventLoop(isolate));
   iterations->hook = node::AddEnvironmentCleanupHook(isolate, End, iterations);
-  longstack::AddObject(context, exports, "turns", iterations, {{"start", Start}, {"stop", Stop}});
+  longstack::AddObject(context, exports, "turns", iterations,
+                       {{"start", Start}, {"stop", Stop}, {"willSleep", WillSleep}});
 }

@@ -58,6 +58,8 @@ function errorsPage () {
     list([
       ...Object.entries(warnings).map(([code, { meaning, remedy }]) => [code, meaning, remedy]),
       ['SPANS_ENOSPC', 'And other system errors: a file or pipe cannot be written to.',
+        'It is tried again: see [sinks](sinks.md).'],
+      ['RECORD_ENOSPC', 'And other system errors: a recording cannot be written.',
         'It is tried again: see [sinks](sinks.md).']
     ]),
     '## Reasons',

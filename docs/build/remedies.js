@@ -229,6 +229,10 @@ const warnings = {
     meaning: 'The reader of a pipe is too slow; spans are dropped, and counted.',
     remedy: 'Write to a file, or keep a [sample](sinks.md).'
   },
+  RECORD_SLOW_READER: {
+    meaning: 'The reader of a pipe is too slow; blocks of the recording are dropped, and counted.',
+    remedy: 'Record to a file.'
+  },
   SPANS_FAILED: {
     meaning: 'An output of spans could not be set up, or failed without a system error.',
     remedy: 'The message says why.'

@@ -14,6 +14,7 @@ const { loadBinding } = require('../stacks/binding')
  * @typedef {object} NativeBinding native/loop-iterations.cc
  * @property {(counters: Uint32Array, callback: () => void) => boolean} start
  * @property {() => void} stop
+ * @property {() => boolean} willSleep
  */
 
 const ITERATIONS = 0
@@ -29,6 +30,8 @@ let native
 let heldIteration = 0
 /** @type {Array<() => void>} */
 let scheduled = []
+/** to be done before the loop sleeps @type {(() => void) | undefined} */
+let restful
 
 /** Runs what is scheduled. Throws nothing: an exception here would be the program's. */
 function runScheduled () {
@@ -38,7 +41,18 @@ function runScheduled () {
       scheduled = []
       for (let i = 0; i < works.length; i++) attempt(works[i])
     }
+    if (restful !== undefined) runRestful(restful)
   }))
+}
+
+/** Runs what is to be done before the loop sleeps, if it is about to. @param {() => void} work */
+function runRestful (work) {
+  if (native?.willSleep() === false) {
+    counters[WANTED] = 1
+    return
+  }
+  restful = undefined
+  attempt(work)
 }
 
 const loopIterations = {
@@ -75,6 +89,16 @@ const loopIterations = {
    */
   schedule (work) {
     scheduled.push(work)
+    counters[WANTED] = 1
+  },
+
+  /**
+   * Runs a function once, before the loop sleeps next; as long as it has more to do, that is not the case.
+   * Guarded; what it throws is dropped. In place of an earlier one.
+   * @param {() => void} work
+   */
+  scheduleBeforeSleep (work) {
+    restful = work
     counters[WANTED] = 1
   },
 

@@ -7,7 +7,7 @@
 // Header, little endian, as 32-bit words:
 //
 //     0  magic             1  bytes of the block, a multiple of 8
-//     2  source            3  number of the block in its source, from 1; 0: it repeats texts alone
+//     2  source            3  number of the block in its source, from 1
 //     4  number of the     5  entries
 //        first entry
 //     6  bytes of texts    7  flags

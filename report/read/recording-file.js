@@ -18,7 +18,7 @@ magic.writeInt32LE(MAGIC)
 /**
  * @typedef {object} Block
  * @property {number} source
- * @property {number} number of the block in its source, from 1; 0: it repeats texts alone
+ * @property {number} number of the block in its source, from 1
  * @property {number} first number of the first entry
  * @property {Uint8Array} entries aligned to 8
  * @property {string[]} texts lines of JSON
@@ -147,7 +147,6 @@ class BlockReader {
 
   /** @param {Block} block @returns {boolean} false: it was read before */
   #note ({ source, number, first, entries, lost, isLast }) {
-    if (number === 0) return true
     const next = (first + entries.length / ENTRY_BYTES) | 0
     const state = this.missing.sources.get(source)
     if (state === undefined) {

@@ -1,0 +1,49 @@
+'use strict'
+
+// Programs that record themselves (LONGSTACK_RECORD), and what is in their recordings.
+
+const fs = require('node:fs')
+const { BlockReader, inOrder } = require('../../report/read/recording-file')
+
+/**
+ * @typedef {object} Source a thread's part of a recording
+ * @property {Record<string, any>} head what it says of itself
+ * @property {import('../../report/read/recording-file').Block[]} blocks
+ * @property {any[]} texts parsed
+ * @property {string[]} spans names of spans that have ended
+ * @property {number} entries
+ * @property {import('../../report/read/recording-file').SourceState} state
+ */
+
+/**
+ * Reads recordings.
+ * @param {...string} names of files
+ */
+function readRecordings (...names) {
+  const reader = new BlockReader()
+  const blocks = inOrder(names).flatMap((name) => [...reader.push(fs.readFileSync(name)), ...reader.end()])
+  /** @type {Source[]} */
+  const sources = [...reader.missing.sources].map(([source, state]) => {
+    const own = blocks.filter((block) => block.source === source)
+    const texts = own.flatMap((block) => block.texts).map((line) => JSON.parse(line))
+    return {
+      head: texts.find((text) => text.source !== undefined)?.source,
+      blocks: own,
+      texts,
+      spans: texts.filter((text) => text.span !== undefined && text.open !== true).map(({ name }) => name),
+      entries: own.reduce((sum, { entries }) => sum + entries.length / 48, 0),
+      state
+    }
+  })
+  return { blocks, sources, missing: reader.missing }
+}
+
+/** What programs begin with: `trace`, `work(name)` makes an ended span, `wait(ms)`. */
+const prelude = `
+const trace = require(${JSON.stringify(require.resolve('../../index.js'))})
+const fs = require('node:fs')
+const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+const work = (name) => trace.span(name, () => {})
+`
+
+module.exports = { prelude, readRecordings }
