@@ -11,7 +11,7 @@
 // directory of its own, the target of a link, an inode), never by how a name begins.
 //
 // - Files of spans, which the user names (sinks/output-file.js): created with mode 0600, appended to, never
-//   removed.
+//   removed. Recordings (record/writer.js) likewise.
 // - Results of trials of the addon, where it was never tested (stacks/trial.js): longstack/ in the user's
 //   cache, or longstack-UID/ in the directory for temporary files, of mode 0700; a file for each trial.
 //   Written under another name and renamed, never removed.

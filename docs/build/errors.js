@@ -60,7 +60,7 @@ function errorsPage () {
       ['SPANS_ENOSPC', 'And other system errors: a file or pipe cannot be written to.',
         'It is tried again: see [sinks](sinks.md).'],
       ['RECORD_ENOSPC', 'And other system errors: a recording cannot be written.',
-        'It is tried again: see [sinks](sinks.md).']
+        'It is tried again: see [recordings](record.md#when-it-goes-wrong).']
     ]),
     '## Reasons',
     '`trace.stats()` and `trace.doctor()` have a code and a sentence for what is in force: `engineCode` ' +
