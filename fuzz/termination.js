@@ -55,6 +55,13 @@ function isByNode (stderr) {
   return /async hook stack has become corrupted|Assertion failed: .*execution_async_id/.test(stderr)
 }
 
+/** @param {string} folder */
+const spansIn = (folder) => ({
+  LONGSTACK_SPANS: path.join(folder, 'spans'),
+  LONGSTACK_RECORD: path.join(folder, 'recording'),
+  LONGSTACK_BLOCKED: '50'
+})
+
 /**
  * Runs one program.
  * @param {{ engine: string, mode: string, node: string }} settings
@@ -67,7 +74,7 @@ function play ({ engine, mode, node }, input, folder) {
   const env = {
     ...Object.fromEntries(inherited),
     LONGSTACK_CAPTURE: engine,
-    ...(mode === 'spans' ? { LONGSTACK_SPANS: path.join(folder, 'spans'), LONGSTACK_BLOCKED: '50' } : {})
+    ...(mode === 'spans' ? spansIn(folder) : {})
   }
   const program = path.join(__dirname, 'termination', 'program.js')
   const args = ['-r', path.join(root, 'lib', 'register.js'), program, JSON.stringify(input)]
