@@ -9,7 +9,7 @@
 // are not counted (core/loop-iterations.js): then a timer replaces the work before a poll.
 
 const process = require('node:process')
-const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
+const { setTimeout } = require('node:timers') // programs replace the global ones
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
 const loopIterations = require('../core/loop-iterations')
@@ -106,16 +106,14 @@ class Recording {
 
   /** @param {number} time ms of the clock */
   #iterationBegan (time) {
-    const isDue = this.#isDue(time)
     if (loopIterations.areCounted()) {
-      if (isDue) loopIterations.schedule(this.#takeRest)
+      if (this.#isDue(time)) loopIterations.schedule(this.#takeRest)
       else loopIterations.scheduleBeforeSleep(this.#takeRest)
       return
     }
-    if (isDue) guard.runQuietly(() => this.#take())
     this.#timer ??= guard.run(() => setTimeout(() => {
       this.#timer = undefined
-      guard.runQuietly(() => this.#take())
+      guard.runQuietly(this.#takeRest)
     }, MAX_WAIT_MS).unref())
   }
 
@@ -214,7 +212,6 @@ class Recording {
     this.#take(true)
     this.#isOver = true
     this.#removeListener()
-    clearTimeout(this.#timer)
     this.#queue.close()
     this.#texts.end()
     runLog.stop()

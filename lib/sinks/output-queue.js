@@ -16,7 +16,7 @@
 
 const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
-const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
+const { setTimeout } = require('node:timers') // programs replace the global ones
 const guard = require('../core/guard')
 const { OutputFile, codeOf, faultOf } = require('./output-file')
 
@@ -355,14 +355,20 @@ class OutputQueue {
     if (this.#file.isMoved) return // written, but not yet to the file of that name
     this.fault = undefined
     this.#retryAt = 0
-    clearTimeout(this.#retryTimer)
+    this.#retryTimer = undefined
   }
 
-  /** @param {number} ms */
+  /**
+   * A timer that is not wanted any more goes off nevertheless: to clear one in a hook before its own callback
+   * makes Node throw (listOnTimeout in lib/internal/timers.js).
+   * @param {number} ms
+   */
   #retryIn (ms) {
     this.#retryAt = now() + ms
-    clearTimeout(this.#retryTimer)
-    this.#retryTimer = setTimeout(() => { guard.runQuietly(() => this.#proceed()) }, ms).unref()
+    const timer = setTimeout(() => {
+      if (timer === this.#retryTimer) guard.runQuietly(() => this.#proceed())
+    }, ms).unref()
+    this.#retryTimer = timer
   }
 
   /** Writes what waits; waits for a slow reader, for a bounded time. */
@@ -382,7 +388,7 @@ class OutputQueue {
     this.#proceed()
     this.#dropAll()
     this.isClosed = true
-    clearTimeout(this.#retryTimer)
+    this.#retryTimer = undefined
     this.#file.release()
   }
 }
