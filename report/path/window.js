@@ -192,7 +192,7 @@ class SpanReader {
     const { size } = recording
     if (recording.count < size) return size - recording.count
     if (size < this.#maxSize) {
-      if (!this.#drop(size / 2, Infinity)) recording.grow(Math.min(this.#maxSize, size * 2))
+      if (!this.#drop(size / 3, Infinity)) recording.grow(Math.min(this.#maxSize, size * 2))
     } else if (!this.#drop(size * MAX_KEPT, Infinity)) {
       let limit = size / 4
       while (!this.#drop(size * MAX_KEPT, limit)) limit = limit < 1 ? NONE : limit / 4
@@ -208,7 +208,7 @@ class SpanReader {
    */
   #drop (most, limit) {
     const { recording, recording: { at, count, size }, spans, timeline, traffic } = this
-    const from = count - (size >> 2)
+    const from = count - (size >> 3)
     const untold = this.#tellOldest()
     const marks = new Marks(this, from)
     const kept = limit === NONE ? 0 : marks.mark(untold, limit)
