@@ -31,9 +31,12 @@ const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
 const { isProgram, isScope } = require('../stacks/frames')
 const { behindWaiter, isOfSeveral, withConnection } = require('./askers')
-const { descends, findPlace, findWaiter, isOneFlow, requestOf } = require('./flows')
+const { descends, findPlace, findStep, findWaiter, isOneFlow, requestOf } = require('./flows')
 const { observe } = require('./observed-errors')
 const { withTrigger } = require('./queued-jobs')
+
+const UNKNOWN = -1 // in place of the reference of a request
+const MAX_STEPS = 256 // up to an answer
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -179,7 +182,10 @@ function withRejections (parts, { frames, observed, delivery }) {
   if (!isTold(rejecter, parts)) parts.push({ context: rejecter, origin: 'rejected' })
   const told = withWaiter(parts, [delivery, observed.rejections?.firstDelivery()], frames)
   const first = observed.rejections?.first.context
-  if (first !== undefined && !isTold(first, parts)) told.push({ context: first, origin: 'first' })
+  if (first === undefined || isTold(first, parts)) return told
+  const waiter = told.find(({ origin }) => origin === 'awaited')?.context?.parent
+  const isJob = areOther(requestOrUnknown(waiter), requestOrUnknown(first)) // for who waits
+  if (!isJob) told.push({ context: first, origin: 'first' })
   return told
 }
 
@@ -236,10 +242,27 @@ const isOfAbort = ({ kind, functionName }) => {
   return withoutAlias(functionName) === 'AbortController.abort'
 }
 
-/** Whether both have a request, not the same. @param {Context} caller @param {Part[]} parts */
+/**
+ * Whether both have a request, not the same.
+ * @param {Context} caller
+ * @param {Part[]} parts behind an answer to an unknown question the connection is told (askers.js)
+ */
 function isOtherRequest (caller, [{ context }]) {
-  const [request, own] = [caller, context].map(requestOf)
-  return request !== 0 && own !== 0 && request !== own
+  return areOther(requestOrUnknown(caller), requestOf(context))
+}
+
+/** @param {number} request @param {number} own */
+function areOther (request, own) {
+  return request !== 0 && own !== 0 && (request !== own || request === UNKNOWN)
+}
+
+/**
+ * @param {Context | undefined} context
+ * @returns {number} reference, UNKNOWN: behind an answer to an unknown question it may be any; 0: it has none
+ */
+function requestOrUnknown (context) {
+  const request = requestOf(context)
+  return request === 0 && findStep(context, isOfSeveral, MAX_STEPS) !== undefined ? UNKNOWN : request
 }
 
 /** @param {Context} caller @param {Part[]} parts */

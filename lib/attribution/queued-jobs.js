@@ -7,9 +7,11 @@
 //
 // A request that was in flight when the job began is doubted only if other requests were in flight as well,
 // and a callback or `then` started the job: an async function that continues is usually the request's own.
+// What no request led to is doubted likewise while one is in flight: it may wait in the same queue.
 
 const { contextAt } = require('../core/context')
 const { isRequest } = require('../core/records')
+const { all } = require('../core/request-records')
 const { source } = require('../core/source')
 const { hops } = require('../stacks/chain')
 const { isProgram } = require('../stacks/frames')
@@ -75,7 +77,8 @@ function findStart (newest) {
     if (isRequest(step.ref)) break
     steps.push(step)
   }
-  if (request === 0 && !steps.some(mayBeOfRequest)) return undefined
+  const isUnknown = request === 0 && steps.some(mayBeOfRequest)
+  if (request === 0 && !isUnknown && all() === undefined) return undefined
   const isInFlight = request === 0 || source.isInFlight(request)
   const functions = steps.map(functionsOf)
   for (let i = 0; i < steps.length; i++) {
@@ -83,7 +86,7 @@ function findStart (newest) {
     if (step === undefined || !isRepeated(functions, i, repeats)) continue
     if (!isInFlight && !source.isAnsweredAfter(request, steps[i])) return { step, doubt: 'over' }
     const isCalled = !isAwait(step) || (repeats > 1 && !isAwait(steps[i]))
-    const isBesideOthers = isCalled && (request === 0 || source.isBesideOthers(request, steps[i]))
+    const isBesideOthers = isCalled && (isUnknown || source.isBesideOthers(request, steps[i]))
     if (isBesideOthers) return { step, doubt: 'before' }
   }
   return undefined

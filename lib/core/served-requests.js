@@ -191,20 +191,23 @@ function isInFlight (ref) {
 /**
  * Whether another request was under way at some time from the begin of one up to a step. Those of HTTP/2 are
  * for as long as they have a record, since no end of theirs is noted.
- * @param {number} ref of the request
+ * @param {number} ref of the request, 0: none led to the step; then from the begin of the step before
  * @param {import('./context').Context} step
  */
-function isBesideOthers (ref, { time }) {
-  const request = records.findRecord(ref)
-  if (request === undefined) return true
-  const begin = timeAt(request.words, request.offset)
-  const words = allRequests() ?? request.words
+function isBesideOthers (ref, { parent, time }) {
+  const request = ref === 0 ? undefined : records.findRecord(ref)
+  const words = allRequests()
+  if (ref !== 0 && request === undefined) return true
+  if (words === undefined) return false
+  const begin = request === undefined ? parent?.time ?? time : timeAt(request.words, request.offset)
   for (let i = 0; i < words.length; i += 1 << SHIFT) {
-    const offset = (request.offset + i) % words.length // newer ones first: under load the next is one
+    // Newer ones first: under load the next is one
+    const offset = ((request?.offset ?? 0) + i) % words.length
     const other = words[offset + REF]
     if (other === 0 || other === ref || timeAt(words, offset) > time) continue
     const end = words[offset + ANSWERED_AT]
-    if (end === 0 ? !isAnswered(other) : end >= begin) return true
+    if (end !== 0 && end >= begin) return true
+    if (end === 0 && (ref === 0 ? isInFlight(other) : !isAnswered(other))) return true
   }
   return false
 }

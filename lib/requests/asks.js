@@ -133,7 +133,8 @@ function ask (entry, asker) {
   const { words, offset } = last
   const isWaiting = isOutstanding(last, entry.dueSince, capture.clock[0])
   if (words[offset + STATE] === ONE) {
-    const isSame = words[offset + CAUSE] === asker.cause
+    const isSame = words[offset + CAUSE] === asker.cause &&
+      (asker.cause !== 0 || capture.partsOf(words[offset + CHAIN])?.[0] === asker.chain) // 0: as of messages
     if (isWaiting && isSame && isSamePlace(words[offset + CHAIN], asker.place)) {
       if (words[offset + CHAIN] === asker.place) addDue(entry, last, 1) // one more, as in a loop
       return

@@ -240,6 +240,26 @@ test('of two questions of one step the second is none of who asks after the firs
   }
 })
 
+test('of two messages that a thread answers each asks by itself', async (t) => {
+  const { stdout, stderr } = await runProgram(`
+    const { Worker } = require('node:worker_threads')
+    const { Client, serve } = require(${client})
+    const echo = 'const { parentPort: port } = require("worker_threads"); port.on("message", (m) => port.postMessage(m))'
+    serve((port) => {
+      const db = new Client(port, { pipelined: true })
+      const worker = new Worker(echo, { eval: true })
+      const lines = ['300 x', '600 bad']
+      function tell (error) { if (error) { console.log(error.stack); process.exit() } }
+      worker.on('message', () => db.query(lines.shift(), tell))
+      worker.on('online', () => {
+        setTimeout(function timerOfA () { worker.postMessage('a') }, 20)
+        setTimeout(function timerOfB () { worker.postMessage('b') }, 60)
+      })
+    })`)
+  t.regex(stdout, /the query failed/, stderr)
+  t.notRegex(stdout, /timerOfA/)
+})
+
 test('what a step and one that it has caused ask at once is of neither place', async (t) => {
   const { stdout } = await runProgram(`
     const { Client, serve } = require(${client})

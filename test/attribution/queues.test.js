@@ -228,6 +228,14 @@ for (const [name, text] of Object.entries(unknown)) {
   })
 }
 
+test('a job that no request has pushed has the turn before: it is marked', async (t) => {
+  const { stdout, stderr } = await program(callbacks(`
+    ${unknown['a list, which calls the next job first']}
+    function tidyUp () { push(false, () => {}) }
+    tidyUp()`, 0))
+  t.regex(stdout, /── setInterval\(5\) [^]*── triggered by setInterval\(5\) [^]*at tidyUp /, stderr)
+})
+
 /** The request before goes on after its job, so that it is in flight when the next job fails. */
 const inFlight = (/** @type {string} */ text) => callbacks(`const held = []\n${text}`, 1)
   .replace('response.end(\'ok\')', `
@@ -435,6 +443,38 @@ test('an error of a batch that is rejected with again later: who waited for it f
   // A scavenge in between leaves the maker unknown
   const other = stdout.indexOf('GET /a')
   t.true(other === -1 || stdout.lastIndexOf('triggered by', other) !== -1, stdout)
+})
+
+test('an error of a batch, of a request behind an answer that may be any other\'s: who waited for it comes first', async (t) => {
+  const { stdout, stderr } = await program(`
+    const http = require('node:http')
+    const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
+    const batch = []
+    function load () {
+      if (batch.length === 0) {
+        const timer = setInterval(function flush () {
+          if (batch.length < 2) return
+          clearInterval(timer)
+          batch[0].resolve()
+          batch[1].reject(new Error('no such row'))
+        }, 5)
+      }
+      return new Promise((resolve, reject) => batch.push({ resolve, reject }))
+    }
+    async function rowOfA () { await load() }
+    async function rowOfB () {
+      try { await load() } catch (error) { console.log(error.stack); process.exit() }
+    }
+    serve((port) => {
+      const db = new Client(port, { pipelined: true })
+      const server = http.createServer(({ url }) => {
+        if (url === '/a') rowOfA()
+        else db.query('50 x', url === '/b' ? rowOfB : () => {})
+      }).listen(0, '127.0.0.1', () => {
+        for (const path of ['/a', '/b', '/c']) fetch('http://127.0.0.1:' + server.address().port + path)
+      })
+    })`)
+  t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
 })
 
 test('who waits in the same request stays behind who made it', async (t) => {
