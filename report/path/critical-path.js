@@ -366,7 +366,9 @@ class Walk {
     const { cause, path, recording, request } = this
     const all = until - begin - own
     if (all <= MIN_PART) return
-    const cameBy = Math.max(begin, Math.min(cause.by, until))
+    // Of what was dropped it is not known what was own code: no delay is certain there.
+    const known = Math.max(begin, Math.min(request.droppedUntil, until))
+    const cameBy = Math.max(known, Math.min(cause.by, until))
     const cameAfter = Math.max(begin, Math.min(cause.after, cameBy))
     const hint = run === NONE ? recording.placed - 1 : run
     const delayed = Math.min(all, this.othersBetween(cameBy, until, newest, hint))
