@@ -320,4 +320,4 @@ const pathGroups = [
   [{ path: '/open', client: 'leaveOpen' }]
 ]
 
-module.exports = { bothOf, differencesOf, entryAt, mainOf, pathGroups, shadowed }
+module.exports = { bothOf, bytesOf, differencesOf, entryAt, mainOf, pathGroups, shadowed }

@@ -6,14 +6,12 @@
 const path = require('node:path')
 const test = require('ava')
 const layout = require('../../lib/core/run-log-words')
-const { criticalPath } = require('../../report/path/critical-path')
-const { NONE, readEntries } = require('../../report/path/entries')
-const { requestsOf } = require('../../report/path/requests')
+const { SpanReader } = require('../../report/path/window')
 const { runServer } = require('../helpers/critical-path')
 const { recorded } = require('../helpers/record-log')
 const { program, root } = require('../helpers/run')
 const { faultsOf } = require('../helpers/run-log-faults')
-const { mainOf, pathGroups, shadowed } = require('../helpers/shadow-log')
+const { bytesOf, mainOf, pathGroups, shadowed } = require('../helpers/shadow-log')
 const { patient } = require('../helpers/starved')
 
 const { ARRIVED, BEGIN, CAME, CLIENT, END, INNER, POLL, RUN, SENT, SERVER, SETTLED_BY_ANSWER } = layout
@@ -54,20 +52,21 @@ function untold ({ entries, texts }) {
 
 /**
  * Returns the long waits of requests that servers got, as text, by path.
- * @param {Parameters<typeof readEntries>[0]} bytes
+ * @param {Uint8Array} entries
  * @param {(number: number) => string | undefined} pathOf the path of a request, undefined: not wanted
  * @param {(chain: number) => { at?: string, type?: string }} chainOf
  */
-function waitsOf (bytes, pathOf, chainOf) {
-  const recording = readEntries(bytes)
+function waitsOf (entries, pathOf, chainOf) {
+  const reader = new SpanReader()
+  reader.push({ first: 1, entries, isLast: true })
   /** @type {Record<string, string[]>} */
   const waits = {}
-  for (const request of requestsOf(recording)) {
+  for (const { request, path } of reader.ended()) {
     const route = request.kind === SERVER ? pathOf(request.number) : undefined
     if (route === undefined) continue
-    const long = criticalPath(recording, request).waits.filter(({ ms, delayed }) => ms + delayed >= LONG)
-    waits[route] = long.map(({ callback, settler, site }) => {
-      const by = settler !== 0 ? 'another' : callback === NONE ? '' : chainOf(recording.chain[callback])?.type
+    const long = path.waits.filter(({ ms, delayed }) => ms + delayed >= LONG)
+    waits[route] = long.map(({ ended, settler, site }) => {
+      const by = settler !== 0 ? 'another' : ended === undefined ? '' : chainOf(ended.chain)?.type
       return `${chainOf(site)?.at} until ${by}`
     }).filter((wait) => !ANY_LENGTH.test(wait))
   }
@@ -85,7 +84,8 @@ for (const engine of ['native', 'js']) {
     t.deepEqual(alone.logs.flatMap(wrongIn), [])
     t.deepEqual(alone.logs.flatMap(untold), [])
     const [log] = alone.logs
-    const { names, ring } = mainOf(beside.shadows)
+    const main = mainOf(beside.shadows)
+    const { names } = main
     const { records } = beside.result
 
     const told = (/** @type {any} */ { kind, name, status, attributes }) => {
@@ -108,10 +108,10 @@ for (const engine of ['native', 'js']) {
       return { at: placeText(at), type }
     })
     const types = new Map()
-    readEntries(ring).chain.forEach((chain, i) => {
-      if (names.types[i + 1] !== undefined) types.set(chain, names.types[i + 1].type)
-    })
-    const others = waitsOf(ring, (number) => spanPaths.get(names.requests[number]), (chain) => {
+    for (const { chain, number } of main.entries) {
+      if (names.types[number] !== undefined) types.set(chain, names.types[number].type)
+    }
+    const others = waitsOf(bytesOf(main.ring), (number) => spanPaths.get(names.requests[number]), (chain) => {
       return { at: names.chains[chain]?.at?.replace(/ via \S+$/, ''), type: types.get(chain) }
     })
     // On a busy machine a wait may be long by accident, or come in another order
