@@ -97,8 +97,8 @@ function addChain (chain, wanted) {
 function addNames () {
   const since = now() - MIN_OPEN
   for (const span of spans.openSpans()) {
-    if (span.start > since || span.isNamed || span.outermost !== span) continue
-    span.isNamed = true
+    if (span.start > since || span.toldName === span.name || span.outermost !== span) continue
+    span.toldName = span.name
     add({ name: span.seq, request: span.name, spanId: span.spanId })
   }
 }
@@ -156,7 +156,7 @@ module.exports = {
     chains = new ChainValues()
     outside.clear()
     peers.clear()
-    for (const span of spans.openSpans()) span.isNamed = false
+    for (const span of spans.openSpans()) span.toldName = undefined
     let text = sourceLine
     for (const [attributes, number] of shared) {
       text += `${lineOf({ shared: number, attributes }, onReplaced)}\n`

@@ -108,8 +108,8 @@ class Span {
      */
     this.log = loop === undefined ? noLog : parent === undefined ? takeLog() : parent.log
     if (this.log !== noLog) this.log.users++
-    /** its name was told to the recording while it was open */
-    this.isNamed = false
+    /** the name by which the recording knows it while it is open @type {string | undefined} */
+    this.toldName = undefined
     /**
      * its name and id, where they are remembered beyond its end
      * @type {{ name: string, spanId: string } | undefined}
