@@ -2,7 +2,7 @@
 
 // The callbacks of a span.
 
-const { OUTSIDE } = require('../../lib/core/run-log-words')
+const { CALLED, OUTSIDE } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
 const GAP = 0.01 // ms between two parts of one run
@@ -55,10 +55,10 @@ const lengthOf = ({ begin, end }) => end - begin
 /**
  * @param {import('./entries').Recording} recording
  * @param {number} run that the event loop called, NONE: not known
- * @returns {Callback | undefined}
+ * @returns {Callback | undefined} undefined: no hook has told what the event loop called
  */
 function callbackAt ({ b, chain, flags }, run) {
-  if (run === NONE) return undefined
+  if (run === NONE || (flags[run] & CALLED) === 0) return undefined
   return { id: b[run], chain: chain[run], outside: (flags[run] & OUTSIDE) !== 0 }
 }
 

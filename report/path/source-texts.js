@@ -132,6 +132,12 @@ class SourceTexts {
   /** @param {number} chain */
   siteOf (chain) { return this.chainAt(chain).site }
 
+  /** Returns the site of a chain if it has a place of the program. @param {number} chain */
+  placeOf (chain) {
+    const site = this.siteOf(chain)
+    return site.at === undefined ? NO_SITE : site
+  }
+
   /** @param {number} span @returns {Name | undefined} */
   nameOf (span) { return this.#names.get(span) }
 

@@ -135,7 +135,7 @@ class SpanMaker {
       delayers: late.length === 0 ? undefined : this.#delayersOf(ended, duration * MIN_SHARE),
       delays: delaysOf(late, -request.begin, duration),
       waits,
-      ran: isOutermost ? runsBySite(path.ran, (chain) => texts.siteOf(chain)) : undefined,
+      ran: isOutermost ? runsBySite(path.ran, (chain) => texts.placeOf(chain)) : undefined,
       asked: queries.length === 0 ? undefined : queries.map((query) => this.#askedOf(query, request)),
       runs: this.#runsOf(ended, merged)
     }
