@@ -45,8 +45,8 @@ class Marks {
       if (endEntry !== NONE) this.#markEnd(endEntry)
       this.#eachAsked(asked, limit, (i) => this.#markAsked(i))
     }
-    for (const [top, begin] of beginsOf(spans)) {
-      this.#eachSlice(top, begin, limit, (i) => {
+    for (const [top, inner] of byTop(spans)) {
+      this.#eachSlice(top, beginOf(inner), limit, (i) => {
         this.#mark(i)
         this.#markRun(this.recording.run[i])
       })
@@ -76,14 +76,14 @@ class Marks {
       if (last === NONE) span.asked = NONE
       else asked[last] = NONE
     }
-    for (const [top, begin] of beginsOf(spans)) {
-      const last = this.#eachSlice(top, begin, limit, () => {})
+    for (const [top, inner] of byTop(spans)) {
+      const last = this.#eachSlice(top, beginOf(inner), limit, () => {})
       const newest = last === NONE ? top.slice : previous[last]
       if (last === NONE) top.slice = NONE
       else previous[last] = NONE
       if (newest === NONE) continue
-      for (const span of spans) {
-        if (span.top !== top || span.begin >= end[newest]) continue
+      for (const span of inner) {
+        if (span.begin >= end[newest]) continue
         span.droppedUntil = end[newest]
         for (let i = newest; i !== NONE && end[i] > span.begin; i = previous[i]) {
           if (!this.log.spans.isInside(request[i], span.number)) continue
@@ -281,15 +281,22 @@ class Marks {
 }
 
 /**
- * Returns when the first span of each outermost one began.
- * @param {Request[]} spans in order of begin
- * @returns {Map<Request, number>}
+ * Returns spans by their outermost one.
+ * @param {Request[]} spans
+ * @returns {Map<Request, Request[]>}
  */
-function beginsOf (spans) {
-  /** @type {Map<Request, number>} */
-  const begins = new Map()
-  for (const { begin, top } of spans) begins.set(top, Math.min(begin, begins.get(top) ?? Infinity))
-  return begins
+function byTop (spans) {
+  /** @type {Map<Request, Request[]>} */
+  const tops = new Map()
+  for (const span of spans) {
+    const list = tops.get(span.top)
+    if (list === undefined) tops.set(span.top, [span])
+    else list.push(span)
+  }
+  return tops
 }
+
+/** When the first of some spans began. @param {Request[]} spans */
+const beginOf = (spans) => spans.reduce((first, { begin }) => Math.min(first, begin), Infinity)
 
 module.exports = { Marks }

@@ -194,8 +194,8 @@ class SpanReader {
     if (size < this.#maxSize) {
       if (!this.#drop(size / 3, Infinity)) recording.grow(Math.min(this.#maxSize, size * 2))
     } else if (!this.#drop(size * MAX_KEPT, Infinity)) {
-      let limit = size / 4
-      while (!this.#drop(size * MAX_KEPT, limit)) limit = limit < 1 ? NONE : limit / 4
+      let limit = size / 4 / (1 + this.spans.byNumber.size)
+      while (!this.#drop(size * MAX_KEPT, limit)) limit = limit < 1 ? NONE : limit / 2
     }
     return recording.size - recording.count
   }
