@@ -147,7 +147,7 @@ test('spans that are open when the program ends are told so, each thread tells i
     trace.span('forever ' + threadId, {}, () => new Promise(() => {
       setTimeout(() => trace.span('inner', {}, () => { if (!isMainThread) throw new Error('ends it') }), 5)
     }))
-    if (isMainThread) new Worker(__filename).on('error', () => setTimeout(() => process.exit(3), 300))
+    if (isMainThread) new Worker(__filename).on('error', () => setTimeout(() => process.exit(3), 800))
   `, { env }))
   t.is(result.code, 3, result.stderr)
   t.is(logs.length, 2)
