@@ -135,10 +135,17 @@ function delayersOf (attributes) {
   }))
 }
 
-/** @param {unknown} spells start and ms of each @param {number} max */
+/**
+ * Returns spells in their order, of very many the longest.
+ * @param {unknown} spells start and ms of each
+ * @param {number} max
+ */
 function spellsOf (spells, max) {
-  return list(spells, max).filter((spell) =>
+  const valid = list(spells).filter((spell) =>
     Array.isArray(spell) && amount(spell[0]) !== undefined && amount(spell[1]) !== undefined)
+  if (valid.length <= max) return valid
+  const longest = new Set([...valid].sort((a, b) => b[1] - a[1]).slice(0, max))
+  return valid.filter((spell) => longest.has(spell))
 }
 
 /**

@@ -257,6 +257,26 @@ test('parts of a rotated recording are one: a span may begin in the first and en
   t.deepEqual(model.routes, expected.model.routes)
 })
 
+test('of very many callbacks and delays, a report keeps the longest', async (t) => {
+  const log = new Log()
+  const run = log.serve(10, A, { chain: 40 })
+  for (let i = 0; i < 100; i++) {
+    log.poll(20 + i * 10, 1)
+    log.callback(20 + i * 10, { flags: TIMER, chain: 41, request: A, registered: run })
+    log.poll(20 + i * 10 + (i < 60 ? 1 : 5), 0)
+  }
+  log.end(1030, A, run)
+  log.poll(1031, 0)
+  const texts = [...chains, spanText(A, 10, 1030)]
+  const file = recording(t, [block({ texts, entries: log.bytes(), flags: LAST })])
+  const [{ attributes }] = recordsOf((await longstack(['spans', file])).stdout)
+  t.true(attributes['longstack.runs'].length >= 100)
+  const { model } = await report([file])
+  const { runs } = model.slowest[0]
+  t.is(runs.length, 64)
+  t.is(runs.filter((/** @type {number[]} */ [, ms]) => Math.abs(ms - 5) < 0.01).length, 40)
+})
+
 test('a file of spans is no recording, and a stranger is none', async (t) => {
   const spans = path.join(folder(t), 'spans.jsonl')
   fs.writeFileSync(spans, lines([]))
