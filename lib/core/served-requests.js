@@ -191,15 +191,15 @@ function isInFlight (ref) {
 /**
  * Whether another request was under way at some time from the begin of one up to a step. Those of HTTP/2 are
  * for as long as they have a record, since no end of theirs is noted.
- * @param {number} ref of the request, 0: none led to the step; then from the begin of the step before
+ * @param {number} ref of the request, 0: none led to the step; then only at that step
  * @param {import('./context').Context} step
  */
-function isBesideOthers (ref, { parent, time }) {
+function isBesideOthers (ref, { time }) {
   const request = ref === 0 ? undefined : records.findRecord(ref)
   const words = allRequests()
   if (ref !== 0 && request === undefined) return true
   if (words === undefined) return false
-  const begin = request === undefined ? parent?.time ?? time : timeAt(request.words, request.offset)
+  const begin = request === undefined ? time : timeAt(request.words, request.offset)
   for (let i = 0; i < words.length; i += 1 << SHIFT) {
     // Newer ones first: under load the next is one
     const offset = ((request?.offset ?? 0) + i) % words.length
