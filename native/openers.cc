@@ -1,10 +1,9 @@
-// Who opened a descriptor: stand-ins for fs.open, fs.openSync, fs.close and fs.closeSync. No hook sees a
-// synchronous call. V8 leaves functions of C++ out of stacks (IsNotHidden in src/execution/isolate.cc), so the
-// stack of an error, the number of its frames and what a formatter gets are those without the stand-in.
+// Openers of descriptors: stand-ins for fs.open, fs.openSync, fs.close and fs.closeSync, because no hook
+// reports a synchronous call. V8 leaves C++ functions out of stacks (IsNotHidden in
+// src/execution/isolate.cc), so an error has the same stack and frames as without the stand-in.
 //
-// A note is good while its descriptor has the serial that the note was made with. Descriptors belong to the
-// process: an open or close in any thread changes the serial, so another thread's note of a descriptor that
-// was closed since is stale.
+// A note is valid while its descriptor has the serial that the note was made with. Descriptors belong to the
+// process: an open or close in any thread changes the serial, which makes older notes of all threads stale.
 
 #include <unistd.h>
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// Times in the run log that no hook tells: when the event loop polled and for how long it slept, which libuv
-// itself counts (uv_metrics_idle_time), and when what a callback waited for had come (arrivals.js). Loaded
-// when runs are first logged.
+// Times in the run log that hooks do not report: polls of the event loop and how long each slept, from libuv's
+// own count (uv_metrics_idle_time), and the arrival of each callback's event (arrivals.js). Loaded when logging
+// starts.
 //
 // Hot path, while runs are logged: `polled` once an iteration, `begun` for each callback.
 

@@ -1,7 +1,6 @@
 'use strict'
 
-// Figures of a span as they are written, whoever computed them. Data in, data out: a worker and the command
-// line use it as well.
+// Figures of a span in the form of records and lines. Pure functions, also used by workers and commands.
 
 const MAX_CONNECTIONS = 4 // of one entry
 const MIN_WAIT = 0.001 // ms

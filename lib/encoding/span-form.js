@@ -1,9 +1,8 @@
 'use strict'
 
-// A span as it is told: OpenTelemetry's names, and where the time went. As an object for listeners and OTLP,
-// with everything in it; as a line of a file (format 2, docs/spans.md) that refers to what the file already
-// defines: its resource, stacks, and the sites of waits and runs. Data in, data out: a worker and the command
-// line use it as well.
+// The two forms of a span, with OpenTelemetry's names and longstack's figures: a complete object for
+// listeners and OTLP, and a line of a file (format 2, docs/spans.md), which refers to definitions of its
+// resource, stacks and sites. Pure functions, also used by workers and commands.
 
 const { placeText, endText } = require('../text')
 const { lineOf, withAttributes } = require('./serialize')

@@ -1,8 +1,8 @@
 'use strict'
 
-// Who opens descriptors by fs.open and fs.openSync. No hook sees a synchronous call, so these are replaced,
-// as are fs.close and fs.closeSync, by functions of the addon, which no stack shows (native/openers.cc). With
-// the JavaScript engine openers stay unknown, and with a scope.
+// Openers of descriptors. No hook reports a synchronous call, so fs.open, fs.openSync, fs.close and
+// fs.closeSync are replaced by functions of the addon, which do not appear in stacks (native/openers.cc).
+// Openers stay unknown with the JavaScript engine and with the option `scope`.
 
 const fs = require('node:fs')
 const { current } = require('../core/current')

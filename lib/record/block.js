@@ -1,8 +1,8 @@
 'use strict'
 
-// A block of a recording: entries of the run log of one thread, and before them the texts that they need. A
-// file is a sequence of blocks of any number of threads and processes, each appended by one write. Pure: for
-// the writer and its readers alike.
+// The block format of recordings. A block holds entries of one thread's run log, preceded by the texts that
+// they need. A file is a sequence of blocks from any number of threads and processes; each is appended by one
+// write. Pure functions, shared by the writer and the readers.
 //
 // Header, little endian, as 32-bit words:
 //

@@ -1,6 +1,6 @@
 'use strict'
 
-// Recordings: the option `record`. What writes one is loaded when it is first wanted.
+// The option `record`. The writer is loaded on first use.
 
 const process = require('node:process')
 const { safely } = require('../core/faults')

@@ -1,9 +1,9 @@
 'use strict'
 
-// The texts of a recording: what the numbers in its log stand for (chains, connections, spans), as lines of
-// JSON. Each is told with or before the first entry that needs it; with a file that begins anew, once more.
-// Chains are looked up when entries are taken out of the ring, not when they are written; spans are told when
-// they have ended.
+// The texts of a recording: definitions of the numbers in its log (chains, connections, spans) as lines of
+// JSON. Each line precedes or accompanies the first entry that needs it, and is repeated in a new file.
+// Chains are looked up when entries are taken from the ring, not when they are written; a span's line is
+// added when the span has ended.
 
 const { framesAfter } = require('../blocked/wanted')
 const { ChainValues } = require('../core/chain-values')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Logs what goes over connections that the program has made: SENT and CAME of the run log.
+// Logs the traffic of outgoing connections: SENT and CAME in the run log.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { handleOfReused } = require('../core/arrivals')

@@ -1,12 +1,11 @@
 'use strict'
 
-// Writes the run log of this thread to a file, as blocks (block.js). A block is one write, made before the
-// event loop sleeps, when 64 KiB or 250 ms have gathered, when a quarter of the ring is unread (also within
-// one long callback), and at the end of the process. All threads and processes of a program may write to one
-// file.
+// Writes this thread's run log to a file, as blocks (block.js). Each block is one write. It is made before
+// the event loop sleeps, after 64 KiB or 250 ms, when a quarter of the ring is unread (also within one long
+// callback), and at the end of the process. All threads and processes of a program can share one file.
 //
-// Nothing here makes a resource that the program's async_hooks see, unless the iterations of the event loop
-// are not counted (core/loop-iterations.js): then a timer replaces the work before a poll.
+// The program's async_hooks see no resource of this module, with one exception: if the addon does not count
+// the iterations of the event loop (core/loop-iterations.js), a timer writes the blocks.
 
 const process = require('node:process')
 const { setTimeout } = require('node:timers') // programs replace the global ones

@@ -1,6 +1,6 @@
 'use strict'
 
-// Who ran while a request was late: exactly the slices of others after what it waited for had come.
+// Delays of a request by others: the slices of other requests after the awaited event had arrived.
 
 const { NONE } = require('./entries')
 const { entryBefore } = require('./timeline')

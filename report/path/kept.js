@@ -1,7 +1,7 @@
 'use strict'
 
-// Which older entries are kept when a recording has no room left: those of the spans that have not been told,
-// and of others what may have delayed these.
+// Eviction of older entries when a recording is full. Entries of spans that were not returned yet stay, and
+// so do runs of other requests that may have delayed them.
 
 const { SENT } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')

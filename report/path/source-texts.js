@@ -1,7 +1,7 @@
 'use strict'
 
-// Texts of one source of a recording (docs/recording.md): the meaning of the numbers in its entries. Memory
-// is bounded: the oldest texts are forgotten.
+// Texts of one source of a recording (docs/record.md): definitions of the numbers in its entries. Memory is
+// bounded: the oldest texts are evicted.
 
 const { Latest } = require('./latest')
 

@@ -1,8 +1,7 @@
 'use strict'
 
-// Makes spans as they are told (lib/encoding/span-form.js) of what the log says of them (window.js), and of
-// the texts beside it. For one source. It needs nothing of the process that is traced: the command line and
-// a worker use it alike.
+// Builds span records (lib/encoding/span-form.js) of one source from its log (window.js) and its texts. It
+// has no state of the traced process, so that commands and workers can use it.
 
 const { connectionTypes } = require('../../lib/subsystems')
 const {

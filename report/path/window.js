@@ -1,6 +1,6 @@
 'use strict'
 
-// Reads spans from a run log that comes block by block: those that have ended since, in bounded memory.
+// Reads a run log block by block, and returns the spans that have ended since. Memory is bounded.
 
 const {
   BEGIN, CAME, DISCARDED, END, POLL, RESUME, RUN, SENT, SETTLED_BY_ANSWER, TIME,

@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans of recordings as lines of a file of spans. Several files may be parts of one recording: the reader
-// keeps what it knows of a process from one to the next.
+// Converts recordings to the lines of a spans file. Several files can be parts of one recording: the state of
+// each process is kept from one file to the next.
 
 const { Definitions } = require('../../lib/encoding/definitions')
 const { lineOf } = require('../../lib/encoding/serialize')

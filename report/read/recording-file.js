@@ -1,7 +1,7 @@
 'use strict'
 
 // Reads the blocks of a recording (lib/record/block.js) from a file that may be cut, damaged, rotated, or
-// written meanwhile. What cannot be read is skipped up to the next block whose header is right, and counted.
+// growing. Unreadable bytes are counted and skipped, up to the next valid header.
 
 const fs = require('node:fs')
 const { setTimeout: wait } = require('node:timers/promises')
