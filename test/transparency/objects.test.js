@@ -34,6 +34,10 @@ const allowed = {
     why: 'the messages of a worker are counted, to know their senders (lib/passing/thread-messages.js)',
     clean: (line) => line.replace(/(, )?Symbol\(kHandle\) get\/0 - 01NaN/, '')
   },
+  descriptors: {
+    why: 'functions of C++ have both properties, as null, up to V8 13; they cannot be removed (native/openers.cc)',
+    clean: (line) => line.replace(/( module fs\.(?:open|close)(?:Sync)?: .*), arguments object 000, caller object 000/, '$1')
+  },
   exit: {
     why: 'what is written with the end of the process needs its event: spans, blocking callbacks, sockets of threads',
     clean: (line) => line === 'newListener exit' ? undefined : line.replace(/\bexit [12], /, '')
@@ -67,7 +71,7 @@ const allowed = {
     }
   }
 }
-const always = ['monitor', 'tracer', 'port']
+const always = ['monitor', 'tracer', 'port', 'descriptors']
 
 /**
  * @param {string} directory
