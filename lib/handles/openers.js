@@ -29,6 +29,8 @@ const TYPE = 'DESCRIPTOR' // as in subsystems.js
 
 /** put the functions back @type {Array<() => boolean>} */
 let unwraps = []
+/** by original: it has the same stand-in whenever it is replaced @type {WeakMap<Function, Function>} */
+const standIns = new WeakMap()
 
 /** @type {StepLearner} */
 const learnStep = (result, parent, kind) => learn(result, parent, kind, learnStep)
@@ -52,7 +54,11 @@ function enable (openers) {
   openers.start(current, resolve, learnStep, kindOf('fs.open'), kindOf('fs.openSync'))
   if (unwraps.length > 0) return
   for (const name of NAMES) {
-    const unwrap = wrap(fs, name, (method) => openers.standIn(name, method))
+    const unwrap = wrap(fs, name, (method) => {
+      const standIn = standIns.get(method) ?? openers.standIn(name, method)
+      standIns.set(method, standIn)
+      return standIn
+    })
     if (unwrap !== undefined) unwraps.push(unwrap)
   }
 }

@@ -16,8 +16,11 @@ const { World } = require('../fixtures/random-programs/world')
 const { runsAll } = require('../helpers/run')
 const { skip } = require('../helpers/skip')
 
-/** How many chains may say at most that it is not known whose error it is. */
-const MAX_UNKNOWN = { native: 0.6, js: 0.9 }
+/**
+ * The largest share of chains that may leave open whose error it is. Most flows of these programs have no request
+ * and run beside requests in flight, so that their jobs in callbacks are doubted.
+ */
+const MAX_UNKNOWN = { native: 0.75, js: 0.9 }
 
 const JUDGMENTS = Number(process.env.RANDOM_PROGRAMS_JUDGMENTS ?? (runsAll ? 4000 : 1500))
 const seed = Number(process.env.RANDOM_PROGRAMS_SEED ?? 7)
