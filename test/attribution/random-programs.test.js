@@ -17,8 +17,8 @@ const { runsAll } = require('../helpers/run')
 const { skip } = require('../helpers/skip')
 
 /**
- * The largest share of chains that may leave open whose error it is. Most flows of these programs have no request
- * and run beside requests in flight, so that their jobs in callbacks are doubted.
+ * The largest share of chains that may leave open whose error it is. Most flows of these programs have no
+ * request and run beside requests in flight, so that their jobs in callbacks are doubted.
  */
 const MAX_UNKNOWN = { native: 0.75, js: 0.9 }
 
