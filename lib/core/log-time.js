@@ -1,8 +1,8 @@
 'use strict'
 
-// Times in the run log that hooks do not report: polls of the event loop and how long each slept, from libuv's
-// own count (uv_metrics_idle_time), and the arrival of each callback's event (arrivals.js). Loaded when logging
-// starts.
+// Times in the run log that hooks do not report: polls of the event loop and how long each slept, from
+// libuv's own count (uv_metrics_idle_time), and the arrival of each callback's event (arrivals.js). Loaded
+// when logging starts.
 //
 // Hot path, while runs are logged: `polled` once an iteration, `begun` for each callback.
 
