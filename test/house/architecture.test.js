@@ -17,7 +17,7 @@ const maxLines = {
   spans: 2870,
   stacks: 2870,
   '.': 2230,
-  handles: 2280,
+  handles: 2290,
   requests: 1790,
   ask: 1740,
   top: 1410,
