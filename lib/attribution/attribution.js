@@ -243,9 +243,9 @@ const isOfAbort = ({ kind, functionName }) => {
 }
 
 /**
- * Whether both have a request, not the same.
+ * Whether the caller and the maker belong to different requests.
  * @param {Context} caller
- * @param {Part[]} parts behind an answer to an unknown question the connection is told (askers.js)
+ * @param {Part[]} parts the maker first; after an ambiguous answer, askers.js has put the connection there
  */
 function isOtherRequest (caller, [{ context }]) {
   return areOther(requestOrUnknown(caller), requestOf(context))
@@ -258,7 +258,7 @@ function areOther (request, own) {
 
 /**
  * @param {Context | undefined} context
- * @returns {number} reference, UNKNOWN: behind an answer to an unknown question it may be any; 0: it has none
+ * @returns {number} reference; UNKNOWN after an ambiguous answer; 0 without a request
  */
 function requestOrUnknown (context) {
   const request = requestOf(context)

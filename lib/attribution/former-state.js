@@ -3,7 +3,7 @@
 // Who was first: an error that says that a stream has ended, or that a response was sent, is thrown at the
 // second call. Finds who made the first one, or destroyed, or aborted (core/state-changes.js).
 
-const { contextOfStep } = require('../core/context')
+const { contextOfNoted } = require('../core/context')
 const { isHandleType } = require('../core/kinds')
 const { isRequest, responseOf } = require('../core/request-records')
 const { changeOf, linkedTo, remembered, statesByCode } = require('../core/state-changes')
@@ -87,7 +87,7 @@ function contextOfChange ({ chain, cause, state, time }) {
   const made = capture.chainAt(chain)
   const isPiped = state === 'ended' && made?.stack?.frames.some(isOfPipe)
   if (made === undefined || (made.stack?.program !== true && !isPiped)) return undefined
-  return contextOfStep(chain, cause, time)
+  return contextOfNoted(chain, cause, time)
 }
 
 /** Whether Node ends a stream because the one ended that the program piped into it. @param {Frame} frame */

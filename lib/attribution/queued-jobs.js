@@ -7,7 +7,7 @@
 //
 // A request that was in flight when the job began is doubted only if other requests were in flight as well,
 // and a callback or `then` started the job: an async function that continues is usually the request's own.
-// What no request led to is doubted likewise while one is in flight: it may wait in the same queue.
+// Background work is doubted in the same way while a request is in flight, which may share the queue with it.
 
 const { contextAt } = require('../core/context')
 const { isRequest } = require('../core/records')
@@ -166,7 +166,7 @@ function doubted (printed, doubt) {
 }
 
 /**
- * Returns the name of the request that led to a step, as one that may be another if a queue may have.
+ * Returns the name of the request that led to a step, with the doubt if a queue may have started the step.
  * @param {Context | undefined} context
  */
 function requestText (context) {

@@ -1,17 +1,17 @@
 'use strict'
 
-// When what a callback waited for had come: from then on the callback was delayed, before it waited. It is
-// known
+// Arrival times: when the event that a callback waited for had arrived. Until then the callback waited, from
+// then on it was delayed. The time comes from
 //
-// - of a timer: when it was due; of an immediate: at once;
-// - of data on a TCP connection, on Linux: the kernel has the time, to 4 ms;
-// - of all else from the polls of the event loop: what one did not bring was not there, what the next brought
-//   came between the two. Where much ran between them that is a range, of which both ends are kept.
+// - timers: when they were due; an immediate is due at once;
+// - data on a TCP connection, on Linux: the kernel's own time, to 4 ms;
+// - everything else: the polls of the event loop. An event that a poll did not deliver arrived after it. If
+//   much ran between two polls, the time is a range, and both ends are kept.
 //
-// Only where the loop has not polled for MAX_GAP is any of it asked for, and the kernel for twice as long:
-// within that the middle is as near. Hot path: `polled` and `begin`.
+// The middle between two polls is exact enough unless the loop has not polled for MAX_GAP, or twice as long
+// before the kernel is asked. Hot path: `polled` and `begin`.
 //
-// Times are ms since the `zero` of whoever tells of callbacks: the run log, or the account of spans.
+// Times are ms since the `zero` of the caller: of the run log, or of the account of spans.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { timeAt } = require('./record-ids')
@@ -46,7 +46,7 @@ const socketHandle = hiddenProperty('kHandle')
  * @property {number} zero ms of the clock at which times begin
  * @property {number} callbackId asyncId of its resource, 0: not known
  * @property {string} type of that
- * @property {boolean} knowsPolls each poll is known, also those in which the loop did not sleep
+ * @property {boolean} knowsPolls every poll is known, including those without sleep
  */
 
 class Arrivals {

@@ -226,13 +226,13 @@ function readContext (ref, words, offset) {
 }
 
 /**
- * Returns the context of a step that was noted as three numbers.
+ * Returns the context of a noted step, which has no record of its own.
  * @param {number} chain
  * @param {number} cause
  * @param {number} time ms of the clock
  * @returns {Context | undefined} undefined: its chain was dropped
  */
-function contextOfStep (chain, cause, time) {
+function contextOfNoted (chain, cause, time) {
   const made = source.chainAt(chain)
   if (made === undefined) return undefined
   const context = new Context(0, 0, kindAt(made.kind), contextOf(made.parent, cause, 0), time)
@@ -484,7 +484,7 @@ module.exports = {
   contextOf,
   contextOfChain,
   contextOfId,
-  contextOfStep,
+  contextOfNoted,
   contextOfTimer,
   contextTag,
   loopOf,

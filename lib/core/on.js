@@ -65,8 +65,8 @@ const listeners = {
 }
 
 /**
- * What is called when a resource's callback begins and ends, by async id, while spans are timed or runs
- * are logged. The record of such a resource is LISTENED.
+ * Listeners for the begin and end of a resource's callback, by async id. They are called while spans are
+ * timed or runs are logged. The record of such a resource is LISTENED.
  * @type {Map<number, (isOver: boolean) => void>}
  */
 const callbackListeners = new Map()

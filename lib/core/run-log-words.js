@@ -69,9 +69,6 @@ module.exports = {
   ERROR: 2,
   DISCARDED: 3, // it is not told
 
-  // A of SENT, B of CAME: the lowest 32 bits of the bytes that were read, or written, so far on the
-  // connection; 0 with an X of -1: not known. X has those that were written before, or read.
-
   // B of SENT.
   HELD: 1, // kept until the connection is there; it goes out with the next entry
   USED: 2, // by a request of http or undici, which has a span of its own: no query

@@ -8,8 +8,8 @@
 // newest entry is stored last, and V8 terminates no function between its entry and its end unless it calls or
 // loops (guard.js), so no reader sees half an entry, and one that was not finished is written over.
 //
-// Whoever takes entries out of the ring is called when a part of it was filled since (`onDue`): also within a
-// callback that runs for long, nothing is overwritten unread. Called before a step begins, when nothing else
+// The function of `onDue` takes entries out of the ring. It is called when a quarter of the ring is unread,
+// so that a long callback overwrites nothing unread either, and only before a step begins, when no other work
 // is half done.
 //
 // Off by default, and then it costs no more than the test of a bit.
@@ -239,31 +239,29 @@ function ended (number, time, status) {
 }
 
 /**
- * Notes that bytes are written to a connection.
+ * Logs that bytes are written to a connection.
  * @param {number} ref of its record
  * @param {number} chain of the writer
  * @param {number} time ms of the clock
  * @param {number} use HELD, USED and ASKED, or 0
- * @param {number} written bytes before, -1: not known
- * @param {number} read bytes so far, 0: not known
+ * @param {number} bytes written before, -1: not known
  * @returns {number} of the entry
  */
-function sent (ref, chain, time, use, written, read) {
+function sent (ref, chain, time, use, bytes) {
   const run = current[CURRENT_ENTRY]
-  return write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, read, use, written)
+  return write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, ref >>> 1, use, bytes)
 }
 
 /**
  * Notes data on a connection, in its own callback.
  * @param {number} ref of its record
  * @param {number} time ms of the clock
- * @param {number} read bytes so far, -1: not known
- * @param {number} written bytes so far, 0: not known
+ * @param {number} bytes read so far, -1: not known
  * @returns {boolean} false: it brings more of the same
  */
-function came (ref, time, read, written) {
+function came (ref, time, bytes) {
   if (answer === current[CURRENT_ENTRY]) return false
-  write(layout.CAME, ref, 0, 0, current[CURRENT_ENTRY], 0, time, ref >>> 1, written, read)
+  write(layout.CAME, ref, 0, 0, current[CURRENT_ENTRY], 0, time, ref >>> 1, 0, bytes)
   answer = answerTick = current[CURRENT_ENTRY]
   return true
 }

@@ -40,7 +40,7 @@ const errorTag = createTag()
 /** the requests that were destroyed with errors, on these @type {ReturnType<typeof createTag<Context>>} */
 const subjectTag = createTag()
 
-/** Who changed an object, each state's last. */
+/** The last change of each state of an object. */
 class Changes {
   /** @param {number} request reference of the one that a server answers with the object, 0: none */
   constructor (request) {
@@ -135,7 +135,7 @@ function linkSubject (error, request) {
 /** @param {object} error @returns {Context | undefined} the call that made the request which failed of it */
 const subjectOf = (error) => subjectTag.read(error)
 
-/** references of the requests to which those were responses that changed last, 0: it is no response */
+/** of the objects that changed last: references of the requests they answer, 0 for no response */
 const recent = new Int32Array(RECENT)
 let count = 0 // of those that were remembered
 
@@ -151,7 +151,7 @@ function remember (object, request) {
   if (!isKept) keepWeak(RESPONSES + place, object)
 }
 
-/** @returns {object[]} those that were changed last, the newest first */
+/** @returns {object[]} the objects that changed last, newest first */
 function remembered () {
   const objects = []
   for (let i = 1; i <= RECENT; i++) {

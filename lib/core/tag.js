@@ -3,8 +3,8 @@
 // A tag on any object, invisible to programs: a class whose constructor returns its argument and which
 // declares a private field installs that field on the argument. No inspect, no own key, no proxy trap sees
 // it, and frozen objects take it. Reading is as fast as a property, as long as one place in the source sees
-// few shapes of objects and one field: therefore promises, of which there are most, and what else is marked
-// often have a class and a field of their own.
+// few shapes of objects and one field. Promises and other frequent objects therefore have a class and a field
+// of their own.
 
 const { hiddenProperty } = require('../objects')
 
@@ -91,7 +91,7 @@ class OnResource extends Same {
   }
 }
 
-/** Who changed an object; on each response of a server from the start. */
+/** The changes of an object. Every response of a server has it from the start. */
 class OnChanged extends Same {
   /** @type {Changes} */
   #changes
@@ -114,7 +114,7 @@ class OnChanged extends Same {
   }
 }
 
-/** What a resource carries: a copy of its record. */
+/** The copy of its record that a resource carries. */
 class OnCarrier extends Same {
   /** @type {Copy} */
   #copy

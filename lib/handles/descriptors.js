@@ -7,7 +7,7 @@
 
 const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
-const { contextOfStep } = require('../core/context')
+const { contextOfNoted } = require('../core/context')
 const { attempt, keptOpen, openDescriptors, pathOfOpen, stateOf, stateOfOpen } = require('../files')
 const { callNative } = require('../node-objects')
 const { openerOf } = require('./openers')
@@ -78,7 +78,7 @@ function openerContext ({ fd, key, path: present }) {
   const file = path.resolve(given)
   const isThere = present === file || present === file + DELETED
   return isThere || key === keyOf(fd, attempt(() => stateOf(file))) // or a link led there
-    ? contextOfStep(chain, cause, time)
+    ? contextOfNoted(chain, cause, time)
     : undefined
 }
 

@@ -121,7 +121,20 @@ function numberOfShared (attributes) {
   return number
 }
 
+/** Has everything told once more with the entries that need it. @returns {string} the beginning of a file */
+function all () {
+  chains = new ChainValues()
+  outside.clear()
+  peers.clear()
+  for (const span of spans.openSpans()) span.toldName = undefined
+  let text = sourceLine
+  for (const [attributes, number] of shared) text += `${lineOf({ shared: number, attributes }, onReplaced)}\n`
+  return text
+}
+
 module.exports = {
+  all,
+
   /** Whether there is a recording, which wants texts. */
   isOn: () => ints !== undefined,
 
@@ -136,9 +149,8 @@ module.exports = {
     ints = new Int32Array(runLog.start())
     sourceLine = `${JSON.stringify({ source, resource: spanResource() })}\n`
     lines = ''
-    chains = new ChainValues()
     framesUpTo = now()
-    module.exports.all()
+    all()
   },
 
   /** The recording has ended. */
@@ -146,22 +158,6 @@ module.exports = {
     ints = undefined
     lines = ''
     shared.clear()
-  },
-
-  /**
-   * Returns what begins a file. What entries need is then told once more with them.
-   * @returns {string}
-   */
-  all () {
-    chains = new ChainValues()
-    outside.clear()
-    peers.clear()
-    for (const span of spans.openSpans()) span.toldName = undefined
-    let text = sourceLine
-    for (const [attributes, number] of shared) {
-      text += `${lineOf({ shared: number, attributes }, onReplaced)}\n`
-    }
-    return text
   },
 
   /**

@@ -46,8 +46,7 @@ function noteTraffic (entry, isWrite) {
   if (isWrite) {
     noteSent(entry, 0, false)
   } else if (isInCallback(entry)) {
-    const written = Math.max(0, bytesOf(entry, bytesWritten))
-    const isFirst = runLog.came(ref, now(), bytesOf(entry, bytesRead), written)
+    const isFirst = runLog.came(ref, now(), bytesOf(entry, bytesRead))
     texts.notePeer(ref, entry, true)
     if (isFirst && current[CURRENT_REF] === ref) return
   }
@@ -83,9 +82,8 @@ function noteSent (entry, place, isHeld) {
   const { context: { ref } } = entry
   const isHttp = entry.use?.isOver === false || carriesHttp(entry)
   const use = (isHeld ? HELD : 0) | (isHttp ? USED : 0) | (place === 0 ? 0 : ASKED)
-  const written = bytesOf(entry, bytesWritten)
-  const read = Math.max(0, bytesOf(entry, bytesRead))
-  const number = runLog.sent(ref, place || current[CURRENT_CHAIN], now(), use, written, read)
+  const bytes = bytesOf(entry, bytesWritten)
+  const number = runLog.sent(ref, place || current[CURRENT_CHAIN], now(), use, bytes)
   texts.notePeer(ref, entry, false)
   const operation = settings.options.peek ? peek.present() : undefined
   if (operation !== undefined) texts.noteOperation(number, operation)

@@ -11,13 +11,12 @@ const {
 
 const NONE = -1
 const KIND_MASK = (1 << KIND_BITS) - 1
-const TYPE_SHIFT = 16 // in HEAD
 
 /** Columns that hold an index of an earlier entry, or NONE. @type {Array<keyof Recording>} */
 const LINKS = ['registered', 'settled', 'caller', 'slice', 'run', 'last', 'head', 'poll', 'arrived', 'came',
   'previous', 'asked', 'sent']
 /** @type {Array<keyof Recording>} */
-const COLUMNS = [...LINKS, 'number', 'kind', 'flags', 'type', 'ref', 'chain', 'request', 'a', 'b', 'outer',
+const COLUMNS = [...LINKS, 'number', 'kind', 'flags', 'ref', 'chain', 'request', 'a', 'b', 'outer',
   'time', 'x', 'at', 'end', 'busy']
 
 class Recording {
@@ -43,8 +42,6 @@ class Recording {
     this.kind = new Uint8Array(size)
     /** of a write: what has become of it (queries.js) */
     this.flags = new Uint8Array(size)
-    /** number of the type of the resource that a run entered */
-    this.type = new Uint16Array(size)
     this.ref = ints()
     this.chain = ints()
     this.request = ints()
@@ -100,7 +97,7 @@ class Recording {
    */
   add (words, floats, place, until, first) {
     const { a, b, caller, chain, flags, kind, number, ref, registered, request, settled, time, x } = this
-    const { arrived, asked, came, last, previous, sent, type } = this
+    const { arrived, asked, came, last, previous, sent } = this
     let { count: i, latest, newest } = this
     const isFirst = i === 0
     for (let entry = place; entry < until; entry++, i++) {
@@ -115,7 +112,6 @@ class Recording {
       number[i] = (first + entry - place) | 0
       kind[i] = what
       flags[i] = head >>> KIND_BITS
-      type[i] = head >>> TYPE_SHIFT
       ref[i] = words[word + REF]
       chain[i] = words[word + CHAIN]
       request[i] = words[word + REQUEST]

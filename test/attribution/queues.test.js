@@ -408,11 +408,9 @@ test('a shared promise: who made it goes on to be told', async (t) => {
   t.regex(stdout, /── awaited by [^]*── GET \/pay · [^]*── triggered by [^]*at load /)
 })
 
-test('an error of a batch that is rejected with again later: who waited for it first', async (t) => {
-  const { stdout, stderr } = await program(`
-    const http = require('node:http')
+/** A batch of two jobs: the first is resolved, the second rejected. */
+const BATCH = `
     const batch = []
-    let kept
     function load () {
       if (batch.length === 0) {
         const timer = setInterval(function flush () {
@@ -425,6 +423,13 @@ test('an error of a batch that is rejected with again later: who waited for it f
       return new Promise((resolve, reject) => batch.push({ resolve, reject }))
     }
     async function rowOfA () { await load() }
+`
+
+test('an error of a batch that is rejected with again later: who waited for it first', async (t) => {
+  const { stdout, stderr } = await program(`
+    const http = require('node:http')
+    ${BATCH}
+    let kept
     async function rowOfB () { await load().catch((error) => { kept = error }) }
     setTimeout(function later () {
       if (kept === undefined) return setTimeout(later, 5)
@@ -449,19 +454,7 @@ test('an error of a batch, of a request behind an answer that may be any other\'
   const { stdout, stderr } = await program(`
     const http = require('node:http')
     const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
-    const batch = []
-    function load () {
-      if (batch.length === 0) {
-        const timer = setInterval(function flush () {
-          if (batch.length < 2) return
-          clearInterval(timer)
-          batch[0].resolve()
-          batch[1].reject(new Error('no such row'))
-        }, 5)
-      }
-      return new Promise((resolve, reject) => batch.push({ resolve, reject }))
-    }
-    async function rowOfA () { await load() }
+    ${BATCH}
     async function rowOfB () {
       try { await load() } catch (error) { console.log(error.stack); process.exit() }
     }
