@@ -5,6 +5,7 @@
 const process = require('node:process')
 const { safely } = require('../core/faults')
 const guard = require('../core/guard')
+const loopIterations = require('../core/loop-iterations')
 const { settings } = require('../settings')
 
 /** @type {InstanceType<typeof import('./writer').Recording> | undefined} */
@@ -26,7 +27,7 @@ function applyRecord () {
 
 /** @param {string} file */
 function begin (file) {
-  recording = new (require('./writer').Recording)(file, require('./texts'))
+  recording = new (require('./writer').Recording)(file)
 }
 
 function end () {
@@ -43,7 +44,15 @@ function awaitExit () {
   process.on('exit', finish)
 }
 
-const finish = () => { safely(() => recording?.finish()) }
+function finish () {
+  safely(() => {
+    loopIterations.hold() // the loop has ended
+    taking().take(true)
+    recording?.flush()
+  })
+}
+
+const taking = () => require('./taking')
 
 module.exports = {
   applyRecord,

@@ -160,6 +160,13 @@ module.exports = {
     shared.clear()
   },
 
+  /** Tells what has happened up to now, before entries are taken. */
+  prepare () {
+    spans.drain()
+    addNames()
+    addFrames()
+  },
+
   /**
    * Returns what is to be told with entries that are taken now.
    * @param {number} first number
@@ -168,10 +175,7 @@ module.exports = {
    */
   takeNew (first, last) {
     if (ints === undefined) return ''
-    spans.drain()
     addChains(first, last)
-    addNames()
-    addFrames()
     const taken = lines
     lines = ''
     return taken

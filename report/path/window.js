@@ -34,6 +34,8 @@ const MAX_OPEN = 1 << 14 // spans
  * @property {number} first number of the first entry
  * @property {Uint8Array} entries
  * @property {boolean} [isLast] the thread logs no more
+ * @property {number} [until] ms of the clock: what ran before has ended by then, or a later entry says that
+ *   it goes on; so spans that have ended are told
  *
  * @typedef {object} EndedSpan runs and entries in it are numbers, 0: none
  * @property {Request} request
@@ -68,7 +70,7 @@ class SpanReader {
   }
 
   /** @param {Block} block */
-  push ({ first, entries, isLast = false }) {
+  push ({ first, entries, until, isLast = false }) {
     const count = Math.floor(entries.length / BYTES)
     const isAligned = entries.byteOffset % 8 === 0
     const bytes = isAligned ? entries : new Uint8Array(entries)
@@ -84,7 +86,16 @@ class SpanReader {
       for (let i = before; i < this.recording.count; i++) this.#add(i)
       place = until
     }
+    if (until !== undefined && this.isWaiting) {
+      this.timeline.close(until)
+      this.#tellEnded()
+    }
     if (isLast) this.end()
+  }
+
+  /** Whether there are spans that have ended and are not told. */
+  get isWaiting () {
+    return this.#ending.length > 0 || this.#asking.length > 0
   }
 
   /** Says that no more blocks come: the spans that have not ended are told as open. */
@@ -114,7 +125,7 @@ class SpanReader {
     switch (kind[i]) {
       case RUN: spans.addSlice(i); break
       case RESUME: if (recording.run[i] !== NONE) spans.addSlice(i); break
-      case POLL: if (this.#ending.length > 0 || this.#asking.length > 0) this.#tellEnded(); break
+      case POLL: if (this.isWaiting) this.#tellEnded(); break
       case BEGIN: spans.begin(i); break
       case END: {
         const span = spans.end(i)

@@ -1,0 +1,192 @@
+'use strict'
+
+// Takes entries out of this thread's run log, with the texts that they need, and hands them to who reads them:
+// the file of a recording (writer.js), spans (live.js). The log runs while there is a consumer.
+//
+// Entries are taken before the event loop sleeps, after 64 KiB or 250 ms, when a quarter of the ring is unread
+// (also within one long callback), and at the end of the process.
+//
+// The program's async_hooks see no resource of this module, with one exception: if the addon does not count
+// the iterations of the event loop (core/loop-iterations.js), a timer has entries taken.
+
+const process = require('node:process')
+const { setTimeout } = require('node:timers') // programs replace the global ones
+const { now } = require('../core/clock')
+const guard = require('../core/guard')
+const loopIterations = require('../core/loop-iterations')
+const { on } = require('../core/on')
+const runLog = require('../core/run-log')
+const { COUNT, ENTRIES, HEADER, WORDS } = require('../core/run-log-words')
+const { attempt } = require('../files')
+const { ENTRY_BYTES } = require('./block')
+const texts = require('./texts')
+
+const PIECE_BYTES = 1 << 16 // of entries
+const MAX_ENTRIES = Math.floor(PIECE_BYTES / ENTRY_BYTES)
+const MAX_WAIT_MS = 250
+
+/**
+ * @typedef {object} Piece consecutive entries
+ * @property {number} first number of the first entry
+ * @property {number} count
+ * @property {Uint8Array[]} entries in the ring, one piece or two: good until the consumer returns
+ * @property {number} lost entries before them that were overwritten before they could be taken
+ * @property {string} texts lines of JSON
+ * @property {boolean} repeats all texts are there that these and later entries need
+ * @property {number} now ms of the clock: what runs had been logged by then
+ * @property {boolean} isLast no more come
+ *
+ * @typedef {object} Consumer
+ * @property {(piece: Piece) => void} take may be terminated
+ * @property {() => void} [prepare] called before a piece is made; may call `repeat`
+ * @property {() => boolean} [isWaiting] wants to be called although there are no entries
+ */
+
+/** @type {Consumer[]} */
+const consumers = []
+/** @type {SharedArrayBuffer} */
+let ring
+/** @type {Int32Array} */
+let ints
+/** number of the last entry that was taken */
+let taken = 0
+/** ms of the clock when entries were taken last */
+let takenAt = 0
+/** the next piece has all texts */
+let repeats = true
+let isRepeatAsked = false
+/** the last entries were handed on */
+let isOver = false
+/** where iterations are not counted @type {NodeJS.Timeout | undefined} */
+let timer
+let removeListener = () => {}
+
+/** Hands entries on from now on. @param {Consumer} consumer */
+function add (consumer) {
+  if (consumers.length === 0) begin()
+  else take()
+  repeats = true
+  consumers.push(consumer)
+}
+
+/** Hands what there is on, and no more. @param {Consumer} consumer that was added */
+function remove (consumer) {
+  take(consumers.length === 1)
+  consumers.splice(consumers.indexOf(consumer), 1)
+  if (consumers.length > 0) return
+  removeListener()
+  texts.end()
+  runLog.stop()
+}
+
+function begin () {
+  ring = runLog.start()
+  ints = new Int32Array(ring)
+  taken = 0
+  takenAt = now()
+  isOver = false
+  texts.begin({ pid: process.pid, node: process.version })
+  runLog.onDue(take)
+  removeListener = on('iteration', iterationBegan)
+  iterationBegan(takenAt) // for what the main script does
+}
+
+/** @param {number} time ms of the clock */
+function iterationBegan (time) {
+  if (loopIterations.areCounted()) {
+    if (isDue(time)) loopIterations.schedule(takeRest)
+    else loopIterations.scheduleBeforeSleep(takeRest)
+    return
+  }
+  timer ??= guard.run(() => setTimeout(() => {
+    timer = undefined
+    guard.runQuietly(takeRest)
+  }, MAX_WAIT_MS).unref())
+}
+
+/** @param {number} time ms of the clock */
+function isDue (time) {
+  const bytes = ((ints[COUNT] - taken) | 0) * ENTRY_BYTES + texts.size()
+  return bytes >= PIECE_BYTES || (bytes > 0 && time - takenAt >= MAX_WAIT_MS)
+}
+
+function takeRest () {
+  if (consumers.length > 0) take()
+}
+
+const isWaiting = () => consumers.some((consumer) => consumer.isWaiting?.() === true)
+
+/** Hands on all entries that there are. @param {boolean} [isLast] there will be no more */
+function take (isLast = false) {
+  takenAt = now()
+  texts.prepare()
+  const newest = ints[COUNT]
+  let unread = (newest - taken) | 0
+  if (unread === 0 && texts.size() === 0 && (!isLast || isOver) && !isWaiting()) return
+  isOver = isLast
+  let lost = Math.max(0, unread - ENTRIES)
+  taken = (taken + lost) | 0
+  unread -= lost
+  do {
+    const count = Math.min(unread, MAX_ENTRIES)
+    unread -= count
+    handOn(count, lost, isLast && unread === 0)
+    lost = 0
+  } while (unread > 0)
+  runLog.taken(newest)
+}
+
+/** @param {number} count of entries @param {number} lost before them @param {boolean} isLast */
+function handOn (count, lost, isLast) {
+  const first = (taken + 1) | 0
+  const last = (taken + count) | 0
+  for (const consumer of consumers) consumer.prepare?.()
+  const isRepeating = repeats
+  repeats = true // until this has been handed on: V8 may terminate it
+  isRepeatAsked = false
+  const piece = {
+    first,
+    count,
+    entries: entriesOf(first, count),
+    lost,
+    texts: (isRepeating ? texts.all() : '') + texts.takeNew(first, last),
+    repeats: isRepeating,
+    now: takenAt,
+    isLast
+  }
+  taken = last
+  let isWhole = true
+  for (const consumer of consumers) {
+    const isTaken = attempt(() => {
+      consumer.take(piece)
+      return true
+    })
+    isWhole &&= isTaken === true
+  }
+  repeats = isRepeatAsked || !isWhole
+}
+
+/** Has all texts told once more with the next entries. */
+function repeat () {
+  repeats = isRepeatAsked = true
+}
+
+/** @param {number} first @param {number} count @returns {Uint8Array[]} in the ring, in one piece or two */
+function entriesOf (first, count) {
+  const slot = (first - 1) & (ENTRIES - 1)
+  const head = Math.min(count, ENTRIES - slot)
+  const start = HEADER * 4
+  const pieces = [new Uint8Array(ring, start + slot * WORDS * 4, head * ENTRY_BYTES)]
+  if (count > head) pieces.push(new Uint8Array(ring, start, (count - head) * ENTRY_BYTES))
+  return pieces
+}
+
+module.exports = {
+  add,
+  remove,
+  repeat,
+  take,
+
+  /** @returns {{ ringBytes: number, entries: number }} the ring, and how many entries were written to it */
+  ring: () => ({ ringBytes: ring.byteLength, entries: ints[COUNT] >>> 0 })
+}
