@@ -2,12 +2,18 @@
 
 // Memory that all threads of a process share: the chains of messages as texts, and which chain each of the
 // last messages has. A message is known by its channel, its direction, and how many went before it: the table
-// holds nothing else of it but the channel of a port that it transfers. What does not fit is left out, and
-// its chain is not known. The channel between a worker and its maker has the number of the worker's thread.
+// holds nothing else of it but the channel of a port that it transfers. Newer messages and texts are written
+// over the oldest ones, whose chains are not known then. The channel between a worker and its maker has the
+// number of the worker's thread.
+//
+// The place of a text counts words from the first one that was ever written, so that no two texts have the
+// same until it begins anew. Before a text are its length and a sum over it and its place: what was written
+// over it meanwhile, or never finished because its thread was ended, is no text.
 
 const { add, compareExchange, load, store } = Atomics
 
-const TEXT_BYTES = 1 << 20 // the system gives memory when it is written
+const TEXT_WORDS = 1 << 20 // a power of two; the system gives memory when it is written
+const MAX_PLACE = 2 ** 31 - TEXT_WORDS
 const SLOTS = 1 << 14 // messages, a power of two
 const WORDS = 8 // of a slot
 // Words of a slot.
@@ -23,13 +29,18 @@ const CHANNELS = 1 << 29
 // Words before the texts.
 const NEXT_TEXT = 0
 const NEXT_CHANNEL = 1
-const FIRST_TEXT = 8 // bytes
-const textStart = SLOTS * WORDS * 4 // bytes
+const FIRST_TEXT = 2 // place: lower ones have a meaning of their own
+const nextStart = SLOTS * WORDS * 4 // bytes
+const textStart = nextStart + 8 // bytes
+// Words of a text.
+const LENGTH = 0 // bytes
+const SUM = 1
+const HEADER = 2
 
 /** @returns {SharedArrayBuffer} */
 function createMemory () {
-  const memory = new SharedArrayBuffer(textStart + TEXT_BYTES)
-  new Int32Array(memory, textStart).set([FIRST_TEXT, FIRST_CHANNEL])
+  const memory = new SharedArrayBuffer(textStart + TEXT_WORDS * 4)
+  new Int32Array(memory, nextStart).set([FIRST_TEXT, FIRST_CHANNEL])
   return memory
 }
 
@@ -42,8 +53,8 @@ class MessageTable {
   constructor (memory) {
     this.memory = memory
     this.#slots = new Int32Array(memory, 0, SLOTS * WORDS)
-    this.#next = new Int32Array(memory, textStart, 2)
-    this.#texts = new Uint8Array(memory, textStart)
+    this.#next = new Int32Array(memory, nextStart, 2)
+    this.#texts = new Int32Array(memory, textStart, TEXT_WORDS)
   }
 
   /** @returns {number} of a new channel; 0: there are no more */
@@ -52,29 +63,53 @@ class MessageTable {
     return add(this.#next, NEXT_CHANNEL, 1)
   }
 
-  /** @param {string} text @returns {number} where it begins, 0: there is no room */
+  /** @param {string} text @returns {number} its place, 0: it is too long */
   addText (text) {
     const bytes = Buffer.from(text)
-    const size = (4 + bytes.length + 3) & ~3
-    if (load(this.#next, NEXT_TEXT) + size > TEXT_BYTES) return 0
-    const start = add(this.#next, NEXT_TEXT, size)
-    if (start + size > TEXT_BYTES) return 0 // another thread was faster; no more is added
-    new Int32Array(this.memory, textStart + start, 1)[0] = bytes.length
-    this.#texts.set(bytes, start + 4)
-    return start
+    const size = HEADER + (bytes.length + 3 >> 2)
+    if (size > TEXT_WORDS / 2) return 0
+    const place = this.#reserve(size)
+    const start = place & (TEXT_WORDS - 1)
+    const words = this.#texts.subarray(start + HEADER, start + size)
+    words[words.length - 1] = 0
+    new Uint8Array(words.buffer, words.byteOffset).set(bytes)
+    this.#texts[start + LENGTH] = bytes.length
+    this.#texts[start + SUM] = sumOf(words, place)
+    return place
   }
 
-  /** @param {number} start @returns {string} */
-  textAt (start) {
-    const length = new Int32Array(this.memory, textStart + start, 1)[0]
-    return Buffer.from(this.#texts.slice(start + 4, start + 4 + length)).toString()
+  /** @param {number} size in words, without a break @returns {number} place */
+  #reserve (size) {
+    for (;;) {
+      const next = load(this.#next, NEXT_TEXT)
+      const rest = TEXT_WORDS - (next & (TEXT_WORDS - 1))
+      const place = next >= MAX_PLACE ? FIRST_TEXT : rest < size ? next + rest : next
+      if (compareExchange(this.#next, NEXT_TEXT, next, place + size) === next) return place
+    }
+  }
+
+  /** Whether a text stays for long enough to be read by who gets its place now. @param {number} place */
+  isRecent (place) {
+    const next = load(this.#next, NEXT_TEXT)
+    return next >= place && next - place < TEXT_WORDS / 2
+  }
+
+  /** @param {number} place @returns {string | undefined} undefined: another one was written over it */
+  textAt (place) {
+    const start = place & (TEXT_WORDS - 1)
+    const length = this.#texts[start + LENGTH]
+    const end = start + HEADER + (length + 3 >> 2)
+    if (length < 0 || end > TEXT_WORDS) return undefined
+    const words = this.#texts.slice(start + HEADER, end)
+    if (sumOf(words, place) !== this.#texts[start + SUM]) return undefined
+    return Buffer.from(words.buffer, 0, length).toString()
   }
 
   /**
    * Notes the chain of a message, before it is sent.
    * @param {number} key of its port
    * @param {number} count messages before it
-   * @param {number} text where it begins, 0: it has none
+   * @param {number} text its place, 0: it has none
    * @param {number} port key of the port that it transfers, 0: none
    */
   note (key, count, text, port) {
@@ -89,7 +124,7 @@ class MessageTable {
     store(this.#slots, slot + VERSION, version + 2)
   }
 
-  /** @param {number} key @param {number} count @returns {number} where its text begins, 0: not known */
+  /** @param {number} key @param {number} count @returns {number} place of its text, 0: not known */
   find (key, count) {
     return this.#read(key, count, TEXT)
   }
@@ -108,6 +143,13 @@ class MessageTable {
     const value = load(this.#slots, slot + word)
     return isSame && load(this.#slots, slot + VERSION) === version ? value : 0
   }
+}
+
+/** @param {Int32Array} words of a text @param {number} place */
+function sumOf (words, place) {
+  let sum = place
+  for (let i = 0; i < words.length; i++) sum = Math.imul(sum ^ words[i], 0x9E3779B1) ^ sum >>> 15
+  return sum
 }
 
 /** @param {number} key @param {number} count */

@@ -10,7 +10,6 @@ const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, FIRST_CHAIN, NO_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
 const { isOutside } = require('../core/scope')
 const { source } = require('../core/source')
-const { getOrAdd } = require('../group-by')
 const { currentContext, currentStep } = require('../core/current-step')
 const { inheritedChain, passChain } = require('./threads')
 const { settings } = require('../settings')
@@ -20,6 +19,7 @@ const { encodeChain, encodeMessageChain, importChain } = require('../stacks/pass
 const { MessageTable, createMemory } = require('./message-table')
 
 const MAX_PLACES = 4096 // remembered
+const MAX_TEXTS = 512 // likewise
 const UNKNOWN_SENDER = 1 // in place of a text: no step that runs now has sent the message
 
 /** @typedef {import('../core/context').Context} Context */
@@ -29,7 +29,7 @@ const inherited = inheritedChain()
 let table = inherited?.memory === undefined ? undefined : new MessageTable(inherited.memory)
 /** workers that were given the table @type {WeakSet<object>} */
 const given = new WeakSet()
-/** by the number of the chain @type {Map<number, number>} */
+/** places of texts by the number of the chain @type {Map<number, number>} */
 const places = new Map()
 /** by the text @type {Map<string, number>} */
 const placesOfTexts = new Map()
@@ -39,12 +39,12 @@ let generation = capture.generation
  * Returns the place of a chain's text in the memory of all threads.
  * @param {MessageTable} memory
  * @param {number} number of the chain
- * @returns {number} 0: there is no room
+ * @returns {number} 0: none
  */
 function placeOf (memory, number) {
   if (generation !== capture.generation || places.size >= MAX_PLACES) places.clear()
   generation = capture.generation
-  return getOrAdd(places, number, () => placeOfText(memory, textOf(number)))
+  return recentPlace(memory, places, number, () => placeOfText(memory, textOf(number)))
 }
 
 /**
@@ -64,12 +64,28 @@ function textOf (number) {
 
 /** @param {MessageTable} memory @param {string} text */
 function placeOfText (memory, text) {
-  if (placesOfTexts.size >= MAX_PLACES) placesOfTexts.clear()
-  return getOrAdd(placesOfTexts, text, () => memory.addText(text))
+  if (placesOfTexts.size >= MAX_TEXTS) placesOfTexts.clear()
+  return recentPlace(memory, placesOfTexts, text, () => memory.addText(text))
 }
 
 /**
- * Returns where the text of a message's chain begins, which is sent now. Does not throw.
+ * Returns a place that is remembered, or a new one where others will soon be written over it.
+ * @template K
+ * @param {MessageTable} memory
+ * @param {Map<K, number>} remembered
+ * @param {K} key
+ * @param {() => number} add
+ */
+function recentPlace (memory, remembered, key, add) {
+  const place = remembered.get(key)
+  if (place !== undefined && memory.isRecent(place)) return place
+  const added = add()
+  remembered.set(key, added)
+  return added
+}
+
+/**
+ * Returns the place of the text of a message's chain, which is sent now. Does not throw.
  * @param {string} type of its step
  * @param {Function} above stacks begin below this function
  * @param {object} by

@@ -142,7 +142,7 @@ class CountedPort {
 
   /**
    * A message is taken, or a callback of the port begins: with a message, or the last of all.
-   * @returns {number} where the text of its chain begins, 0: not known
+   * @returns {number} place of the text of its chain, 0: not known
    */
   next () {
     const table = this.#table
@@ -285,7 +285,7 @@ function wrapPorts () {
  * The program has taken a message. A worker goes on with it. In the main thread it is an answer that the
  * running step waits for.
  * @param {object} port
- * @param {number} text where that of its chain begins, 0: not known
+ * @param {number} text place of that of its chain, 0: not known
  */
 function taken (port, text) {
   if (isWorker && (text === 0 || !received(text))) continueIn(contextTag.read(port))

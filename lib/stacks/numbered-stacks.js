@@ -43,9 +43,10 @@ function whenFull (reset) {
 /**
  * Gives a number to a stack.
  * @param {string} lines of frames, as V8 gave them
+ * @param {number} [more] bytes that are kept beside it, where it is new
  * @returns {number}
  */
-function internStack (lines) {
+function internStack (lines, more = 0) {
   const number = numbers.get(lines, lines.length)
   if (number !== undefined) return number
   const { budget, internals } = settings.options
@@ -54,6 +55,7 @@ function internStack (lines) {
   const kept = internals ? frames : withoutBase(frames)
   const { id } = findEqual(kept) ?? add(kept)
   numbers.set(lines, id, lines.length)
+  stackBytes += more
   return id
 }
 

@@ -28,6 +28,8 @@ const MAX_TURN = 8 // hops
 const MAX_TEXT = 64_000 // characters that are read
 const MAX_HOPS = 1000
 const MAX_NAME = 1000 // characters
+const MAX_PLACES = 4096 // remembered
+const BYTES_PER_CHARACTER = 4 // about, of a text and its hops
 // Types of the first step of a chain that another thread sent: between a worker and its maker, another port.
 const MESSAGE = 'MESSAGE'
 const PORT_MESSAGE = 'PORTMESSAGE'
@@ -157,9 +159,12 @@ function lineOf (value) {
 // with its hops as data beside it. A chain that another thread has sent twice has one number, so that what
 // follows from it is one chain as well.
 
+let imported = 0 // so far
 /** the numbers are of this generation of chains */
 let generation = -1
-/** number by the place of the text @type {Map<number, number>} */
+/** number by the place of the text, of the last ones @type {Map<number, number>} */
+const numbersByPlace = new Map()
+/** number by text @type {Map<string, number>} */
 const importedNumbers = new Map()
 /** by number @type {Map<number, PrintedHop[]>} */
 const importedHops = new Map()
@@ -167,21 +172,31 @@ const importedHops = new Map()
 /**
  * Returns the number of a chain of another thread.
  * @param {number} place of its text
- * @param {(place: number) => string} read the text
+ * @param {(place: number) => string | undefined} read the text
  * @returns {number} 0: it cannot be read
  */
 function importChain (place, read) {
   forgetStale()
-  let number = importedNumbers.get(place)
-  if (number !== undefined) return number
-  const hops = decodeMessageChain(read(place))
+  const known = numbersByPlace.get(place)
+  if (known !== undefined) return known
+  const text = read(place)
+  const number = text === undefined ? 0 : importedNumbers.get(text) ?? importText(text)
+  if (number === 0) return 0
+  if (numbersByPlace.size >= MAX_PLACES) numbersByPlace.clear()
+  numbersByPlace.set(place, number)
+  return number
+}
+
+/** @param {string} text @returns {number} of its chain, 0: it is none */
+function importText (text) {
+  const hops = decodeMessageChain(text)
   if (hops === undefined || hops.length === 0) return 0
   // The first line makes it another stack than those of other chains.
-  const lines = [`longstack.message.${place}`, ...hops[0].lines.map((line) => line.slice(AT.length))]
-  const stack = capture.internStack(joinFrames(lines))
-  number = capture.intern(ROOT_CHAIN, stack, kindOf(MESSAGE, false).number) & CHAIN_BITS
+  const lines = [`longstack.message.${++imported}`, ...hops[0].lines.map((line) => line.slice(AT.length))]
+  const stack = capture.internStack(joinFrames(lines), text.length * BYTES_PER_CHARACTER)
+  const number = capture.intern(ROOT_CHAIN, stack, kindOf(MESSAGE, false).number) & CHAIN_BITS
   forgetStale() // there was no room
-  importedNumbers.set(place, number)
+  importedNumbers.set(text, number)
   importedHops.set(number, hops)
   return number
 }
@@ -195,6 +210,7 @@ function importedHopsOf (chain) {
 
 function forgetStale () {
   if (generation === capture.generation) return
+  numbersByPlace.clear()
   importedNumbers.clear()
   importedHops.clear()
   generation = capture.generation

@@ -132,6 +132,30 @@ test('threads that answer each other for ever have one turn of it', async (t) =>
   t.is(growth, 0)
 })
 
+test('however many chains were passed, new and old ones are', async (t) => {
+  const [{ right, count }] = await told(`
+    const worker = hire()
+    const senders = Array.from({ length: 1000 }, (_, i) => {
+      const name = 'sender' + i + '_'.repeat(800)
+      return new Function('worker', 'name', \`return function \${name} () { worker.postMessage(name) }\`)(worker, name)
+    })
+    const order = [...senders, ...senders.slice(0, 100)]
+    let right = 0
+    let count = 0
+    worker.on('message', ({ name, newest }) => {
+      if (newest === 'worker.postMessage worker 0 ' + name) right++
+      if (++count < order.length) return order[count]()
+      print({ right, count })
+      worker.terminate()
+    })
+    order[0]()`, `
+    parentPort.on('message', (name) => {
+      const [newest] = chain()
+      setImmediate(() => parentPort.postMessage({ name, newest }))
+    })`)
+  t.deepEqual({ right, count }, { right: 1100, count: 1100 })
+})
+
 test('where one side does not trace, or no longer, nothing is guessed', async (t) => {
   const bare = `
     const method = threads.MessagePort.prototype.postMessage

@@ -24,10 +24,25 @@ test('newer messages take the place of older ones, which are not known any more'
   t.is(table.find(4, 39_999), text)
 })
 
-test('texts are bounded, and those that are there stay', (t) => {
+test('newer texts take the place of older ones, and none is taken for another', (t) => {
   const table = new MessageTable(createMemory())
-  const texts = [...Array(3000).keys()].map((i) => `${i}${'x'.repeat(i % 1000)}`)
+  const texts = [...Array(20_000).keys()].map((i) => `${i}${'x'.repeat(i % 1000)}`)
   const places = texts.map((text) => table.addText(text))
-  t.true(places.includes(0))
-  for (const [i, place] of places.entries()) if (place !== 0) t.is(table.textAt(place), texts[i])
+  t.is(new Set(places).size, texts.length)
+  t.is(table.textAt(places[0]), undefined)
+  for (const [i, place] of places.entries()) {
+    const text = table.textAt(place)
+    if (table.isRecent(place)) t.is(text, texts[i])
+    else t.true(text === texts[i] || text === undefined)
+  }
+  t.true(places.filter((place) => table.isRecent(place)).length > 1000)
+})
+
+test('a text that was written over in part is none', (t) => {
+  const memory = createMemory()
+  const table = new MessageTable(memory)
+  const place = table.addText('the chain of a message')
+  const bytes = Buffer.from(memory)
+  bytes[bytes.indexOf('message')]++
+  t.is(table.textAt(place), undefined)
 })
