@@ -2,14 +2,16 @@
 // requested it. The program notices nothing:
 //
 // 1. A uv_prepare_t runs right before the loop polls (libuv, src/unix/core.c, uv_run), so what one iteration
-//    collected is handed over before the loop sleeps. It is unreferenced: uv_loop_alive() does not count it.
-// 2. The handle belongs to no HandleWrap (Node, src/handle_wrap.h), so neither async_hooks nor
-//    process._getActiveHandles() nor process.getActiveResourcesInfo() knows it.
+//    collected is handed over before the loop sleeps. A uv_timer_t ends the sleep when JavaScript wants to be
+//    called after some time; timers run before the next iteration's uv_prepare_t. Both are unreferenced:
+//    uv_loop_alive() does not count them.
+// 2. The handles belong to no HandleWrap (Node, src/handle_wrap.h), so neither async_hooks nor
+//    process._getActiveHandles() nor process.getActiveResourcesInfo() knows them.
 // 3. node::MakeCallback with the async id 0 emits no before and after, and drains the ticks and microtasks
 //    that the callback made (Node, src/api/callback.cc, InternalCallbackScope). It calls nothing once the
 //    environment stops.
-// 4. Node runs the cleanup hook when no JavaScript runs any more, and waits until the handle is closed (Node,
-//    src/api/hooks.cc, AddEnvironmentCleanupHook), also for a worker ended by terminate().
+// 4. Node runs the cleanup hook when no JavaScript runs any more, and waits until the handles are closed
+//    (Node, src/api/hooks.cc, AddEnvironmentCleanupHook), also for a worker ended by terminate().
 
 #include <cstdint>
 #include <new>
@@ -32,10 +34,11 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-// The two integers shared with JavaScript; lib/core/loop-iterations.js names them.
+// The integers shared with JavaScript; lib/core/loop-iterations.js names them.
 struct Counters {
-  uint32_t iterations;    // here: incremented once per iteration
+  uint32_t iterations;    // here: incremented in each iteration
   uint32_t is_requested;  // JavaScript: not 0 where the callback is to be called, which clears it
+  uint32_t is_due;        // here: not 0 once the time of `wake` is over; JavaScript clears it
 };
 
 class LoopIterations {
@@ -59,8 +62,23 @@ class LoopIterations {
     return uv_prepare_start(&prepare_, Iterated) == 0;
   }
 
+  // Has the callback called before the loop polls next, `ms` from now; earlier, if that was requested before.
+  bool Wake(uint64_t ms) {
+    if (counters_ == nullptr) return false;
+    if (!has_timer_) {
+      if (uv_timer_init(loop_, &timer_) != 0) return false;
+      has_timer_ = true;
+      timer_.data = this;
+      uv_unref(reinterpret_cast<uv_handle_t*>(&timer_));
+    }
+    bool is_running = uv_is_active(reinterpret_cast<uv_handle_t*>(&timer_));
+    if (is_running && uv_timer_get_due_in(&timer_) <= ms) return true;
+    return uv_timer_start(&timer_, Woken, ms, 0) == 0;
+  }
+
   void Stop() {
     if (is_initialized_) uv_prepare_stop(&prepare_);
+    if (has_timer_) uv_timer_stop(&timer_);
     counters_ = nullptr;
     callback_.Reset();
     context_.Reset();
@@ -79,15 +97,15 @@ class LoopIterations {
 #endif
   }
 
-  // Frees itself when libuv has closed the handle, then calls `done`.
+  // Frees itself when libuv has closed the handles, then calls `done`.
   void Close(void (*done)(void*), void* done_data) {
     Stop();
     done_ = done;
     done_data_ = done_data;
     if (!is_initialized_) return Finish();
-    uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), [](uv_handle_t* handle) {
-      static_cast<LoopIterations*>(handle->data)->Finish();
-    });
+    open_handles_ = has_timer_ ? 2 : 1;
+    uv_close(reinterpret_cast<uv_handle_t*>(&prepare_), Closed);
+    if (has_timer_) uv_close(reinterpret_cast<uv_handle_t*>(&timer_), Closed);
   }
 
   node::AsyncCleanupHookHandle hook;
@@ -100,6 +118,16 @@ class LoopIterations {
     void* done_data = done_data_;
     delete this;
     done(done_data);
+  }
+
+  static void Closed(uv_handle_t* handle) {
+    LoopIterations* iterations = static_cast<LoopIterations*>(handle->data);
+    if (--iterations->open_handles_ == 0) iterations->Finish();
+  }
+
+  static void Woken(uv_timer_t* handle) {
+    Counters* counters = static_cast<LoopIterations*>(handle->data)->counters_;
+    if (counters != nullptr) counters->is_due = counters->is_requested = 1;
   }
 
   static void Iterated(uv_prepare_t* handle) {
@@ -115,12 +143,17 @@ class LoopIterations {
     Local<v8::Context> context = iterations->context_.Get(isolate);
     v8::Context::Scope context_scope(context);
     longstack::CallFromLoop(isolate, iterations->callback_.Get(isolate));
+    // Ticks of longstack's own may have begun the iteration: what the poll brings begins another one.
+    if (iterations->counters_ != nullptr) iterations->counters_->iterations++;
   }
 
   Isolate* isolate_;
   uv_loop_t* loop_;
   uv_prepare_t prepare_;
+  uv_timer_t timer_;
   bool is_initialized_ = false;
+  bool has_timer_ = false;  // which implies the former
+  int open_handles_ = 0;
   Counters* counters_ = nullptr;
   v8::Global<v8::ArrayBuffer> memory_;  // no shared_ptr to it: that asks for a newer glibc than Node does
   v8::Global<v8::Context> context_;
@@ -153,6 +186,13 @@ void WillSleep(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(IterationsOf(info)->WillSleep());
 }
 
+// wake(ms): has the callback called after this time, or earlier if that was requested before; returns whether
+// it will be
+void Wake(const FunctionCallbackInfo<Value>& info) {
+  bool is_time = info[0]->IsUint32();
+  info.GetReturnValue().Set(is_time && IterationsOf(info)->Wake(info[0].As<v8::Uint32>()->Value()));
+}
+
 void End(void* data, void (*done)(void*), void* done_data) {
   static_cast<LoopIterations*>(data)->Close(done, done_data);
 }
@@ -164,5 +204,5 @@ void AddLoopIterationFunctions(Local<v8::Context> context, Local<v8::Object> exp
   LoopIterations* iterations = new LoopIterations(isolate, node::GetCurrentEventLoop(isolate));
   iterations->hook = node::AddEnvironmentCleanupHook(isolate, End, iterations);
   longstack::AddObject(context, exports, "turns", iterations,
-                       {{"start", Start}, {"stop", Stop}, {"willSleep", WillSleep}});
+                       {{"start", Start}, {"stop", Stop}, {"wake", Wake}, {"willSleep", WillSleep}});
 }

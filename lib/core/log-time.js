@@ -79,6 +79,22 @@ module.exports = {
   },
 
   /**
+   * The same before work of longstack's own, right before the next poll: how long the last one slept, if
+   * nothing that hooks report came after it.
+   * @param {number} time now, in ms
+   * @returns {number} ms that the loop slept, 0: it has not
+   */
+  sleptBefore (time) {
+    const idle = idleTime()
+    const slept = idle - last.idle
+    if (!(slept > 0)) return 0
+    last.idle = idle
+    last.iteration = loopIterations.counters[0] - 1 // the next poll is of the present one
+    arrivals.polled(time, slept)
+    return slept
+  },
+
+  /**
    * Finds when what a callback waited for had come, where that is not clear from the polls.
    * @param {number} time now, in ms
    * @param {number} id asyncId of the resource

@@ -2,11 +2,15 @@
 
 // Iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here runs
 // once, right before the poll phase. Without the addon, or where the loop does not run yet or any more,
-// nothing is scheduled: `batching()` is false, and callers do their work at once.
+// nothing is scheduled: `batching()` is false, and callers do their work at once. What is scheduled within a
+// time runs without the addon as well: then its timer is one of Node's.
 //
 // One for each thread.
 
+const { setTimeout } = require('node:timers') // programs replace the global ones
+const { now } = require('./clock')
 const guard = require('./guard')
+const runLog = require('./run-log')
 const { attempt } = require('../files')
 const { loadBinding } = require('../stacks/binding')
 
@@ -14,15 +18,20 @@ const { loadBinding } = require('../stacks/binding')
  * @typedef {object} NativeBinding native/loop-iterations.cc
  * @property {(counters: Uint32Array, callback: () => void) => boolean} start
  * @property {() => void} stop
+ * @property {(ms: number) => boolean} wake
  * @property {() => boolean} willSleep
  */
 
 const ITERATIONS = 0
 const WANTED = 1
+const DUE = 2
 const ROUNDS = 3 // of what is scheduled by what was scheduled: spans, their lines
 
-/** Shared with native/loop-iterations.cc: [0] iterations begun, [1] not 0 where the callback is wanted. */
-const counters = new Uint32Array(2)
+/**
+ * Shared with native/loop-iterations.cc: [0] changes with each iteration, [1] not 0 where the callback is
+ * wanted, [2] not 0 where the time of `wake` is over.
+ */
+const counters = new Uint32Array(3)
 
 /** @type {NativeBinding | undefined} */
 let native
@@ -32,10 +41,15 @@ let heldIteration = 0
 let scheduled = []
 /** to be done before the loop sleeps @type {(() => void) | undefined} */
 let restful
+/** to be done within a time @type {Array<() => void>} */
+let delayed = []
+/** the shortest that one of these may take, in ms */
+let delay = Infinity
 
 /** Runs what is scheduled. Throws nothing: an exception here would be the program's. */
 function runScheduled () {
   attempt(() => guard.run(() => {
+    if (counters[DUE] !== 0) runDelayed()
     for (let round = 0; round < ROUNDS && scheduled.length > 0; round++) {
       const works = scheduled
       scheduled = []
@@ -43,6 +57,22 @@ function runScheduled () {
     }
     if (restful !== undefined) runRestful(restful)
   }))
+}
+
+/** Runs what is to be done within a time: it is over, or comes no more. */
+function runDelayed () {
+  const works = delayed
+  counters[DUE] = 0
+  delayed = []
+  delay = Infinity
+  if (works.length === 0) return
+  runLog.leftProgram(now())
+  for (let i = 0; i < works.length; i++) attempt(works[i])
+}
+
+/** Has delayed work done, without the addon. @param {number} ms */
+function setTimer (ms) {
+  guard.run(() => setTimeout(() => { guard.runQuietly(runDelayed) }, ms).unref())
 }
 
 /** Runs what is to be done before the loop sleeps, if it is about to. @param {() => void} work */
@@ -74,6 +104,7 @@ const loopIterations = {
     native?.stop()
     native = undefined
     counters[WANTED] = 0
+    counters[DUE] = 1
     runScheduled()
   },
 
@@ -100,6 +131,19 @@ const loopIterations = {
   scheduleBeforeSleep (work) {
     restful = work
     counters[WANTED] = 1
+  },
+
+  /**
+   * Runs a function once, outside of callbacks, when so many ms are over or earlier. This keeps no process
+   * alive. A function that is scheduled already keeps its time. Guarded; what it throws is dropped.
+   * @param {() => void} work
+   * @param {number} ms
+   */
+  scheduleWithin (work, ms) {
+    if (!delayed.includes(work)) delayed.push(work)
+    if (ms >= delay) return
+    delay = ms
+    if (native?.wake(ms) !== true) setTimer(ms)
   },
 
   /** Batches nothing until the next iteration: the loop may have ended for good. */

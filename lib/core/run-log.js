@@ -211,6 +211,19 @@ function accountUntil (time) {
   if (slept > 0) polled(time, logTime.last.iteration, slept)
 }
 
+/**
+ * Notes that no code of the program runs until the next entry: longstack does its own work, outside of
+ * callbacks, and the loop may have slept before.
+ * @param {number} time ms of the clock
+ */
+function leftProgram (time) {
+  if (ring === undefined) return
+  const slept = logTime.sleptBefore(time)
+  if (slept > 0) return polled(time, logTime.last.iteration, slept)
+  write(layout.RESUME, 0, 0, 0, 0, 0, time, 0, 0, 0)
+  floats[LATEST] = time
+}
+
 /** Notes when what the present run waited for had come. @param {typeof logTime.arrival} arrival */
 function arrived ({ how, time, precision }) {
   write(layout.ARRIVED, 0, 0, 0, current[CURRENT_ENTRY], 0, time, how, 0, precision)
@@ -315,6 +328,7 @@ module.exports = {
   came,
   ended,
   entered,
+  leftProgram,
   resumed,
   sent,
   settled,

@@ -44,7 +44,7 @@ class Timeline {
     recording.run[i] = recording.head[i] = recording.poll[i] = NONE
     switch (kind[i]) {
       case RUN: this.#enter(i); break
-      case RESUME: if (recording.registered[i] !== NONE) this.#begin(i, recording.registered[i]); break
+      case RESUME: this.#resume(i, recording.registered[i]); break
       case POLL: this.#poll(i); break
       case ARRIVED: case CAME: this.#note(i, kind[i] === CAME ? recording.came : recording.arrived); break
       case BEGIN: this.#turn(i)
@@ -101,6 +101,12 @@ class Timeline {
     recording.run[i] = run
     recording.last[run] = i
     recording.end[i] = this.now
+  }
+
+  /** @param {number} i slice @param {number} run that goes on, NONE: none does */
+  #resume (i, run) {
+    if (run === NONE) this.close(this.recording.time[i])
+    else this.#begin(i, run)
   }
 
   /** @param {number} i poll */

@@ -353,6 +353,18 @@ test('a nested run is on the path of what it causes, and code goes on after it',
   t.true(inner < other)
 })
 
+test('work of longstack\'s own is no part of the callback before it', (t) => {
+  const log = quiet(new Log(), 100)
+  const run = log.serve(100, A)
+  log.resume(104, 0, 0) // until 110
+  log.poll(120, 10)
+  const timer = log.callback(120, { flags: TIMER, request: A, registered: run, chain: 31 })
+  log.due(timer, 120)
+  log.end(121, A, timer)
+  log.poll(122, 1)
+  t.like(told(log, A).figures, { run: us(4 + 1), waited: us(16), delayed: 0, duration: us(21) })
+})
+
 test('a span inside of a request: what the request runs outside of it is no code of its own', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
