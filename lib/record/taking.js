@@ -1,10 +1,10 @@
 'use strict'
 
-// Takes entries out of this thread's run log, with the texts that they need, and hands them to who reads them:
-// the file of a recording (writer.js), spans (live.js). The log runs while there is a consumer.
+// Takes entries out of this thread's run log, with the texts that they need, and hands them to who reads
+// them: the file of a recording (writer.js), spans (live.js). The log runs while there is a consumer.
 //
-// Entries are taken before the event loop sleeps, after 64 KiB or 250 ms, when a quarter of the ring is unread
-// (also within one long callback), and at the end of the process.
+// Entries are taken before the event loop sleeps, after 64 KiB or 250 ms, when a quarter of the ring is
+// unread (also within one long callback), and at the end of the process.
 //
 // The program's async_hooks see no resource of this module, with one exception: if the addon does not count
 // the iterations of the event loop (core/loop-iterations.js), a timer has entries taken.

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 9810,
+  report: 9840,
   core: 4430,
   spans: 2870,
   stacks: 2900,
