@@ -10,8 +10,9 @@
 const { existsSync } = require('node:fs')
 const path = require('node:path')
 const { performance } = require('node:perf_hooks')
-const { MessageChannel, Worker, receiveMessageOnPort } = require('node:worker_threads')
+const { MessageChannel, receiveMessageOnPort } = require('node:worker_threads')
 const guard = require('../core/guard')
+const { startThread } = require('../own-thread')
 const { messageOf } = require('../warnings')
 const { lineOf } = require('../encoding/serialize')
 
@@ -61,7 +62,7 @@ class OtlpSender {
   #task
   #onExit
   #counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
-  /** @type {Worker | undefined} */
+  /** @type {import('node:worker_threads').Worker | undefined} */
   #thread
   /** @type {import('node:worker_threads').MessagePort | undefined} */
   #port
@@ -99,19 +100,12 @@ class OtlpSender {
   #start () {
     const { port1, port2: news } = new MessageChannel()
     this.#port = port1
-    const thread = new Worker(path.join(__dirname, 'otlp-thread.js'), {
-      name: `longstack ${this.#task.signal}`,
+    return startThread(path.join(__dirname, 'otlp-thread.js'), {
+      name: this.#task.signal,
       workerData: { ...this.#task, news },
       transferList: [news],
-      execArgv: [], // no preload of the program's, nor longstack
-      env: environment(),
-      stdout: true,
-      stderr: true,
-      resourceLimits: { maxOldGenerationSizeMb: HEAP }
-    })
-    thread.on('error', (error) => this.#onExit(messageOf(error))).on('exit', () => this.#onExit(undefined))
-    thread.unref()
-    return thread
+      heap: HEAP
+    }, (error) => this.#onExit(error === undefined ? undefined : messageOf(error)))
   }
 
   /** Starts the thread if need be, and hands it a record. @param {string} line */
@@ -297,12 +291,6 @@ class OtlpSink {
       fault: this.#fault
     }
   }
-}
-
-/** The program's, but for what would preload something into the thread. */
-function environment () {
-  const isPreload = (/** @type {string} */ name) => name === 'NODE_OPTIONS' || name.startsWith('LONGSTACK')
-  return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isPreload(name)))
 }
 
 /**
