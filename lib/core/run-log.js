@@ -257,24 +257,26 @@ function ended (number, time, status) {
  * @param {number} chain of the writer
  * @param {number} time ms of the clock
  * @param {number} use HELD, USED and ASKED, or 0
- * @param {number} bytes written before, -1: not known
+ * @param {number} written bytes before, -1: unknown
+ * @param {number} read bytes so far, -1: unknown
  * @returns {number} of the entry
  */
-function sent (ref, chain, time, use, bytes) {
+function sent (ref, chain, time, use, written, read) {
   const run = current[CURRENT_ENTRY]
-  return write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, ref >>> 1, use, bytes)
+  return write(layout.SENT, ref, chain, current[CURRENT_SPAN], run, 0, time, read, use, written)
 }
 
 /**
  * Notes data on a connection, in its own callback.
  * @param {number} ref of its record
  * @param {number} time ms of the clock
- * @param {number} bytes read so far, -1: not known
+ * @param {number} read bytes so far, -1: unknown
+ * @param {number} written bytes so far, -1: unknown
  * @returns {boolean} false: it brings more of the same
  */
-function came (ref, time, bytes) {
+function came (ref, time, read, written) {
   if (answer === current[CURRENT_ENTRY]) return false
-  write(layout.CAME, ref, 0, 0, current[CURRENT_ENTRY], 0, time, ref >>> 1, 0, bytes)
+  write(layout.CAME, ref, 0, 0, current[CURRENT_ENTRY], 0, time, written, 0, read)
   answer = answerTick = current[CURRENT_ENTRY]
   return true
 }

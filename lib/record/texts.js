@@ -11,8 +11,11 @@ const { now } = require('../core/clock')
 const { typeOfStep } = require('../core/context')
 const { on } = require('../core/on')
 const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('../core/records')
+const registry = require('../core/registry')
 const runLog = require('../core/run-log')
-const { BEGIN, CHAIN, ENTRIES, HEAD, HEADER, KIND_BITS, WORDS } = require('../core/run-log-words')
+const {
+  B, BEGIN, CALLED, CHAIN, CONNECTION, ENTRIES, HEAD, HEADER, KIND_BITS, RUN, WORDS
+} = require('../core/run-log-words')
 const { source } = require('../core/source')
 const { lineOf } = require('../encoding/serialize')
 const { placeStack } = require('../format/chain-texts')
@@ -23,6 +26,7 @@ const { subsystemOf } = require('../subsystems')
 const { warn } = require('../warnings')
 
 const KIND = (1 << KIND_BITS) - 1
+const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, which no ask explains
 const MAX_PEERS = 10_000 // connections whose other ends are known to be told
 const MIN_OPEN = 250 // ms for which a request has been open when its name is told
 
@@ -70,16 +74,42 @@ function onReplaced () {
   warn('SPAN', 'an attribute of a span cannot be written')
 }
 
-/** Tells what chains of entries stand for. @param {number} first @param {number} last numbers of entries */
-function addChains (first, last) {
+/** Tells what numbers in entries stand for. @param {number} first @param {number} last numbers of entries */
+function addNumbers (first, last) {
   const words = /** @type {Int32Array} */ (ints)
   const count = Math.min(ENTRIES, (last - first + 1) | 0)
   for (let i = 0; i < count; i++) {
     const place = HEADER + ((last - 1 - i) & (ENTRIES - 1)) * WORDS
     const chain = words[place + CHAIN]
+    if ((words[place + HEAD] & OF_CONNECTION) === OF_CONNECTION) addAccepted(words[place + B])
     const wanted = (words[place + HEAD] & KIND) === BEGIN ? STACK : PLACE
     if (chain !== 0 && chains.get(chain) < wanted && !outside.has(chain)) addChain(chain, wanted)
   }
+}
+
+/**
+ * Tells the other end of a connection, once.
+ * @param {number} ref of the connection's record
+ * @param {import('../core/entry').Entry} entry
+ * @param {boolean} isConnected
+ */
+function notePeer (ref, entry, isConnected) {
+  if (ints === undefined || peers.has(ref)) return
+  let peer = entry.remote
+  if (peer === undefined && isConnected) {
+    const handle = entry.resource.deref()
+    peer = entry.remote = handle === undefined ? undefined : addressOf(handle, 'getpeername')
+  }
+  if (peer === undefined && !isConnected) return
+  if (peers.size >= MAX_PEERS) peers.clear()
+  peers.add(ref)
+  if (peer !== undefined) add({ connection: ref, peer })
+}
+
+/** Tells the other end of a connection that a server accepted, while it is open. @param {number} id */
+function addAccepted (id) {
+  const entry = peers.has(id << 1) ? undefined : registry.get(id)
+  if (entry?.isAccepted) notePeer(id << 1, entry, true)
 }
 
 /** @param {number} chain @param {number} wanted PLACE or STACK */
@@ -175,7 +205,7 @@ module.exports = {
    */
   takeNew (first, last) {
     if (ints === undefined) return ''
-    addChains(first, last)
+    addNumbers(first, last)
     const taken = lines
     lines = ''
     return taken
@@ -213,24 +243,7 @@ module.exports = {
     if (ints !== undefined) add({ record })
   },
 
-  /**
-   * Tells the other end of a connection, once.
-   * @param {number} ref of the connection's record
-   * @param {import('../core/entry').Entry} entry
-   * @param {boolean} isConnected
-   */
-  notePeer (ref, entry, isConnected) {
-    if (ints === undefined || peers.has(ref)) return
-    let peer = entry.remote
-    if (peer === undefined && isConnected) {
-      const handle = entry.resource.deref()
-      peer = entry.remote = handle === undefined ? undefined : addressOf(handle, 'getpeername')
-    }
-    if (peer === undefined && !isConnected) return
-    if (peers.size >= MAX_PEERS) peers.clear()
-    peers.add(ref)
-    if (peer !== undefined) add({ connection: ref, peer })
-  },
+  notePeer,
 
   /**
    * Tells what a write asks for.

@@ -13,7 +13,7 @@ const { on } = require('../core/on')
 const { triggerIdAt } = require('../core/record-ids')
 const { CAUSE, CHAIN, findRecord, readWord } = require('../core/records')
 const runLog = require('../core/run-log')
-const { ASKED, HELD, USED } = require('../core/run-log-words')
+const { ASKED, GREETS, HELD, USED } = require('../core/run-log-words')
 const { source } = require('../core/source')
 const { numberReader, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
@@ -46,7 +46,7 @@ function noteTraffic (entry, isWrite) {
   if (isWrite) {
     noteSent(entry, 0, false)
   } else if (isInCallback(entry)) {
-    const isFirst = runLog.came(ref, now(), bytesOf(entry, bytesRead))
+    const isFirst = runLog.came(ref, now(), bytesOf(entry, bytesRead), bytesOf(entry, bytesWritten))
     texts.notePeer(ref, entry, true)
     if (isFirst && current[CURRENT_REF] === ref) return
   }
@@ -69,7 +69,8 @@ function isInCallback ({ context: { ref }, resource }) {
  */
 function noteAsked (entry, isHeld, writer) {
   if (isHeld) entry.isHeld = true
-  noteSent(entry, isGreeting(entry, writer) ? 0 : writer, isHeld)
+  const isByDriver = isGreeting(entry, writer)
+  noteSent(entry, isByDriver ? 0 : writer, isHeld, isByDriver)
 }
 
 /**
@@ -77,13 +78,15 @@ function noteAsked (entry, isHeld, writer) {
  * @param {Entry} entry
  * @param {number} place chain of the write, 0: no code of the program is known to have called for it
  * @param {boolean} isHeld they go out once the connection is there
+ * @param {boolean} [isGreeting]
  */
-function noteSent (entry, place, isHeld) {
+function noteSent (entry, place, isHeld, isGreeting = false) {
   const { context: { ref } } = entry
   const isHttp = entry.use?.isOver === false || carriesHttp(entry)
-  const use = (isHeld ? HELD : 0) | (isHttp ? USED : 0) | (place === 0 ? 0 : ASKED)
-  const bytes = bytesOf(entry, bytesWritten)
-  const number = runLog.sent(ref, place || current[CURRENT_CHAIN], now(), use, bytes)
+  const kind = (isHttp ? USED : 0) | (place === 0 ? 0 : ASKED) | (isGreeting ? GREETS : 0)
+  const use = kind | (isHeld ? HELD : 0)
+  const chain = place || current[CURRENT_CHAIN]
+  const number = runLog.sent(ref, chain, now(), use, bytesOf(entry, bytesWritten), bytesOf(entry, bytesRead))
   texts.notePeer(ref, entry, false)
   const operation = settings.options.peek ? peek.present() : undefined
   if (operation !== undefined) texts.noteOperation(number, operation)

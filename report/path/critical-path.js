@@ -7,8 +7,8 @@
 const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 const { callbackAt } = require('./runs')
-const { findAnswer, isAskedByOther, queryEndedBy, writeOf } = require('./queries')
-const { busyUntil, findArrival } = require('./timeline')
+const { findAnswer, isAskedByOther, lastWriteBefore, queryEndedBy, writeOf } = require('./queries')
+const { busyUntil, findArrival, isSameIteration } = require('./timeline')
 
 const MIN_PART = 1e-6 // ms, more than additions lose
 const MIN_WAIT = 0.001 // ms of a wait of which it is told what it was for
@@ -346,12 +346,23 @@ class Walk {
    */
   othersBetween (from, until, newest, hint) {
     if (from >= until) return 0
+    const all = busyUntil(this.recording, until, hint) - busyUntil(this.recording, from, hint)
+    return Math.max(0, all - this.requestBetween(from, until, newest))
+  }
+
+  /**
+   * Returns the ms in which code of the whole request ran.
+   * @param {number} from
+   * @param {number} until
+   * @param {number} newest slice of the request before then
+   */
+  requestBetween (from, until, newest) {
     const { at, end, previous } = this.recording
-    let own = 0
+    let ms = 0
     for (let i = newest; i !== NONE && end[i] > from; i = previous[i]) {
-      if (at[i] < until) own += Math.min(end[i], until) - Math.max(at[i], from)
+      if (at[i] < until) ms += Math.min(end[i], until) - Math.max(at[i], from)
     }
-    return Math.max(0, busyUntil(this.recording, until, hint) - busyUntil(this.recording, from, hint) - own)
+    return ms
   }
 
   /**
@@ -396,7 +407,7 @@ class Walk {
       unsent: 0,
       beside: run === NONE ? 0 : this.callbacksBeside(cause.run, run, begin)
     }
-    if (data !== NONE && ms >= MIN_WAIT) this.addQuestion(wait, data)
+    if (data !== NONE && ms >= MIN_WAIT) this.addQuestion(wait, data, newest)
     path.waits.push(wait)
   }
 
@@ -404,17 +415,23 @@ class Walk {
    * Notes whether a wait was one for an answer, and how long nothing had been sent for it.
    * @param {Wait} wait
    * @param {number} data that ended it
+   * @param {number} newest slice of the whole request before then
    */
-  addQuestion (wait, data) {
-    const { cause: { run }, log, request: { outermost } } = this
+  addQuestion (wait, data, newest) {
+    const { cause: { run }, log, recording, request: { outermost } } = this
     const query = queryEndedBy(log, data, outermost, run)
-    if (query === NONE) {
+    const write = query === NONE ? lastWriteBefore(log, data, outermost) : writeOf(recording, query)
+    if (write === NONE) {
       wait.unsent = isAskedByOther(log, data, outermost) ? wait.ms : 0
       return
     }
-    const write = writeOf(this.recording, query)
     wait.sent = write > run ? 1 : 0
-    wait.unsent = Math.max(0, Math.min(wait.ms, log.traffic.timeOf(write) - wait.begin))
+    const sentAt = log.traffic.timeOf(write)
+    const isHeld = sentAt > recording.time[write]
+    if (sentAt <= wait.begin) return
+    if (!isHeld && isSameIteration(recording, run, recording.registered[write])) return
+    const unsent = sentAt - wait.begin - this.requestBetween(wait.begin, sentAt, newest)
+    wait.unsent = Math.max(0, Math.min(wait.ms, unsent))
   }
 
   /**
@@ -425,6 +442,7 @@ class Walk {
    */
   callbacksBeside (from, run, begin) {
     const { at, head, outer, previous, run: runOf } = this.recording
+    // What runs before the loop polls is a part of the cause: ticks, the end of a request without a body.
     const first = from === NONE ? NONE : head[from]
     let slice = outer[run] === this.request.outermost ? previous[run] : this.before
     let count = 0
@@ -433,7 +451,8 @@ class Walk {
       const older = previous[slice]
       const present = head[runOf[slice]]
       const before = older === NONE || older < from ? first : head[runOf[older]]
-      if (present !== before && present !== head[run]) count++
+      const isLater = !isSameIteration(this.recording, first, present)
+      if (isLater && present !== before && present !== head[run]) count++
       slice = older
     }
     return count

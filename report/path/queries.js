@@ -3,10 +3,10 @@
 // The queries of requests: one per promise that an answer settled, and with callbacks one per write that no
 // promise claims (query-writes.js). A query lasts from its write until its answer had come.
 
-const { SENT, USED } = require('../../lib/core/run-log-words')
+const { ASKED, SENT, USED } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
-const { GREETING, IN_ANSWER, SETTLED } = require('./query-writes')
-const { findArrival } = require('./timeline')
+const { CLAIMED, GREETING, IN_ANSWER, PART, SETTLED } = require('./query-writes')
+const { findArrival, isSameIteration } = require('./timeline')
 
 /**
  * @typedef {import('./window').SpanReader} SpanReader
@@ -42,8 +42,8 @@ const arrival = { after: 0, by: 0 }
  * @param {number} i
  */
 function isCall ({ b, flags, kind, sent }, i) {
-  const isOther = (b[i] & USED) !== 0 || (flags[i] & (SETTLED | IN_ANSWER)) !== 0
-  return kind[i] === SENT && sent[i] === NONE && !isOther
+  if (kind[i] !== SENT || sent[i] !== NONE || (b[i] & USED) !== 0 || (flags[i] & SETTLED) !== 0) return false
+  return (flags[i] & IN_ANSWER) === 0 || (b[i] & ASKED) !== 0
 }
 
 /** Whether a span has asked what was not answered. @param {Recording} recording @param {Request} span */
@@ -61,7 +61,7 @@ function isAsking (recording, span) {
  */
 function queriesOf ({ recording, traffic }, span) {
   const { asked, came, chain, flags, kind, number, ref, registered, sent, x } = recording
-  const { at, head, time } = recording
+  const { at, time } = recording
   /** @type {Query[]} */
   const queries = []
   for (let i = span.asked; i !== NONE; i = asked[i]) {
@@ -76,15 +76,18 @@ function queriesOf ({ recording, traffic }, span) {
     const end = data === NONE ? span.end : endOf(recording, data, start)
     if (start > span.end || end < span.begin) continue
     let unsent = start - time[write]
-    if (!isWrite && (made === NONE || run === NONE || head[made] !== head[run])) {
+    if (!isWrite && !isSameIteration(recording, made, run)) {
       unsent = start - (x[i] > 0 ? x[i] : made === NONE ? start : at[made])
     }
+    const bytes = data === NONE ? NO_BYTES : bytesOf(recording, write, data)
     queries.push({
+      ...bytes,
       request: span.outermost,
       span: span.number,
       start: Math.max(span.begin, start),
       end: Math.min(end, span.end),
-      chain: chain[i],
+      // Of a write in an answer the chain may be that of an equal one before (capture folds loops).
+      chain: isWrite && (flags[i] & IN_ANSWER) !== 0 && run !== NONE ? chain[run] : chain[i],
       writer: chain[write],
       connection: ref[write],
       unsent: Math.max(0, unsent),
@@ -96,6 +99,28 @@ function queriesOf ({ recording, traffic }, span) {
     })
   }
   return queries.reverse().sort((one, other) => one.start - other.start)
+}
+
+/** @type {{ out?: number, in?: number }} */
+const NO_BYTES = {}
+
+/**
+ * Returns how many bytes a query and its answer had, if no other query was under way on the connection.
+ * @param {Recording} recording
+ * @param {number} query its write
+ * @param {number} data the last part of the answer
+ */
+function bytesOf (recording, query, data) {
+  const { a, asked, came, flags, previous, sent, x } = recording
+  if (x[query] < 0 || x[data] < 0) return NO_BYTES
+  for (let i = asked[data]; i > query; i = previous[i]) {
+    if ((flags[i] & (PART | CLAIMED)) !== PART && sent[i] !== query) return NO_BYTES
+  }
+  const before = previous[query]
+  const isFirst = before === NONE || (flags[before] & GREETING) !== 0
+  if (!isFirst && (came[before] === NONE || came[before] >= query)) return NO_BYTES
+  // The other direction is counted modulo 2 ** 32.
+  return { out: (a[data] - x[query]) >>> 0, in: (x[data] - a[query]) >>> 0 }
 }
 
 /**
@@ -178,6 +203,19 @@ function findAnswer (recording, callback, query, result) {
 }
 
 /**
+ * Returns the last write before data came, if it may be of a request: its own, or a driver's.
+ * @param {Log} log
+ * @param {number} data
+ * @param {number} request
+ */
+function lastWriteBefore ({ recording, spans }, data, request) {
+  const write = recording.asked[data]
+  if (write === NONE || (recording.flags[write] & IN_ANSWER) !== 0) return write
+  const writer = spans.outermostOf(recording.request[write])
+  return writer === 0 || writer === request ? write : NONE
+}
+
+/**
  * Whether another request wrote last before data came.
  * @param {Log} log
  * @param {number} data
@@ -189,4 +227,4 @@ function isAskedByOther ({ recording, spans }, data, request) {
   return writer !== 0 && writer !== request
 }
 
-module.exports = { findAnswer, isAskedByOther, isAsking, queriesOf, queryEndedBy, writeOf }
+module.exports = { findAnswer, isAskedByOther, isAsking, lastWriteBefore, queriesOf, queryEndedBy, writeOf }

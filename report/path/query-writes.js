@@ -7,7 +7,7 @@
 // no other promise has claimed. If a driver sends several commands in one write, they share it.
 
 const {
-  ASKED, AWAITED, CALLED, CONNECTION, HELD, PARSER, TIMER, USED
+  ASKED, AWAITED, CALLED, CONNECTION, GREETS, HELD, PARSER, TIMER, USED
 } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
@@ -21,6 +21,7 @@ const PART = 2 // it belongs to a query that a promise claims, or to the write b
 const GREETING = 4 // of a driver by itself, when it had connected
 const IN_ANSWER = 8 // made in a callback of its own connection
 const SETTLED = CLAIMED | PART | GREETING
+const DRIVERS_OWN = CLAIMED | GREETING // it made the promise, too
 
 /**
  * @typedef {import('./entries').Recording} Recording
@@ -66,11 +67,27 @@ class Traffic {
     if (isRelease) end[before] = time[i]
     flags[i] = isAnswer ? IN_ANSWER : 0
     this.#greet(connection, i)
-    if (isAnswer && (b[i] & ASKED) !== 0) connection.call = NONE
-    else if (call !== NONE && (isAnswer || isRelease || registered[i] === registered[call])) sent[i] = call
-    else if (isRelease) flags[i] |= PART
-    else if (!isAnswer && request[i] !== 0 && (b[i] & USED) === 0) connection.call = i
+    if (isAnswer && (b[i] & ASKED) !== 0) {
+      if (call !== NONE && request[i] === 0 && this.#isAnswerOf(call, i)) request[i] = request[call]
+      connection.call = request[i] === 0 ? NONE : i
+    } else if (call !== NONE && (isAnswer || isRelease || registered[i] === registered[call])) {
+      sent[i] = call
+    } else if (isRelease) {
+      flags[i] |= PART
+    } else if (!isAnswer && request[i] !== 0 && (b[i] & USED) === 0) {
+      connection.call = i
+    }
     if (request[i] !== 0) this.#addTo(request[i], i)
+  }
+
+  /**
+   * Whether the program writes in the callback of a query: it asks the next one, for the same request.
+   * @param {number} call write of that query
+   * @param {number} i write
+   */
+  #isAnswerOf (call, i) {
+    const { came, head, registered } = this.recording
+    return came[call] !== NONE && came[call] === came[head[registered[i]]]
   }
 
   /** @param {number} i write or query @param {number} number of its span */
@@ -118,13 +135,15 @@ class Traffic {
 
   /** @param {number} i promise that was settled */
   settle (i) {
-    const { b, came, head, previous, ref, request, sent, settled } = this.recording
+    const { b, came, flags, head, previous, ref, registered, request, sent, settled } = this.recording
     const data = settled[i] === NONE ? NONE : came[head[settled[i]]]
     if (data === NONE) return
     const connection = this.#get(ref[data])
     const write = this.#writeOf(connection, i, data)
     if (write === NONE || (b[write] & USED) !== 0) return
     this.#claim(connection, write, data)
+    // A driver made the promise itself, and wrote at once.
+    if ((b[write] & GREETS) !== 0 && registered[i] === registered[write]) flags[write] |= GREETING
     came[i] = data
     sent[i] = write
     previous[i] = sent[data]
@@ -145,7 +164,7 @@ class Traffic {
     let [first, own, free, driver, later] = [NONE, NONE, NONE, NONE, NONE]
     let write = connection.write
     for (let i = 0; i < MAX_WRITES && write > made; i++, write = previous[write]) {
-      if (write > data) continue
+      if (write > data || (flags[write] & DRIVERS_OWN) === DRIVERS_OWN) continue
       first = write
       const isAsked = (b[write] & ASKED) !== 0
       const isAnswer = (flags[write] & IN_ANSWER) !== 0
@@ -197,7 +216,7 @@ class Traffic {
     const { call } = connection
     const first = sent[write] // a query with a callback, of which it is no part
     if (call === write || (call !== NONE && call === first)) connection.call = NONE
-    if (first !== NONE && run !== NONE) came[first] = came[head[run]]
+    if (first !== NONE && run !== NONE && (flags[first] & SETTLED) === 0) came[first] = came[head[run]]
     flags[write] = (flags[write] & ~GREETING) | CLAIMED
     came[write] = data
     sent[write] = NONE
@@ -233,12 +252,12 @@ class Traffic {
  * @param {Recording} recording
  * @param {number} i
  */
-function isInAnswer ({ a, b, came, flags, head, ref, registered }, i) {
+function isInAnswer ({ b, came, flags, head, ref, registered }, i) {
   const run = registered[i]
   if (run === NONE) return true
   if ((flags[run] & AWAITED) !== 0) return false
   const data = came[head[run]]
-  return data === NONE ? b[head[run]] === a[i] && a[i] !== 0 : ref[data] === ref[i]
+  return data === NONE ? b[head[run]] === ref[i] >>> 1 : ref[data] === ref[i]
 }
 
-module.exports = { CLAIMED, GREETING, IN_ANSWER, SETTLED, Traffic }
+module.exports = { CLAIMED, GREETING, IN_ANSWER, PART, SETTLED, Traffic }

@@ -173,6 +173,17 @@ function busyUntil (recording, time, hint) {
 }
 
 /**
+ * Whether the event loop has not polled between two runs: nothing was waited for.
+ * @param {Recording} recording
+ * @param {number} run
+ * @param {number} other
+ */
+function isSameIteration ({ head, poll }, run, other) {
+  if (run === NONE || other === NONE) return false
+  return head[run] === head[other] || poll[run] === poll[other]
+}
+
+/**
  * Finds out when had come what a callback waited for.
  * @param {Recording} recording
  * @param {number} run the event loop called it, NONE: it is not known
@@ -212,4 +223,4 @@ function findArrival ({ a, arrived, at, flags, poll, time, x }, run, arrival) {
   }
 }
 
-module.exports = { Timeline, busyUntil, entryBefore, findArrival }
+module.exports = { Timeline, busyUntil, entryBefore, findArrival, isSameIteration }

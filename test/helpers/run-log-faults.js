@@ -53,7 +53,6 @@ function faultsOf ({ entries, names }) {
     if (kind === END && !open.delete(request)) fault('it has not begun')
     if (kind === END) ended.add(request)
     if ([SENT, CAME].includes(kind) && (ref >>> 1 === 0 || !(x >= -1))) fault('no connection')
-    if (kind === CAME && ref >>> 1 !== a) fault('another connection')
     // Node's agent gives a connection that it reuses a new asyncId
     const callback = kind === CAME ? byNumber.get(registered) : undefined
     const isConnection = callback?.b === ref >>> 1 || (callback?.flags & layout.CONNECTION) !== 0

@@ -12,8 +12,8 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 9840,
-  core: 4430,
+  report: 10_040,
+  core: 4460,
   spans: 2870,
   stacks: 2900,
   '.': 2290,

@@ -183,7 +183,7 @@ test('callbacks: a query ends with the last data before the next one', (t) => {
   t.like(queries, [{ start: 100, end: 120, chain: 31, promise: 0 }, { start: 130, end: 140, chain: 32 }])
 })
 
-test('callbacks: what the program asks in an answer is for an unknown request, unless a promise says', (t) => {
+test('callbacks: what the program asks in an answer is a query of its own', (t) => {
   const log = begin()
   const run = log.serve(100, A) // makes a promise, and asks three times
   log.sent(POOLED, run, { request: A, b: ASKED })
@@ -197,7 +197,44 @@ test('callbacks: what the program asks in an answer is for an unknown request, u
   log.poll(130, QUIET)
   log.settle(log.came(130, POOLED, { registered: last }), run, { request: A })
   log.end(140, A, 0)
-  t.deepEqual(times(log, A), [[100, 110], [120, 130]])
+  t.deepEqual(times(log, A), [[100, 110], [110, 120], [120, 130]])
+})
+
+test('callbacks: a query that is asked in the answer of another one is for the same request', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  const size = { b: ASKED, chain: 31 }
+  log.sent(POOLED, run, { ...size, request: A, a: 50, x: 1000 })
+  log.poll(110, QUIET)
+  let callback = log.came(110, POOLED, { request: A, registered: run }, { x: 80, a: 1020 })
+  const tick = log.step(111, { request: A, registered: callback, chain: 41 })
+  log.sent(POOLED, tick, { ...size, request: A, a: 80, x: 1020 })
+  log.poll(120, QUIET)
+  callback = log.came(120, POOLED, { registered: tick }, { x: 90, a: 1050 })
+  log.sent(POOLED, callback, { ...size, a: 90, x: 1050 }) // whose callback it is, the log does not tell
+  log.poll(130, QUIET)
+  callback = log.came(130, POOLED, { registered: callback }, { x: 91, a: 1060 })
+  log.end(131, A, callback)
+  t.deepEqual(times(log, A), [[100, 110], [111, 120], [120, 130]])
+  const { queries } = told(log, A)
+  t.like(queries, [{ out: 20, in: 30, chain: 31 }, { out: 30, in: 10, chain: 41 }, { out: 10, in: 1 }])
+})
+
+test('bytes of a query are told unless another one was under way', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, a: -5, x: 2 ** 32 - 10 })
+  log.poll(110, QUIET)
+  const first = log.came(110, POOLED, { request: A, registered: run }, { x: 2 ** 32 + 5, a: 10 })
+  log.settle(first, run, { request: A })
+  const next = log.awaited(111, { request: A, registered: run, settled: first })
+  for (let i = 0; i < 2; i++) log.sent(POOLED, next, { request: A })
+  answer(log, 120, [[next, A], [next, A]])
+  log.end(130, A, next)
+  const { queries } = told(log, A)
+  t.is(queries.length, 3)
+  t.like(queries[0], { out: 20, in: 10 })
+  for (const query of queries.slice(1)) t.is(query.out ?? query.in, undefined)
 })
 
 test('S7: a stream that reads on in the callbacks of its connection is one query', (t) => {

@@ -90,18 +90,19 @@ class Log {
 
   /** @param {number} connection @param {number} run @param {object} words */
   sent (connection, run, words = {}) {
-    return this.add(layout.SENT, { ref: connection << 1, registered: run, a: connection, ...words })
+    return this.add(layout.SENT, { ref: connection << 1, registered: run, ...words })
   }
 
   /**
    * Data comes, in a callback of its own.
    * @param {number} at
    * @param {number} connection
-   * @param {object} words
+   * @param {object} words of the run
+   * @param {object} bytes
    */
-  came (at, connection, words = {}) {
+  came (at, connection, words = {}, bytes = {}) {
     const run = this.callback(at, { flags: SOCKET, id: connection, ...words })
-    this.add(layout.CAME, { ref: connection << 1, registered: run, a: connection })
+    this.add(layout.CAME, { ref: connection << 1, registered: run, ...bytes })
     return run
   }
 
