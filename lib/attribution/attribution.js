@@ -25,6 +25,7 @@
 const { OWN_WORK, contextTag, root } = require('../core/context')
 const { currentContext } = require('../core/current-step')
 const { isReusedTimer } = require('../core/kind-handlers')
+const { source } = require('../core/source')
 const { subjectOf } = require('../core/state-changes')
 const { foldLoops } = require('../stacks/loop-folding')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
@@ -192,7 +193,7 @@ function withRejections (parts, { frames, observed, delivery }) {
 /**
  * Adds who waited. If that is another request than the one in which the error was made, it comes first: a
  * queue starts a job in the callback in which the job before ended, so that the chain of the job leads to the
- * caller of that one.
+ * caller of that one. What rejects for another request is doubted likewise: it may settle a batch of several.
  * @param {Part[]} parts
  * @param {[import('./flows').Delivery, import('./flows').Delivery | undefined]} deliveries to the reader, and
  *   to whom it was passed first
@@ -215,7 +216,16 @@ function withWaiter (parts, [delivery, first], frames) {
   if (task !== undefined && descends(parts[0].context, task) && !isSameRequest(waiter.caller, parts)) {
     return [...parts.map((part) => descends(part.context, task) ? { ...part, until: task } : part), awaited]
   }
-  return isOfOther(waiter.caller) ? behindWaiter(awaited, parts) : [...parts, awaited]
+  const { caller } = waiter
+  const isDoubted = (/** @type {Part} */ { context, origin }) => origin === 'rejected' &&
+    (isOfSeveral(caller) || !isOneFlow(context, caller)) &&
+    areOther(requestOrUnknown(caller), requestOrUnknown(context))
+  const certain = parts.filter((part) => !isDoubted(part))
+  const isBehind = certain.length > 0 && isOfOther(caller)
+  const told = isBehind ? behindWaiter(awaited, certain) : [...certain, awaited]
+  const isMakerKnown = parts[0].origin === undefined
+  const doubted = isMakerKnown ? undefined : parts.find(isDoubted)
+  return doubted === undefined ? told : [...told, { ...doubted, origin: 'triggered' }]
 }
 
 /**
@@ -258,11 +268,13 @@ function areOther (request, own) {
 
 /**
  * @param {Context | undefined} context
- * @returns {number} reference; UNKNOWN after an ambiguous answer; 0 without a request
+ * @returns {number} reference; UNKNOWN after an ambiguous answer, and where a queue may have started the
+ *   step; 0 without a request
  */
 function requestOrUnknown (context) {
   const request = requestOf(context)
-  return request === 0 && findStep(context, isOfSeveral, MAX_STEPS) !== undefined ? UNKNOWN : request
+  const doubtful = request === 0 ? findStep(context, isOfSeveral, MAX_STEPS) : source.startOf(context)
+  return doubtful === undefined ? request : UNKNOWN
 }
 
 /** @param {Context} caller @param {Part[]} parts */

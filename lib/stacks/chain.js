@@ -26,9 +26,9 @@ const { findLauncher, findRunner } = require('./test-runners')
  *   'early' | 'worker' | 'process'} Origin
  *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with the
  *   error, who did so first where that is another, or who threw it, and may not have made it; who waited for
- *   the promise; what ran when it was made, if that may be of another request than who waited; only the place
- *   that read `.stack`; who opened the connection on which it happened, where
- *   nobody waited for an answer, where somebody did, and where it is not known who did; who uses that
+ *   the promise; what ran when it was made or rejected with, if that may be of another request than who
+ *   waited; only the place that read `.stack`; who opened the connection on which it happened, where nobody
+ *   waited for an answer, where somebody did, and where it is not known who did; who uses that
  *   connection at once; who ended or destroyed what the error is about, sent its headers, or aborted it; made
  *   before longstack was enabled; in the thread that made this worker; in the process that spawned this one
  *

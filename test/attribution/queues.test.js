@@ -416,8 +416,10 @@ const BATCH = `
         const timer = setInterval(function flush () {
           if (batch.length < 2) return
           clearInterval(timer)
+          const error = new Error('no such row')
+          globalThis.gc?.() // then nobody is known to have made it
           batch[0].resolve()
-          batch[1].reject(new Error('no such row'))
+          batch[1].reject(error)
         }, 5)
       }
       return new Promise((resolve, reject) => batch.push({ resolve, reject }))
@@ -468,6 +470,70 @@ test('an error of a batch, of a request behind an answer that may be any other\'
       })
     })`)
   t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
+})
+
+test('an error of a batch, of requests that a queue may have started: who waited for it comes first', async (t) => {
+  const { stdout, stderr } = await program(`
+    const http = require('node:http')
+    const { AsyncResource } = require('node:async_hooks')
+    ${BATCH}
+    async function rowOfB () {
+      try { await load() } catch (error) { console.log(error.stack); process.exit() }
+    }
+    const list = []
+    let isBusy = false
+    function pump () {
+      if (isBusy || list.length === 0) return
+      isBusy = true
+      const { work, done } = list.shift()
+      work(() => {
+        isBusy = false
+        pump()
+        done()
+      })
+    }
+    const work = (done) => setTimeout(done, 30)
+    const ready = []
+    const rows = { '/a': () => {}, '/b': rowOfA, '/c': rowOfB }
+    const server = http.createServer(({ url }) => {
+      const done = () => {
+        ready.push(AsyncResource.bind(rows[url]))
+        if (ready.length === 3) for (const run of ready) run()
+      }
+      list.push({ work, done })
+      pump()
+    }).listen(0, '127.0.0.1', async () => {
+      for (const path of ['/a', '/b', '/c']) {
+        fetch('http://127.0.0.1:' + server.address().port + path)
+        while (list.length === 0 && !isBusy) await new Promise((resolve) => setTimeout(resolve, 1))
+        await new Promise((resolve) => setTimeout(resolve, 5))
+      }
+    })`)
+  t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
+})
+
+test('who rejects a batch is no fact for who waits in another request, also if nobody is known to have made it', async (t) => {
+  const { stdout, stderr } = await program(`
+    'use strict'
+    const http = require('node:http')
+    const trace = require(${JSON.stringify(root)})
+    ${BATCH}
+    async function rowOfB () {
+      try { await load() } catch (error) {
+        console.log(error.stack)
+        console.log(JSON.stringify(trace.chain(error).map(({ origin }) => origin)))
+        process.exit()
+      }
+    }
+    const server = http.createServer(({ url }) => { url === '/a' ? rowOfA() : rowOfB() })
+    server.listen(0, '127.0.0.1', async () => {
+      const get = (path) => fetch('http://127.0.0.1:' + server.address().port + path)
+      get('/a')
+      while (batch.length < 1) await new Promise((resolve) => setTimeout(resolve, 5))
+      get('/b')
+    })`, { args: ['--expose-gc'] })
+  t.regex(stdout, /── awaited by [^]*at rowOfB [^]*── GET \/b · [^]*── triggered by [^]*at rowOfA [^]*── GET \/a · /, stderr)
+  t.notRegex(stdout, /rejected/)
 })
 
 test('who waits in the same request stays behind who made it', async (t) => {

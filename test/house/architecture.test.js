@@ -28,7 +28,7 @@ const maxLines = {
   format: 1020,
   profile: 750,
   blocked: 720,
-  attribution: 1080,
+  attribution: 1110,
   passing: 730,
   runners: 470,
   intercept: 410,
