@@ -20,10 +20,6 @@
 #include <uv.h>
 #include <v8.h>
 
-#ifndef _WIN32
-#include <poll.h>
-#endif
-
 #include "functions.h"
 #include "loop-iterations.h"
 
@@ -83,18 +79,6 @@ class LoopIterations {
     callback_.Reset();
     context_.Reset();
     memory_.Reset();
-  }
-
-  // Returns whether the loop would sleep if it polled now: nothing is due, and no event has come. The
-  // descriptor of epoll and of kqueue can itself be polled, which takes no event out of it.
-  bool WillSleep() const {
-    if (uv_backend_timeout(loop_) == 0) return false;
-#ifndef _WIN32
-    struct pollfd backend = {uv_backend_fd(loop_), POLLIN, 0};
-    return backend.fd < 0 || poll(&backend, 1, 0) <= 0;
-#else
-    return true;
-#endif
   }
 
   // Frees itself when libuv has closed the handles, then calls `done`.
@@ -181,11 +165,6 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   IterationsOf(info)->Stop();
 }
 
-// willSleep(): returns whether the loop would sleep if it polled now
-void WillSleep(const FunctionCallbackInfo<Value>& info) {
-  info.GetReturnValue().Set(IterationsOf(info)->WillSleep());
-}
-
 // wake(ms): has the callback called after this time, or earlier if that was requested before; returns whether
 // it will be
 void Wake(const FunctionCallbackInfo<Value>& info) {
@@ -204,5 +183,5 @@ void AddLoopIterationFunctions(Local<v8::Context> context, Local<v8::Object> exp
   LoopIterations* iterations = new LoopIterations(isolate, node::GetCurrentEventLoop(isolate));
   iterations->hook = node::AddEnvironmentCleanupHook(isolate, End, iterations);
   longstack::AddObject(context, exports, "turns", iterations,
-                       {{"start", Start}, {"stop", Stop}, {"wake", Wake}, {"willSleep", WillSleep}});
+                       {{"start", Start}, {"stop", Stop}, {"wake", Wake}});
 }

@@ -19,7 +19,6 @@ const { loadBinding } = require('../stacks/binding')
  * @property {(counters: Uint32Array, callback: () => void) => boolean} start
  * @property {() => void} stop
  * @property {(ms: number) => boolean} wake
- * @property {() => boolean} willSleep
  */
 
 const ITERATIONS = 0
@@ -39,8 +38,6 @@ let native
 let heldIteration = 0
 /** @type {Array<() => void>} */
 let scheduled = []
-/** to be done before the loop sleeps @type {(() => void) | undefined} */
-let restful
 /** to be done within a time @type {Array<() => void>} */
 let delayed = []
 /** the shortest that one of these may take, in ms */
@@ -55,7 +52,6 @@ function runScheduled () {
       scheduled = []
       for (let i = 0; i < works.length; i++) attempt(works[i])
     }
-    if (restful !== undefined) runRestful(restful)
   }))
 }
 
@@ -73,16 +69,6 @@ function runDelayed () {
 /** Has delayed work done, without the addon. @param {number} ms */
 function setTimer (ms) {
   guard.run(() => setTimeout(() => { guard.runQuietly(runDelayed) }, ms).unref())
-}
-
-/** Runs what is to be done before the loop sleeps, if it is about to. @param {() => void} work */
-function runRestful (work) {
-  if (native?.willSleep() === false) {
-    counters[WANTED] = 1
-    return
-  }
-  restful = undefined
-  attempt(work)
 }
 
 const loopIterations = {
@@ -120,16 +106,6 @@ const loopIterations = {
    */
   schedule (work) {
     scheduled.push(work)
-    counters[WANTED] = 1
-  },
-
-  /**
-   * Runs a function once, before the loop sleeps next; as long as it has more to do, that is not the case.
-   * Guarded; what it throws is dropped. In place of an earlier one.
-   * @param {() => void} work
-   */
-  scheduleBeforeSleep (work) {
-    restful = work
     counters[WANTED] = 1
   },
 

@@ -15,8 +15,8 @@
 // Off by default, and then it costs no more than the test of a bit.
 
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED,
-  callerEntry, current, forgetEntries
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED, TIMED,
+  callerEntry, current, forgetEntries, timed
 } = require('./current')
 const { now } = require('./clock')
 const guard = require('./guard')
@@ -218,6 +218,7 @@ function accountUntil (time) {
  */
 function leftProgram (time) {
   if (ring === undefined) return
+  if ((current[ATTENTION] & TIMED) !== 0) timed.loop.switchTo(0, time)
   const slept = logTime.sleptBefore(time)
   if (slept > 0) return polled(time, logTime.last.iteration, slept)
   write(layout.RESUME, 0, 0, 0, 0, 0, time, 0, 0, 0)

@@ -3,16 +3,11 @@
 // Takes entries out of this thread's run log, with the texts that they need, and hands them to who reads
 // them: the file of a recording (writer.js), spans (live.js). The log runs while there is a consumer.
 //
-// Entries are taken before the event loop sleeps, after 64 KiB or 250 ms, when a quarter of the ring is
-// unread (also within one long callback), and at the end of the process.
-//
-// The program's async_hooks see no resource of this module, with one exception: if the addon does not count
-// the iterations of the event loop (core/loop-iterations.js), a timer has entries taken.
+// Entries are taken after 64 KiB or some time, outside of callbacks; when a quarter of the ring is unread,
+// also within one long callback; and at the end of the process.
 
 const process = require('node:process')
-const { setTimeout } = require('node:timers') // programs replace the global ones
 const { now } = require('../core/clock')
-const guard = require('../core/guard')
 const loopIterations = require('../core/loop-iterations')
 const { on } = require('../core/on')
 const runLog = require('../core/run-log')
@@ -39,6 +34,7 @@ const MAX_WAIT_MS = 250
  * @typedef {object} Consumer
  * @property {(piece: Piece) => void} take may be terminated
  * @property {() => void} [prepare] called before a piece is made; may call `repeat`
+ * @property {number} [within] ms after which it gets entries at the latest, while callbacks end
  * @property {() => boolean} [isWaiting] wants to be called although there are no entries
  */
 
@@ -57,8 +53,8 @@ let repeats = true
 let isRepeatAsked = false
 /** the last entries were handed on */
 let isOver = false
-/** where iterations are not counted @type {NodeJS.Timeout | undefined} */
-let timer
+/** ms within which entries are taken */
+let within = MAX_WAIT_MS
 let removeListener = () => {}
 
 /** Hands entries on from now on. @param {Consumer} consumer */
@@ -67,16 +63,23 @@ function add (consumer) {
   else take()
   repeats = true
   consumers.push(consumer)
+  setWithin()
+  iterationBegan() // for what the main script does
 }
 
 /** Hands what there is on, and no more. @param {Consumer} consumer that was added */
 function remove (consumer) {
   take(consumers.length === 1)
   consumers.splice(consumers.indexOf(consumer), 1)
+  setWithin()
   if (consumers.length > 0) return
   removeListener()
   texts.end()
   runLog.stop()
+}
+
+function setWithin () {
+  within = consumers.reduce((ms, consumer) => Math.min(ms, consumer.within ?? ms), MAX_WAIT_MS)
 }
 
 function begin () {
@@ -88,26 +91,11 @@ function begin () {
   texts.begin({ pid: process.pid, node: process.version })
   runLog.onDue(take)
   removeListener = on('iteration', iterationBegan)
-  iterationBegan(takenAt) // for what the main script does
 }
 
-/** @param {number} time ms of the clock */
-function iterationBegan (time) {
-  if (loopIterations.areCounted()) {
-    if (isDue(time)) loopIterations.schedule(takeRest)
-    else loopIterations.scheduleBeforeSleep(takeRest)
-    return
-  }
-  timer ??= guard.run(() => setTimeout(() => {
-    timer = undefined
-    guard.runQuietly(takeRest)
-  }, MAX_WAIT_MS).unref())
-}
-
-/** @param {number} time ms of the clock */
-function isDue (time) {
+function iterationBegan () {
   const bytes = ((ints[COUNT] - taken) | 0) * ENTRY_BYTES + texts.size()
-  return bytes >= PIECE_BYTES || (bytes > 0 && time - takenAt >= MAX_WAIT_MS)
+  loopIterations.scheduleWithin(takeRest, bytes < PIECE_BYTES ? within : 0)
 }
 
 function takeRest () {

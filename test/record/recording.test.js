@@ -70,7 +70,7 @@ function start (file, source) {
 }
 
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGKILL'])) {
-  test(`before the loop sleeps all is written, and ${signal} costs nothing`, async (t) => {
+  test(`all is written within a short time, also while the loop sleeps, and ${signal} costs nothing then`, async (t) => {
     const file = path.join(folder(t), 'app.rec')
     const child = start(file, `
       setTimeout(() => { for (let i = 0; i < 5; i++) work('late ' + i) }, 30)
