@@ -164,4 +164,10 @@ test('the judge tells the verdicts apart', (t) => {
   for (const [chain, verdict] of cases) {
     t.is(judge({ ...reading, told: `Error: x\n    at f7_s7 (x.js:1:1)${chain}` }).verdict, verdict, chain)
   }
+  const [own, parent] = maker.names
+  const branches = { ...reading, rejecters: [maker], awaiters: [sibling, maker.parent] }
+  for (const [awaiter, verdict] of [[sibling.name, 'less'], [parent, 'partial']]) {
+    const told = `Error: x${hops([own])}${hops([awaiter]).replace('──', '── awaited by')}`
+    t.is(judge({ ...branches, told }).verdict, verdict)
+  }
 })
