@@ -57,6 +57,18 @@ function shared (site) {
   return site
 }
 
+/**
+ * Whether a request begins with a step, or what one comes on. A stream of HTTP/2 that the program has made
+ * itself has its frames.
+ * @param {Context} context
+ */
+function isRequest ({ type, stack }) {
+  return requestTypes.has(type) && (type !== 'HTTP2STREAM' || stack?.frames.some(isOwnCode) !== true)
+}
+
+/** @param {Frame} frame */
+const isOwnCode = ({ kind }) => kind === 'user'
+
 /** @param {number} chain @returns {Site} */
 function findSite (chain) {
   const context = contextOfChain(chain)
@@ -64,7 +76,7 @@ function findSite (chain) {
   let library
   let present = /** @type {Context | undefined} */ (context)
   for (let steps = 0; present !== undefined && steps < MAX_STEPS; present = present.parent, steps++) {
-    if (requestTypes.has(present.type)) break
+    if (isRequest(present)) break
     const frames = present.stack?.frames ?? []
     for (let i = 0; i < frames.length; i++) {
       const frame = frames[i]
@@ -108,7 +120,7 @@ function callersOf (context, frames, index, place) {
       if (callers.length === MAX_CALLERS) return callers
     }
     present = present.parent
-    if (present === undefined || requestTypes.has(present.type)) break
+    if (present === undefined || isRequest(present)) break
     frames = present.stack?.frames ?? []
     start = present.type === 'PROMISE' && labelOf(present, frames) === 'await' ? 1 : 0
   }

@@ -106,10 +106,10 @@ class Walk {
     this.isInside = true
     const isLast = this.isOwn(lastRun)
     let run = isLast ? lastRun : this.runBefore(endEntry)
-    const ended = isLast || request.isOpen ? NONE : lastRun === NONE ? this.presentAt(endEntry) : lastRun
+    const ended = request.isOpen ? NONE : lastRun === NONE ? this.presentAt(endEntry) : lastRun
     cause.set(NONE, run === NONE ? 0 : chain[run], false)
     cause.endBy(ended, isLast ? -Infinity : Infinity)
-    if (ended !== NONE) findArrival(this.recording, head[ended], cause)
+    if (!isLast && ended !== NONE) findArrival(this.recording, head[ended], cause)
     let from = end
     if (run !== NONE) {
       from = this.beginOf(run, end)
@@ -426,6 +426,8 @@ class Walk {
       return
     }
     wait.sent = write > run ? 1 : 0
+    // Its own request of HTTP waited for the connection, not for one of a pool.
+    if (query === NONE && log.spans.outermostOf(recording.request[write]) === outermost) return
     const sentAt = log.traffic.timeOf(write)
     const isHeld = sentAt > recording.time[write]
     if (sentAt <= wait.begin) return

@@ -26,17 +26,30 @@ test.before(async () => {
   records = recordsOf(printed.stdout)
 })
 
-/** Waits of a request for a connection, longest first. @param {string} name @returns {any[]} */
-function waitsOf (name) {
+/**
+ * Waits of a request, longest first.
+ * @param {string} name
+ * @param {string} [subsystem] that ended them
+ * @returns {any[]}
+ */
+function waitsOf (name, subsystem = 'TCP') {
   const found = records.filter((record) => record.name === name && record.kind === 'SERVER')
   if (found.length !== 1) throw new Error(`${found.length} of ${name}`)
-  return found[0].attributes['longstack.waits'].filter((/** @type {any} */ { until = '' }) => until.startsWith('TCP'))
+  /** @type {any[]} */
+  const waits = found[0].attributes['longstack.waits']
+  return waits.filter(({ until = '' }) => until.split(' ')[0] === subsystem)
 }
 
 test('waits for answers over HTTP say that they were, also on a connection that was kept', (t) => {
   const waits = waitsOf('GET /twice')
   t.is(waits.reduce((count, { sent = 0 }) => count + sent, 0), 2, JSON.stringify(waits))
   for (const { until, sent } of waits) if (sent > 0) t.regex(until, /^TCP 127\.0\.0\.1:\d+$/)
+})
+
+test('a wait for an answer over HTTP/2 is where the request was made', (t) => {
+  const waits = waitsOf('GET /http2', 'HTTP2')
+  t.true(waits.length > 0)
+  for (const { at } of waits) t.regex(at, /^askUpstream /)
 })
 
 test('data on a connection that the server accepted comes from the other end', (t) => {
