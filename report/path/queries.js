@@ -29,8 +29,8 @@ const { findArrival, isSameIteration } = require('./timeline')
  * @property {number} made number of the run in which it was asked
  * @property {number} sent number of its write
  * @property {number} callback number of the run that brought its answer, 0: none has
- * @property {number} [out] bytes, left out if several were under way
- * @property {number} [in] likewise
+ * @property {number | undefined} out bytes, undefined if several were under way
+ * @property {number | undefined} in likewise
  */
 
 /** @type {Arrival} */
@@ -60,7 +60,7 @@ function isAsking (recording, span) {
  * @returns {Query[]}
  */
 function queriesOf ({ recording, traffic }, span) {
-  const { asked, came, chain, flags, kind, number, ref, registered, sent, x } = recording
+  const { a, asked, came, chain, flags, kind, number, ref, registered, sent, x } = recording
   const { at, time } = recording
   /** @type {Query[]} */
   const queries = []
@@ -79,9 +79,8 @@ function queriesOf ({ recording, traffic }, span) {
     if (!isWrite && !isSameIteration(recording, made, run)) {
       unsent = start - (x[i] > 0 ? x[i] : made === NONE ? start : at[made])
     }
-    const bytes = data === NONE ? NO_BYTES : bytesOf(recording, write, data)
+    const isAlone = data !== NONE && isAloneOn(recording, write, data)
     queries.push({
-      ...bytes,
       request: span.outermost,
       span: span.number,
       start: Math.max(span.begin, start),
@@ -95,32 +94,29 @@ function queriesOf ({ recording, traffic }, span) {
       unanswered,
       made: made === NONE ? 0 : number[made],
       sent: number[write],
+      // The other direction is counted modulo 2 ** 32.
+      out: isAlone ? (a[data] - x[write]) >>> 0 : undefined,
+      in: isAlone ? (x[data] - a[write]) >>> 0 : undefined,
       callback: data === NONE || registered[data] === NONE ? 0 : number[registered[data]]
     })
   }
   return queries.reverse().sort((one, other) => one.start - other.start)
 }
 
-/** @type {{ out?: number, in?: number }} */
-const NO_BYTES = {}
-
 /**
- * Returns how many bytes a query and its answer had, if no other query was under way on the connection.
+ * Whether no other query was under way on the connection, and bytes are known.
  * @param {Recording} recording
  * @param {number} query its write
  * @param {number} data the last part of the answer
  */
-function bytesOf (recording, query, data) {
-  const { a, asked, came, flags, previous, sent, x } = recording
-  if (x[query] < 0 || x[data] < 0) return NO_BYTES
+function isAloneOn ({ asked, came, flags, previous, sent, x }, query, data) {
+  if (x[query] < 0 || x[data] < 0) return false
   for (let i = asked[data]; i > query; i = previous[i]) {
-    if ((flags[i] & (PART | CLAIMED)) !== PART && sent[i] !== query) return NO_BYTES
+    if ((flags[i] & (PART | CLAIMED)) !== PART && sent[i] !== query) return false
   }
   const before = previous[query]
-  const isFirst = before === NONE || (flags[before] & GREETING) !== 0
-  if (!isFirst && (came[before] === NONE || came[before] >= query)) return NO_BYTES
-  // The other direction is counted modulo 2 ** 32.
-  return { out: (a[data] - x[query]) >>> 0, in: (x[data] - a[query]) >>> 0 }
+  if (before === NONE || (flags[before] & GREETING) !== 0) return true
+  return came[before] !== NONE && came[before] < query
 }
 
 /**
