@@ -11,7 +11,8 @@ const guard = require('../core/guard')
 const { on } = require('../core/on')
 const { streamResponded } = require('../core/served-requests')
 const changes = require('../core/state-changes')
-const { findProperty, hidden, isObject, own } = require('../objects')
+const { handleOf } = require('../node-objects')
+const { className, findProperty, hidden, isObject, own } = require('../objects')
 const { wrapAll } = require('../wrap')
 const { findPrototypes } = require('./packaged-streams')
 
@@ -74,8 +75,21 @@ function linkDestroying (error, self) {
   const signal = aborting?.deref()
   if (signal !== undefined) linkReason(signal)
   linkError(error, self)
+  const call = callOf(self)
+  if (call !== undefined) changes.linkSubject(error, call)
+}
+
+/**
+ * Returns the call that made a request, or a connection that is not there yet: others may use one that is.
+ * @param {object} self what is destroyed
+ * @returns {import('../core/context').Context | undefined}
+ */
+function callOf (self) {
   const request = contextTag.read(self)
-  if (request?.type === 'REQUEST') changes.linkSubject(error, request)
+  if (request?.type === 'REQUEST') return request
+  const isCall = own(self, 'connecting') === true || className(self) === 'ClientHttp2Stream'
+  const handle = isCall ? handleOf(self) : undefined
+  return handle && contextTag.read(handle)
 }
 
 /** Returns what Node keeps of a stream. @param {object} stream @param {string} name @returns {any} */

@@ -197,6 +197,18 @@ test('who waited for what another callback aborted is named, and who made the re
       const request = http.get({ port: server.address().port, signal })
       return new Promise((resolve) => request.on('error', resolve))
     }
+    function connectOut () {
+      const options = { host: 'nowhere.test', port: 1, lookup () {}, autoSelectFamily: false, signal }
+      const socket = net.connect(options)
+      return new Promise((resolve) => socket.on('error', resolve))
+    }
+    const http2 = require('node:http2')
+    const streams = http2.createServer().on('stream', () => {}).listen(0)
+    function callByHttp2 () {
+      const session = http2.connect('http://127.0.0.1:' + streams.address().port).on('error', () => {})
+      const stream = session.request({}, { signal })
+      return new Promise((resolve) => stream.on('error', resolve))
+    }
     function callSlowly () {
       const request = http.get({ port: server.address().port }).on('error', () => {})
       setTimeout(function reap () { request.destroy(failure = new Error('slow')) }, 20)
@@ -208,18 +220,21 @@ test('who waited for what another callback aborted is named, and who made the re
         if (failure === undefined) setTimeout(first, 20)
         else controller.abort()
       }, 80)
-      const errors = await Promise.all([waitLong().catch((error) => error), waitForEvent().catch((error) => error), callPartner()])
+      const errors = await Promise.all([waitLong().catch((error) => error), waitForEvent().catch((error) => error),
+        callPartner(), connectOut(), callByHttp2()])
       console.log(JSON.stringify([...errors, failure].map(({ stack }) => stack)))
       process.exit()
     })
   `)
   t.not(stdout, '', stderr)
-  const [sleeping, waiting, calling, slow] = JSON.parse(stdout)
+  const [sleeping, waiting, calling, out, streaming, slow] = JSON.parse(stdout)
   const line = (/** @type {string} */ label, /** @type {string} */ name) => new RegExp(`── awaited by ${label} · [\\d.]+ m?s earlier ──\n {4}at ${name} `)
   t.regex(sleeping, line('timers\\.promises\\.setTimeout', 'waitLong'), stderr)
   t.regex(waiting, line('events\\.once|EventEmitter\\.once|Function\\.once|\\S*once', 'waitForEvent'))
   t.regex(calling, line('http\\.get', 'callPartner'))
-  for (const stack of [sleeping, waiting, calling]) t.regex(stack, /── aborted by controller\.abort · [\d.]+ m?s earlier ──\n {4}at (?:Timeout\.)?first /)
+  t.regex(out, line('net\\.connect\\S*', 'connectOut'))
+  t.regex(streaming, line('session\\.request', 'callByHttp2'))
+  for (const stack of [sleeping, waiting, calling, out, streaming]) t.regex(stack, /── aborted by controller\.abort · [\d.]+ m?s earlier ──\n {4}at (?:Timeout\.)?first /)
   t.regex(slow, /── setTimeout\(20\) · [^]+at callSlowly /)
 })
 
