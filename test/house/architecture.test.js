@@ -18,7 +18,7 @@ const maxLines = {
   stacks: 2900,
   '.': 2290,
   handles: 2290,
-  requests: 1790,
+  requests: 1820,
   ask: 1740,
   top: 1410,
   metrics: 360,
