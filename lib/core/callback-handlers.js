@@ -8,13 +8,12 @@ const { now } = require('./clock')
 const guard = require('./guard')
 const { cachedContext, contextOf, contextOfId, root } = require('./context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LOGGED, MISSING, PROFILED,
-  TIMED, WATCHED, current, profiled, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LOGGED, MISSING, TIMED, WATCHED,
+  current, timed
 } = require('./current')
 const {
-  AWAITED, CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FIRST_CHAIN, FLAGS, INCOMING,
-  LISTENED, LIVE, ONE_SHOT, OWN_WORK_CHAIN, PARSER, PASSED, RUNS, SHIFT, SPECIAL, TICK, TIMER, copyOn,
-  countRun, ended, findRecord, findResource, isRequest, resources
+  CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FLAGS, INCOMING, LISTENED, LIVE, ONE_SHOT, OWN_WORK_CHAIN, PARSER,
+  PASSED, RUNS, SHIFT, SPECIAL, TIMER, copyOn, countRun, ended, findRecord, findResource, isRequest, resources
 } = require('./records')
 const { idAt } = require('./record-ids')
 const { counterTag } = require('./tag')
@@ -103,19 +102,8 @@ function handleBefore (flags, words, offset) {
 }
 
 /**
- * Returns whether the current step is a tick or an await of Node's own: it has no hop in a chain, and to
- * log it costs as much as the step.
- * @param {number} flags
- */
-function isInternal (flags) {
-  if ((flags & (TICK | AWAITED)) === 0) return false
-  const chain = current[CURRENT_CHAIN]
-  return chain >= FIRST_CHAIN && !capture.hasProgramFrame(chain)
-}
-
-/**
  * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched,
- * steps are logged, an orphan waits for its cause, or code ran that may be terminated.
+ * runs are logged, an orphan waits for its cause, or code ran that may be terminated.
  * @param {number} ref
  * @param {number} flags
  * @param {Int32Array} words
@@ -123,10 +111,6 @@ function isInternal (flags) {
  */
 function handleAttention (ref, flags, words, offset) {
   orphans.claim(current[CURRENT_CAUSE])
-  if ((current[ATTENTION] & PROFILED) !== 0) {
-    if (!isInternal(flags) || profiled.log.mayHavePolled) profiled.log.enter(ref, flags, words, offset)
-    if (current[ATTENTION] === PROFILED) return
-  }
   const span = current[CURRENT_SPAN]
   const isCallback = current[DEPTH] === 1 && (flags & CALLED) !== 0
   if (isCallback) current[ATTENTION] &= ~MISSING
@@ -166,9 +150,8 @@ function timeEntered (flags, words, offset, begin, isCallback) {
   current[CURRENT_RUN] = span === 0 ? 0 : loop.beginRun(flags, words, offset, time, isCallback)
 }
 
-/** Handles the end of a step within another one while spans are timed or steps are logged. */
+/** Handles the end of a step within another one while spans are timed or runs are logged. */
 function handleReturn () {
-  if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.resume()
   const begin = (current[ATTENTION] & LOGGED) === 0 ? 0 : now()
   if (begin !== 0) runLog.resumed(begin)
   if ((current[ATTENTION] & TIMED) === 0) return

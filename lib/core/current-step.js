@@ -1,7 +1,6 @@
 'use strict'
 
-// Reads the step that runs now, and has steps logged for a profile. Every reader first resolves it where no
-// hook has entered one.
+// Reads the step that runs now. Every reader first resolves it where no hook has entered one.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { now } = require('./clock')
@@ -9,7 +8,7 @@ const { Context, contextAt, contextOf, OWN_WORK } = require('./context')
 const { kindOf } = require('./kinds')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, LAST_LEFT, LOGGED,
-  MISSING, PROFILED, TIMED, current, profiled, restore, save
+  MISSING, TIMED, current, restore, save
 } = require('./current')
 const { CHAIN_BITS, NO_CHAIN, OWN_WORK_CHAIN } = require('./records')
 const { settings } = require('../settings')
@@ -17,6 +16,7 @@ const capture = require('../stacks/capture')
 const allocationClock = require('./allocation-clock')
 const { handleReturn } = require('./callback-handlers')
 const { resolve } = require('./lookup')
+const runLog = require('./run-log')
 const { read: readSettlements } = require('./settlements')
 
 const { mark } = allocationClock
@@ -44,17 +44,12 @@ function inOwnWork () {
  */
 const lastExited = () => current[LAST_LEFT] === 0 ? undefined : contextAt(current[LAST_LEFT])
 
-/**
- * Logs each step that begins, from the present one on.
- * @param {import('../profile/step-log').StepLog | undefined} log undefined: no longer
- */
-function logSteps (log) {
-  current[ATTENTION] &= ~PROFILED
-  if (log === undefined) return
-  profiled.log = log
+/** Has the run log say what runs now. */
+function logPresent () {
   resolve()
-  log.resume()
-  current[ATTENTION] |= PROFILED
+  const time = now()
+  runLog.accountUntil(time)
+  runLog.resumed(time)
 }
 
 /** Returns whether a promise may have been settled unseen since the event loop called last. */
@@ -102,7 +97,7 @@ const momentaryStep = {
     if (saved === undefined) return // leaveAll() does it
     restore(saved)
     resolve()
-    if ((current[ATTENTION] & (TIMED | PROFILED | LOGGED)) !== 0) handleReturn()
+    if ((current[ATTENTION] & (TIMED | LOGGED)) !== 0) handleReturn()
     if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 }
@@ -119,7 +114,7 @@ module.exports = {
   enteredId,
   inOwnWork,
   lastExited,
-  logSteps,
+  logPresent,
   markUnknown,
   missesSettled,
   momentaryStep,

@@ -24,7 +24,7 @@ const words = {
   TIMED: 1, // spans are timed
   WATCHED: 2, // the length of callbacks is watched
   ORPHANED: 4, // a handle was made while nothing executed: what runs next is its cause
-  PROFILED: 8, // steps are logged for a profile
+  RETURNS: 8, // while runs are logged: when callbacks return is noted
   SETTLING: 16, // code runs that may be terminated: see core/settlements.js
   LOGGED: 64, // runs are logged, see run-log.js
   MISSING: 32 // such code ran since the event loop called last: not all that was settled is known
@@ -37,12 +37,6 @@ const {
 const current = new Int32Array(32)
 /** what the levels below were: chain, cause, span, run, ref, entry */
 const saved = new Int32Array(LEVEL * LEVELS)
-
-/**
- * Holds the log of the profile that is on: read while PROFILED is set.
- * @type {{ log: import('../profile/step-log').StepLog }}
- */
-const profiled = { log: /** @type {any} */ (undefined) }
 
 /**
  * Holds what times spans: read while TIMED is set.
@@ -132,7 +126,6 @@ function forgetEntries () {
 module.exports = {
   ...words,
   current,
-  profiled,
   timed,
   setCurrent,
   push,

@@ -10,8 +10,8 @@ const { now } = require('./clock')
 const guard = require('./guard')
 const { OnPromise, idOfTracked } = require('./tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, LOGGED, PROFILED, SETTLING, TIMED,
-  current, profiled, push, setCurrent, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, LOGGED, SETTLING, TIMED, current, push,
+  setCurrent, timed
 } = require('./current')
 const {
   CALLED, CAUSE, CHAIN, COUNTED, DETAIL, DETAILED, EARLY_CHAIN, FLAGS, NO_CHAIN, NO_REF, OWN_WORK_CHAIN,
@@ -111,7 +111,6 @@ function beginUnrecorded (ref, asyncId, opener) {
   else if (asyncId > 1) setCurrent(EARLY_CHAIN, ref, 0)
   else setCurrent(chainOfUnrecorded(ref), 0, 0)
   current[CURRENT_RUN] = 0
-  if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.enterUnrecorded()
   const flags = asyncId === 0 ? 0 : CALLED
   if ((current[ATTENTION] & (LOGGED | TIMED)) === 0) return
   const begin = now()

@@ -16,7 +16,7 @@ const records = require('./records')
 const { OnPromise } = require('./tag')
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
-  LOGGED, PRESENT_ERA, PROFILED, SETTLING, TIMED, current, leaveAll, pop, profiled, timed, unwind
+  LOGGED, PRESENT_ERA, RETURNS, SETTLING, TIMED, current, leaveAll, pop, timed, unwind
 } = require('./current')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
@@ -222,10 +222,10 @@ function leave (ref) {
   if (current[DEPTH] === 0) {
     if (!isCountedByLoop) iterations[0]++
     if (allocationClock.isOn) mark(NO_CHAIN, current[CURRENT_CAUSE], current[CURRENT_SPAN])
-    if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.leave()
+    if ((current[ATTENTION] & RETURNS) !== 0) runLog.returned()
     return
   }
-  if ((current[ATTENTION] & (TIMED | PROFILED | LOGGED)) !== 0) handleReturn()
+  if ((current[ATTENTION] & (TIMED | LOGGED)) !== 0) handleReturn()
   if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
 }
 
@@ -266,7 +266,6 @@ function startIteration () {
   guard.reset()
   if ((current[ATTENTION] & LOGGED) !== 0) runLog.startIteration()
   if ((current[ATTENTION] & TIMED) !== 0) timed.loop.mayHavePolled = true
-  if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.startIteration()
   readSettlements()
   readClock()
   allocationClock.startIteration()

@@ -12,13 +12,17 @@ const { typeOfStep } = require('./context')
 const loopIterations = require('./loop-iterations')
 const { DUE, POLLED } = require('./run-log-words')
 
+const MAX_LOOP = 0.3 // ms, from the end of a callback to the poll phase
 const MIN_RUN = 0.2 // ms; what is shorter is no wait that hooks have not reported
 
 /** Returns ms that the event loop has waited in the poll phase so far; costs some 30 ns. */
 const idleTime = () => performance.nodeTiming.idleTime
 
-/** libuv's count, and the iteration, at the last poll */
-const last = { idle: 0, iteration: 0 }
+/**
+ * libuv's count, and the iteration, at the last poll; ms of the clock when a callback returned, where that is
+ * noted
+ */
+const last = { idle: 0, iteration: 0, returned: 0 }
 
 /** The present callback; times of arrivals are of the clock. */
 const callback = {
@@ -31,6 +35,21 @@ const callback = {
 
 let arrivals = new Arrivals()
 
+/**
+ * Returns ms that the loop has slept since the last poll, 0: it has not. Of a poll that a signal interrupted
+ * libuv counts only what came after (uv__io_poll in src/unix/linux.c).
+ * @param {number} time now, in ms
+ * @param {number} since begin of the last run
+ */
+function readSlept (time, since) {
+  const idle = idleTime()
+  const counted = idle - last.idle
+  if (!(counted > 0)) return 0
+  last.idle = idle
+  const isCut = last.returned >= since && time - counted - last.returned > MAX_LOOP
+  return isCut ? time - last.returned : counted
+}
+
 /** How what the present callback waited for had come, for the log. */
 const arrival = { how: 0, time: 0, precision: 0 }
 
@@ -41,6 +60,7 @@ module.exports = {
   /** Runs are logged from now on. @param {number} time ms of the clock */
   start (time) {
     last.idle = idleTime()
+    last.returned = 0
     arrivals = new Arrivals()
     arrivals.start(time)
   },
@@ -48,18 +68,16 @@ module.exports = {
   /**
    * Notes that the event loop may have polled before a callback.
    * @param {number} time now, in ms
+   * @param {number} since begin of the last run
    * @returns {number} ms that it slept, -1: it has not polled
    */
-  polled (time) {
-    const idle = idleTime()
-    const slept = idle - last.idle
+  polled (time, since) {
+    const slept = readSlept(time, since)
     const iteration = loopIterations.counters[0]
-    if (!(slept > 0) && iteration === last.iteration) return -1
+    if (slept === 0 && iteration === last.iteration) return -1
     last.iteration = iteration
-    last.idle = idle
-    const ms = slept > 0 ? slept : 0
-    arrivals.polled(time, ms)
-    return ms
+    arrivals.polled(time, slept)
+    return slept
   },
 
   /**
@@ -69,26 +87,18 @@ module.exports = {
    * @param {number} since when the run began
    * @returns {number} ms that the loop slept, 0: it has not
    */
-  sleptUnseen (time, since) {
-    if (time - since < MIN_RUN) return 0
-    const idle = idleTime()
-    const slept = idle - last.idle
-    if (!(slept > 0)) return 0
-    last.idle = idle
-    return slept
-  },
+  sleptUnseen: (time, since) => time - since < MIN_RUN ? 0 : readSlept(time, since),
 
   /**
    * The same before work of longstack's own, right before the next poll: how long the last one slept, if
    * nothing that hooks report came after it.
    * @param {number} time now, in ms
+   * @param {number} since begin of the last run
    * @returns {number} ms that the loop slept, 0: it has not
    */
-  sleptBefore (time) {
-    const idle = idleTime()
-    const slept = idle - last.idle
-    if (!(slept > 0)) return 0
-    last.idle = idle
+  sleptBefore (time, since) {
+    const slept = readSlept(time, since)
+    if (slept === 0) return 0
     last.iteration = loopIterations.counters[0] - 1 // the next poll is of the present one
     arrivals.polled(time, slept)
     return slept

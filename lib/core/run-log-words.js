@@ -51,7 +51,7 @@ module.exports = {
   CONNECTION: 16,
   PARSER: 32,
   OUTSIDE: 64, // the filter leaves it out
-  INTERNAL: 128, // it has no frame of the program
+  TURNED: 128, // the rest of the callback whose run is REGISTERED: it is of another request, REF or REQUEST
 
   // A of ARRIVED.
   DATA: 1, // the kernel knows when it came

@@ -15,8 +15,8 @@
 // Off by default, and then it costs no more than the test of a bit.
 
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED, TIMED,
-  callerEntry, current, forgetEntries, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED, RETURNS,
+  TIMED, callerEntry, current, forgetEntries, timed
 } = require('./current')
 const { now } = require('./clock')
 const guard = require('./guard')
@@ -134,7 +134,7 @@ function takeNow () {
 function called (flags, words, offset, time, id, chain) {
   if (mayHavePolled) {
     mayHavePolled = false
-    const slept = logTime.polled(time)
+    const slept = logTime.polled(time, floats[LATEST])
     if (slept >= 0) polled(time, logTime.last.iteration, slept)
   }
   enteredAt(flags, words, offset, time)
@@ -169,12 +169,20 @@ function enteredAt (flags, words, offset, time) {
   if (isTick && (registered === answer || registered === answerTick)) answerTick = run
 }
 
-/** Notes that the rest of a callback is of another request. @param {number} time ms of the clock */
+/**
+ * Notes that the rest of a callback is of another request. A request of a server is known before its span.
+ * @param {number} time ms of the clock
+ */
 function turned (time) {
+  accountUntil(time)
   const before = current[CURRENT_ENTRY]
   const place = placeOf(before)
-  const head = before === 0 ? layout.RUN : ints[place]
+  const head = (before === 0 ? layout.RUN : ints[place]) | layout.TURNED << KIND_BITS
   const cause = current[CURRENT_CAUSE]
+  if (before === ints[COUNT] && ints[place] === head && ints[place + layout.REF] === cause) {
+    ints[place + layout.REQUEST] = current[CURRENT_SPAN]
+    return
+  }
   const chain = current[CURRENT_CHAIN]
   const span = current[CURRENT_SPAN]
   const run = write(head, cause, chain, span, before, 0, time, callerEntry(), enteredBits(), 0)
@@ -219,7 +227,8 @@ function accountUntil (time) {
 function leftProgram (time) {
   if (ring === undefined) return
   if ((current[ATTENTION] & TIMED) !== 0) timed.loop.switchTo(0, time)
-  const slept = logTime.sleptBefore(time)
+  const slept = logTime.sleptBefore(time, floats[LATEST])
+  if ((current[ATTENTION] & RETURNS) !== 0) logTime.last.returned = time
   if (slept > 0) return polled(time, logTime.last.iteration, slept)
   write(layout.RESUME, 0, 0, 0, 0, 0, time, 0, 0, 0)
   floats[LATEST] = time
@@ -317,7 +326,7 @@ function start () {
 
 /** Logs no more. Who has the ring keeps it. */
 function stop () {
-  current[ATTENTION] &= ~LOGGED
+  current[ATTENTION] &= ~(LOGGED | RETURNS)
   current[CURRENT_ENTRY] = 0
   ring = taking.work = undefined
   ints = NO_RING
@@ -354,6 +363,15 @@ module.exports = {
 
   /** @type {typeof logTime.queueTime} for how long a request lay there that has just been read */
   queueTime: (socket, isNew, time) => logTime.queueTime(socket, isNew, time),
+
+  /** @param {boolean} isOn signals interrupt polls: then libuv does not count all of their sleep */
+  expectInterrupts (isOn) {
+    if (isOn) current[ATTENTION] |= RETURNS
+    else current[ATTENTION] &= ~RETURNS
+  },
+
+  /** Notes that a callback has returned to the event loop. */
+  returned () { logTime.last.returned = now() },
 
   /** Has entries taken when many have come since the last. @param {() => void} work guarded; may throw */
   onDue (work) { taking.work = work },

@@ -8,9 +8,8 @@
 const capture = require('../stacks/capture')
 const allocationClock = require('./allocation-clock')
 const { HEAD } = require('./callback-handlers')
-const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, PROFILED, current, profiled
-} = require('./current')
+const { now } = require('./clock')
+const { ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, LOGGED, current } = require('./current')
 const records = require('./records')
 const { timeAt, triggerIdAt } = require('./record-ids')
 const { all: allRequests, setResponse } = require('./request-records')
@@ -21,6 +20,7 @@ const { adopt, contextAt, contextTag } = require('./context')
 const { emit } = require('./on')
 const { source } = require('./source')
 const registry = require('./registry')
+const runLog = require('./run-log')
 const kindTable = require('./kind-table')
 const scope = require('./scope')
 const { currentStep, enteredId } = require('./current-step')
@@ -62,7 +62,7 @@ function enterRequest (name, message, response) {
   if (isObject(response)) answers(response, request)
   const connection = isFirst ? registry.get(triggerIdAt(parser.words, parser.offset)) : undefined
   if (connection !== undefined) noteServed(connection, request)
-  if ((current[ATTENTION] & PROFILED) !== 0) profiled.log.beginRequest()
+  if ((current[ATTENTION] & LOGGED) !== 0) runLog.turned(now())
   if (allocationClock.isOn) allocationClock.mark(current[CURRENT_CHAIN], request, current[CURRENT_SPAN])
   return isFirst
 }

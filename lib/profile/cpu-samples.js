@@ -5,7 +5,7 @@
 // V8's TimeTicks and uv_hrtime of libuv read it); elsewhere they are moved to fit the call that started it.
 
 const { now, originMs } = require('../core/clock')
-const { ENTRY_CHAIN, ENTRY_REQUEST, ENTRY_TIME, IDLE } = require('./step-log')
+const { IDLE } = require('./steps')
 
 const INTERVAL_US = 4000 // of 1000, V8's default, a busy server pays three times as much
 const MAX_STACKS = 50_000
@@ -100,26 +100,25 @@ class CpuTotals {
   }
 
   /**
-   * Adds the samples of a profile, each to the entry of the log in which it was taken.
+   * Adds the samples of a profile, each to the step in which it was taken.
    * @param {{ profile: CpuProfile, offset: number }} taken
-   * @param {import('./step-log').StepLog} log
+   * @param {import('./steps').Steps} steps
    * @param {import('./totals').Totals} totals
    */
-  add ({ profile, offset }, log, totals) {
+  add ({ profile, offset }, { chains, count, requests, start, times }, totals) {
     const { nodes, startTime, samples = [], timeDeltas = [] } = profile
     const stacks = this.numberStacks(nodes)
-    const shift = (offset - log.start) * 1e3 // to µs of the log
+    const shift = (offset - start) * 1e3 // to µs of the steps
     let time = startTime + shift
-    let entry = 0
+    let step = 0
     for (let i = 0; i < samples.length; i++) {
       time += timeDeltas[i]
-      while (entry + 1 < log.count && log.at(entry + 1, ENTRY_TIME) <= time) entry++
+      while (step + 1 < count && times[step + 1] <= time) step++
       const stack = stacks.get(samples[i])
-      const chain = log.at(entry, ENTRY_CHAIN)
-      const isOutside = time < log.at(0, ENTRY_TIME) || entry + 1 >= log.count
-      if (stack === undefined || isOutside || chain === IDLE) continue
+      const isOutside = time < times[0] || step + 1 >= count
+      if (stack === undefined || isOutside || chains[step] === IDLE) continue
       this.sampleCount++
-      this.addSample(totals.slotOf(chain, log.at(entry, ENTRY_REQUEST)), stack, timeDeltas[i] / 1e3)
+      this.addSample(totals.slotOf(chains[step], requests[step]), stack, timeDeltas[i] / 1e3)
     }
   }
 

@@ -1,23 +1,24 @@
 'use strict'
 
-// Records a profile: from its start on each step is logged, pieces of the log are added up as it fills, and
-// V8's profiler is emptied now and then, since it keeps all samples until it is stopped.
+// Records a profile: reads the run log from its start on, and empties V8's profiler now and then, since it
+// keeps all samples until it is stopped.
 
 const guard = require('../core/guard')
-const { OWN_WORK_CHAIN } = require('../core/records')
 const { mistake } = require('../errors')
-const { logSteps } = require('../core/current-step')
+const { logPresent } = require('../core/current-step')
+const runLog = require('../core/run-log')
 const served = require('../core/served-requests')
+const taking = require('../record/taking')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
 const { CpuProfiler, CpuTotals } = require('./cpu-samples')
 const { createProfile } = require('./profile')
-const { RESUMED, StepLog } = require('./step-log')
+const { Steps } = require('./steps')
 const { Totals } = require('./totals')
 
 const SLICE_MS = 10_000 // after which V8's profiler is emptied
-const CAPACITY = 1 << 13 // entries of the log
-const SAMPLED_CAPACITY = 1 << 19 // the same where samples are joined with them: 8 MB
+const LAG = 1 << 10 // newest steps that are not added up yet: routes of requests become known late
+const MAX_STEPS = 1 << 19 // that are kept until samples are joined with them: 8 MB
 
 /** @typedef {import('./profile').Profile} Profile */
 
@@ -69,46 +70,44 @@ function startRecording (withSamples) {
   const totals = new Totals()
   const cpu = withSamples ? new CpuTotals() : undefined
   const { profiler, failure } = withSamples ? startProfiler() : { profiler: undefined, failure: undefined }
-  const capacity = profiler === undefined ? CAPACITY : SAMPLED_CAPACITY
-  const log = new StepLog(capacity, totals, () => guard.run(slice), profiler !== undefined)
-  const slices = profiler === undefined ? undefined : setInterval(() => guard.run(sliceNow), SLICE_MS).unref()
+  const isSampled = profiler !== undefined
+  const steps = isSampled ? new Steps(MAX_STEPS, slice) : new Steps(2 * LAG, () => addUp(steps.count - LAG))
+  const slices = isSampled ? setInterval(() => guard.run(sliceNow), SLICE_MS).unref() : undefined
   const ignoreResponses = watchResponses()
-  logSteps(log)
+  taking.add(steps)
+  runLog.expectInterrupts(isSampled)
+  logPresent()
 
-  /** Adds up all entries but the last, which goes on, and forgets them. */
-  function addUp () {
+  /** Adds up steps, and forgets them. @param {number} [count] default: all but the last, which goes on */
+  function addUp (count = steps.count - 1) {
     const taken = profiler?.stop()
-    log.handOn(log.count - 1)
-    if (taken !== undefined) cpu?.add(taken, log, totals)
-    log.keepLast()
+    totals.add(steps, count)
+    if (taken !== undefined) cpu?.add(taken, steps, totals)
+    steps.forget(count)
   }
 
-  /** Empties the log and V8's profiler; what that takes is longstack's own. */
   function slice () {
-    const time = log.now()
     addUp()
-    log.add(time, OWN_WORK_CHAIN, 0, RESUMED)
     profiler?.start()
   }
 
   function sliceNow () {
-    log.resume() // the last entry ends here
+    taking.take()
     slice()
-    log.resume()
   }
 
   return () => {
-    log.addPoll(log.now())
-    log.resume()
+    logPresent()
     ignoreResponses()
     clearInterval(slices)
-    logSteps(undefined)
+    runLog.expectInterrupts(false)
+    taking.remove(steps)
     addUp()
     profiler?.close()
     const { user, system } = process.cpuUsage(cpuBefore)
     return createProfile({
       startUnixMs,
-      seconds: log.since / 1e6,
+      seconds: steps.since / 1e6,
       cpuSeconds: (user + system) / 1e6,
       totals,
       cpu: profiler === undefined ? undefined : cpu,

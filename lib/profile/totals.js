@@ -5,15 +5,13 @@
 
 const { NO_CHAIN } = require('../core/records')
 const served = require('../core/served-requests')
-const { BEGUN, ENTRY_CHAIN, ENTRY_REQUEST, ENTRY_TIME, ENTRY_WAIT, IDLE, RESUMED } = require('./step-log')
+const { BEGUN, IDLE, RESUMED } = require('./steps')
 
 const MAX_TOTALS = 50_000 // pairs of chain and route
 const MAX_ROUTES = 1_000
 const OTHER_ROUTES = '(other requests)'
 
 /**
- * @typedef {import('./step-log').StepLog} StepLog
- *
  * @typedef {object} Total of one chain and route, see ProfileChain
  * @property {number} chain
  * @property {string | undefined} route
@@ -34,28 +32,29 @@ class Totals {
     this.routeNumbers = new Map()
     /** names by number; 0: no request @type {Array<string | undefined>} */
     this.routes = [undefined]
-    /** of the entries that are added; emptied with each piece @type {Map<number, number>} */
+    /** of the steps that are added: those of requests become known late @type {Map<number, number>} */
     this.requestRoutes = new Map()
+    this.lastRequest = 0
+    this.lastRoute = 0
     this.idleMs = 0
   }
 
   /**
-   * Adds entries of a log; each lasts until the next one.
-   * @param {StepLog} log
-   * @param {number} start index
-   * @param {number} end index of an entry that is there
+   * Adds the first steps; each lasts until the next one.
+   * @param {import('./steps').Steps} steps
+   * @param {number} count less than there are
    */
-  add (log, start, end) {
-    for (let i = start; i < end; i++) {
-      const ms = (log.at(i + 1, ENTRY_TIME) - log.at(i, ENTRY_TIME)) / 1e3
-      const chain = log.at(i, ENTRY_CHAIN)
+  add ({ chains, requests, times, waits }, count) {
+    for (let i = 0; i < count; i++) {
+      const ms = (times[i + 1] - times[i]) / 1e3
+      const chain = chains[i]
       if (chain === IDLE) {
         this.idleMs += ms
         continue
       }
-      const total = this.list[this.slotOf(chain, log.at(i, ENTRY_REQUEST))]
+      const total = this.list[this.slotOf(chain, requests[i])]
       total.ranMs += ms
-      const waited = log.at(i, ENTRY_WAIT)
+      const waited = waits[i]
       if (waited === RESUMED) continue
       total.count++
       if (waited === BEGUN) total.requests++
@@ -64,6 +63,7 @@ class Totals {
       total.waitedMs += waited / 1e3
     }
     this.requestRoutes = new Map()
+    this.lastRequest = 0
   }
 
   /**
@@ -92,11 +92,15 @@ class Totals {
 
   /** @param {number} request reference @returns {number} */
   routeNumber (request) {
-    const remembered = this.requestRoutes.get(request)
-    if (remembered !== undefined) return remembered
-    const name = served.nameOf(request)
-    const number = name === undefined ? 0 : this.routeNumbers.get(name) ?? this.addRoute(name)
-    this.requestRoutes.set(request, number)
+    if (request === this.lastRequest) return this.lastRoute
+    let number = this.requestRoutes.get(request)
+    if (number === undefined) {
+      const name = served.nameOf(request)
+      number = name === undefined ? 0 : this.routeNumbers.get(name) ?? this.addRoute(name)
+      this.requestRoutes.set(request, number)
+    }
+    this.lastRequest = request
+    this.lastRoute = number
     return number
   }
 

@@ -81,10 +81,7 @@ function enterSpan (next) {
   if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
   const isLogged = runLog.isOn()
   const time = isLogged || isTimed() ? now() : 0
-  if (isLogged) {
-    runLog.accountUntil(time)
-    runLog.turned(time)
-  }
+  if (isLogged) runLog.turned(time)
   if (isTimed()) {
     timed.loop.switchTo(span, time)
     current[CURRENT_RUN] = timed.loop.beginFirstRun()

@@ -26,7 +26,7 @@ const maxLines = {
   cli: 1430,
   sinks: 1240,
   format: 1020,
-  profile: 750,
+  profile: 740,
   blocked: 720,
   attribution: 1110,
   passing: 730,
@@ -63,7 +63,7 @@ const required = {
   'metrics/': ['ask/', 'core/', 'handles/', 'requests/', 'sinks/', 'spans/', 'stacks/', 'top/', 'top/buckets.js'],
   'options.js': ['node-objects.js', 'sinks/'],
   'passing/': ['core/', 'node-objects.js', 'requests/', 'stacks/'],
-  'profile/': ['core/', 'format/', 'requests/', 'stacks/'],
+  'profile/': ['core/', 'format/', 'record/', 'requests/', 'stacks/'],
   'profile/preload.js': ['core/', 'shared.js'],
   'register.js': ['passing/', 'start.js'],
   'record/': [

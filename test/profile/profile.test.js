@@ -66,6 +66,15 @@ test('counts callbacks, the time they ran and the time they waited, and puts CPU
   t.true(has(spinning[0].frames, 'poll ('))
 })
 
+test('a wait begins where the callback ends that registered it', async (t) => {
+  const { chains } = await resultOf(`
+    async function soon () { await null }
+    trace.profile({ seconds: 60, samples: false }).then(print)
+    setTimeout(function long () { soon(); spin(100) }, 1)
+  `)
+  t.true(sumOf(chainsOf({ chains }, 'soon', 'await'), 'waitedMs') < 50, JSON.stringify(chains))
+})
+
 test('makes one tree of it, each node the sum of its children', async (t) => {
   const { tree, chains } = await resultOf(known)
   t.is(tree.kind, 'root')
