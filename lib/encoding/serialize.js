@@ -10,7 +10,7 @@ const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in thi
 const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
 /** What stays with them. */
 const KEPT = ['traceId', 'spanId', 'parentSpanId', 'name', 'kind', 'startTimeUnixNano', 'endTimeUnixNano',
-  'start', 'duration', 'status', 'source', 'stack', 'attributes', 'resource']
+  'start', 'duration', 'status', 'source', 'stack', 'attributes', 'resource', 'span', 'form', 'ids', 'us']
 
 /** @typedef {Record<string, any>} SpanRecord */
 

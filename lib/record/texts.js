@@ -3,7 +3,7 @@
 // The texts of a recording: definitions of the numbers in its log (chains, connections, spans) as lines of
 // JSON. Each line precedes or accompanies the first entry that needs it, and is repeated in a new file.
 // Chains are looked up when entries are taken from the ring, not when they are written; a span's line is
-// added when the span has ended.
+// added when the span has ended. What many spans have in common is told once, as a form.
 
 const { framesAfter } = require('../blocked/wanted')
 const { ChainValues } = require('../core/chain-values')
@@ -21,6 +21,7 @@ const { lineOf } = require('../encoding/serialize')
 const { placeStack } = require('../format/chain-texts')
 const { addressOf } = require('../node-objects')
 const { spanResource } = require('../spans/outputs')
+const { idsOf } = require('../spans/identities')
 const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
 const { warn } = require('../warnings')
@@ -29,12 +30,25 @@ const KIND = (1 << KIND_BITS) - 1
 const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, which no ask explains
 const MAX_PEERS = 10_000 // connections whose other ends are known to be told
 const MIN_OPEN = 250 // ms for which a request has been open when its name is told
+const MAX_FORMS = 2000 // readers remember more
+const MAX_SHORT = 1 << 12 // characters of attributes that need no shortening
 
 // What is told of a chain.
 const PLACE = 1
 const STACK = 2 // that as well
 
-/** @typedef {import('../spans/span').Span} Span */
+/**
+ * @typedef {import('../spans/span').Span} Span
+ *
+ * @typedef {object} Form what spans have in common
+ * @property {number} number
+ * @property {string} line
+ * @property {Span['kind']} kind
+ * @property {number} origin
+ * @property {object | undefined} shared attributes
+ * @property {boolean} isWanted by lines that are not taken yet
+ * @property {Form | undefined} next of the same name
+ */
 
 /** the ring, while runs are recorded @type {Int32Array | undefined} */
 let ints
@@ -46,8 +60,13 @@ let chains = new ChainValues()
 const outside = new Set()
 /** references of connections whose other ends are told @type {Set<number>} */
 const peers = new Set()
-/** attributes that many spans have, and their numbers @type {Map<object, number>} */
-const shared = new Map()
+/** those that are told, by name @type {Map<string, Form>} */
+const forms = new Map()
+let formCount = 0
+/** those that are wanted @type {Form[]} */
+let wantedForms = []
+/** ms of the clock when the names of open requests were looked at */
+let namedAt = 0
 /** ms of the clock: up to there the frames of blocking callbacks are told */
 let framesUpTo = 0
 /** what tells of spans */
@@ -125,7 +144,10 @@ function addChain (chain, wanted) {
 
 /** Tells the names of requests that have been open for a while: others may have waited for them. */
 function addNames () {
-  const since = now() - MIN_OPEN
+  const time = now()
+  if (time - namedAt < MIN_OPEN / 2) return
+  namedAt = time
+  const since = time - MIN_OPEN
   for (const span of spans.openSpans()) {
     if (span.start > since || span.toldName === span.name || span.outermost !== span) continue
     span.toldName = span.name
@@ -141,14 +163,38 @@ function addFrames () {
   }
 }
 
-/** @param {object} attributes @returns {number} */
-function numberOfShared (attributes) {
-  let number = shared.get(attributes)
-  if (number === undefined) {
-    shared.set(attributes, number = shared.size + 1)
-    add({ shared: number, attributes })
+/** Returns the number of a span's form, which is told before it. @param {Span} span @returns {number} */
+function formOf ({ name, kind, origin, shared }) {
+  let form = forms.get(name)
+  while (form !== undefined && (form.shared !== shared || form.kind !== kind || form.origin !== origin)) {
+    form = form.next
   }
-  return number
+  if (form === undefined) {
+    if (formCount % MAX_FORMS === 0) forms.clear()
+    const number = ++formCount
+    const line = `${lineOf({ form: number, name, kind, origin, attributes: shared }, onReplaced)}\n`
+    form = { number, line, kind, origin, shared, isWanted: false, next: forms.get(name) }
+    forms.set(name, form)
+    lines += line
+  }
+  if (!form.isWanted) {
+    form.isWanted = true
+    wantedForms.push(form)
+  }
+  return form.number
+}
+
+/**
+ * @param {Record<string, unknown>} attributes
+ * @returns {string | undefined} them as JSON; undefined: not all can be written, or they are long
+ */
+function shortJson (attributes) {
+  try {
+    const json = JSON.stringify(attributes)
+    return json.length < MAX_SHORT ? json : undefined
+  } catch {
+    return undefined
+  }
 }
 
 /** Has everything told once more with the entries that need it. @returns {string} the beginning of a file */
@@ -156,9 +202,11 @@ function all () {
   chains = new ChainValues()
   outside.clear()
   peers.clear()
+  forms.clear()
+  namedAt = 0
   for (const span of spans.openSpans()) span.toldName = undefined
   let text = sourceLine
-  for (const [attributes, number] of shared) text += `${lineOf({ shared: number, attributes }, onReplaced)}\n`
+  for (const { line } of wantedForms) text += line
   return text
 }
 
@@ -187,7 +235,8 @@ module.exports = {
   end () {
     ints = undefined
     lines = ''
-    shared.clear()
+    wantedForms = []
+    forms.clear()
   },
 
   /** Tells what has happened up to now, before entries are taken. */
@@ -208,6 +257,8 @@ module.exports = {
     addNumbers(first, last)
     const taken = lines
     lines = ''
+    for (const form of wantedForms) form.isWanted = false
+    wantedForms = []
     return taken
   },
 
@@ -217,24 +268,32 @@ module.exports = {
   /** Tells a span that has ended, or is open when the program ends. @param {Span} span */
   addSpan (span) {
     if (ints === undefined) return
-    const { attributes, events, kind, name, origin, parentSpanId, seq, spanId, status, traceId } = span
+    const { attributes, end, events, parentSpanId, sampled, seq, start, status } = span
+    const form = formOf(span)
+    const isNew = span.traceIdText === undefined && span.spanIdText === undefined
+    const ids = isNew ? idsOf(seq) : span.traceId + span.spanId
+    const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // the entries tell them exactly
+    const isOpen = attributes['longstack.end'] === 'open'
+    const isPlain = status.code === 'UNSET' && events === undefined && sampled && !isOpen
+    const json = isPlain ? shortJson(attributes) : undefined
+    if (json !== undefined) {
+      // By hand: an object with so many members takes JSON.stringify twice as long.
+      const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`
+      lines += `{"span":${seq},"form":${form},"ids":"${ids}"${parent},"us":[${us[0]},${us[1]}],` +
+        `"attributes":${json}}\n`
+      return
+    }
     add({
       span: seq,
-      traceId,
-      spanId,
+      form,
+      ids,
       parentSpanId,
-      name,
-      kind,
-      origin,
-      start: span.start,
-      end: span.end,
-      sampled: span.sampled ? undefined : false,
+      us,
+      sampled: sampled ? undefined : false,
       status,
-      shared: span.shared === undefined ? undefined : numberOfShared(span.shared),
       attributes,
       events,
-      outermost: span.outermost === span,
-      open: attributes['longstack.end'] === 'open' ? true : undefined
+      open: isOpen ? true : undefined
     })
   },
 

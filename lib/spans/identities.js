@@ -73,6 +73,13 @@ const traceIdOf = (number) => hex((number & MASK) * BYTES, TRACE)
 /** @param {number} number @returns {string} 16 hex digits */
 const spanIdOf = (number) => hex((number & MASK) * BYTES + TRACE, BYTES - TRACE)
 
+/** @param {number} number @returns {string} both as one text */
+function idsOf (number) {
+  const index = (number & MASK) * BYTES
+  withNonZeroId(index, TRACE)
+  return withNonZeroId(index + TRACE, BYTES - TRACE).toString('hex', index, index + BYTES)
+}
+
 /** @param {number} index @param {number} length in bytes @returns {string} never all zero */
 function hex (index, length) {
   return withNonZeroId(index, length).toString('hex', index, index + length)
@@ -221,6 +228,7 @@ module.exports = {
   allOpen,
   end,
   identityAt,
+  idsOf,
   isInside,
   nextNumber,
   signatureAt,

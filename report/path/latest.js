@@ -3,7 +3,8 @@
 /**
  * A map that keeps the latest entries.
  * @template V
- * @extends {Map<number, V>}
+ * @template [K=number]
+ * @extends {Map<K, V>}
  */
 class Latest extends Map {
   /** @param {number} max entries */
@@ -12,10 +13,10 @@ class Latest extends Map {
     this.max = max
   }
 
-  /** @param {number} key @param {V} value */
+  /** @param {K} key @param {V} value */
   set (key, value) {
     this.delete(key)
-    if (this.size >= this.max) this.delete(/** @type {number} */ (this.keys().next().value))
+    if (this.size >= this.max) this.delete(/** @type {K} */ (this.keys().next().value))
     return super.set(key, value)
   }
 }

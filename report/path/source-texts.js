@@ -7,7 +7,8 @@ const { Latest } = require('./latest')
 
 const MAX_CHAINS = 50_000
 const MAX_NAMES = 100_000 // of spans
-const MAX_OTHERS = 20_000 // of connections, statements, and frames
+const MAX_OTHERS = 20_000 // of connections, statements, forms and frames
+const TRACE = 32 // digits of a trace's id, which comes before that of the span
 
 /**
  * @typedef {import('../../lib/encoding/span-figures').Site} Site
@@ -20,6 +21,11 @@ const MAX_OTHERS = 20_000 // of connections, statements, and frames
  * @property {string | undefined} stack the long stack of the place
  *
  * @typedef {{ name: string, spanId: string }} Name
+ * @typedef {object} Form what spans have in common
+ * @property {string} name
+ * @property {ToldSpan['kind']} kind
+ * @property {number} origin
+ * @property {Record<string, unknown> | undefined} shared attributes
  * @typedef {{ operation: string, system: string }} Operation
  * @typedef {import('../../lib/encoding/span-form').Told & { number: number, open: boolean }} ToldSpan
  */
@@ -40,7 +46,9 @@ class SourceTexts {
   #peers = new Latest(MAX_OTHERS)
   /** by number of the write @type {Latest<Operation>} */
   #operations = new Latest(MAX_OTHERS)
-  /** @type {Latest<Record<string, unknown>>} */
+  /** @type {Latest<Form>} */
+  #forms = new Latest(MAX_OTHERS)
+  /** one object for equal attributes of forms, by JSON @type {Latest<Record<string, unknown>, string>} */
   #shared = new Latest(MAX_OTHERS)
   /** @type {Array<[start: number, end: number, frame: string]>} */
   #frames = []
@@ -55,14 +63,14 @@ class SourceTexts {
    * @returns {ToldSpan | undefined} the span that it tells of
    */
   add (text) {
-    const { chain, connection, frame, name, request, sent, shared, source, span, spanId } = text
+    const { chain, connection, form, frame, name, request, sent, source, span, spanId } = text
     if (isNumber(chain)) this.#addChain(chain, text)
     else if (isNumber(span)) return this.#spanOf(span, text)
     else if (isNumber(name)) this.#names.set(name, { name: String(request), spanId: String(spanId) })
     else if (isNumber(connection)) this.#peers.set(connection, String(text.peer))
     else if (isNumber(sent)) {
       this.#operations.set(sent, { operation: String(text.operation), system: String(text.system) })
-    } else if (isNumber(shared)) this.#addShared(shared, text.attributes)
+    } else if (isNumber(form)) this.#addForm(form, text)
     else if (Array.isArray(frame)) this.#addFrame(frame)
     else if (source !== undefined) {
       this.source = source
@@ -88,13 +96,20 @@ class SourceTexts {
     return site
   }
 
+  /** @param {number} number @param {Record<string, any>} text */
+  #addForm (number, { name, kind, origin, attributes }) {
+    this.#forms.set(number, { name, kind, origin, shared: attributes && this.#sharedOf(attributes) })
+  }
+
   /**
-   * Keeps the object that is known, because files compare objects.
-   * @param {number} number
-   * @param {any} attributes
+   * Returns the same object for equal ones, because files compare objects.
+   * @param {Record<string, unknown>} attributes
    */
-  #addShared (number, attributes) {
-    if (this.#shared.get(number) === undefined) this.#shared.set(number, attributes)
+  #sharedOf (attributes) {
+    const key = JSON.stringify(attributes)
+    const known = this.#shared.get(key)
+    if (known === undefined) this.#shared.set(key, attributes)
+    return known ?? attributes
   }
 
   /** @param {any[]} frame */
@@ -104,9 +119,17 @@ class SourceTexts {
     this.#frames.push([start, end, String(text)])
   }
 
-  /** @param {number} number @param {Record<string, any>} text @returns {ToldSpan} */
-  #spanOf (number, { traceId, spanId, parentSpanId, name, kind, origin, start, end, ...text }) {
-    const { status = UNSET, shared, attributes = {}, events, open = false } = text
+  /**
+   * @param {number} number
+   * @param {Record<string, any>} text
+   * @returns {ToldSpan | undefined} undefined: its form is not known
+   */
+  #spanOf (number, { form, ids, parentSpanId, us, status = UNSET, attributes = {}, events, open = false }) {
+    const known = this.#forms.get(form)
+    if (known === undefined) return undefined
+    const { name, kind, origin, shared } = known
+    const [traceId, spanId] = [ids.slice(0, TRACE), ids.slice(TRACE)]
+    const start = us[0] / 1000
     this.#names.set(number, { name, spanId })
     return {
       number,
@@ -117,10 +140,10 @@ class SourceTexts {
       kind,
       origin,
       start,
-      end,
+      end: start + us[1] / 1000,
       status,
       attributes,
-      shared: isNumber(shared) ? this.#shared.get(shared) : undefined,
+      shared,
       events,
       open
     }

@@ -100,7 +100,9 @@ class SpanMaker {
 
   /** @param {{ span: ToldSpan, ended: EndedSpan }} known @returns {MadeSpan} */
   #formOf ({ span, ended }) {
-    const { figures: { unknown }, request: { isCut } } = ended
+    const { figures: { unknown }, request: { begin, end, isCut, isOpen } } = ended
+    if (!isCut) span.start = begin // exactly
+    if (!isCut && !isOpen) span.end = end
     return this.#formWith(span, isCut ? NO_FIGURES : this.#figuresOf(ended), unknown)
   }
 

@@ -6,6 +6,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const layout = require('../../lib/core/run-log-words')
+const { withForms } = require('./recordings')
 const { root } = require('./run')
 const { entryAt } = require('./shadow-log')
 
@@ -42,7 +43,7 @@ async function recorded (run) {
 /** @param {string} file without its ending @returns {RecordLog} */
 function read (file) {
   const lines = fs.readFileSync(`${file}.texts`, 'utf8').trimEnd().split('\n')
-  const texts = lines.map((line) => JSON.parse(line))
+  const texts = withForms(lines.map((line) => JSON.parse(line)))
   const { buffer, byteOffset, length } = fs.readFileSync(`${file}.entries`)
   const bytes = Buffer.from(buffer.slice(byteOffset, byteOffset + length))
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, length / 4)

@@ -16,6 +16,23 @@ const { BlockReader, inOrder } = require('../../report/read/recording-file')
  */
 
 /**
+ * Returns the texts of a source; those of spans with what their forms say.
+ * @param {any[]} texts parsed
+ */
+function withForms (texts) {
+  const forms = new Map()
+  for (const text of texts) if (text.span === undefined && text.form !== undefined) forms.set(text.form, text)
+  return texts.map((text) => {
+    if (text.span === undefined) return text
+    const { attributes: shared, ...form } = forms.get(text.form)
+    const [start, length] = text.us
+    const times = { start: start / 1000, end: (start + length) / 1000 }
+    const ids = { traceId: text.ids.slice(0, 32), spanId: text.ids.slice(32) }
+    return { status: { code: 'UNSET' }, ...form, shared, ...ids, ...times, ...text }
+  })
+}
+
+/**
  * Reads recordings.
  * @param {...string} names of files
  */
@@ -25,7 +42,7 @@ function readRecordings (...names) {
   /** @type {Source[]} */
   const sources = [...reader.missing.sources].map(([source, state]) => {
     const own = blocks.filter((block) => block.source === source)
-    const texts = own.flatMap((block) => block.texts).map((line) => JSON.parse(line))
+    const texts = withForms(own.flatMap((block) => block.texts).map((line) => JSON.parse(line)))
     return {
       head: texts.find((text) => text.source !== undefined)?.source,
       blocks: own,
@@ -46,4 +63,4 @@ const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
 const work = (name) => trace.span(name, () => {})
 `
 
-module.exports = { prelude, readRecordings }
+module.exports = { prelude, readRecordings, withForms }

@@ -16,6 +16,7 @@ const { patient } = require('../helpers/starved')
 
 const { ARRIVED, BEGIN, CAME, CLIENT, END, INNER, POLL, RUN, SENT, SERVER, SETTLED_BY_ANSWER } = layout
 const KINDS = { SERVER, CLIENT, INTERNAL: INNER }
+const ROUNDED = 0.0011 // ms
 const LONG = 9 // ms: of a wait that is no accident
 // Of the pool of threads, and of a machine that is slow to connect
 const ANY_LENGTH = /until (?:FSREQ\w+|ZLIB|TCPCONNECTWRAP)$/
@@ -92,13 +93,13 @@ for (const engine of ['native', 'js']) {
       return `${kind} ${name.replace(/:\d+$/, '')} ${status.code} ${attributes['http.response.status_code']}`
     }
     t.deepEqual(log.spans.map(told).sort(), records.map(told).sort())
-    for (const { span, kind, parentSpanId, start, end, outermost } of log.spans) {
+    for (const { span, kind, parentSpanId, start, end } of log.spans) {
       const begun = log.entries.find((entry) => entry.kind === BEGIN && entry.request === span)
       const ended = log.entries.find((entry) => entry.kind === END && entry.request === span)
-      t.deepEqual([begun?.time, ended?.time, begun?.a], [start, end, KINDS[kind]])
+      t.is(begun?.a, KINDS[kind])
+      t.true(Math.abs(begun?.time - start) < ROUNDED && Math.abs(ended?.time - end) < ROUNDED)
       const parent = log.spans.find((other) => other.span === begun?.b)
       t.is(parent?.spanId, kind === 'SERVER' ? undefined : parentSpanId)
-      t.is(outermost, begun?.b === 0)
     }
 
     const paths = new Map(log.spans.map(({ span, attributes }) => [span, attributes['url.path']]))

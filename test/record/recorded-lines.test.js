@@ -28,22 +28,19 @@ const chains = [
   { chain: 43, type: 'TCPWRAP', subsystem: 'TCP' }
 ]
 
+/** @param {number} form @param {string} name */
+function formText (form, name) {
+  return { form, name, kind: 'SERVER', origin: ORIGIN, attributes: { 'http.request.method': 'GET' } }
+}
+
 /** @param {number} number @param {number} start @param {number} end @param {object} [more] */
 function spanText (number, start, end, more = {}) {
-  const name = number === A ? 'GET /a' : 'GET /b'
-  const ids = { traceId: TRACES[number], spanId: SPANS[number] }
   return {
     span: number,
-    ...ids,
-    name,
-    kind: 'SERVER',
-    origin: ORIGIN,
-    start,
-    end,
-    status: { code: 'UNSET' },
-    shared: 1,
-    attributes: { 'url.path': name.slice(4) },
-    outermost: true,
+    form: number,
+    ids: TRACES[number] + SPANS[number],
+    us: [start * 1000, (end - start) * 1000],
+    attributes: { 'url.path': number === A ? '/a' : '/b' },
     ...more
   }
 }
@@ -77,7 +74,8 @@ const texts = (/** @type {number} */ sent) => [
   ...chains,
   { connection: CONNECTION << 1, peer: '127.0.0.1:5432' },
   { sent, operation: 'SELECT users', system: 'postgresql' },
-  { shared: 1, attributes: { 'http.request.method': 'GET' } },
+  formText(B, 'GET /b'),
+  formText(A, 'GET /a'),
   spanText(B, 140, 170),
   spanText(A, 100, 172)
 ]
@@ -202,10 +200,12 @@ test('what is missing is said: a cut file, lost entries, a process that has no e
 
 test('a span whose entries are lost is told without figures, one that is open as such', async (t) => {
   const { log, sent } = logOfTwo()
-  const [c, d] = ['c', 'd'].map((digit, i) => spanText(100 + i, 10, 20, {
-    traceId: digit.repeat(32), spanId: digit.repeat(16), name: `GET /${digit}`, open: digit === 'd' || undefined
-  }))
-  const file = recording(t, [block({ texts: [...texts(sent), c, d], entries: log.bytes(), flags: LAST })])
+  const others = ['c', 'd'].flatMap((digit, i) => [
+    formText(100 + i, `GET /${digit}`),
+    spanText(100 + i, 10, 20, { form: 100 + i, ids: digit.repeat(48), open: digit === 'd' || undefined })
+  ])
+  const told = [...texts(sent), ...others]
+  const file = recording(t, [block({ texts: told, entries: log.bytes(), flags: LAST })])
   const [lost, open] = recordsOf((await longstack(['spans', file])).stdout).slice(-2)
   t.is(lost.name, 'GET /c')
   t.is(lost.attributes['longstack.run_ms'], undefined)
@@ -267,7 +267,7 @@ test('of very many callbacks and delays, a report keeps the longest', async (t) 
   }
   log.end(1030, A, run)
   log.poll(1031, 0)
-  const texts = [...chains, spanText(A, 10, 1030)]
+  const texts = [...chains, formText(A, 'GET /a'), spanText(A, 10, 1030)]
   const file = recording(t, [block({ texts, entries: log.bytes(), flags: LAST })])
   const [{ attributes }] = recordsOf((await longstack(['spans', file])).stdout)
   t.true(attributes['longstack.runs'].length >= 100)
