@@ -203,7 +203,7 @@ class Traffic {
    * @param {number} data that answers it
    */
   #claim (connection, write, data) {
-    const { b, came, flags, head, previous, registered, sent } = this.recording
+    const { b, came, flags, previous, registered, sent } = this.recording
     const run = registered[write]
     let each = connection.write
     for (let i = 0; i < MAX_WRITES && each > write; i++, each = previous[each]) {
@@ -214,12 +214,38 @@ class Traffic {
       came[each] = data
     }
     const { call } = connection
-    const first = sent[write] // a query with a callback, of which it is no part
-    if (call === write || (call !== NONE && call === first)) connection.call = NONE
-    if (first !== NONE && run !== NONE && (flags[first] & SETTLED) === 0) came[first] = came[head[run]]
+    if (call === write || (call !== NONE && call === sent[write])) connection.call = NONE
+    this.#separate(write)
     flags[write] = (flags[write] & ~GREETING) | CLAIMED
     came[write] = data
+  }
+
+  /** Makes a write no part of a query with a callback: that was answered before. @param {number} write */
+  #separate (write) {
+    const { came, flags, head, registered, sent } = this.recording
+    const call = sent[write]
+    const run = registered[write]
     sent[write] = NONE
+    if (call === NONE || run === NONE || (flags[call] & SETTLED) !== 0) return
+    came[call] = came[head[run]]
+  }
+
+  /**
+   * Notes that a request ended in a callback that brought an answer: it had asked. A query with a callback of
+   * another request was answered before its driver wrote that.
+   * @param {number} run
+   * @param {number} request number
+   */
+  endIn (run, request) {
+    const { asked, came, head, ref, request: span, sent } = this.recording
+    const data = run === NONE ? NONE : came[head[run]]
+    const connection = data === NONE ? undefined : this.connections.get(ref[data])
+    const call = connection?.call ?? NONE
+    if (connection === undefined || call === NONE || this.spans.outermostOf(span[call]) === request) return
+    const write = asked[data]
+    if (write === NONE || sent[write] !== call) return
+    connection.call = NONE
+    this.#separate(write)
   }
 
   /** Returns when a write went out. @param {number} write */

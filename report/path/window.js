@@ -129,7 +129,9 @@ class SpanReader {
       case BEGIN: spans.begin(i); break
       case END: {
         const span = spans.end(i)
-        if (span !== undefined) this.#ending.push(span)
+        if (span === undefined) break
+        this.#ending.push(span)
+        traffic.endIn(span.lastRun, span.outermost)
         break
       }
       case SENT: traffic.send(i); break

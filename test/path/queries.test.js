@@ -220,6 +220,23 @@ test('callbacks: a query that is asked in the answer of another one is for the s
   t.like(queries, [{ out: 20, in: 30, chain: 31 }, { out: 30, in: 10, chain: 41 }, { out: 10, in: 1 }])
 })
 
+test('callbacks: what a driver writes in an answer is for another request if that ends in its answer', (t) => {
+  for (const isOther of [true, false]) {
+    const log = begin()
+    const run = log.serve(100, A)
+    log.sent(POOLED, run, { request: A, b: ASKED })
+    log.serve(101, B) // its query is in the driver's queue
+    log.poll(110, QUIET)
+    const first = log.came(110, POOLED, { request: A, registered: run })
+    log.sent(POOLED, first, { request: A, at: 110 })
+    log.poll(120, QUIET)
+    const second = log.came(120, POOLED, { request: A, registered: run })
+    if (isOther) log.end(121, B, second)
+    log.end(130, A, log.callback(130, { request: A, registered: first }))
+    t.deepEqual(times(log, A), [[100, isOther ? 110 : 120]])
+  }
+})
+
 test('bytes of a query are told unless another one was under way', (t) => {
   const log = begin()
   const run = log.serve(100, A)
