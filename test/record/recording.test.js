@@ -8,6 +8,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { setTimeout } = require('node:timers/promises')
 const test = require('ava')
+const { HEAD, POLL, REF, REQUEST, RUN, TURNED, WORDS, X } = require('../../lib/core/run-log-words')
 const { prelude, readRecordings } = require('../helpers/recordings')
 const { inherited, program, register } = require('../helpers/run')
 const { folder, read } = require('../helpers/sinks')
@@ -52,6 +53,44 @@ for (const [name, source, code] of ends) {
     t.is(source1.state.entries + source1.state.blocks + missing.skipped, 0)
   })
 }
+
+/**
+ * @param {import('../helpers/recordings').Source} source
+ * @returns {Array<{ words: Int32Array, slept: number }>} slept: of polls
+ */
+const entriesOf = ({ blocks }) => blocks.flatMap(({ entries: { buffer, byteOffset, length } }) =>
+  range(length / 48).map((i) => ({
+    words: new Int32Array(buffer, byteOffset + i * 48, WORDS),
+    slept: new Float64Array(buffer, byteOffset + i * 48, WORDS / 2)[X]
+  })))
+
+test('a profile beside it changes nothing, and sleep that its signals interrupt counts as sleep', async (t) => {
+  const { file, stderr } = await record(t, `
+    trace.profile({ seconds: 60 }).then(() => work('after'))
+    const sleeps = async () => { for (let i = 0; i < 5; i++) { await wait(60); work('sleep ' + i) } }
+    setImmediate(sleeps)`)
+  const { sources: [source, ...others] } = readRecordings(file)
+  t.is(others.length, 0, stderr)
+  t.deepEqual([...source.spans].sort(), ['after', ...range(5).map((i) => `sleep ${i}`)])
+  t.true(source.state.isComplete)
+  const polls = entriesOf(source).filter(({ words }) => (words[HEAD] & 0xff) === POLL)
+  t.true(polls.reduce((sum, { slept }) => sum + slept, 0) > 200, String(polls.map(({ slept }) => slept)))
+})
+
+test('a request of a server is one turn of its callback, for spans and without', async (t) => {
+  const { file } = await record(t, `
+    const http = require('node:http')
+    const server = http.createServer((request, response) => response.end('x')).listen(0, '127.0.0.1', async () => {
+      for (let i = 0; i < 3; i++) await fetch('http://127.0.0.1:' + server.address().port).then((answer) => answer.text())
+      server.close()
+      server.closeAllConnections()
+    })`)
+  const turns = entriesOf(readRecordings(file).sources[0]).map(({ words }) => words)
+    .filter((words) => (words[HEAD] & 0xff) === RUN && (words[HEAD] >> 8 & TURNED) !== 0 && words[REF] < 0)
+  t.is(turns.length, 3)
+  t.is(new Set(turns.map((words) => words[REF])).size, 3)
+  t.is(new Set(turns.map((words) => words[REQUEST])).size, 3)
+})
 
 test('a span that is open at the end is told as open', async (t) => {
   const { file } = await record(t, "trace.span('open', () => wait(1e6)); setTimeout(() => process.exit(), 20)")
