@@ -33,6 +33,7 @@ const { firstIndex } = require('./summary')
  * @property {string} spanId
  * @property {number} start ms since the recording's
  * @property {number} ms
+ * @property {number} queued ms before, in which it lay unread in its socket
  * @property {string | undefined} client the connection on which it came
  * @property {Step[]} steps at least one
  * @property {number} rest ms from the end of its last run to its own
@@ -63,7 +64,7 @@ class Recording {
   callbacks = []
   /** code of no request: it delayed one, or is a callback that blocked @type {Outside[]} */
   outside = []
-  /** by request @type {Array<{ runs: number[][], delays: number[][], queued: number }>} */
+  /** by request @type {Array<{ runs: number[][], delays: number[][] }>} */
   #lines = []
   /** runs of requests, and of those that had not ended @type {Interval[]} */
   #runs = []
@@ -91,12 +92,13 @@ class Recording {
       spanId,
       start,
       ms,
+      queued: amount(attributes['longstack.queued_ms']) ?? 0,
       client: isServed ? `${address}:${port}` : undefined,
       steps: [],
       rest: 0,
       waits: entriesOf(attributes['longstack.waits'], siteTextsOf)
     })
-    this.#lines.push({ runs, delays, queued: amount(attributes['longstack.queued_ms']) ?? 0 })
+    this.#lines.push({ runs, delays })
   }
 
   /** @param {Span} span of a callback that blocked */
@@ -117,8 +119,8 @@ class Recording {
     /** @type {Interval[]} */
     const delays = []
     this.requests.forEach((request, i) => {
-      const { start, ms } = request
-      const { runs: ownRuns, delays: ownDelays, queued } = this.#lines[i]
+      const { start, ms, queued } = request
+      const { runs: ownRuns, delays: ownDelays } = this.#lines[i]
       const late = ownDelays.map(([from, length, certain = length]) => {
         const end = start + from + length
         return withoutLead([end - Math.min(length, certain), end], runs)

@@ -14,21 +14,27 @@ const { quantile } = require('./summary')
  * @typedef {import('./recording').Request} Request
  * @typedef {import('./recording').Step} Step
  *
- * @typedef {object} Durations ms
+ * @typedef {object} Quantiles ms
  * @property {number} median
  * @property {number} p99
- * @property {number} count
- * @property {Pick<Durations, 'median' | 'p99'>} drift by which its halves differ, as a share
+ * @property {{ median: number, p99: number }} drift by which its halves differ, as a share
  *
- * @typedef {Pick<Request, 'name' | 'ms' | 'start'>} Duration
+ * @typedef {object} Durations
+ * @property {number} count
+ * @property {Quantiles} span
+ * @property {Quantiles} client from when a request had come, though it lay unread
+ *
+ * @typedef {Pick<Request, 'name' | 'ms' | 'queued' | 'start'>} Duration
  */
 
 const MIN_REQUESTS = 30
 const MIN_FOR_P99 = 500 // requests: five are beyond it
 const MAX_ERROR = 0.05 // of a replay
 const MIN_GAIN = 0.05 // of a change that is told
+const MIN_QUEUED = 0.05 // of a figure: it is told with the time in which requests lay unread
 const MAX_DRIFT = 0.15 // between the halves of a replay: else another run gives another figure as well
 const FIGURES = /** @type {const} */ (['median', 'p99'])
+const OF = /** @type {const} */ (['client', 'span'])
 const SAME_MS = 0.1 // in which what is ready runs in the order in which it ran
 const MIN_ANSWERS = 3 // on a connection, for its client's rhythm
 const MAX_SPREAD = 0.1 // of a client's pauses, of the time between its requests
@@ -92,6 +98,7 @@ function medianOf (numbers) {
  * @property {'median' | 'p99'} figure
  * @property {number} beforeMs as it was recorded
  * @property {number} afterMs
+ * @property {boolean} [unread] both with the time in which requests lay unread
  * @property {number} error of the replay of what was recorded, a share of the figure
  */
 
@@ -112,6 +119,7 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
   for (const other of outside) queue.push(other.at - other.late, other, () => other.run)
   const arrive = (/** @type {Request} */ request, /** @type {number} */ time) => {
     const steps = others?.get(request) ?? request.steps
+    const comesAt = time + request.steps[0].late - request.queued
     let begin = 0
     let index = 0
     const run = (/** @type {number} */ now) => {
@@ -121,7 +129,8 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
       const next = steps[++index]
       if (next === undefined) {
         const end = now + length + request.rest
-        durations.push({ name: request.name, ms: end - begin, start: request.start })
+        const queued = Math.max(0, begin - comesAt)
+        durations.push({ name: request.name, ms: end - begin, queued, start: request.start })
         const follower = followers.get(request)
         if (follower !== undefined) arrive(follower.request, end + follower.pause)
       } else {
@@ -276,12 +285,16 @@ class Replay {
       const [from, to] = [before.get(route), after.get(route)]
       if (recorded.count < MIN_REQUESTS || from === undefined || to?.count !== from.count) return []
       // The median first: what a few requests have is less certain to be so again
-      const best = FIGURES.slice(0, recorded.count < MIN_FOR_P99 ? 1 : 2).map((figure) => {
-        const beforeMs = recorded[figure]
-        const afterMs = beforeMs * to[figure] / from[figure]
-        return { route, figure, beforeMs, afterMs, error: Math.abs(from[figure] / beforeMs - 1) }
-      }).find(({ figure, error, beforeMs, afterMs }) =>
-        error <= MAX_ERROR && to.drift[figure] <= MAX_DRIFT && afterMs <= beforeMs * (1 - MIN_GAIN))
+      const figures = FIGURES.slice(0, recorded.count < MIN_FOR_P99 ? 1 : 2)
+      const best = figures.flatMap((figure) => OF.flatMap((of) => {
+        const beforeMs = recorded[of][figure]
+        const afterMs = beforeMs * to[of][figure] / from[of][figure]
+        const error = Math.abs(from[of][figure] / beforeMs - 1)
+        const isTold = of === 'span' || beforeMs >= recorded.span[figure] * (1 + MIN_QUEUED)
+        const isSure = error <= MAX_ERROR && to[of].drift[figure] <= MAX_DRIFT
+        if (!isTold || !isSure || afterMs > beforeMs * (1 - MIN_GAIN)) return []
+        return [{ route, figure, beforeMs, afterMs, ...(of === 'client' ? { unread: true } : {}), error }]
+      }))[0]
       if (best === undefined) return []
       return [{ prediction: best, gainedMs: recorded.count * (best.beforeMs - best.afterMs) }]
     })
@@ -296,17 +309,23 @@ class Replay {
 function figuresOf (durations) {
   return new Map(groupsOf(durations, ({ name }) => name).map((group) => {
     group.sort((a, b) => a.start - b.start)
-    const middle = group.length >> 1
-    const [first, second] = [quantilesOf(group.slice(0, middle)), quantilesOf(group.slice(middle))]
-    const differ = (/** @type {'median' | 'p99'} */ figure) => Math.abs(first[figure] / second[figure] - 1)
-    const drift = { median: differ('median'), p99: differ('p99') }
-    return [group[0].name, { ...quantilesOf(group), count: group.length, drift }]
+    const span = withDrift(group.map(({ ms }) => ms))
+    const client = withDrift(group.map(({ ms, queued }) => queued + ms))
+    return [group[0].name, { count: group.length, span, client }]
   }))
 }
 
-/** @param {Duration[]} durations */
-function quantilesOf (durations) {
-  const values = Float64Array.from(durations, ({ ms }) => ms).sort()
+/** @param {number[]} times in order of begin @returns {Quantiles} */
+function withDrift (times) {
+  const middle = times.length >> 1
+  const [first, second] = [quantilesOf(times.slice(0, middle)), quantilesOf(times.slice(middle))]
+  const differ = (/** @type {'median' | 'p99'} */ figure) => Math.abs(first[figure] / second[figure] - 1)
+  return { ...quantilesOf(times), drift: { median: differ('median'), p99: differ('p99') } }
+}
+
+/** @param {number[]} times */
+function quantilesOf (times) {
+  const values = Float64Array.from(times).sort()
   const sample = { values, total: values.length }
   return { median: quantile(sample, 0.5), p99: quantile(sample, 0.99) }
 }

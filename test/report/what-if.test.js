@@ -20,7 +20,7 @@ const HANDLER = ['handler (/app/app.js:9:3)']
  * A thread with one event loop and a pool, in which time is a number.
  * @typedef {['run' | 'wait' | 'take' | 'give', number]} Act
  * @typedef {{ name: string, at: number, acts: Act[], ms: number, runs: any[], delays: any[], waits: any[],
- *   client?: number }} Made
+ *   client?: number, queued?: number }} Made
  */
 class World {
   /** @type {Array<[time: number, order: number, callback: (time: number) => void]>} */
@@ -72,8 +72,10 @@ class World {
       const begin = Math.max(time, this.#free)
       if (begin > time) return this.at(this.#free, (later) => { acts.unshift([kind, ms]); next(later) })
       this.#free = begin + ms
-      if (Number.isNaN(start)) made.at = start = begin
-      else if (begin - ready >= 0.2) made.delays.push([ready - start, begin - ready])
+      if (Number.isNaN(start)) {
+        made.queued = begin - made.at
+        made.at = start = begin
+      } else if (begin - ready >= 0.2) made.delays.push([ready - start, begin - ready])
       made.runs.push([begin - start, ms, 'TCPWRAP', ...(made.waits.length > made.runs.filter(([, , , wait]) => wait).length ? [made.waits.length] : [])])
       this.at(this.#free, (end) => { ready = end; next(end) })
     }
@@ -174,6 +176,24 @@ test('a function off the main thread: the prediction is exact', async (t) => {
   t.regex(stdout.replace(/\s+/g, ' '), /Without sign on the main thread, .* falls from \d+ ms to \d+ ms/)
   const markdown = await longstack(['report', file, '--markdown'])
   t.regex(markdown.stdout, /Without sign on the main thread/)
+})
+
+test('a route whose requests lie unread: the prediction is what its clients wait', async (t) => {
+  const recorded = shop([['run', 80]])
+  const truth = shop([['run', 0.01], ['wait', 80], ['run', 0.01]])
+  const { verdict: [finding] } = await verdictOf(t, recorded.map((request) => {
+    return recordOf(request, { 'longstack.queued_ms': request.queued })
+  }))
+  const predictions = finding.whatIf?.predictions.filter(({ route }) => route === 'GET /item') ?? []
+  t.like(predictions, [{ figure: 'median', unread: true }])
+  const [before, after] = [recorded, truth].map((requests) => {
+    const items = requests.filter(({ name }) => name === 'GET /item')
+    return quantile(items.map(({ ms, queued = 0 }) => queued + ms), 0.5)
+  })
+  t.true(before > quantile(durations(recorded, 'GET /item'), 0.5) * 1.05)
+  t.true(Math.abs(predictions[0].beforeMs - before) < 0.01)
+  t.true(Math.abs(predictions[0].afterMs / after - 1) < 0.1, `${predictions[0].afterMs}, not ${after}`)
+  t.regex(String(finding.whatIf?.sentence), /of GET \/item falls from \d+ ms to \d+ ms for its clients/)
 })
 
 /** Twelve clients, each with its connection. @param {number} places of the pool */

@@ -295,8 +295,10 @@ function whatIfSentence ({ at: frame, route, details }, { change, places, predic
     places: () => `With ${places} connections to ${short(String(details?.peer))} that answer as fast,`,
     atOnce: () => 'If they are answered as fast side by side,'
   }
-  const falls = predictions.slice(0, MAX_PREDICTIONS).map(({ figure, route, beforeMs, afterMs }) =>
-    `${FIGURE_NAMES[figure]} of ${short(route)} falls from ${time(beforeMs)} to ${time(afterMs)}`)
+  const falls = predictions.slice(0, MAX_PREDICTIONS).map(({ figure, route, beforeMs, afterMs, unread }) => {
+    const name = `${FIGURE_NAMES[figure]} of ${short(route)}`
+    return `${name} falls from ${time(beforeMs)} to ${time(afterMs)}${unread ? ' for its clients' : ''}`
+  })
   return `${changes[change]()} ${falls.join(', ')}.`
 }
 
