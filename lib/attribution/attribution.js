@@ -31,6 +31,7 @@ const { foldLoops } = require('../stacks/loop-folding')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
 const { isProgram, isScope } = require('../stacks/frames')
+const { importedHopsOf } = require('../stacks/passed-chain')
 const { behindWaiter, isOfSeveral, withConnection } = require('./askers')
 const { descends, findPlace, findStep, findWaiter, isOneFlow, requestOf } = require('./flows')
 const { observe } = require('./observed-errors')
@@ -258,7 +259,10 @@ const isOfAbort = ({ kind, functionName }) => {
  * @param {Part[]} parts the maker first; after an ambiguous answer, askers.js has put the connection there
  */
 function isOtherRequest (caller, [{ context }]) {
-  return areOther(requestOrUnknown(caller), requestOf(context))
+  const request = requestOf(context)
+  const isUnknown = request === 0 &&
+    (source.startOf(context) ?? findStep(context, isOfMessage, MAX_STEPS)) !== undefined
+  return areOther(requestOrUnknown(caller), isUnknown ? UNKNOWN : request)
 }
 
 /** @param {number} request @param {number} own */
@@ -268,14 +272,20 @@ function areOther (request, own) {
 
 /**
  * @param {Context | undefined} context
- * @returns {number} reference; UNKNOWN after an ambiguous answer, and where a queue may have started the
- *   step; 0 without a request
+ * @returns {number} reference; UNKNOWN after an ambiguous answer or another thread's message, and where a
+ *   queue may have started the step; 0 without a request
  */
 function requestOrUnknown (context) {
   const request = requestOf(context)
-  const doubtful = request === 0 ? findStep(context, isOfSeveral, MAX_STEPS) : source.startOf(context)
+  const doubtful = request === 0 ? findStep(context, isOfAny, MAX_STEPS) : source.startOf(context)
   return doubtful === undefined ? request : UNKNOWN
 }
+
+/** Whether the request that led to a step may be any. @param {Context} step */
+const isOfAny = (step) => isOfSeveral(step) || isOfMessage(step)
+
+/** @param {Context} step */
+const isOfMessage = ({ chain }) => importedHopsOf(chain) !== undefined
 
 /** @param {Context} caller @param {Part[]} parts */
 function isSameRequest (caller, [{ context }]) {

@@ -472,10 +472,11 @@ test('an error of a batch, of a request behind an answer that may be any other\'
   t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
 })
 
-test('an error of a batch, of requests that a queue may have started: who waited for it comes first', async (t) => {
-  const { stdout, stderr } = await program(`
+/** Requests whose jobs end in a batch. @param {string} ask calls back when the request may go on */
+const batchBehindQueue = (ask) => `
     const http = require('node:http')
     const { AsyncResource } = require('node:async_hooks')
+    const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
     ${BATCH}
     async function rowOfB () {
       try { await load() } catch (error) { console.log(error.stack); process.exit() }
@@ -495,21 +496,49 @@ test('an error of a batch, of requests that a queue may have started: who waited
     const work = (done) => setTimeout(done, 30)
     const ready = []
     const rows = { '/a': () => {}, '/b': rowOfA, '/c': rowOfB }
-    const server = http.createServer(({ url }) => {
-      const done = () => {
-        ready.push(AsyncResource.bind(rows[url]))
-        if (ready.length === 3) for (const run of ready) run()
-      }
-      list.push({ work, done })
-      pump()
-    }).listen(0, '127.0.0.1', async () => {
-      for (const path of ['/a', '/b', '/c']) {
-        fetch('http://127.0.0.1:' + server.address().port + path)
-        while (list.length === 0 && !isBusy) await new Promise((resolve) => setTimeout(resolve, 1))
-        await new Promise((resolve) => setTimeout(resolve, 5))
-      }
-    })`)
-  t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
+    let count = 0
+    serve((port) => {
+      const db = new Client(port, { pipelined: true })
+      const ask = ${ask}
+      const server = http.createServer(({ url }) => {
+        const done = () => {
+          ready.push(AsyncResource.bind(rows[url]))
+          if (ready.length === 3) for (const run of ready) run()
+        }
+        count++
+        ask(() => { list.push({ work, done }); pump() })
+      }).listen(0, '127.0.0.1', async () => {
+        for (const path of ['/a', '/b', '/c']) {
+          const before = count
+          fetch('http://127.0.0.1:' + server.address().port + path)
+          while (count === before) await new Promise((resolve) => setTimeout(resolve, 1))
+        }
+      })
+    })`
+
+for (const [name, ask] of Object.entries({
+  requests: '(done) => done()',
+  'what is behind answers that may be any other\'s': "(done) => db.query('50 x', done)"
+})) {
+  test(`an error of a batch, of ${name}, in a queue: who waited for it comes first`, async (t) => {
+    const { stdout, stderr } = await program(batchBehindQueue(ask))
+    t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
+  })
+}
+
+test('an error of a batch, of messages of another thread: who waited for it comes first', async (t) => {
+  const { stdout, stderr } = await program(`
+    const { isMainThread, parentPort, Worker } = require('node:worker_threads')
+    ${BATCH}
+    async function rowOfB () {
+      try { await load() } catch (error) { parentPort.postMessage(error.stack) }
+    }
+    if (isMainThread) {
+      const worker = new Worker(__filename).on('message', (stack) => { console.log(stack); process.exit() })
+      setTimeout(function sendA () { worker.postMessage('a') }, 1)
+      setTimeout(function sendB () { worker.postMessage('b') }, 20)
+    } else parentPort.on('message', (name) => name === 'a' ? rowOfA() : rowOfB())`)
+  t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*at sendB [^]*── triggered by [^]*at rowOfA /, stderr)
 })
 
 test('who rejects a batch is no fact for who waits in another request, also if nobody is known to have made it', async (t) => {
