@@ -23,7 +23,7 @@
 // last one is the only one in flight, callbacks of the handle are part of that: its client went away
 // (`resumeServed` in callback-handlers.js).
 
-const { ATTENTION, CURRENT_CAUSE, TIMED, current, timed } = require('./current')
+const { CURRENT_CAUSE, current } = require('./current')
 const records = require('./records')
 const { findRecordOf } = require('./record-ids')
 const { source } = require('./source')
@@ -164,7 +164,6 @@ function isOver ({ words, offset }, time, quietMs = QUIET_MS) {
  */
 function noteSettled (words, offset) {
   records.writeWord(current[CURRENT_CAUSE], SETTLED_FOR, words[offset + CAUSE])
-  if ((current[ATTENTION] & TIMED) !== 0) timed.loop.noteSettled(words, offset)
 }
 
 module.exports = {

@@ -1,15 +1,14 @@
 'use strict'
 
 // What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and
-// parsers, and where spans are timed or callbacks watched.
+// parsers, and where runs are logged or callbacks watched.
 
 const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('./clock')
 const guard = require('./guard')
 const { cachedContext, contextOf, contextOfId, root } = require('./context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LOGGED, MISSING, TIMED, WATCHED,
-  current, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, DEPTH, LOGGED, MISSING, WATCHED, current
 } = require('./current')
 const {
   CALLED, CHAIN, COUNTED, DETAIL, DETAILED, FLAGS, INCOMING, LISTENED, LIVE, ONE_SHOT, OWN_WORK_CHAIN, PARSER,
@@ -102,8 +101,8 @@ function handleBefore (flags, words, offset) {
 }
 
 /**
- * Handles the begin of a callback while a bit of ATTENTION is set: spans are timed, callbacks are watched,
- * runs are logged, an orphan waits for its cause, or code ran that may be terminated.
+ * Handles the begin of a callback while a bit of ATTENTION is set: callbacks are watched, runs are logged,
+ * an orphan waits for its cause, or code ran that may be terminated.
  * @param {number} ref
  * @param {number} flags
  * @param {Int32Array} words
@@ -117,13 +116,12 @@ function handleAttention (ref, flags, words, offset) {
   if (isCallback && (current[ATTENTION] & WATCHED) !== 0) {
     emit('callback', now(), contextOf(current[CURRENT_CHAIN], current[CURRENT_CAUSE], span) ?? root)
   }
-  const isLogged = (current[ATTENTION] & LOGGED) !== 0
-  const begin = isLogged ? now() : 0
-  if (isLogged && isCallback) {
-    runLog.called(flags, words, offset, begin, idAt(words, offset), chainOfOwn(flags, words, offset))
-  } else if (isLogged) runLog.entered(flags, words, offset, begin)
-  if ((current[ATTENTION] & TIMED) !== 0) timeEntered(flags, words, offset, begin, isCallback)
-  else if (!isLogged) return
+  if ((current[ATTENTION] & LOGGED) === 0) return
+  if (isCallback) {
+    runLog.called(flags, words, offset, now(), idAt(words, offset), chainOfOwn(flags, words, offset))
+  } else {
+    runLog.entered(flags, words, offset, now())
+  }
   const isPromise = ref > 0 && (ref & 1) !== 0
   const isListened = !isPromise && (words !== resources || (flags & LISTENED) !== 0)
   if (isListened && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.(false)
@@ -132,32 +130,9 @@ function handleAttention (ref, flags, words, offset) {
 /** Returns the chain of a resource, 0: its record has that of its maker. @type {Recorded<number>} */
 const chainOfOwn = (flags, words, offset) => (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
 
-/**
- * Tells LoopTime that a step is entered.
- * @param {number} flags of its record
- * @param {Int32Array} words
- * @param {number} offset
- * @param {number} begin now, in ms, 0: it was not read
- * @param {boolean} isCallback the event loop calls it
- */
-function timeEntered (flags, words, offset, begin, isCallback) {
-  const span = current[CURRENT_SPAN]
-  const { loop } = timed
-  const time = isCallback || span !== loop.spanNumber ? begin || now() : 0
-  if (isCallback) {
-    loop.enterCallback(span, time, idAt(words, offset), chainOfOwn(flags, words, offset), words, offset)
-  } else if (time !== 0) loop.switchTo(span, time)
-  current[CURRENT_RUN] = span === 0 ? 0 : loop.beginRun(flags, words, offset, time, isCallback)
-}
-
-/** Handles the end of a step within another one while spans are timed or runs are logged. */
+/** Handles the end of a step within another one while runs are logged. */
 function handleReturn () {
-  const begin = (current[ATTENTION] & LOGGED) === 0 ? 0 : now()
-  if (begin !== 0) runLog.resumed(begin)
-  if ((current[ATTENTION] & TIMED) === 0) return
-  const { loop } = timed
-  if (current[CURRENT_SPAN] === loop.spanNumber) return
-  current[CURRENT_RUN] = loop.returnTo(current[CURRENT_SPAN], current[CURRENT_RUN], begin || now())
+  runLog.resumed(now())
 }
 
 /** A connect request runs for the first time. @param {Context} context */

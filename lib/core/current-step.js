@@ -7,8 +7,8 @@ const { now } = require('./clock')
 const { Context, contextAt, contextOf, OWN_WORK } = require('./context')
 const { kindOf } = require('./kinds')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, LAST_LEFT, LOGGED,
-  MISSING, TIMED, current, restore, save
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, CURRENT_SPAN, LAST_LEFT, LOGGED, MISSING, current,
+  restore, save
 } = require('./current')
 const { CHAIN_BITS, NO_CHAIN, OWN_WORK_CHAIN } = require('./records')
 const { settings } = require('../settings')
@@ -55,10 +55,10 @@ function logPresent () {
 /** Returns whether a promise may have been settled unseen since the event loop called last. */
 const missesSettled = () => (current[ATTENTION] & MISSING) !== 0
 
-/** Returns the number of the chain, the reference of the record, and the number of the run. */
+/** Returns the number of the chain, and the reference of the record. */
 function currentStep () {
   resolve()
-  return { chain: current[CURRENT_CHAIN], ref: current[CURRENT_CAUSE], run: current[CURRENT_RUN] }
+  return { chain: current[CURRENT_CHAIN], ref: current[CURRENT_CAUSE] }
 }
 
 /** @returns {number} of the span in which code runs now, 0: none */
@@ -97,7 +97,7 @@ const momentaryStep = {
     if (saved === undefined) return // leaveAll() does it
     restore(saved)
     resolve()
-    if ((current[ATTENTION] & (TIMED | LOGGED)) !== 0) handleReturn()
+    if ((current[ATTENTION] & LOGGED) !== 0) handleReturn()
     if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
   }
 }

@@ -4,7 +4,7 @@
 // They lie in typed arrays of more than 64 bytes, which V8 keeps outside of its heap
 // (typed_array_max_size_in_heap in src/flags), so that compiled code knows their address.
 
-const LEVEL = 6 // words saved a level
+const LEVEL = 5 // words saved a level
 const LEVELS = 1024
 
 const words = {
@@ -12,7 +12,7 @@ const words = {
   CURRENT_CHAIN: 0, // number of its chain
   CURRENT_CAUSE: 1, // reference of its record
   CURRENT_SPAN: 2, // number of its span
-  CURRENT_RUN: 3, // number of this run in the log of its span
+  ROOT_ENTRY: 3, // number of the main script's run in the run log, likewise
   CURRENT_REF: 4, // reference of the resource or promise that was entered last
   DEPTH: 5, // how many are entered; 0: no hook has said what runs
   LAST_LEFT: 6, // reference of the step that was left last
@@ -21,7 +21,6 @@ const words = {
   PRESENT_ERA: 9, // the ERA of records that are made now, in its place among their flags
 
   // Bits of ATTENTION.
-  TIMED: 1, // spans are timed
   WATCHED: 2, // the length of callbacks is watched
   ORPHANED: 4, // a handle was made while nothing executed: what runs next is its cause
   RETURNS: 8, // while runs are logged: when callbacks return is noted
@@ -30,19 +29,13 @@ const words = {
   MISSING: 32 // such code ran since the event loop called last: not all that was settled is known
 }
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH,
   LAST_LEFT
 } = words
 
 const current = new Int32Array(32)
-/** what the levels below were: chain, cause, span, run, ref, entry */
+/** what the levels below were: chain, cause, span, ref, entry */
 const saved = new Int32Array(LEVEL * LEVELS)
-
-/**
- * Holds what times spans: read while TIMED is set.
- * @type {{ loop: import('../spans/loop-time').LoopTime }}
- */
-const timed = { loop: /** @type {any} */ (undefined) }
 
 /** Sets the current step. @param {number} chain @param {number} cause @param {number} span */
 function setCurrent (chain, cause, span) {
@@ -59,21 +52,16 @@ function push (ref) {
   saved[level] = current[CURRENT_CHAIN]
   saved[level + 1] = current[CURRENT_CAUSE]
   saved[level + 2] = current[CURRENT_SPAN]
-  saved[level + 3] = current[CURRENT_RUN]
-  saved[level + 4] = current[CURRENT_REF]
-  saved[level + 5] = current[CURRENT_ENTRY]
+  saved[level + 3] = current[CURRENT_REF]
+  saved[level + 4] = current[CURRENT_ENTRY]
   current[DEPTH]++
   current[CURRENT_REF] = ref
 }
 
 /** @returns {number} index in `saved` of the step that called the current one; -1: the event loop did */
 const callerLevel = () => current[DEPTH] < 2 ? -1 : (current[DEPTH] - 1) * LEVEL
-/** @returns {number} the span of that step, 0: none */
-const callerSpan = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 2]
-/** @returns {number} the run of that span, likewise */
-const callerRun = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 3]
-/** @returns {number} its run in the run log, likewise */
-const callerEntry = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 5]
+/** @returns {number} the run of that step in the run log, 0: none */
+const callerEntry = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 4]
 
 function pop () {
   current[LAST_LEFT] = current[CURRENT_CAUSE]
@@ -82,9 +70,8 @@ function pop () {
   current[CURRENT_CHAIN] = saved[level]
   current[CURRENT_CAUSE] = saved[level + 1]
   current[CURRENT_SPAN] = saved[level + 2]
-  current[CURRENT_RUN] = saved[level + 3]
-  current[CURRENT_REF] = saved[level + 4]
-  current[CURRENT_ENTRY] = saved[level + 5]
+  current[CURRENT_REF] = saved[level + 3]
+  current[CURRENT_ENTRY] = saved[level + 4]
 }
 
 /**
@@ -94,7 +81,7 @@ function pop () {
  */
 function unwind (ref) {
   for (let level = current[DEPTH] - 1; level > 0; level--) {
-    if (saved[level * LEVEL + 4] !== ref) continue
+    if (saved[level * LEVEL + 3] !== ref) continue
     current[DEPTH] = level
     current[CURRENT_REF] = ref
     return true
@@ -117,25 +104,15 @@ function leaveAll () {
   current[CURRENT_ENTRY] = 0
 }
 
-/** Forgets the runs of all levels: their numbers are of another log. */
-function forgetEntries () {
-  for (let level = 0; level < LEVELS; level++) saved[level * LEVEL + 5] = 0
-  current[CURRENT_ENTRY] = 0
-}
-
 module.exports = {
   ...words,
   current,
-  timed,
   setCurrent,
   push,
   callerEntry,
-  callerRun,
-  callerSpan,
   pop,
   unwind,
   save,
   restore,
-  leaveAll,
-  forgetEntries
+  leaveAll
 }

@@ -10,8 +10,7 @@ const { now } = require('./clock')
 const guard = require('./guard')
 const { OnPromise, idOfTracked } = require('./tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, LOGGED, SETTLING, TIMED, current, push,
-  setCurrent, timed
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, LOGGED, SETTLING, current, push, setCurrent
 } = require('./current')
 const {
   CALLED, CAUSE, CHAIN, COUNTED, DETAIL, DETAILED, EARLY_CHAIN, FLAGS, NO_CHAIN, NO_REF, OWN_WORK_CHAIN,
@@ -110,15 +109,9 @@ function beginUnrecorded (ref, asyncId, opener) {
   if (opener !== undefined) setCurrent(opener.chain, opener.ref, opener.spanNumber)
   else if (asyncId > 1) setCurrent(EARLY_CHAIN, ref, 0)
   else setCurrent(chainOfUnrecorded(ref), 0, 0)
-  current[CURRENT_RUN] = 0
   const flags = asyncId === 0 ? 0 : CALLED
-  if ((current[ATTENTION] & (LOGGED | TIMED)) === 0) return
-  const begin = now()
-  const id = asyncId === 0 ? NO_ID : asyncId
-  const chain = opener?.chain ?? 0
-  if ((current[ATTENTION] & LOGGED) !== 0) runLog.called(flags, NO_WORDS, 0, begin, id, chain)
-  if ((current[ATTENTION] & TIMED) === 0) return
-  timed.loop.enterCallback(current[CURRENT_SPAN], begin, id, chain, NO_WORDS, 0)
+  if ((current[ATTENTION] & LOGGED) === 0) return
+  runLog.called(flags, NO_WORDS, 0, now(), asyncId === 0 ? NO_ID : asyncId, opener?.chain ?? 0)
 }
 
 /**

@@ -54,22 +54,10 @@ class Entry {
     this.dueSince = 0
     /** of a connection of the program: it has begun to connect */
     this.hasTraffic = false
-    /**
-     * what was sent last, while spans are timed: ms that the loop had waited by then, and the span that sent;
-     * 0: none, or the connection's own callback
-     * @type {number | undefined}
-     */
-    this.sentIdle = undefined
-    this.sentSpan = 0
-    /** the same when data last came, which was the answer to it @type {number | undefined} */
-    this.answeredIdle = undefined
-    this.answeredSpan = 0
-    /** the program has asked on it, not its driver alone, while spans are timed or runs are logged */
+    /** the program has asked on it, not its driver alone, while runs are logged */
     this.isAsked = false
     /** something was written on it, and it goes out once the connection is there; while runs are logged */
     this.isWritten = this.isHeld = false
-    /** what was asked, of late @type {import('../spans/questions').Question[] | undefined} */
-    this.questions = undefined
     /** when it is to be looked at next, whole ms of the clock */
     this.sweepAt = 0
     /** tracing was off for a while */

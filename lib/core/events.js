@@ -15,8 +15,8 @@ const guard = require('./guard')
 const records = require('./records')
 const { OnPromise } = require('./tag')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
-  LOGGED, PRESENT_ERA, RETURNS, SETTLING, TIMED, current, leaveAll, pop, timed, unwind
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED,
+  PRESENT_ERA, RETURNS, SETTLING, current, leaveAll, pop, unwind
 } = require('./current')
 const registry = require('./registry')
 const capture = require('../stacks/capture')
@@ -39,7 +39,7 @@ const {
   LIVE, PASSED, ONE_SHOT, TICK, TIMER, LISTENED, CALLED,
   BRIEF, ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
-const { PROMISES, ids, promiseRuns, promises, resourceRuns, resources } = records
+const { PROMISES, ids, promises, resources } = records
 const { clock } = capture
 const { installed: installedFormatter } = formatter
 const { mark } = allocationClock
@@ -87,8 +87,7 @@ function initResource (asyncId, type, trigger, resource) {
     ids[(offset >> IDS) + 1] = trigger
     resources[offset + SPAN] = current[CURRENT_SPAN]
     resources[offset + CAUSE] = current[CURRENT_CAUSE]
-    resources[offset + RUN] = current[CURRENT_RUN]
-    if ((current[ATTENTION] & LOGGED) !== 0) resourceRuns[offset >> IDS] = current[CURRENT_ENTRY]
+    resources[offset + RUN] = current[CURRENT_ENTRY]
     if (isPassed) {
       resources[offset + CHAIN] = chain
       resources[offset + FLAGS] = PASSED | (kind.flags & (ONE_SHOT | CALLED | TICK))
@@ -132,8 +131,7 @@ function initPromise (promise, parent) {
     promises[offset + REF] = ref
     promises[offset + SPAN] = current[CURRENT_SPAN]
     promises[offset + CAUSE] = current[CURRENT_CAUSE]
-    promises[offset + RUN] = current[CURRENT_RUN]
-    if ((current[ATTENTION] & LOGGED) !== 0) promiseRuns[offset >> IDS] = current[CURRENT_ENTRY]
+    promises[offset + RUN] = current[CURRENT_ENTRY]
     promises[offset + CHAIN] = step & CHAIN_BITS
     if (isOwnWork) {
       promises[offset + FLAGS] = PASSED
@@ -225,7 +223,7 @@ function leave (ref) {
     if ((current[ATTENTION] & RETURNS) !== 0) runLog.returned()
     return
   }
-  if ((current[ATTENTION] & (TIMED | LOGGED)) !== 0) handleReturn()
+  if ((current[ATTENTION] & LOGGED) !== 0) handleReturn()
   if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
 }
 
@@ -265,7 +263,6 @@ function startIteration () {
   leaveAll()
   guard.reset()
   if ((current[ATTENTION] & LOGGED) !== 0) runLog.startIteration()
-  if ((current[ATTENTION] & TIMED) !== 0) timed.loop.mayHavePolled = true
   readSettlements()
   readClock()
   allocationClock.startIteration()
@@ -297,7 +294,7 @@ function countIterations (counters, byLoop) {
 function recordOwnWork (offset, asyncId, flags) {
   resources[offset + REF] = asyncId << 1
   ids[offset >> IDS] = asyncId
-  resourceRuns[offset >> IDS] = 0
+  resources[offset + RUN] = 0
   resources[offset + CHAIN] = OWN_WORK_CHAIN
   resources[offset + SPAN] = 0
   resources[offset + FLAGS] = PASSED | CALLED | (flags & ONE_SHOT)

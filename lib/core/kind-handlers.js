@@ -6,7 +6,7 @@ const { types } = require('node:util')
 const records = require('./records')
 const { contextOf, contextOfId, contextTag } = require('./context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, LOGGED, TIMED, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_SPAN, LOGGED, current
 } = require('./current')
 const { poolTasks } = require('./kinds')
 const registry = require('./registry')
@@ -94,7 +94,7 @@ function handleTick (asyncId, offset, tick) {
   const { args } = tick
   const isList = Array.isArray(args)
   if (isList && args.length > 3 && args[1] === 'stream') safely(() => handleHttp2Stream(offset, args))
-  if (listeners.ticked.length > 0 && (current[ATTENTION] & (LOGGED | TIMED)) !== 0) {
+  if (listeners.ticked.length > 0 && (current[ATTENTION] & LOGGED) !== 0) {
     safely(() => emit('ticked', /** @type {Context} */ (contextOfId(asyncId)), tick))
   }
   if (!isList) return

@@ -8,14 +8,14 @@ const records = require('./records')
 const { calledTypes } = require('./kind-table')
 const { source } = require('./source')
 const { counterTag } = require('./tag')
-const { CURRENT_ENTRY, CURRENT_RUN, DEPTH, current, setCurrent } = require('./current')
+const { CURRENT_ENTRY, DEPTH, ROOT_ENTRY, current, setCurrent } = require('./current')
 const registry = require('./registry')
 const { providerOf } = require('../node-objects')
 const { className } = require('../objects')
 
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, FLAGS, COUNTED, LISTENED, LIVE, PASSED,
-  CALLED, DETAIL, INCOMING, PARSER, NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, ids, resourceRuns, resources
+  CALLED, DETAIL, INCOMING, PARSER, RUN, NO_CHAIN, ROOT_CHAIN, EARLY_CHAIN, ids, resources
 } = records
 
 /**
@@ -23,8 +23,8 @@ const {
  * @param {number} trigger async id of what causes the resource that is being made, 0: none is
  */
 function resolveCurrent (trigger) {
-  current[CURRENT_RUN] = current[CURRENT_ENTRY] = 0
   const id = executionAsyncId()
+  current[CURRENT_ENTRY] = id === 1 ? current[ROOT_ENTRY] : 0
   if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
   if (id !== 0) return resolveExecuting(id)
   // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
@@ -66,7 +66,7 @@ function recordEarly (id) {
   if ((resources[offset + FLAGS] & (LIVE | PASSED)) !== 0) records.keep(resources, offset)
   ids[offset >> IDS] = id
   ids[(offset >> IDS) + 1] = trigger
-  resourceRuns[offset >> IDS] = 0
+  resources[offset + RUN] = 0
   resources[offset + REF] = id << 1
   resources[offset + CHAIN] = EARLY_CHAIN
   resources[offset + CAUSE] = 0

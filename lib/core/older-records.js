@@ -25,8 +25,6 @@ let oldestIndex = 0
 let words = new Int32Array(INITIAL_RECORDS << SHIFT)
 /** asyncId and triggerAsyncId of each, as in records.js; 0: a promise of longstack's own number */
 let ids = new Float64Array(INITIAL_RECORDS << 1)
-/** of each, as in records.js */
-let runs = new Int32Array(INITIAL_RECORDS << 1)
 /** keys in `places` of the newest that have run */
 const endedKeys = new Float64Array(ENDED)
 let endedCount = 0
@@ -42,21 +40,19 @@ let isAnyOutdated = false // since the start: few processes run for so long
  * @param {number} offset
  * @param {number} asyncId
  * @param {number} triggerAsyncId
- * @param {number} madeIn run in which it was made
- * @param {number} settledIn run that settled it
  * @returns {void}
  */
-function keep (ring, offset, asyncId, triggerAsyncId, madeIn, settledIn) {
+function keep (ring, offset, asyncId, triggerAsyncId) {
   const flags = ring[offset + FLAGS]
-  if ((flags & CARRIED) === 0) return store(ring, offset, asyncId, triggerAsyncId, madeIn, settledIn)
+  if ((flags & CARRIED) === 0) return store(ring, offset, asyncId, triggerAsyncId)
   if ((flags & PARSER) === 0 || ring[offset + DETAIL] === 0) return
   ring[offset + FLAGS] |= ONE_SHOT
-  store(ring, offset, asyncId, triggerAsyncId, madeIn, settledIn)
+  store(ring, offset, asyncId, triggerAsyncId)
   ended(ring[offset + REF], asyncId)
 }
 
 /** The same. @type {typeof keep} */
-function store (ring, offset, asyncId, triggerAsyncId, madeIn, settledIn) {
+function store (ring, offset, asyncId, triggerAsyncId) {
   const ref = ring[offset + REF]
   outdate(ref, asyncId)
   const keptPlace = places.get(ref)
@@ -81,8 +77,6 @@ function store (ring, offset, asyncId, triggerAsyncId, madeIn, settledIn) {
   words[place + 15] = ring[offset + 15]
   ids[place >> IDS] = asyncId
   ids[(place >> IDS) + 1] = triggerAsyncId
-  runs[place >> IDS] = madeIn
-  runs[(place >> IDS) + 1] = settledIn
   places.set(ref, place)
   if (keptPlace === undefined && freePlaces.length > 0) freePlaces.pop()
 }
@@ -121,13 +115,10 @@ function newPlace () {
   if (places.size >= MAX_RECORDS) return freeOldest()
   const larger = new Int32Array(words.length * 2)
   const largerIds = new Float64Array(ids.length * 2)
-  const largerRuns = new Int32Array(runs.length * 2)
   larger.set(words)
   largerIds.set(ids)
-  largerRuns.set(runs)
   words = larger
   ids = largerIds
-  runs = largerRuns
   return place
 }
 
@@ -205,7 +196,6 @@ function clear () {
   oldestIndex = 0
   words = new Int32Array(INITIAL_RECORDS << SHIFT)
   ids = new Float64Array(INITIAL_RECORDS << 1)
-  runs = new Int32Array(INITIAL_RECORDS << 1)
   endedKeys.fill(0)
   freePlaces = []
 }
@@ -220,7 +210,6 @@ module.exports = {
 
   allWords: () => words,
   allIds: () => ids,
-  allRuns: () => runs,
 
   /** Returns the references of all that are kept, and what is larger than any. */
   refs: () => places.keys(),
@@ -234,5 +223,5 @@ module.exports = {
   /** Returns how many were given up though they had not run. */
   lostCount: () => lost,
 
-  bytes: () => words.byteLength + ids.byteLength + runs.byteLength + places.size * 40 + order.length * 8
+  bytes: () => words.byteLength + ids.byteLength + places.size * 40 + order.length * 8
 }

@@ -24,7 +24,7 @@
  * @property {(asyncId: number, task: object) => void} taskMade a pool of threads was given a task
  * @property {(error: object, context: Context, subject: unknown) => void} passedToTick an error was passed to
  *   nextTick, behind this argument
- * @property {(context: Context, tick: object) => void} ticked nextTick was called, while spans are timed
+ * @property {(context: Context, tick: object) => void} ticked nextTick was called, while runs are logged
  *   or runs are logged
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
  *   rejected in this context

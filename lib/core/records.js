@@ -33,13 +33,6 @@ const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
 /** asyncId and triggerAsyncId of each record in `resources` */
 const ids = new Float64Array(SIZE << 1)
-/**
- * of each record, while runs are logged: numbers in the run log of the run in which it was made, and of the
- * one that settled it
- */
-const resourceRuns = new Int32Array(SIZE << 1)
-const promiseRuns = new Int32Array(SIZE << 1)
-const NO_RUNS = new Int32Array(2)
 /** numbers of promises were given before */
 let isWrapped = false
 
@@ -63,18 +56,17 @@ class Copy {
     /** @type {More | undefined} */
     this.more = undefined
     if (span === 0 && !isLooped) return
-    this.more = new More(span, resources[offset + RUN], resourceRuns[offset >> IDS])
+    this.more = new More(span, resources[offset + RUN])
     if (isLooped) this.more.loop = resources.slice(offset + OUTER, offset + WORDS)
   }
 }
 
 /** What few records say, of resources in a span, in a loop, and of timers that have run and were not over. */
 class More {
-  /** @param {number} span @param {number} run @param {number} entry of that run in the run log */
-  constructor (span, run, entry) {
+  /** @param {number} span @param {number} run */
+  constructor (span, run) {
     this.span = span
     this.run = run
-    this.entry = entry
     /** words, from OUTER on @type {Int32Array | undefined} */
     this.loop = undefined
     this.runs = 0
@@ -171,7 +163,7 @@ function copyOn (resource, asyncId) {
 function countRun (timer, asyncId, time) {
   const copy = copyOn(timer, asyncId)
   if (copy === undefined) return 0
-  copy.more ??= new More(0, 0, 0)
+  copy.more ??= new More(0, 0)
   copy.more.ranAt = time
   return ++copy.more.runs
 }
@@ -186,7 +178,7 @@ function findCarried (resource, asyncId) {
   const copy = copyOn(resource, asyncId)
   if (copy === undefined) return undefined
   unpack(copy)
-  older.keep(unpacked, 0, asyncId, copy.triggerAsyncId, copy.more?.entry ?? 0, 0)
+  older.keep(unpacked, 0, asyncId, copy.triggerAsyncId)
   older.ended(asyncId << 1, asyncId)
   return older.findOlderResource(asyncId)
 }
@@ -213,28 +205,7 @@ function unpack (copy) {
 function keep (ring, offset) {
   const index = offset >> IDS
   const isResource = ring === resources
-  const runs = isResource ? resourceRuns : promiseRuns
-  const trigger = isResource ? ids[index + 1] : 0
-  older.keep(ring, offset, isResource ? ids[index] : 0, trigger, runs[index], runs[index + 1])
-}
-
-/**
- * Returns the runs of the records in `words`: in which each was made, at `offset >> IDS`, and which settled
- * it, behind that.
- * @param {Int32Array} words
- */
-function runsBeside (words) {
-  if (words === resources) return resourceRuns
-  if (words === promises) return promiseRuns
-  return words === older.allWords() ? older.allRuns() : requestRecords.runsBeside(words) ?? NO_RUNS
-}
-
-/** Forgets the runs of all records: their numbers are of another run log. */
-function forgetRuns () {
-  resourceRuns.fill(0)
-  promiseRuns.fill(0)
-  older.allRuns().fill(0)
-  requestRecords.forgetRuns()
+  older.keep(ring, offset, isResource ? ids[index] : 0, isResource ? ids[index + 1] : 0)
 }
 
 /**
@@ -322,10 +293,6 @@ module.exports = {
   resources,
   promises,
   ids,
-  resourceRuns,
-  promiseRuns,
-  runsBeside,
-  forgetRuns,
   addAsk: requestRecords.addAsk,
   addRequest: requestRecords.addRequest,
   isApart: requestRecords.isApart,
@@ -354,6 +321,6 @@ module.exports = {
   endRequests,
   clear,
   countLive,
-  bytes: () => 2 * (resources.byteLength + resourceRuns.byteLength) + ids.byteLength +
+  bytes: () => 2 * resources.byteLength + ids.byteLength +
     requestRecords.bytes() + older.bytes()
 }

@@ -10,9 +10,9 @@
 // Asks: what a step of the program writes on a connection that it made, or took from a pool. The data that
 // comes back runs as a part of that step (asks.js).
 
-const { CURRENT_ENTRY, PRESENT_ERA, current } = require('./current')
+const { PRESENT_ERA, current } = require('./current')
 const {
-  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, IDS, OUTER, OUTER_WRAPS, REF, RESPONDED, SETTLED_FOR, SHIFT,
+  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, OUTER, OUTER_WRAPS, REF, RESPONDED, SETTLED_FOR, SHIFT,
   SPAN, TIME, TRIGGER, WRAP
 } = require('./record-words')
 const { RESPONSES, keepWeak, weakAt } = require('./weak-slots')
@@ -28,8 +28,6 @@ let ring
 let lastNumber = 0
 /** from the first ask on @type {Int32Array | undefined} */
 let asks
-/** of each of them, as in records.js @type {Int32Array | undefined} */
-let askRuns
 let lastAsk = 0
 /** from the first request on @type {typeof import('./request-of') | undefined} */
 let waits
@@ -93,7 +91,6 @@ function addRequest ({ words, offset }, time, name) {
 function addAsk (connection, time) {
   if (asks === undefined) {
     asks = new Int32Array(ASKS << SHIFT)
-    askRuns = new Int32Array(ASKS << 1)
     waits ??= require('./request-of')
     waits.watchAsks(asks)
   }
@@ -105,7 +102,6 @@ function addAsk (connection, time) {
   asks[offset + OUTER] = connection.ref
   asks[offset + OUTER_WRAPS] = connection.asyncId / WRAP
   asks[offset + TIME] = time
-  if (askRuns !== undefined) askRuns[offset >> IDS] = current[CURRENT_ENTRY]
   return { ref, words: asks, offset }
 }
 
@@ -145,10 +141,6 @@ module.exports = {
   responseOf,
   setResponse,
   all: () => ring,
-
-  /** @param {Int32Array} words @returns {Int32Array | undefined} see records.js */
-  runsBeside: (words) => words === asks ? askRuns : undefined,
-  forgetRuns: () => { askRuns?.fill(0) },
 
   /** Notes the requests of what waits: an iteration of the event loop begins. */
   markWaits: () => waits?.markWaits(),

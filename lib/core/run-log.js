@@ -1,8 +1,8 @@
 'use strict'
 
 // The run log: which step ran when, for which request, and because of what, as entries of a fixed size in
-// memory that other threads can read (run-log-words.js). Runs have one global number; records keep those of
-// the run in which they were made and of the one that settled them (`runsBeside` in records.js).
+// memory that other threads can read (run-log-words.js). Runs have one global number, also over several
+// logs; records keep those of the run in which they were made, and of the one that settled them.
 //
 // To write an entry is a fixed number of stores: nothing is allocated, nothing throws. The number of the
 // newest entry is stored last, and V8 terminates no function between its entry and its end unless it calls or
@@ -16,7 +16,7 @@
 
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED, RETURNS,
-  TIMED, callerEntry, current, forgetEntries, timed
+  ROOT_ENTRY, callerEntry, current
 } = require('./current')
 const { now } = require('./clock')
 const guard = require('./guard')
@@ -26,8 +26,8 @@ const layout = require('./run-log-words')
 const { attempt } = require('../files')
 
 const {
-  AWAITED, CAUSE, CHAIN, FLAGS, IDS, MASK, ONE_SHOT, PASSED, REF, ROOT_CHAIN, SETTLED, SHIFT, SPAN, SPECIAL,
-  TICK, TIMER, TRIGGER, findRecord, forgetRuns, promiseRuns, promises, resourceRuns, resources, runsBeside
+  AWAITED, CAUSE, CHAIN, FLAGS, MASK, ONE_SHOT, PASSED, REF, ROOT_CHAIN, RUN, SETTLED, SETTLED_RUN, SHIFT,
+  SPAN, SPECIAL, TICK, TIMER, TRIGGER, findRecord, promises, resources
 } = records
 const { COUNT, ENTRIES, HEADER, KIND_BITS, LATEST, WORDS } = layout
 const SLOTS = ENTRIES - 1 // bits of a number that are its slot
@@ -94,19 +94,17 @@ const flagsOfRun = (flags) => (flags >> 14 & layout.CALLED) | (flags & AWAITED) 
 /** @param {number} ref of a resource or promise @returns {number} the run that settled it, 0: not known */
 function settledIn (ref) {
   if (ref === 0) return 0
-  const isResource = (ref & 1) === 0
-  const words = isResource ? resources : promises
+  const words = (ref & 1) === 0 ? resources : promises
   const offset = ((ref >> 1) & MASK) << SHIFT
   if (words[offset + REF] !== ref) return settledOlder(ref)
-  if ((words[offset + FLAGS] & SETTLED) === 0) return 0
-  return (isResource ? resourceRuns : promiseRuns)[(offset >> IDS) + 1]
+  return (words[offset + FLAGS] & SETTLED) === 0 ? 0 : words[offset + SETTLED_RUN]
 }
 
 /** The same of a record that is no longer in the ring. @param {number} ref */
 function settledOlder (ref) {
   const record = findRecord(ref)
   if (record === undefined || (record.words[record.offset + FLAGS] & SETTLED) === 0) return 0
-  return runsBeside(record.words)[(record.offset >> IDS) + 1]
+  return record.words[record.offset + SETTLED_RUN]
 }
 
 /** @returns {number} lowest bits of the asyncId of the resource that was entered last, 0: a promise */
@@ -156,7 +154,7 @@ function entered (flags, words, offset, time) {
  */
 function enteredAt (flags, words, offset, time) {
   if (((ints[COUNT] - takenUpTo) | 0) >= DUE && !guard.inOwnWork) takeNow()
-  const registered = runsBeside(words)[offset >> IDS]
+  const registered = words[offset + RUN]
   const settled = (flags & AWAITED) === 0 ? 0 : settledIn(words[offset + TRIGGER])
   const head = layout.RUN | flagsOfRun(flags) << KIND_BITS
   const cause = current[CURRENT_CAUSE]
@@ -197,6 +195,11 @@ function resumed (time) {
   floats[LATEST] = time
 }
 
+/** Notes that the present run goes on, if one is known: all that it did before has been read. */
+function goesOn () {
+  if (current[CURRENT_ENTRY] !== 0) resumed(now())
+}
+
 /**
  * Notes that the event loop has polled. Libuv has counted some callbacks as sleep (seen under load): what has
  * begun since was none.
@@ -226,7 +229,6 @@ function accountUntil (time) {
  */
 function leftProgram (time) {
   if (ring === undefined) return
-  if ((current[ATTENTION] & TIMED) !== 0) timed.loop.switchTo(0, time)
   const slept = logTime.sleptBefore(time, floats[LATEST])
   if ((current[ATTENTION] & RETURNS) !== 0) logTime.last.returned = time
   if (slept > 0) return polled(time, logTime.last.iteration, slept)
@@ -294,12 +296,11 @@ function came (ref, time, read, written) {
 /** Notes that the present run settles a promise. @param {Int32Array} words @param {number} offset */
 function settled (words, offset) {
   const run = current[DEPTH] === 0 ? 0 : current[CURRENT_ENTRY]
-  const runs = runsBeside(words)
-  runs[(offset >> IDS) + 1] = run
+  words[offset + SETTLED_RUN] = run
   if (run === 0 || (run !== answer && run !== answerTick)) return
   const madeAt = timeAt(words, offset)
   write(layout.SETTLED_BY_ANSWER, words[offset + REF], words[offset + CHAIN], words[offset + SPAN],
-    runs[offset >> IDS], run, 0, words[offset + CAUSE], 0, madeAt)
+    words[offset + RUN], run, 0, words[offset + CAUSE], 0, madeAt)
 }
 
 /** Logs runs from now on, in a new ring. @returns {SharedArrayBuffer} */
@@ -309,15 +310,15 @@ function start () {
   ints = new Int32Array(ring)
   floats = new Float64Array(ring)
   logTime ??= require('./log-time')
-  answer = answerTick = takenUpTo = 0
+  ints[COUNT] = takenUpTo
+  answer = answerTick = 0
   mayHavePolled = true
-  forgetEntries()
-  forgetRuns()
   const chain = current[DEPTH] === 0 ? ROOT_CHAIN : current[CURRENT_CHAIN]
   const cause = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
   const time = now()
   // What runs already, as a rule the main script
   current[CURRENT_ENTRY] = write(layout.RUN, cause, chain, 0, 0, 0, time, 0, 0, 0)
+  current[ROOT_ENTRY] = current[DEPTH] === 0 ? current[CURRENT_ENTRY] : 0
   floats[LATEST] = time
   logTime.start(time)
   current[ATTENTION] |= LOGGED
@@ -327,7 +328,8 @@ function start () {
 /** Logs no more. Who has the ring keeps it. */
 function stop () {
   current[ATTENTION] &= ~(LOGGED | RETURNS)
-  current[CURRENT_ENTRY] = 0
+  current[CURRENT_ENTRY] = current[ROOT_ENTRY] = 0
+  takenUpTo = ints[COUNT] // another log goes on from there
   ring = taking.work = undefined
   ints = NO_RING
   floats = NO_TIMES
@@ -340,6 +342,7 @@ module.exports = {
   came,
   ended,
   entered,
+  goesOn,
   leftProgram,
   resumed,
   sent,
@@ -375,6 +378,9 @@ module.exports = {
 
   /** Has entries taken when many have come since the last. @param {() => void} work guarded; may throw */
   onDue (work) { taking.work = work },
+
+  /** @returns {number} of the last entry that was taken, or is of an earlier log */
+  lastTaken: () => takenUpTo,
 
   /** Notes that entries were taken. @param {number} number of the last */
   taken (number) { takenUpTo = number }

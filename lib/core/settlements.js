@@ -13,11 +13,11 @@ const { noteSettled } = require('./asks')
 const guard = require('./guard')
 const { contextAt, contextOf, root } = require('./context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, DEPTH, LOGGED, ORPHANED, current
+  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, DEPTH, LOGGED, ORPHANED, current
 } = require('./current')
 const {
   CHAIN, DETAIL, FLAGS, IDS, LIVE, MASK, NO_CHAIN, OWN_WORK_CHAIN, PASSED, REF, SETTLED,
-  SETTLED_RUN, SETTLED_SPAN, SHIFT, SPAN, ended, findRecord, findResource, isAsk, ids, promises, resources
+  SHIFT, SPAN, ended, findRecord, findResource, isAsk, ids, promises, resources
 } = require('./records')
 const { OnPromise, idOfTracked } = require('./tag')
 const capture = require('../stacks/capture')
@@ -126,8 +126,6 @@ function forget () {
 function noteSettler (words, offset) {
   words[offset + FLAGS] = (words[offset + FLAGS] & ~LIVE) | SETTLED
   words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
-  words[offset + SETTLED_RUN] = current[CURRENT_RUN]
-  words[offset + SETTLED_SPAN] = current[CURRENT_SPAN]
   if ((current[ATTENTION] & LOGGED) !== 0) runLog.settled(words, offset)
   if (isAsk(current[CURRENT_CAUSE])) noteSettled(words, offset)
 }

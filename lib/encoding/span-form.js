@@ -114,6 +114,11 @@ class SpanForm {
     return this.#record
   }
 
+  /** Returns the same span with other attributes. @param {Record<string, unknown>} attributes */
+  with (attributes) {
+    return new SpanForm({ ...this.span, attributes }, () => this.#known(), this.#resource)
+  }
+
   #known () {
     this.#figures ??= this.#compute()
     return this.#figures
@@ -169,6 +174,7 @@ class SpanForm {
   get ms () { return this.span.end - this.span.start }
   get failed () { return this.span.status.code === 'ERROR' }
   get traceId () { return this.span.traceId }
+  get spanId () { return this.span.spanId }
 }
 
 /**

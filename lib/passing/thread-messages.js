@@ -20,7 +20,6 @@
 const { isProxy } = require('node:util').types
 const { contextTag } = require('../core/context')
 const { CURRENT_REF, current } = require('../core/current')
-const { currentStep } = require('../core/current-step')
 const { COUNTED, FLAGS, readWord, writeWord } = require('../core/records')
 const { counterTag } = require('../core/tag')
 const { hidden, inherits, isObject, own } = require('../objects')
@@ -54,7 +53,6 @@ class CountedPort {
   #isSending = false
   #era = era
   #seesAll = true // messages that come
-  #joinedIn = 0 // run in which the other end has left this thread
   /** the other end, while it is in this thread @type {WeakRef<CountedPort> | undefined} */
   peer
 
@@ -129,14 +127,12 @@ class CountedPort {
    */
   keyFor (table) {
     if (!this.#isCounting || this.#sent > 0) return 0
-    const { run } = currentStep()
-    // Both go in one step: nothing has come from the other one yet
-    if (this.#sendKey !== 0) return this.#joinedIn === run && this.peer !== undefined ? this.#sendKey : 0
+    // The other end has gone: nothing may have come from there yet
+    if (this.#sendKey !== 0) return this.#received === 0 && this.peer !== undefined ? this.#sendKey : 0
     const peer = this.peer?.deref()
     const channel = peer === undefined || peer.#sent > 0 ? 0 : table.addChannel()
     if (peer === undefined || channel === 0) return 0
     peer.join(table, channel << 1)
-    peer.#joinedIn = run
     return channel << 1 | 1
   }
 

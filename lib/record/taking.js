@@ -1,10 +1,11 @@
 'use strict'
 
-// Takes entries out of this thread's run log, with the texts that they need, and hands them to who reads
-// them: the file of a recording (writer.js), spans (live.js). The log runs while there is a consumer.
+// Takes entries out of this thread's run log, with the texts that they need, and hands them to their
+// consumers: the file of a recording (writer.js), spans (live.js). The log runs while there is one.
 //
 // Entries are taken after 64 KiB or some time, outside of callbacks; when a quarter of the ring is unread,
-// also within one long callback; and at the end of the process.
+// also within one long callback; at the end of the process; and for a consumer that is eager, at the end of
+// each iteration in which a span has ended.
 
 const process = require('node:process')
 const { now } = require('../core/clock')
@@ -13,12 +14,14 @@ const { on } = require('../core/on')
 const runLog = require('../core/run-log')
 const { COUNT, ENTRIES, HEADER, WORDS } = require('../core/run-log-words')
 const { attempt } = require('../files')
+const { spanResource } = require('../spans/outputs')
 const { ENTRY_BYTES } = require('./block')
 const texts = require('./texts')
 
 const PIECE_BYTES = 1 << 16 // of entries
 const MAX_ENTRIES = Math.floor(PIECE_BYTES / ENTRY_BYTES)
 const MAX_WAIT_MS = 250
+const RETRY_MS = 50 // where a consumer waits for what time tells
 
 /**
  * @typedef {object} Piece consecutive entries
@@ -28,7 +31,10 @@ const MAX_WAIT_MS = 250
  * @property {number} lost entries before them that were overwritten before they could be taken
  * @property {string} texts lines of JSON
  * @property {boolean} repeats all texts are there that these and later entries need
- * @property {number} now ms of the clock: what runs had been logged by then
+ * @property {number} now ms of the clock
+ * @property {boolean} isNewest no entry had been logged after them by then
+ * @property {boolean} isWithin a step of the program's is under way
+ * @property {boolean} isAll whatever has ended is wanted now
  * @property {boolean} isLast no more come
  *
  * @typedef {object} Consumer
@@ -36,6 +42,7 @@ const MAX_WAIT_MS = 250
  * @property {() => void} [prepare] called before a piece is made; may call `repeat`
  * @property {number} [within] ms after which it gets entries at the latest, while callbacks end
  * @property {() => boolean} [isWaiting] wants to be called although there are no entries
+ * @property {boolean} [isEager]
  */
 
 /** @type {Consumer[]} */
@@ -51,6 +58,10 @@ let takenAt = 0
 /** the next piece has all texts */
 let repeats = true
 let isRepeatAsked = false
+/** entries are being handed on */
+let isBusy = false
+/** they will be when the iteration is over */
+let isScheduled = false
 /** the last entries were handed on */
 let isOver = false
 /** ms within which entries are taken */
@@ -60,7 +71,7 @@ let removeListener = () => {}
 /** Hands entries on from now on. @param {Consumer} consumer */
 function add (consumer) {
   if (consumers.length === 0) begin()
-  else take()
+  else takeWithin()
   repeats = true
   consumers.push(consumer)
   setWithin()
@@ -69,10 +80,10 @@ function add (consumer) {
 
 /** Hands what there is on, and no more. @param {Consumer} consumer that was added */
 function remove (consumer) {
-  take(consumers.length === 1)
+  take({ isAll: true, isLast: consumers.length === 1 })
   consumers.splice(consumers.indexOf(consumer), 1)
   setWithin()
-  if (consumers.length > 0) return
+  if (consumers.length > 0) return runLog.goesOn()
   removeListener()
   texts.end()
   runLog.stop()
@@ -85,32 +96,64 @@ function setWithin () {
 function begin () {
   ring = runLog.start()
   ints = new Int32Array(ring)
-  taken = 0
+  taken = runLog.lastTaken()
   takenAt = now()
   isOver = false
-  texts.begin({ pid: process.pid, node: process.version })
-  runLog.onDue(take)
+  texts.begin({ source: { pid: process.pid, node: process.version }, resource: spanResource() })
+  runLog.onDue(() => take())
   removeListener = on('iteration', iterationBegan)
 }
 
 function iterationBegan () {
+  isBusy = isScheduled = false // they may have been terminated
   const bytes = ((ints[COUNT] - taken) | 0) * ENTRY_BYTES + texts.size()
   loopIterations.scheduleWithin(takeRest, bytes < PIECE_BYTES ? within : 0)
 }
 
+/**
+ * Has entries taken when the present iteration of the event loop is over, if a consumer is eager. Where
+ * iterations are not counted, it is done at once.
+ */
+function takeSoon () {
+  if (!consumers.some(({ isEager }) => isEager)) return
+  if (!loopIterations.batching()) return takeWithin()
+  if (isScheduled) return
+  isScheduled = true
+  loopIterations.schedule(takeRest)
+}
+
 function takeRest () {
-  if (consumers.length > 0) take()
+  isScheduled = false
+  if (consumers.length > 0) take({ isWithin: false })
+}
+
+/**
+ * Hands on all entries that there are, within code of the program that goes on.
+ * @param {boolean} [isAll] whatever has ended is wanted now
+ */
+function takeWithin (isAll = false) {
+  if (consumers.length === 0) return
+  take({ isAll })
+  runLog.goesOn()
 }
 
 const isWaiting = () => consumers.some((consumer) => consumer.isWaiting?.() === true)
 
-/** Hands on all entries that there are. @param {boolean} [isLast] there will be no more */
-function take (isLast = false) {
+/**
+ * Hands on all entries that there are.
+ * @param {Partial<Pick<Piece, 'isWithin' | 'isAll' | 'isLast'>>} [how] as the last piece says
+ */
+function take ({ isWithin = true, isAll = false, isLast = false } = {}) {
+  if (isBusy) return
+  isBusy = true
   takenAt = now()
   texts.prepare()
   const newest = ints[COUNT]
   let unread = (newest - taken) | 0
-  if (unread === 0 && texts.size() === 0 && (!isLast || isOver) && !isWaiting()) return
+  if (unread === 0 && texts.size() === 0 && (!isLast || isOver) && !isWaiting()) {
+    isBusy = false
+    return
+  }
   isOver = isLast
   let lost = Math.max(0, unread - ENTRIES)
   taken = (taken + lost) | 0
@@ -118,14 +161,21 @@ function take (isLast = false) {
   do {
     const count = Math.min(unread, MAX_ENTRIES)
     unread -= count
-    handOn(count, lost, isLast && unread === 0)
+    const isNewest = unread === 0
+    handOn(count, lost, { isNewest, isWithin, isAll: isAll && isNewest, isLast: isLast && isNewest })
     lost = 0
   } while (unread > 0)
   runLog.taken(newest)
+  isBusy = false
+  if (isWaiting() && !isLast) loopIterations.scheduleWithin(takeRest, RETRY_MS)
 }
 
-/** @param {number} count of entries @param {number} lost before them @param {boolean} isLast */
-function handOn (count, lost, isLast) {
+/**
+ * @param {number} count of entries
+ * @param {number} lost before them
+ * @param {Pick<Piece, 'isNewest' | 'isWithin' | 'isAll' | 'isLast'>} how
+ */
+function handOn (count, lost, how) {
   const first = (taken + 1) | 0
   const last = (taken + count) | 0
   for (const consumer of consumers) consumer.prepare?.()
@@ -140,7 +190,7 @@ function handOn (count, lost, isLast) {
     texts: (isRepeating ? texts.all() : '') + texts.takeNew(first, last),
     repeats: isRepeating,
     now: takenAt,
-    isLast
+    ...how
   }
   taken = last
   let isWhole = true
@@ -174,6 +224,8 @@ module.exports = {
   remove,
   repeat,
   take,
+  takeSoon,
+  takeWithin,
 
   /** @returns {{ ringBytes: number, entries: number }} the ring, and how many entries were written to it */
   ring: () => ({ ringBytes: ring.byteLength, entries: ints[COUNT] >>> 0 })

@@ -20,16 +20,14 @@ const { source } = require('../core/source')
 const { lineOf } = require('../encoding/serialize')
 const { placeStack } = require('../format/chain-texts')
 const { addressOf } = require('../node-objects')
-const { spanResource } = require('../spans/outputs')
 const { idsOf } = require('../spans/identities')
 const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
-const { warn } = require('../warnings')
 
 const KIND = (1 << KIND_BITS) - 1
 const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, which no ask explains
 const MAX_PEERS = 10_000 // connections whose other ends are known to be told
-const MIN_OPEN = 250 // ms for which a request has been open when its name is told
+const MIN_OPEN = 100 // ms for which a request has been open when its name is told
 const MAX_FORMS = 2000 // readers remember more
 const MAX_SHORT = 1 << 12 // characters of attributes that need no shortening
 
@@ -65,6 +63,11 @@ const forms = new Map()
 let formCount = 0
 /** those that are wanted @type {Form[]} */
 let wantedForms = []
+/**
+ * attributes of the program's own spans, by the span's id, for listeners, which get them as they are
+ * @type {Map<string, Record<string, unknown>> | undefined}
+ */
+let kept
 /** ms of the clock when the names of open requests were looked at */
 let namedAt = 0
 /** ms of the clock: up to there the frames of blocking callbacks are told */
@@ -89,9 +92,8 @@ function add (text) {
   lines += `${lineOf(text, onReplaced)}\n`
 }
 
-function onReplaced () {
-  warn('SPAN', 'an attribute of a span cannot be written')
-}
+/** The line says so itself. */
+const onReplaced = () => {}
 
 /** Tells what numbers in entries stand for. @param {number} first @param {number} last numbers of entries */
 function addNumbers (first, last) {
@@ -221,11 +223,11 @@ module.exports = {
 
   /**
    * Begins to note texts; runs are logged.
-   * @param {Record<string, unknown>} source who writes
+   * @param {{ source: Record<string, unknown>, resource: Record<string, unknown> }} source who writes
    */
   begin (source) {
     ints = new Int32Array(runLog.start())
-    sourceLine = `${JSON.stringify({ source, resource: spanResource() })}\n`
+    sourceLine = `${JSON.stringify(source)}\n`
     lines = ''
     framesUpTo = now()
     all()
@@ -262,12 +264,26 @@ module.exports = {
     return taken
   },
 
+  /** Keeps attributes of the program's own spans, until they are taken. @param {boolean} isWanted */
+  keepAttributes (isWanted) {
+    if (!isWanted) kept = undefined
+    else kept ??= new Map()
+  },
+
+  /** @param {string} spanId @returns {Record<string, unknown> | undefined} */
+  takeAttributes (spanId) {
+    const attributes = kept?.get(spanId)
+    kept?.delete(spanId)
+    return attributes
+  },
+
   /** How many characters wait to be taken. */
   size: () => lines.length,
 
   /** Tells a span that has ended, or is open when the program ends. @param {Span} span */
   addSpan (span) {
     if (ints === undefined) return
+    if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
     const { attributes, end, events, parentSpanId, sampled, seq, start, status } = span
     const form = formOf(span)
     const isNew = span.traceIdText === undefined && span.spanIdText === undefined

@@ -8,7 +8,7 @@ const {
   ONE, SHARED, UNKNOWN, descends, distanceToAnswer, isOutstanding, isSameFlow, setAsk
 } = require('../core/asks')
 const {
-  CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_RUN, CURRENT_SPAN, PRESENT_ERA, current
+  CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_SPAN, PRESENT_ERA, current
 } = require('../core/current')
 const records = require('../core/records')
 const { emit } = require('../core/on')
@@ -250,7 +250,7 @@ function addRecord (entry, asker, state) {
   words[offset + CHAIN] = asker.place
   words[offset + CAUSE] = asker.cause
   words[offset + SPAN] = asker.span
-  words[offset + RUN] = current[CURRENT_RUN]
+  words[offset + RUN] = current[CURRENT_ENTRY]
   words[offset + STATE] = state
   words[offset + DUE] = 1
   words[offset + FLAGS] = CALLED | current[PRESENT_ERA]

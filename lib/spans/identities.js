@@ -118,7 +118,6 @@ function add (span, traceId) {
 function end (span, outer) {
   const { seq, name } = span
   const slot = seq & MASK
-  if (span.signature !== undefined) span.signature.name = name
   if (open[slot] !== span) {
     if (!openOlder.delete(seq)) return
     const { traceId, spanId, sampled, otelSpanId } = span
@@ -171,23 +170,6 @@ function identityAt (number) {
 }
 
 /**
- * Returns what names a span however many come after it: its name, and its id as text. It holds nothing else
- * of the span.
- * @param {number} number
- * @returns {{ name: string, spanId: string } | undefined}
- */
-function signatureAt (number) {
-  const span = openAt(number)
-  if (span !== undefined) {
-    span.signature ??= { name: '', spanId: span.spanId }
-    span.signature.name = span.name
-    return span.signature
-  }
-  const slot = number & MASK
-  return numbers[slot] === number ? { name: names[slot], spanId: spanIdOf(number) } : endedOlder.get(number)
-}
-
-/**
  * @param {number} number of a span that has ended
  * @returns {number} of the innermost span around it that was open then, 0: none is known
  */
@@ -210,17 +192,6 @@ function spanAt (number) {
   return undefined
 }
 
-/** Returns whether a span is another one, or inside of it. @param {number} number @param {number} outer */
-function isInside (number, outer) {
-  let current = number
-  for (let i = 0; current >= outer && i < MAX_DEPTH; i++) { // what is inside has begun later
-    if (current === outer) return true
-    const span = openAt(current)
-    current = span === undefined ? outerOf(current) : span.parent?.seq ?? 0
-  }
-  return false
-}
-
 Object.assign(source, { identityAt, spanAt })
 
 module.exports = {
@@ -229,9 +200,7 @@ module.exports = {
   end,
   identityAt,
   idsOf,
-  isInside,
   nextNumber,
-  signatureAt,
   spanAt,
   spanIdOf,
   traceIdOf

@@ -1,19 +1,18 @@
 'use strict'
 
-// Where spans go, and when: to the sinks that the option `spans` names, made again when that changes, and to
-// the listeners of `span`. What one iteration of the event loop brings is handed on right before it polls
-// next, while its iterations are counted.
+// Where spans go: to the sinks that the option `spans` names, made again when that changes, to commands, and
+// to the listeners of `span`.
 
 const path = require('node:path')
 const process = require('node:process')
 const guard = require('../core/guard')
-const loopIterations = require('../core/loop-iterations')
 const { afterChange } = require('../listeners')
 const { messageOf, warn } = require('../warnings')
 const { listeners, taps } = require('./index')
 const { isMainThread } = require('../passing/threads')
+const texts = require('../record/texts')
 
-const MAX_WAITING = 1000 // records that wait for the end of an iteration
+const MAX_WAITING = 1000 // records, as long as the program lets a step end now and then
 
 /** @typedef {(record: any) => void} SpanListener */
 
@@ -28,6 +27,7 @@ let receivers = []
 
 /** @param {unknown} next where spans go, undefined: only to listeners */
 function setOutputs (next) {
+  texts.keepAttributes(listeners.size > 0)
   if (next === wanted) return
   sinks?.close()
   sinks = undefined
@@ -38,15 +38,15 @@ function setOutputs (next) {
   sinks = createSinks(parseOutputs(next), { warn })
 }
 
-/** @param {unknown} record for the listeners @param {boolean} [atOnce] the loop may not poll for long */
-function notify (record, atOnce = false) {
-  const isScheduled = loopIterations.batching()
-  if (waiting.length === 0) {
-    receivers = [...listeners]
-    if (isScheduled) loopIterations.schedule(flushRecords)
-  }
+/** @param {unknown} record for the listeners, which get it when `flushRecords` is called */
+function notify (record) {
+  if (waiting.length === 0) receivers = [...listeners]
   waiting.push(record)
-  if (!isScheduled || atOnce || waiting.length >= MAX_WAITING) flushRecords()
+}
+
+/** Hands on records if many wait. */
+function flushIfMany () {
+  if (waiting.length >= MAX_WAITING) flushRecords()
 }
 
 /** Hands on all records that wait. What listeners do makes no spans, now or later. */
@@ -99,22 +99,36 @@ function packageName () {
 }
 
 /**
- * Writes to what the option names, and to commands.
- * @param {import('../sinks/sinks').EndedSpan} span
- * @param {boolean} [isWanted] by the option
+ * Hands a span that has ended to all outputs, or a record that is no span of the program's, which commands
+ * have got already.
+ * @param {import('../sinks/sinks').EndedSpan & { spanId?: string, with?: (attributes: any) => any }} span
  */
-function write (span, isWanted = true) {
-  if (isWanted) sinks?.write(span)
-  for (const tap of taps) tap.write(span)
+function tell (span) {
+  sinks?.write(span)
+  if (span.line !== undefined) for (const tap of taps) tap.write(span)
+  if (listeners.size === 0) return
+  const attributes = span.spanId === undefined ? undefined : texts.takeAttributes(span.spanId)
+  notify(attributes === undefined ? span.record() : span.with?.(attributes).record())
+}
+
+/**
+ * Adds a record that is no span of the program's.
+ * @param {import('../encoding/span-form').SpanRecord} record
+ * @param {boolean} [isWanted] not only by commands
+ */
+function addRecord (record, isWanted = true) {
+  const ms = Number(record.attributes['longstack.blocked_ms'] ?? 0)
+  for (const tap of taps) tap.write({ ms, failed: false, traceId: record.traceId, record: () => record })
+  if (isWanted) texts.addRecord(record)
 }
 
 module.exports = {
-  areWatched: () => listeners.size > 0 || taps.size > 0,
+  addRecord,
+  flushIfMany,
   flushRecords,
-  hasListeners: () => listeners.size > 0,
-  notify,
+  isHeard: () => sinks !== undefined || listeners.size > 0 || taps.size > 0,
   setOutputs,
   sinks: () => sinks,
   spanResource,
-  write
+  tell
 }

@@ -13,12 +13,13 @@ const { on } = require('../core/on')
 const stepSpans = require('./step-spans')
 const { isAnyObject } = require('../objects')
 require('./http-spans') // before what tells it of requests
+const live = require('../record/live')
 require('../record/traffic')
 const layer = require('../requests/layer')
+const taking = require('../record/taking')
 const texts = require('../record/texts')
 const { noSpan } = require('./index')
 const { allOpen } = require('./identities')
-const { loop } = require('./loop-time')
 const { add: noteInterval } = require('./open-intervals')
 const outputs = require('./outputs')
 const spans = require('./spans')
@@ -29,7 +30,12 @@ const SWEEP_MS = 1000
 let isOn = false
 let sweepAt = 0
 
-blockedRecorder.record = spans.addBlocking
+blockedRecorder.record = (event, run) => {
+  spans.addBlocking(event, run)
+  if (!event.stillRunning) return
+  handOn()
+  outputs.sinks()?.flush(true)
+}
 on('iteration', (time) => {
   if (time < sweepAt) return
   sweepAt = time + SWEEP_MS
@@ -41,8 +47,6 @@ on('opened', ({ type }, resource) => {
 on('intervalMade', (context, timer) => {
   if (isOn) noteInterval(context, timer)
 })
-on('traffic', stepSpans.noteTraffic)
-on('asked', stepSpans.noteAsked)
 on('rejected', (reason, { span }) => {
   if (span !== undefined && isAnyObject(reason)) spans.noteRejection(reason, span)
 })
@@ -55,8 +59,7 @@ on('escaped', (error, { span }) => {
 function enable (wanted) {
   handOn()
   outputs.setOutputs(wanted)
-  // Else spans are made only to name those of blocking callbacks.
-  stepSpans.timeSpans(wanted !== undefined || outputs.areWatched() ? loop : undefined)
+  live.setLive(outputs.isHeard())
   layer.enable()
   if (isOn) return
   isOn = true
@@ -67,10 +70,10 @@ function disable () {
   if (!isOn) return
   isOn = false
   spans.flush()
+  live.setLive(false)
   outputs.flushRecords()
   outputs.setOutputs(undefined)
   layer.disable()
-  stepSpans.timeSpans(undefined)
   stepSpans.unwatchZlibWrites()
   process.removeListener('exit', onExit)
 }
@@ -79,6 +82,7 @@ function onExit () {
   safely(() => {
     loopIterations.hold() // the loop has ended
     spans.flush()
+    live.finish()
     outputs.flushRecords()
     outputs.sinks()?.flush()
   })
@@ -86,7 +90,7 @@ function onExit () {
 
 /** Hands spans that have ended to outputs, and to those that listen now. */
 function handOn () {
-  guard.run(spans.drain)
+  guard.run(() => taking.takeWithin(true))
   outputs.flushRecords()
 }
 
@@ -97,7 +101,7 @@ module.exports = {
   isEnabled: () => isOn,
 
   reopen () {
-    spans.drain()
+    handOn()
     outputs.sinks()?.reopen()
   },
 
@@ -117,6 +121,6 @@ module.exports = {
     const { open, ended, dropped } = spans.stats()
     const { written, waiting, dropped: lost, outputs: list } = outputs.sinks()?.stats() ??
       { written: 0, waiting: 0, dropped: 0, outputs: [] }
-    return { open, ended, written, waiting, dropped: dropped + lost, outputs: list }
+    return { open, ended, written, waiting: waiting + live.waiting(), dropped: dropped + lost, outputs: list }
   }
 }

@@ -2,30 +2,23 @@
 
 // Begins spans (who their parent is, which trace they are part of) and ends them, keeps those that are open,
 // and writes those that have ended. Who makes a span describes it (http-spans.js, user-span.js); where its
-// time goes is reported by the hooks through LoopTime. Requests are written when the iteration of the event
-// loop is over: what one brings is written in one go, which costs half. Everything here runs guarded.
+// time goes is read from the run log (record/live.js). Of requests that have ended the texts are made when
+// the iteration of the event loop is over. Everything here runs guarded.
 
 const { errorStack } = require('../attribution/error-hops')
-const { askedOf, moreAsked } = require('./asked')
-const { frameDuring: frameAt } = require('../blocked/wanted')
 const { now } = require('../core/clock')
-const { placeStack } = require('../format/chain-texts')
 const { currentStep, spanNumber } = require('../core/current-step')
 const { MIN_RANGE, toMicros } = require('../encoding/span-figures')
-const { SpanForm } = require('../encoding/span-form')
 const runLog = require('../core/run-log')
 const { CLIENT, DISCARDED, ERROR, INNER, OK, SERVER, UNSET } = require('../core/run-log-words')
 const { read: readSettlements } = require('../core/settlements')
 const { allOpen, identityAt, spanAt } = require('./identities')
-const { loop } = require('./loop-time')
+const taking = require('../record/taking')
 const texts = require('../record/texts')
-const { isTimed } = require('./step-spans')
 const openIntervals = require('./open-intervals')
 const { batching, schedule } = require('../core/loop-iterations')
-const { areWatched, hasListeners, notify, sinks, spanResource, write } = require('./outputs')
-const { figuresOf } = require('./span-figures')
+const outputs = require('./outputs')
 const { addException, blockedRecord, describeException } = require('./span-record')
-const { pathOf } = require('./wait-sites')
 const { activeSpanContext } = require('./traceparent')
 const { Span } = require('./span')
 const { settings } = require('../settings')
@@ -76,7 +69,7 @@ let waiting = []
 function start ({ name, kind, remote, context, since, attributes = {}, shared }) {
   const { chain } = currentStep()
   const time = now()
-  accountUntil(time)
+  if (runLog.isOn()) runLog.accountUntil(time)
   const number = kind === 'SERVER' ? 0 : context === undefined ? spanNumber() : context.spanNumber
   const running = number === 0 ? undefined : identityAt(number)
   const active = activeSpanContext()
@@ -91,8 +84,7 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
     sampled: cause?.sampled ?? true,
     parent,
     start: since ?? time,
-    origin: parent === undefined ? originAt(time) : parent.origin,
-    loop: isTimed() ? loop : undefined
+    origin: parent === undefined ? originAt(time) : parent.origin
   })
   span.attributes = attributes
   span.shared = shared
@@ -105,14 +97,8 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
   return span
 }
 
-/** Notes polls up to now that no hook has told. @param {number} time now, in ms */
-function accountUntil (time) {
-  if (runLog.isOn()) runLog.accountUntil(time)
-  if (isTimed()) loop.accountUntil(time)
-}
-
 /** When the present run began, ms of the clock. */
-const presentSince = () => runLog.isOn() ? runLog.since() : loop.since
+const presentSince = () => runLog.isOn() ? runLog.since() : now()
 
 /**
  * Excludes the time until its first callback from a span, and notes how long a request lay there before it
@@ -122,12 +108,9 @@ const presentSince = () => runLog.isOn() ? runLog.since() : loop.since
  * @param {boolean} [isNew] it is the first on that
  */
 function begin (span, socket = undefined, isNew = true) {
-  if (span.isTimed && span.run === 0) span.startNow(loop)
-  if (!span.isTimed) span.start = presentSince()
-  if (socket === undefined) return logBegin(span)
-  const { ms, max } = runLog.isOn()
-    ? runLog.queueTime(socket, isNew, runLog.since())
-    : loop.arrivals.queueTime(socket, isNew, loop.since - loop.zero)
+  span.start = presentSince()
+  if (socket === undefined || !runLog.isOn()) return logBegin(span)
+  const { ms, max } = runLog.queueTime(socket, isNew, span.start)
   logBegin(span, ms)
   if (max === 0) return
   span.attributes['longstack.queued_ms'] = toMicros(ms)
@@ -152,7 +135,9 @@ function end (span, ending = NO_END, since = undefined) {
   // The program may change what the attributes of its own spans hold.
   if (span.kind !== 'INTERNAL' && postpone(span)) return
   writeAndRelease(span)
-  clearRuns()
+  taking.takeSoon()
+  if (batching()) outputs.flushIfMany()
+  else outputs.flushRecords()
 }
 
 /** @param {Span} span @param {End} ending @param {number | undefined} since */
@@ -175,11 +160,9 @@ function close (span, ending, since) {
 
 /** @param {Span} span @param {number} time ms @param {number} [status] see run-log-words.js */
 function finish (span, time, status = statusOf(span)) {
-  accountUntil(time)
-  const run = span.isTimed ? currentStep().run : 0
-  span.finish(time, loop, run !== 0 && spanAt(spanNumber())?.log === span.log ? run : 0)
+  if (runLog.isOn()) runLog.accountUntil(time)
+  span.finish(time)
   if (runLog.isOn()) runLog.ended(span.seq, span.end, status)
-  if (span.isTimed) loop.leave(span)
 }
 
 /** @param {Span} span @returns {number} */
@@ -211,7 +194,8 @@ function discard (span) {
 function postpone (span) {
   if (waiting.length === 0) {
     if (!batching()) return false
-    schedule(drain)
+    if (texts.isOn()) taking.takeSoon()
+    else schedule(drain)
   }
   if (waiting.push(span) >= MAX_WAITING) drain()
   return true
@@ -222,7 +206,6 @@ function drain () {
   const spans = waiting
   waiting = []
   for (let i = 0; i < spans.length; i++) writeAndRelease(spans[i])
-  clearRuns()
 }
 
 /** @param {Span} span that has ended */
@@ -230,61 +213,27 @@ function writeAndRelease (span) {
   try {
     writtenCount++
     texts.addSpan(span)
-    if (span.isTimed) tell(span)
     if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
   } finally {
     span.release()
   }
 }
 
-/** @param {Span} span that has ended */
-function tell (span) {
-  const form = new SpanForm(span, () => figuresOf(span, surroundings), spanResource())
-  write(form)
-  if (hasListeners()) notify(form.record())
-}
-
-/** @type {import('./span-figures').Surroundings} */
-const surroundings = {
-  loop,
-  stack: ({ chain }) => chain === 0 ? undefined : placeStack(chain),
-  pathOf,
-  frameAt,
-  askedOf,
-  moreAsked
-}
-
 /** Writes what repeats on after its request. @param {number} time ms of the clock */
 function writeOpenIntervals (time) {
-  const isHeard = sinks() !== undefined || areWatched() || texts.isOn()
-  const record = isHeard ? openIntervals.take(time) : undefined
-  if (record === undefined) return
-  texts.addRecord(record.record())
-  write(record)
-}
-
-/** Forgets who ran of late: no span is left that they could have delayed. */
-function clearRuns () {
-  if (openCount === 0 && waiting.length === 0) loop.recent.clear()
+  const record = texts.isOn() ? openIntervals.take(time) : undefined
+  if (record !== undefined) outputs.addRecord(record)
 }
 
 /**
- * Writes a blocking callback as a record of its own; one that still runs at once.
+ * Adds a blocking callback as a record of its own.
  * @param {import('../blocked/blocking-callback').BlockedEvent} event
  * @param {import('../blocked/blocking-callback').BlockingCallback} run
  */
 function addBlocking (event, run) {
-  if (sinks() === undefined && !areWatched() && !texts.isOn()) return
-  const isWanted = settings.options.blocked !== undefined // else a command has asked for it
-  if (event.stillRunning) drain()
-  const record = blockedRecord(event, run)
-  if (isWanted) texts.addRecord(record)
-  write({ ms: event.ms, failed: false, traceId: record.traceId, record: () => record }, isWanted)
-  if (event.stillRunning && isWanted) {
-    runLog.takeNow()
-    sinks()?.flush(true)
-  }
-  if (hasListeners() && isWanted) notify(record, event.stillRunning)
+  // Else a command has asked for it.
+  const isWanted = settings.options.blocked !== undefined
+  if (texts.isOn()) outputs.addRecord(blockedRecord(event, run), isWanted)
 }
 
 /**

@@ -7,8 +7,7 @@ const { now } = require('../core/clock')
 const records = require('../core/records')
 const { contextOfId } = require('../core/context')
 const {
-  ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_RUN, CURRENT_SPAN, DEPTH,
-  LOGGED, TIMED, current, timed
+  CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, current
 } = require('../core/current')
 const registry = require('../core/registry')
 const { ensureHeadroom } = require('../stacks/stack-headroom')
@@ -16,51 +15,16 @@ const { enteredId } = require('../core/current-step')
 const { enterResource } = require('../core/installer')
 const { resolve } = require('../core/lookup')
 const runLog = require('../core/run-log')
-const { source } = require('../core/source')
 const { idOf } = require('../node-objects')
 const { wrap } = require('../wrap')
-const { ask } = require('./questions')
 
-const { CHAIN, SPAN, DETAIL, FLAGS, IDS, RUN, CARRIED, OWN_WORK_CHAIN } = records
+const { CHAIN, SPAN, DETAIL, FLAGS, RUN, CARRIED, OWN_WORK_CHAIN } = records
 const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
 
 const { apply, getPrototypeOf } = Reflect
 
 /** what puts `write` back, by the prototype of a kind of stream @type {Map<object, () => boolean>} */
 const wrapped = new Map()
-
-const isTimed = () => (current[ATTENTION] & TIMED) !== 0
-
-/** Notes data on a connection that no server accepted. @param {import('../core/entry').Entry} entry */
-function noteTraffic (entry) {
-  if (!isTimed()) return
-  resolve()
-  const { [CURRENT_REF]: ref, [CURRENT_SPAN]: span, [CURRENT_RUN]: run } = current
-  timed.loop.noteTraffic(entry, ref, span, run)
-}
-
-/**
- * Notes that the program asks on a connection.
- * @param {import('../core/entry').Entry} entry
- * @param {number} place
- * @param {boolean} isHeld see core/on.js
- */
-function noteAsked (entry, place, isHeld) {
-  if (!isTimed()) return
-  ask(entry, place, isHeld, now(), timed.loop.zero + timed.loop.arrivals.polledAt)
-}
-
-/**
- * Starts or stops the timing of spans.
- * @param {import('./loop-time').LoopTime | undefined} loop what times them; undefined: no longer
- */
-function timeSpans (loop) {
-  if ((loop !== undefined) === isTimed()) return
-  if (loop !== undefined) timed.loop = loop
-  current[ATTENTION] ^= TIMED
-  if (loop !== undefined) loop.start(now())
-  else timed.loop.stop()
-}
 
 /**
  * Makes the remainder of this callback part of a span. The requests of a connection come on one resource:
@@ -79,13 +43,7 @@ function enterSpan (next) {
   if (id === 0) records.writeWord(ref, SPAN, span)
   else setSpan(id, span)
   if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
-  const isLogged = runLog.isOn()
-  const time = isLogged || isTimed() ? now() : 0
-  if (isLogged) runLog.turned(time)
-  if (isTimed()) {
-    timed.loop.switchTo(span, time)
-    current[CURRENT_RUN] = timed.loop.beginFirstRun()
-  }
+  if (runLog.isOn()) runLog.turned(now())
   return step
 }
 
@@ -131,9 +89,7 @@ function runInSpan (next, fn) {
   } finally {
     leave()
     resolve()
-    const span = current[CURRENT_SPAN]
     if (current[DEPTH] === 0 && runLog.isOn()) runLog.resumed(now())
-    if (isTimed() && span !== timed.loop.spanNumber) timed.loop.switchTo(span, now())
   }
 }
 
@@ -165,7 +121,7 @@ function watchZlibWrites (handle) {
   const unwrap = wrap(prototype, 'write', (method) => ({
     /** @this {any} */
     write () {
-      if ((current[ATTENTION] & (LOGGED | TIMED)) !== 0) noteWrite(this)
+      if (runLog.isOn()) noteWrite(this)
       return apply(method, this, arguments)
     }
   }).write)
@@ -181,21 +137,14 @@ function unwatchZlibWrites () {
 function noteWrite (handle) {
   const record = records.findResource(idOf(handle) ?? 0)
   if (record === undefined) return
-  const { words, offset } = record
-  const isOwn = source.spanAt(current[CURRENT_SPAN])?.log === source.spanAt(words[offset + SPAN])?.log
-  words[offset + RUN] = isOwn ? current[CURRENT_RUN] : 0
-  records.runsBeside(words)[offset >> IDS] = current[CURRENT_ENTRY]
+  record.words[record.offset + RUN] = current[CURRENT_ENTRY]
 }
 
 module.exports = {
   enterSpan,
-  isTimed,
-  noteAsked,
-  noteTraffic,
   runInSpan,
   setSpan,
   spanOf,
-  timeSpans,
   unwatchZlibWrites,
   watchZlibWrites
 }

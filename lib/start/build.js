@@ -39,7 +39,7 @@ const nodes = path.join(lib, '..', '.cache', 'node')
 function requiredBy (id, name) {
   if (BUNDLED_PACKAGES.includes(id)) return slashed(require.resolve(id)).replace(/^.*(?=node_modules\/)/, '')
   if (!id.startsWith('.')) return undefined
-  const file = path.posix.join(path.posix.dirname(name), id)
+  const file = path.posix.join(path.posix.dirname(name), id).replace(/^\.\.\/lib\//, '')
   return /\.js(on)?$/.test(file) ? file : `${file}.js`
 }
 

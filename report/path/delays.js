@@ -5,6 +5,9 @@
 const { NONE } = require('./entries')
 const { entryBefore } = require('./timeline')
 
+const MAX_SLICES = 1 << 12 // the newest of one span: each of many spans is delayed by all others
+const MIN_SHARE = 1 / 1000 // of these, of who is told
+
 /**
  * @typedef {object} Delayer
  * @property {number} request number of the request whose code ran, 0: of none
@@ -65,7 +68,7 @@ class Delayers {
 const delayers = new Delayers()
 
 /**
- * Returns who delayed a request, longest first.
+ * Returns who delayed a request for a noticeable part, longest first.
  * @param {import('./entries').Recording} recording
  * @param {import('./requests').Request} request
  * @param {import('./critical-path').Wait[]} waits newest first
@@ -74,12 +77,15 @@ const delayers = new Delayers()
 function delaysOf (recording, { outermost }, waits) {
   const { at, chain, end, outer, placed, run, slice } = recording
   let hint = placed - 1
+  let left = MAX_SLICES
+  let sum = 0
   for (const { cameAfter, cameBy, delayedMax, until } of waits) {
     if (delayedMax === 0) continue
     hint = entryBefore(recording, until, hint)
     let i = hint === NONE ? NONE : slice[hint]
     for (; i !== NONE && end[i] > cameAfter; i = i === 0 ? NONE : slice[i - 1]) {
       if (outer[i] === outermost) continue
+      if (left-- === 0) break
       const stop = Math.min(end[i], until)
       const start = Math.max(at[i], cameAfter)
       const max = stop - start
@@ -87,12 +93,13 @@ function delaysOf (recording, { outermost }, waits) {
       const delayer = delayers.get(outer[i], chain[run[i]])
       delayer.ms += Math.max(0, stop - Math.max(at[i], cameBy))
       delayer.max += max
+      sum += max
       if (max < delayer.longest) continue
       delayer.longest = max
       delayer.start = start
     }
   }
-  return delayers.take().sort((a, b) => b.max - a.max)
+  return delayers.take().filter(({ max }) => max >= sum * MIN_SHARE).sort((a, b) => b.max - a.max)
 }
 
 module.exports = { delaysOf }

@@ -15,7 +15,7 @@ const { SourceTexts } = require('./source-texts')
 
 const MAX_DELAYERS = 5
 const MAX_WAITING = 10_000 // spans whose text, or whose end, has not come
-const MAX_HELD_MS = 500 // for the name of another request, which is told once that is long
+const MAX_HELD_MS = 200 // for the name of another request, which is told once that is long
 const UNKNOWN_TYPES = new Set(['process', 'unknown'])
 
 /**
@@ -45,6 +45,15 @@ class SpanMaker {
   /** Who recorded it, as the source says itself. */
   get source () { return this.#texts.source }
 
+  /** @returns {number} spans whose text, or whose end, or the name of another one has not come */
+  get waiting () {
+    return this.#told.size + this.#held.length
+  }
+
+  get isWaiting () {
+    return this.#held.length > 0
+  }
+
   /** Takes the texts of a block. @param {string[]} lines */
   add (lines) {
     for (const line of lines) {
@@ -52,8 +61,20 @@ class SpanMaker {
         const text = JSON.parse(line)
         if (text.record !== undefined) this.#records.push(recordOf(text.record))
         const span = this.#texts.add(text)
-        if (span !== undefined) this.#told.set(span.number, span)
+        if (span !== undefined) this.#tell(span)
       } catch {} // damaged, or of a later version
+    }
+  }
+
+  /** @param {ToldSpan} span */
+  #tell (span) {
+    const { number } = span
+    const ended = this.#untold.get(number)
+    if (ended === undefined) {
+      this.#told.set(number, span)
+    } else {
+      this.#untold.delete(number)
+      this.#held.push({ span, ended })
     }
   }
 
@@ -66,15 +87,17 @@ class SpanMaker {
   make (ended, now = Infinity) {
     const made = this.#records
     this.#records = []
-    for (const each of ended) this.#untold.set(each.request.number, each)
     const held = this.#held
     this.#held = []
-    for (const [number, each] of this.#untold) {
+    for (const each of ended) {
+      const { number } = each.request
       const span = this.#told.get(number)
-      if (span === undefined) continue
-      this.#untold.delete(number)
-      this.#told.delete(number)
-      held.push({ span, ended: each })
+      if (span === undefined) {
+        this.#untold.set(number, each)
+      } else {
+        this.#told.delete(number)
+        held.push({ span, ended: each })
+      }
     }
     for (const each of held) {
       if (this.#isNamed(each.ended) || now - each.span.end > MAX_HELD_MS) made.push(this.#formOf(each))

@@ -36,6 +36,7 @@ const MAX_OPEN = 1 << 14 // spans
  * @property {boolean} [isLast] the thread logs no more
  * @property {number} [until] ms of the clock: what ran before has ended by then, or a later entry says that
  *   it goes on; so spans that have ended are told
+ * @property {boolean} [isAll] also those of which it may still turn out who had asked what
  *
  * @typedef {object} EndedSpan runs and entries in it are numbers, 0: none
  * @property {Request} request
@@ -70,7 +71,7 @@ class SpanReader {
   }
 
   /** @param {Block} block */
-  push ({ first, entries, until, isLast = false }) {
+  push ({ first, entries, until, isAll = false, isLast = false }) {
     const count = Math.floor(entries.length / BYTES)
     const isAligned = entries.byteOffset % 8 === 0
     const bytes = isAligned ? entries : new Uint8Array(entries)
@@ -89,11 +90,17 @@ class SpanReader {
     if (until !== undefined && this.isWaiting) {
       this.timeline.close(until)
       this.#tellEnded()
+      if (isAll) for (const span of this.#asking.splice(0)) this.#tell(span)
     }
     if (isLast) this.end()
   }
 
-  /** Whether there are spans that have ended and are not told. */
+  /** @returns {number} spans that have ended and are not told */
+  get waiting () {
+    return this.#ending.length + this.#asking.length + this.#ended.length
+  }
+
+  /** Whether there are such. */
   get isWaiting () {
     return this.#ending.length > 0 || this.#asking.length > 0
   }

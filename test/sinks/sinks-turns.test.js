@@ -70,6 +70,7 @@ whereCounted('one write for an iteration, whatever its phases ended; more for ma
       note()
       setTimeout(() => { const end = performance.now() + 3; while (performance.now() < end); for (let i = 11; i < 1011; i++) span(i) })
       await wait(20)
+      await turn()
       note()
       span(1011)
       trace.stats()

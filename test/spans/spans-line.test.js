@@ -6,9 +6,9 @@ const { isDeepStrictEqual } = require('node:util')
 const test = require('ava')
 const { Definitions } = require('../../lib/encoding/definitions')
 const { lineOf } = require('../../lib/encoding/serialize')
+const { delaysOf, sumsOf, us } = require('../../lib/encoding/span-figures')
 const { SpanForm } = require('../../lib/encoding/span-form')
 const { unixNano } = require('../../lib/encoding/times')
-const { figuresOf } = require('../../lib/spans/span-figures')
 const { recordsOf } = require('../helpers/records')
 
 /** A generator of numbers from 0 to 1 that repeats itself. @param {number} seed */
@@ -85,14 +85,8 @@ function spanOf (random, given) {
     run: time(random),
     path: random() < 0.2 ? undefined : pathOf(random, some),
     shared: random() < 0.5 ? undefined : { 'url.scheme': 'http', 'server.address': any(random, strings) },
-    ...runsOf(some(() => [start + time(random), time(random), any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"'])], 6))
+    runs: some(() => [us(time(random)), us(time(random)), any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"'])], 6)
   })
-}
-
-/** @param {any[]} runs */
-function runsOf (runs) {
-  const [starts, lengths, types] = [0, 1, 2].map((i) => runs.map((run) => run[i]))
-  return { runs, longestRuns: runs.length === 0 ? undefined : { count: runs.length, starts, lengths, types } }
 }
 
 /**
@@ -151,32 +145,47 @@ function pathIn ({ path }) {
     waits: waits.map((/** @type {any} */ wait) => ({ ...wait, ...noEnd, ...wait.until })),
     ran: ran?.map((/** @type {any} */ run) => ({ delayed: 0, ...run })),
     beside,
-    late,
-    steps: []
+    late
   }
 }
 
-/** @param {() => number} random */
+/** What is beside a span. @param {() => number} random */
 function surroundingsOf (random) {
-  const delayers = [{ span: undefined, ms: 3.5, max: 3.5, start: 1, longest: 2 }, { span: { spanId: 'd'.repeat(16), name: any(random, strings) }, ms: 1.25, max: any(random, [1.25, 9]), start: 1, longest: 2 }]
   const [above, frame] = [any(random, strings), any(random, strings)]
-  return /** @type {any} */ ({
-    pathOf: (/** @type {any} */ span) => pathIn(span),
-    loop: {
-      recent: {
-        sumOf () {
-          const left = [...delayers]
-          return { takeLongest: () => left.shift(), clear () {} }
-        }
-      },
-      zero: 3
-    },
+  const isKnown = random() >= 0.5
+  return {
+    delayers: [
+      { spanId: undefined, name: undefined, us: 3500, max: 3500, at: isKnown ? frame : undefined },
+      { spanId: 'd'.repeat(16), name: any(random, strings), us: 1250, max: any(random, [1250, 9000]), at: isKnown ? frame : undefined }
+    ],
     resource: any(random, [{ 'service.name': 'shop', 'process.pid': 7 }, { 'service.name': 'ü"' }]),
-    askedOf: () => undefined,
-    moreAsked: () => undefined,
-    stack: () => undefined,
-    frameAt: () => undefined,
-    ...(random() < 0.5 ? {} : { stack: () => `    at f (/app/x.js:1:2)\n${above}`, frameAt: () => frame })
+    trace: isKnown ? `    at f (/app/x.js:1:2)\n${above}` : undefined
+  }
+}
+
+/** @param {any} span @param {any} surroundings */
+function figuresOf (span, { delayers, trace }) {
+  const { waits, ran, beside, late } = pathIn(span)
+  const sum = (/** @type {string} */ key) => {
+    return waits.reduce((/** @type {number} */ all, /** @type {any} */ wait) => all + wait[key], 0)
+  }
+  const duration = span.end - span.start
+  const delayed = us(sum('delayed'))
+  return /** @type {any} */ ({
+    trace,
+    run: us(span.run),
+    duration,
+    waits,
+    ran,
+    beside: us(beside),
+    ...sumsOf(waits),
+    waited: us(sum('ms')),
+    delayed,
+    delayedMax: Math.max(delayed, us(sum('delayedMax'))),
+    delayers: late.length > 0 ? delayers : undefined,
+    delays: late.length > 0 ? delaysOf(late, 3 - span.start, duration) : undefined,
+    asked: undefined,
+    runs: span.runs.length === 0 ? undefined : span.runs
   })
 }
 

@@ -473,7 +473,7 @@ timed('runs are told from the start of the span on, the longest of them, and lie
   const { attributes } = span('runs')
   const runs = attributes['longstack.runs']
   const { duration, run } = times('runs')
-  t.is(runs.length, 64)
+  t.true(runs.length > 64, String(runs.length))
   t.true(runs.some((/** @type {any[]} */ [, ms, type]) => ms >= 19.9 && type === 'Timeout'))
   t.true(runs.every((/** @type {any[]} */ [start, ms]) => start >= 0 && start + ms <= duration + 0.01))
   t.true(runs.reduce((/** @type {number} */ sum, /** @type {any[]} */ [, ms]) => sum + ms, 0) <= run + 0.1)
