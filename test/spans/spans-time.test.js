@@ -330,7 +330,7 @@ for (const [name, next] of [['setImmediate', 'setImmediate'], ['process.nextTick
     sound(t, span('loop'))
     const { duration, run, waited } = times('loop')
     t.true(run >= 59 && run > duration * 0.7, JSON.stringify(times('loop')))
-    t.true(waited < 1)
+    t.true(waited < duration / 10, 'longstack reads its log meanwhile')
   })
 }
 
