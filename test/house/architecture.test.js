@@ -32,7 +32,7 @@ const maxLines = {
   passing: 730,
   runners: 470,
   intercept: 410,
-  encoding: 530,
+  encoding: 540,
   hooks: 180,
 }
 
