@@ -98,26 +98,37 @@ class Traffic {
   }
 
   /**
-   * What a driver writes first on a connection that it makes is no query, unless that is all.
+   * What a driver writes by itself on a connection that it makes is no query, unless nothing follows.
    * @param {Connection} connection
    * @param {number} i write
    */
   #greet (connection, i) {
-    const { recording, recording: { b, caller, flags, head, previous, registered, x } } = this
-    if (!connection.isUsed) {
-      connection.isUsed = true
-      if ((b[i] & ASKED) !== 0 || x[i] > 0) return
-      const run = registered[i]
-      const isConnecting = run !== NONE && head[run] === run && caller[run] === NONE &&
-        (flags[run] & (CALLED | TIMER | PARSER | CONNECTION)) === CALLED
-      if (isConnecting || isInAnswer(recording, i)) connection.greeting = i
+    const { b, flags, previous, registered } = this.recording
+    const { greeting, isUsed } = connection
+    const isByDriver = (b[i] & GREETS) !== 0
+    connection.isUsed = true
+    if (!isUsed) {
+      if (isByDriver || this.#isOnConnect(i)) connection.greeting = i
       return
     }
-    const { greeting } = connection
-    if (greeting === NONE || (flags[greeting] & GREETING) !== 0) return
-    const isFirst = previous[greeting] === NONE
-    if (isFirst && (b[greeting] & HELD) !== 0 && previous[i] === greeting) connection.greeting = i
-    else for (let each = greeting; each !== NONE; each = previous[each]) flags[each] |= GREETING
+    if (greeting !== NONE && (flags[greeting] & GREETING) === 0) {
+      const isFirst = previous[greeting] === NONE
+      const isRelease = isFirst && (b[greeting] & HELD) !== 0 && previous[i] === greeting
+      if (isRelease) connection.greeting = i
+      if (isRelease || (isByDriver && registered[i] === registered[greeting])) return
+      for (let each = previous[i]; each !== NONE; each = previous[each]) flags[each] |= GREETING
+    }
+    if (isByDriver) connection.greeting = i
+  }
+
+  /** Whether the first write on a connection is one of its connect request. @param {number} i */
+  #isOnConnect (i) {
+    const { recording, recording: { b, caller, flags, head, registered, x } } = this
+    if ((b[i] & ASKED) !== 0 || x[i] > 0) return false
+    const run = registered[i]
+    const isConnecting = run !== NONE && head[run] === run && caller[run] === NONE &&
+      (flags[run] & (CALLED | TIMER | PARSER | CONNECTION)) === CALLED
+    return isConnecting || isInAnswer(recording, i)
   }
 
   /** @param {number} i data */
@@ -135,15 +146,13 @@ class Traffic {
 
   /** @param {number} i promise that was settled */
   settle (i) {
-    const { b, came, flags, head, previous, ref, registered, request, sent, settled } = this.recording
+    const { b, came, head, previous, ref, request, sent, settled } = this.recording
     const data = settled[i] === NONE ? NONE : came[head[settled[i]]]
     if (data === NONE) return
     const connection = this.#get(ref[data])
     const write = this.#writeOf(connection, i, data)
     if (write === NONE || (b[write] & USED) !== 0) return
     this.#claim(connection, write, data)
-    // A driver made the promise itself, and wrote at once.
-    if ((b[write] & GREETS) !== 0 && registered[i] === registered[write]) flags[write] |= GREETING
     came[i] = data
     sent[i] = write
     previous[i] = sent[data]

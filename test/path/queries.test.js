@@ -3,7 +3,7 @@
 // What requests asked, in recordings of how drivers write and are answered.
 
 const test = require('ava')
-const { ASKED, HELD, USED } = require('../../lib/core/run-log-words')
+const { ASKED, GREETS, HELD, USED } = require('../../lib/core/run-log-words')
 const { Log, told } = require('./recordings')
 
 const A = 7 // requests
@@ -153,6 +153,39 @@ test('a driver that connects first: its greeting is no query, and what waits for
     t.deepEqual(times(log, A), [[112, 120]], String(hasQuery))
     t.is(told(log, A).queries[0].callback, answered)
   }
+})
+
+test('what a driver writes by itself before anybody asks is a query if nothing follows', (t) => {
+  for (const isAwaited of [true, false]) {
+    const asking = (/** @type {number[]} */ ...uses) => {
+      const log = new Log()
+      log.poll(90, 5)
+      let run = log.serve(100, A)
+      for (const [i, b] of uses.entries()) {
+        const at = 110 + i * 20
+        run = log.callback(at, { request: A, registered: run })
+        log.sent(POOLED, run, { request: A, b })
+        run = answer(log, at + 10, isAwaited ? [[run, A]] : [])
+      }
+      log.end(190, A, 0)
+      return times(log, A)
+    }
+    t.deepEqual(asking(GREETS), [[110, 120]])
+    t.deepEqual(asking(GREETS, GREETS), [[130, 140]])
+    t.deepEqual(asking(GREETS, ASKED), [[130, 140]])
+    t.deepEqual(asking(GREETS, GREETS, ASKED, ASKED), [[150, 160], [170, 180]])
+  }
+})
+
+test('what a driver writes by itself before anybody asks, in two writes', (t) => {
+  const log = new Log()
+  log.poll(90, 5)
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, b: GREETS })
+  log.sent(POOLED, run, { request: A, b: GREETS })
+  answer(log, 110, [[run, A]])
+  log.end(120, A, 0)
+  t.deepEqual(times(log, A), [[100, 110]])
 })
 
 test('what the program asks first on a connection is a query', (t) => {
