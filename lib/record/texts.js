@@ -325,7 +325,7 @@ module.exports = {
    * @param {number} number of its entry
    * @param {import('../requests/peek').Operation} operation
    */
-  noteOperation (number, { operation, system }) {
-    if (ints !== undefined) add({ sent: number, operation, system })
+  noteOperation (number, { operation, system, commands }) {
+    if (ints !== undefined) add({ sent: number, operation, system, commands })
   }
 }

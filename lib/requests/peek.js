@@ -41,7 +41,12 @@ const OF_COLLECTION = new Set((
 ).split(' '))
 const COMMAND = /^[a-z][a-z0-9._-]{0,31}$/i
 
-/** @typedef {{ system: string, operation: string }} Operation */
+/**
+ * @typedef {object} Operation
+ * @property {string} system
+ * @property {string} operation
+ * @property {string[]} [commands] of a pipeline that is read to its end, one after another
+ */
 
 /** what is about to be written, while it is @type {unknown} */
 let held
@@ -87,15 +92,22 @@ function textOf (chunk) {
 
 /** @param {string} text the first bytes @param {number} size of all @returns {Operation | undefined} */
 function operationOf (text, size) {
-  return ofRedis(text) ?? ofPostgres(text, size) ?? ofMysql(text, size) ?? ofMongo(text, size)
+  return ofRedis(text, size) ?? ofPostgres(text, size) ?? ofMysql(text, size) ?? ofMongo(text, size)
 }
 
-/** Reads commands of RESP: their names alone. @param {string} text @returns {Operation | undefined} */
-function ofRedis (text) {
+/**
+ * Reads commands of RESP: their names alone.
+ * @param {string} text
+ * @param {number} size
+ * @returns {Operation | undefined}
+ */
+function ofRedis (text, size) {
+  /** @type {string[]} */
+  const commands = []
   /** @type {string[]} */
   const names = []
   let index = 0
-  while (text[index] === '*' && names.length < MAX_COMMANDS) {
+  while (text[index] === '*') {
     const count = numberAt(text, index + 1)
     index = count.end
     for (let i = 0; i < count.value && index < text.length; i++) {
@@ -104,11 +116,14 @@ function ofRedis (text) {
       const name = text.slice(begin, begin + length).toUpperCase()
       if (i === 0 && name.length < length) break // it goes on in what is not read
       if (i === 0 && !(length > 0 && COMMAND.test(name))) return undefined
-      if (i === 0 && !names.includes(name)) names.push(name)
+      if (i === 0) commands.push(name)
+      if (i === 0 && names.length < MAX_COMMANDS && !names.includes(name)) names.push(name)
       index = begin + length + 2
     }
   }
-  return names.length === 0 ? undefined : { system: 'redis', operation: names.join(', ') }
+  if (names.length === 0) return undefined
+  const operation = { system: 'redis', operation: names.join(', ') }
+  return commands.length > 1 && index === size ? { ...operation, commands } : operation
 }
 
 /**

@@ -27,6 +27,7 @@ const TRACE = 32 // digits of a trace's id, which comes before that of the span
  * @property {number} origin
  * @property {Record<string, unknown> | undefined} shared attributes
  * @typedef {{ operation: string, system: string }} Operation
+ * @typedef {Operation & { commands: unknown }} Written
  * @typedef {import('../../lib/encoding/span-form').Told & { number: number, open: boolean }} ToldSpan
  */
 
@@ -44,7 +45,7 @@ class SourceTexts {
   #names = new Latest(MAX_NAMES)
   /** of connections, by reference @type {Latest<string>} */
   #peers = new Latest(MAX_OTHERS)
-  /** by number of the write @type {Latest<Operation>} */
+  /** by number of the write @type {Latest<Written>} */
   #operations = new Latest(MAX_OTHERS)
   /** @type {Latest<Form>} */
   #forms = new Latest(MAX_OTHERS)
@@ -69,7 +70,8 @@ class SourceTexts {
     else if (isNumber(name)) this.#names.set(name, { name: String(request), spanId: String(spanId) })
     else if (isNumber(connection)) this.#peers.set(connection, String(text.peer))
     else if (isNumber(sent)) {
-      this.#operations.set(sent, { operation: String(text.operation), system: String(text.system) })
+      const { operation, system, commands } = text
+      this.#operations.set(sent, { operation: String(operation), system: String(system), commands })
     } else if (isNumber(form)) this.#addForm(form, text)
     else if (Array.isArray(frame)) this.#addFrame(frame)
     else if (source !== undefined) {
@@ -167,8 +169,20 @@ class SourceTexts {
   /** @param {number} connection reference */
   peerOf (connection) { return this.#peers.get(connection) }
 
-  /** @param {number} sent number of the write */
-  operationOf (sent) { return this.#operations.get(sent) }
+  /**
+   * Returns the operation of a query. Several that share a write have one each, if as many are known.
+   * @param {number} sent number of the write
+   * @param {number} place of the query among those
+   * @param {number} count of them
+   * @returns {Operation | undefined}
+   */
+  operationOf (sent, place, count) {
+    const written = this.#operations.get(sent)
+    if (written === undefined) return undefined
+    const { operation, system, commands } = written
+    const isEach = Array.isArray(commands) && commands.length === count
+    return { operation: isEach ? String(commands[place]) : operation, system }
+  }
 
   /**
    * Returns the frame of the longest blocking callback of an interval.

@@ -160,7 +160,7 @@ class SpanMaker {
       delays: delaysOf(late, -request.begin, duration),
       waits,
       ran: isOutermost ? runsBySite(path.ran, (chain) => texts.placeOf(chain)) : undefined,
-      asked: queries.length === 0 ? undefined : queries.map((query) => this.#askedOf(query, request)),
+      asked: queries.length === 0 ? undefined : this.#askedOf(queries, request),
       runs: this.#runsOf(ended, merged)
     }
   }
@@ -231,25 +231,35 @@ class SpanMaker {
   }
 
   /**
-   * @param {import('./queries').Query} query
+   * @param {import('./queries').Query[]} queries
    * @param {import('./requests').Request} request
-   * @returns {import('../../lib/encoding/span-form').Asked}
+   * @returns {import('../../lib/encoding/span-form').Asked[]}
    */
-  #askedOf (query, { begin }) {
-    const { start, end, chain, writer, connection, sent, unsent, unanswered, out = 0, in: read = 0 } = query
+  #askedOf (queries, { begin }) {
     const texts = this.#texts
-    return {
-      start: start - begin,
-      ms: end - start,
-      unanswered,
-      site: texts.siteOf(texts.chainAt(writer).isOwn ? writer : chain),
-      peer: texts.peerOf(connection),
-      connection: connection >>> 1,
-      unsent,
-      out,
-      in: read,
-      operation: texts.operationOf(sent)
+    /** how many queries share a write, and how many of these are made @type {Map<number, number[]>} */
+    const shares = new Map()
+    for (const { sent } of queries) {
+      const share = shares.get(sent)
+      if (share === undefined) shares.set(sent, [1, 0])
+      else share[0]++
     }
+    return queries.map((query) => {
+      const { start, end, chain, writer, connection, sent, unsent, unanswered, out = 0, in: read = 0 } = query
+      const share = /** @type {number[]} */ (shares.get(sent))
+      return {
+        start: start - begin,
+        ms: end - start,
+        unanswered,
+        site: texts.siteOf(texts.chainAt(writer).isOwn ? writer : chain),
+        peer: texts.peerOf(connection),
+        connection: connection >>> 1,
+        unsent,
+        out,
+        in: read,
+        operation: texts.operationOf(sent, share[1]++, share[0])
+      }
+    })
   }
 
   /**

@@ -55,7 +55,7 @@ const expected = {
   '/ioredis-mixed': { own: 4, otel: 4 },
   '/ioredis-inline': { own: 1, otel: 0 }, // without a driver
   '/ioredis-pipeline': { own: 2, otel: 2 },
-  '/ioredis-multi': { own: 1, otel: 4 },
+  '/ioredis-multi': { own: 4, otel: 4 },
   '/mongodb-find': { own: 1, otel: 1 },
   '/mongodb-insert': { own: 1, otel: 1 },
   '/mongodb-update': { own: 1, otel: 1 },
@@ -162,7 +162,8 @@ const operations = {
   '/mysql2-executed': ['SELECT mysql.user', undefined],
   '/ioredis-inline': [undefined],
   '/ioredis-all': ['GET', 'SET', 'GET'],
-  '/ioredis-multi': ['MULTI, SET, GET, EXEC'],
+  '/ioredis-pipeline': ['SET', 'GET'],
+  '/ioredis-multi': ['MULTI', 'SET', 'GET', 'EXEC'], // in one write
   '/mongodb-insert': ['insert users'],
   '/mongodb-cursor': ['find users', 'getMore', 'killCursors users'],
   '/mongodb-error': ['aggregate users'],
