@@ -194,6 +194,11 @@ class Walk {
     const { cause, recording } = this
     const { caller, came, chain, flags, head, registered, settled } = recording
     if (came[run] !== NONE) return this.findAsker(run, awaiter, run)
+    // What comes on a connection without being asked is waited for from where it is awaited.
+    const isConnection = (flags[run] & CONNECTION) !== 0
+    if (isConnection && awaiter !== NONE && registered[awaiter] > registered[run]) {
+      return this.findAsker(run, awaiter, run)
+    }
     let trigger = NONE
     if ((flags[run] & AWAITED) !== 0) trigger = settled[run]
     else if ((flags[run] & CALLED) === 0) trigger = caller[run]

@@ -3,7 +3,7 @@
 // Where the time of a request went, in recordings with known answers.
 
 const test = require('ava')
-const { ONE_SHOT, OUTSIDE, TIMER } = require('../../lib/core/run-log-words')
+const { CONNECTION, ONE_SHOT, OUTSIDE, TIMER } = require('../../lib/core/run-log-words')
 const { Log, told } = require('./recordings')
 
 const A = 7 // requests
@@ -142,6 +142,22 @@ function answeredLate (came) {
   log.poll(140, 6)
   return log
 }
+
+test('what comes unasked on a connection is waited for from where it is awaited', (t) => {
+  const log = quiet(new Log(), 100)
+  const run = log.serve(100, A) // opens a connection, and sleeps
+  log.poll(160, 58)
+  const timer = log.callback(160, { flags: TIMER, request: A, registered: run, chain: 31 })
+  log.due(timer, 160)
+  const slept = log.awaited(160, { request: A, registered: run, settled: timer, chain: 32 })
+  log.poll(165, 4)
+  const closed = log.callback(165, { flags: CONNECTION, id: POOLED, request: A, registered: run, chain: 3 })
+  const next = log.awaited(165, { request: A, registered: slept, settled: closed, chain: 33 })
+  log.end(166, A, next)
+  log.poll(167, 1)
+  const { waits } = told(log, A)
+  t.deepEqual(waits.map(({ begin, until, site }) => [begin, until, site]), [[102, 160, 31], [161, 165, 33]])
+})
 
 test("others' code before data came is a wait, after that a delay", (t) => {
   const { figures } = told(answeredLate(112), A)
