@@ -9,7 +9,7 @@
 const WORDS = 12
 
 module.exports = {
-  ENTRIES: 1 << 16, // of the ring, a power of two
+  ENTRIES: 1 << 14, // of the ring, a power of two
   WORDS, // of an entry; as 64-bit floats half as many
   HEADER: WORDS, // words before the first entry
   BYTES: (WORDS + WORDS * (1 << 16)) * 4, // of the whole

@@ -37,8 +37,18 @@ const consumer = {
     if (!isWithin) flushRecords()
   },
 
+  addSpan: (span) => maker.addSpan(toldOf(span)),
   isEager: true,
   isWaiting: () => reader.isWaiting || maker.isWaiting
+}
+
+/** @param {import('../spans/span').Span} span @returns {import('../../report/path/source-texts').ToldSpan} */
+function toldOf (span) {
+  const { seq: number, traceId, spanId, parentSpanId, name, kind, origin, start, end } = span
+  const { status, attributes, shared, events } = span
+  const open = attributes['longstack.end'] === 'open'
+  const told = { number, traceId, spanId, parentSpanId, name, kind, origin, start, end }
+  return { ...told, status, attributes, shared, events, open }
 }
 
 /** Forgets what is known, some of which is half done. */

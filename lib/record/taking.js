@@ -43,6 +43,8 @@ const RETRY_MS = 50 // where a consumer waits for what time tells
  * @property {number} [within] ms after which it gets entries at the latest, while callbacks end
  * @property {() => boolean} [isWaiting] wants to be called although there are no entries
  * @property {boolean} [isEager]
+ * @property {(span: import('../spans/span').Span) => void} [addSpan] gets spans of requests that have ended,
+ *   as long as there is no other consumer: in place of their texts
  */
 
 /** @type {Consumer[]} */
@@ -74,7 +76,7 @@ function add (consumer) {
   else takeWithin()
   repeats = true
   consumers.push(consumer)
-  setWithin()
+  consumersChanged()
   iterationBegan() // for what the main script does
 }
 
@@ -82,14 +84,16 @@ function add (consumer) {
 function remove (consumer) {
   take({ isAll: true, isLast: consumers.length === 1 })
   consumers.splice(consumers.indexOf(consumer), 1)
-  setWithin()
+  consumersChanged()
   if (consumers.length > 0) return runLog.goesOn()
   removeListener()
   texts.end()
   runLog.stop()
 }
 
-function setWithin () {
+function consumersChanged () {
+  const [first] = consumers
+  texts.setDirect(consumers.length === 1 ? first.addSpan : undefined)
   within = consumers.reduce((ms, consumer) => Math.min(ms, consumer.within ?? ms), MAX_WAIT_MS)
 }
 

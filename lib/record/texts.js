@@ -68,6 +68,8 @@ let wantedForms = []
  * @type {Map<string, Record<string, unknown>> | undefined}
  */
 let kept
+/** gets spans of requests as they are, in place of lines @type {((span: Span) => void) | undefined} */
+let direct
 /** ms of the clock when the names of open requests were looked at */
 let namedAt = 0
 /** ms of the clock: up to there the frames of blocking callbacks are told */
@@ -264,6 +266,9 @@ module.exports = {
     return taken
   },
 
+  /** Has spans of requests handed to a function, or told in lines. @param {((span: Span) => void) | undefined} receiver */
+  setDirect (receiver) { direct = receiver },
+
   /** Keeps attributes of the program's own spans, until they are taken. @param {boolean} isWanted */
   keepAttributes (isWanted) {
     if (!isWanted) kept = undefined
@@ -284,6 +289,7 @@ module.exports = {
   addSpan (span) {
     if (ints === undefined) return
     if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
+    if (direct !== undefined && span.kind !== 'INTERNAL') return direct(span)
     const { attributes, end, events, parentSpanId, sampled, seq, start, status } = span
     const form = formOf(span)
     const isNew = span.traceIdText === undefined && span.spanIdText === undefined

@@ -15,8 +15,7 @@ class Latest extends Map {
 
   /** @param {K} key @param {V} value */
   set (key, value) {
-    this.delete(key)
-    if (this.size >= this.max) this.delete(/** @type {K} */ (this.keys().next().value))
+    if (this.size >= this.max && !this.has(key)) this.delete(/** @type {K} */ (this.keys().next().value))
     return super.set(key, value)
   }
 }

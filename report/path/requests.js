@@ -77,6 +77,11 @@ class Spans {
     this.forgotten = 0
     /** the span that was looked up last @type {Request | undefined} */
     this.recent = undefined
+    /**
+     * notes that what a span ran since a time is a part of a request
+     * @type {(span: number, request: number, since: number) => void}
+     */
+    this.onEnclosed = () => {}
   }
 
   /**
@@ -192,7 +197,7 @@ class Spans {
   /** Puts a span, and what it has run, into another one. @param {Request} span @param {Request} around */
   #enclose (span, around) {
     if (span.isAround) return // nonsense
-    const { outer, previous } = this.recording
+    const { at, outer, previous } = this.recording
     const { top } = around
     around.isAround = true
     span.around = around
@@ -200,6 +205,7 @@ class Spans {
     span.parent = around.number
     span.outermost = top.number
     let newer = NONE
+    let first = Infinity
     let other = top.slice
     for (let i = span.slice; i !== NONE;) {
       if (other > i) {
@@ -208,6 +214,7 @@ class Spans {
         continue
       }
       const next = previous[i]
+      first = at[i]
       outer[i] = top.number
       previous[i] = other
       if (newer === NONE) top.slice = i
@@ -216,6 +223,7 @@ class Spans {
       i = next
     }
     span.slice = NONE
+    this.onEnclosed(span.number, top.number, first)
   }
 }
 

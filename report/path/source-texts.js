@@ -6,7 +6,7 @@
 const { Latest } = require('./latest')
 
 const MAX_CHAINS = 50_000
-const MAX_NAMES = 100_000 // of spans
+const NAMES = 1 << 15 // of spans that are known, a power of two: numbers follow each other
 const MAX_OTHERS = 20_000 // of connections, statements, forms and frames
 const TRACE = 32 // digits of a trace's id, which comes before that of the span
 
@@ -41,8 +41,9 @@ class SourceTexts {
   #chains = new Latest(MAX_CHAINS)
   /** one object for equal ones, by what they hold @type {Map<string, Site>} */
   #sites = new Map()
-  /** by number of the span @type {Latest<Name>} */
-  #names = new Latest(MAX_NAMES)
+  /** by the lowest bits of the span's number, and those numbers @type {Name[]} */
+  #names = []
+  #named = new Int32Array(NAMES)
   /** of connections, by reference @type {Latest<string>} */
   #peers = new Latest(MAX_OTHERS)
   /** by number of the write @type {Latest<Written>} */
@@ -67,7 +68,7 @@ class SourceTexts {
     const { chain, connection, form, frame, name, request, sent, source, span, spanId } = text
     if (isNumber(chain)) this.#addChain(chain, text)
     else if (isNumber(span)) return this.#spanOf(span, text)
-    else if (isNumber(name)) this.#names.set(name, { name: String(request), spanId: String(spanId) })
+    else if (isNumber(name)) this.addName(name, String(request), String(spanId))
     else if (isNumber(connection)) this.#peers.set(connection, String(text.peer))
     else if (isNumber(sent)) {
       const { operation, system, commands } = text
@@ -132,7 +133,7 @@ class SourceTexts {
     const { name, kind, origin, shared } = known
     const [traceId, spanId] = [ids.slice(0, TRACE), ids.slice(TRACE)]
     const start = us[0] / 1000
-    this.#names.set(number, { name, spanId })
+    this.addName(number, name, spanId)
     return {
       number,
       traceId,
@@ -151,6 +152,13 @@ class SourceTexts {
     }
   }
 
+  /** @param {number} number of a span @param {string} name @param {string} spanId */
+  addName (number, name, spanId) {
+    const slot = number & (NAMES - 1)
+    this.#named[slot] = number
+    this.#names[slot] = { name, spanId }
+  }
+
   /** @param {number} number */
   chainAt (number) { return this.#chains.get(number) ?? NO_CHAIN }
 
@@ -164,7 +172,10 @@ class SourceTexts {
   }
 
   /** @param {number} span @returns {Name | undefined} */
-  nameOf (span) { return this.#names.get(span) }
+  nameOf (span) {
+    const slot = span & (NAMES - 1)
+    return this.#named[slot] === span ? this.#names[slot] : undefined
+  }
 
   /** @param {number} connection reference */
   peerOf (connection) { return this.#peers.get(connection) }

@@ -66,6 +66,12 @@ class SpanMaker {
     }
   }
 
+  /** Takes a span that has ended, or is told as open. @param {ToldSpan} span */
+  addSpan (span) {
+    this.#texts.addName(span.number, span.name, span.spanId)
+    this.#tell(span)
+  }
+
   /** @param {ToldSpan} span */
   #tell (span) {
     const { number } = span
@@ -116,9 +122,11 @@ class SpanMaker {
   }
 
   /** Whether the names of others that it tells of are known. @param {EndedSpan} ended */
-  #isNamed ({ path, delays }) {
-    const others = [...path.waits.map(({ settler }) => settler), ...delays.map(({ request }) => request)]
-    return others.every((number) => number === 0 || this.#texts.nameOf(number) !== undefined)
+  #isNamed ({ request: { begin, end }, path, delays }) {
+    const texts = this.#texts
+    const min = (end - begin) * MIN_SHARE
+    return path.waits.every(({ settler }) => settler === 0 || texts.nameOf(settler) !== undefined) &&
+      delays.every(({ max, request }) => max < min || request === 0 || texts.nameOf(request) !== undefined)
   }
 
   /** @param {{ span: ToldSpan, ended: EndedSpan }} known @returns {MadeSpan} */
@@ -204,30 +212,31 @@ class SpanMaker {
    */
   #delayersOf ({ delays }, min) {
     const texts = this.#texts
-    /** @type {Map<string, import('./delays').Delayer & { name?: import('./source-texts').Name }>} */
-    const sums = new Map()
+    const told = []
+    /** that of code of no request that has a name @type {import('./delays').Delayer | undefined} */
+    let nameless
     for (const delay of delays) {
-      const name = texts.nameOf(delay.request)
-      const key = name?.spanId ?? ''
-      const sum = sums.get(key)
-      if (sum === undefined) {
-        sums.set(key, { ...delay, name })
-        continue
+      if (delay.max < min) break // the longest come first
+      if (texts.nameOf(delay.request) !== undefined) {
+        told.push(delay)
+      } else if (nameless === undefined) {
+        told.push(nameless = { ...delay })
+      } else {
+        nameless.ms += delay.ms
+        nameless.max += delay.max
+        if (delay.longest > nameless.longest) {
+          nameless.start = delay.start
+          nameless.longest = delay.longest
+        }
       }
-      sum.ms += delay.ms
-      sum.max += delay.max
-      if (delay.longest > sum.longest) Object.assign(sum, { start: delay.start, longest: delay.longest })
     }
-    const delayers = [...sums.values()].filter(({ ms, max }) => rangeEnd(ms, max) >= min)
-      .sort((a, b) => b.max - a.max).slice(0, MAX_DELAYERS)
-      .map(({ name, ms, max, start, longest }) => ({
-        ...NO_NAME,
-        ...name,
-        us: us(ms),
-        max: us(rangeEnd(ms, max)),
-        at: texts.frameDuring(start, start + longest)
-      }))
-    return delayers.length === 0 ? undefined : delayers
+    if (told.length === 0) return undefined
+    told.sort((a, b) => b.max - a.max)
+    return told.slice(0, MAX_DELAYERS).map(({ request, ms, max, start, longest }) => {
+      const { name, spanId } = texts.nameOf(request) ?? NO_NAME
+      const at = texts.frameDuring(start, start + longest)
+      return { spanId, name, us: us(ms), max: us(rangeEnd(ms, max)), at }
+    })
   }
 
   /**

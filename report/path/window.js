@@ -7,7 +7,7 @@ const {
   WORDS
 } = require('../../lib/core/run-log-words')
 const { Walk } = require('./critical-path')
-const { delaysOf } = require('./delays')
+const { Turns } = require('./delays')
 const { NONE, Recording } = require('./entries')
 const { figuresOf } = require('./figures')
 const { Marks } = require('./kept')
@@ -68,6 +68,8 @@ class SpanReader {
     this.spans = new Spans(this.recording)
     this.traffic = new Traffic(this.recording, this.spans)
     this.walk = new Walk(this)
+    this.turns = new Turns(this)
+    this.spans.onEnclosed = (span, request, since) => this.turns.rename(span, request, since)
   }
 
   /** @param {Block} block */
@@ -200,7 +202,8 @@ class SpanReader {
     request.isTold = true
     if (request.status === DISCARDED) return
     const path = this.walk.along(request)
-    const delays = delaysOf(this.recording, request, path.waits)
+    this.turns.update()
+    const delays = this.turns.delaysOf(request, path.waits)
     const queries = queriesOf(this, request)
     const runs = runsOf(this.recording, request)
     this.#ended.push({ request, path, delays, queries, figures: figuresOf(request, path), runs })
@@ -227,7 +230,8 @@ class SpanReader {
    * @returns {boolean} whether it has
    */
   #drop (most, limit) {
-    const { recording, recording: { at, count, size }, spans, timeline, traffic } = this
+    const { recording, recording: { at, count, size }, spans, timeline, traffic, turns } = this
+    turns.update()
     const from = count - (size >> 3)
     const untold = this.#tellOldest()
     const marks = new Marks(this, from)
@@ -241,6 +245,7 @@ class SpanReader {
     }
     const moved = recording.keep(marks.entries, from)
     timeline.move(moved)
+    turns.move()
     spans.move(moved)
     traffic.move(moved)
     return true
