@@ -266,7 +266,10 @@ module.exports = {
     return taken
   },
 
-  /** Has spans of requests handed to a function, or told in lines. @param {((span: Span) => void) | undefined} receiver */
+  /**
+   * Has spans of requests handed to a function, or told in lines.
+   * @param {((span: Span) => void) | undefined} receiver
+   */
   setDirect (receiver) { direct = receiver },
 
   /** Keeps attributes of the program's own spans, until they are taken. @param {boolean} isWanted */
