@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_040,
+  report: 10_070,
   core: 4460,
   spans: 2900,
   stacks: 2900,

@@ -147,6 +147,8 @@ for (const [way, env] of Object.entries(ways)) {
     const { records, span, times } = await told(`
       setTimeout(async () => {
         const slow = (ms) => async () => { await wait(5); busy(ms) }
+        await trace.span('first', () => wait(1)) // the first record takes some ms, which others wait
+        await wait(30)
         await Promise.all([trace.span('less', slow(30)), trace.span('most', slow(80)), wait(5).then(() => busy(15)), trace.span('B', () => wait(20))])
         tell()
       }, 10)`, { env })
