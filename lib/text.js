@@ -93,7 +93,7 @@ function placeText ({ function: name, file, line, column, location, via }) {
 
 /**
  * Returns what ended a wait, in words.
- * @param {{ until?: string, peer?: string, request?: string }} end see spans/wait-sites.js
+ * @param {{ until?: string, peer?: string, request?: string }} end of a wait, see encoding/span-figures.js
  * @returns {string | undefined} undefined where that is not known
  */
 function endText ({ until: subsystem, peer, request }) {
@@ -103,7 +103,7 @@ function endText ({ until: subsystem, peer, request }) {
 
 /**
  * Names what was asked on a connection: `127.0.0.1:5432 at loadUser (users.js:12)`.
- * @param {{ at?: string, operation?: string, peer?: string }} question see spans/asked.js
+ * @param {{ at?: string, operation?: string, peer?: string }} question see encoding/span-form.js
  */
 function askedName ({ at: place, operation, peer = 'connection' }) {
   const site = place === undefined ? '' : ` at ${shortFrame(place).replace(/ via \S+$/, '')}`

@@ -329,7 +329,7 @@ function start () {
 function stop () {
   current[ATTENTION] &= ~(LOGGED | RETURNS)
   current[CURRENT_ENTRY] = current[ROOT_ENTRY] = 0
-  takenUpTo = ints[COUNT] // another log goes on from there
+  if (ring !== undefined) takenUpTo = ints[COUNT] // another log goes on from there
   ring = taking.work = undefined
   ints = NO_RING
   floats = NO_TIMES

@@ -88,7 +88,6 @@ const UNANSWERED = -1 // in place of a time
  * @property {SiteWait[]} waits worst first
  * @property {SiteRun[] | undefined} ran likewise; undefined: it is not the outermost span of its process
  * @property {Asked[] | undefined} asked in order of start
- * @property {{ count: number, ms: number } | undefined} [more] that it asked
  * @property {Run[] | undefined} runs in order
  */
 
@@ -134,7 +133,7 @@ class SpanForm {
   line (definitions, weight, onReplaced) {
     const { span } = this
     const figures = this.#known()
-    const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, waits, more } = figures
+    const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, waits } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     // All of it is read before JSON.stringify runs what the program may have put there.
     const line = lineOf({
@@ -161,7 +160,6 @@ class SpanForm {
       delayed_by: delayers === undefined ? undefined : delayerLines(delayers, definitions),
       waits: waits.length === 0 ? undefined : listed(waits, duration, waitLine, definitions),
       asked: figures.asked?.map((question) => askedLine(question, definitions)),
-      asked_more: more === undefined ? undefined : [more.count, us(more.ms)],
       ran: figures.ran === undefined ? null : ranLines(figures.ran, duration, definitions),
       delays,
       runs: runNumbers(figures, definitions),
@@ -203,7 +201,6 @@ function recordOf (span, figures, resource) {
     'code.stacktrace': trace,
     'longstack.waits': listed(waits, duration, waitOf),
     'longstack.asked': figures.asked?.map(askedRecord),
-    'longstack.asked_more': figures.more,
     'longstack.ran': ran === undefined ? undefined : listed(ran, duration, runOf)
   }))
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }

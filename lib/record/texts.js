@@ -267,10 +267,18 @@ module.exports = {
   },
 
   /**
-   * Has spans of requests handed to a function, or told in lines.
+   * Has spans of requests handed to a function, or all spans told in lines.
    * @param {((span: Span) => void) | undefined} receiver
    */
   setDirect (receiver) { direct = receiver },
+
+  /** Whether all spans are told, whatever outputs of spans take. */
+  isForAll: () => ints !== undefined && direct === undefined,
+
+  /** Tells the name of a span that nobody takes: others may have waited for it. @param {Span} span */
+  addName ({ seq, name, spanId }) {
+    if (ints !== undefined) add({ name: seq, request: name, spanId })
+  },
 
   /** Keeps attributes of the program's own spans, until they are taken. @param {boolean} isWanted */
   keepAttributes (isWanted) {

@@ -91,6 +91,9 @@ function createSinks (outputs, context) {
   }
 
   return {
+    /** Whether an output takes a span. @param {Candidate} span */
+    wants: (span) => outputs.some((output) => weightFor(output, span) !== 0),
+
     /** @param {EndedSpan} span */
     write: (span) => guard.run(() => deliver(span)),
     reopen: () => forEachSink((sink) => sink.reopen?.()),

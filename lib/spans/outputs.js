@@ -99,6 +99,14 @@ function packageName () {
 }
 
 /**
+ * Whether anybody takes a span that ends; else its figures need not be made.
+ * @param {import('../sinks/sinks').Candidate} span
+ */
+function isWanted (span) {
+  return texts.isForAll() || listeners.size > 0 || taps.size > 0 || sinks?.wants(span) === true
+}
+
+/**
  * Hands a span that has ended to all outputs, or a record that is no span of the program's, which commands
  * have got already.
  * @param {import('../sinks/sinks').EndedSpan & { spanId?: string, with?: (attributes: any) => any }} span
@@ -126,6 +134,7 @@ module.exports = {
   addRecord,
   flushIfMany,
   flushRecords,
+  isWanted,
   isHeard: () => sinks !== undefined || listeners.size > 0 || taps.size > 0,
   setOutputs,
   sinks: () => sinks,

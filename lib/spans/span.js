@@ -34,6 +34,8 @@ class Span {
     this.isCounted = true
     /** it is being ended */
     this.isEnding = false
+    /** an output takes it */
+    this.isWanted = true
     this.name = name
     this.kind = kind
     /** the ids as text, where they are @type {string | undefined} */

@@ -162,7 +162,10 @@ function close (span, ending, since) {
 function finish (span, time, status = statusOf(span)) {
   if (runLog.isOn()) runLog.accountUntil(time)
   span.finish(time)
-  if (runLog.isOn()) runLog.ended(span.seq, span.end, status)
+  if (!runLog.isOn()) return
+  const ms = span.end - span.start
+  span.isWanted = outputs.isWanted({ ms, failed: status === ERROR, traceId: span.traceId })
+  runLog.ended(span.seq, span.end, span.isWanted ? status : DISCARDED)
 }
 
 /** @param {Span} span @returns {number} */
@@ -212,7 +215,8 @@ function drain () {
 function writeAndRelease (span) {
   try {
     writtenCount++
-    texts.addSpan(span)
+    if (span.isWanted) texts.addSpan(span)
+    else texts.addName(span)
     if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
   } finally {
     span.release()
