@@ -26,7 +26,7 @@ const foreign = new Set([
  * @param {readonly any[]} [options.transferList]
  * @param {number} options.heap MiB that it may take
  * @param {(error: unknown) => void} onEnd called when it has ended, with the error where one is the reason
- * @returns {Worker}
+ * @returns {import('node:worker_threads').Worker}
  * @throws where threads are forbidden, or there can be no more
  */
 function startThread (file, { name, workerData, transferList = [], heap }, onEnd) {
@@ -56,7 +56,7 @@ function environment () {
 /**
  * Makes a worker of which Node tells nobody: it does by the event `worker` of `process` in the next tick, and
  * on a channel.
- * @param {() => Worker} make
+ * @param {() => import('node:worker_threads').Worker} make
  */
 function unannounced (make) {
   const channel = channels.channel('worker_threads')

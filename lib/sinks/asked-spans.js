@@ -1,6 +1,7 @@
 'use strict'
 
-// What a span asked on connections (report/path/queries.js), as spans of their own: clients, children of that one.
+// What a span asked on connections (report/path/queries.js), as spans of their own: clients, children of
+// that one.
 
 const { createHash } = require('node:crypto')
 const { askedName } = require('../text')

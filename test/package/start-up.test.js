@@ -96,7 +96,7 @@ function generatedFiles (folder) {
 function copy (t) {
   const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-start-')))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
-  for (const name of ['lib', 'index.js', 'package.json', 'native/prebuilds']) {
+  for (const name of ['lib', 'report', 'index.js', 'package.json', 'native/prebuilds']) {
     const from = path.join(root, name)
     const options = { recursive: true, preserveTimestamps: true }
     if (fs.existsSync(from)) fs.cpSync(from, path.join(folder, name), options)
@@ -150,7 +150,7 @@ test('a folder that was moved is as good', (t) => {
   const { folder } = copy(t)
   fs.mkdirSync(path.join(folder, 'moved'))
   const cwd = path.join(folder, 'moved')
-  for (const name of ['lib', 'index.js', 'package.json', 'native', 'node_modules', 'state.js']) {
+  for (const name of ['lib', 'report', 'index.js', 'package.json', 'native', 'node_modules', 'state.js']) {
     fs.renameSync(path.join(folder, name), path.join(cwd, name))
   }
   const args = ['-r', './lib/register.js', 'state.js']
