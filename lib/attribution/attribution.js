@@ -226,7 +226,9 @@ function withWaiter (parts, [delivery, first], frames) {
   const told = isBehind ? behindWaiter(awaited, certain) : [...certain, awaited]
   const isMakerKnown = parts[0].origin === undefined
   const doubted = isMakerKnown ? undefined : parts.find(isDoubted)
-  return doubted === undefined ? told : [...told, { ...doubted, origin: 'triggered' }]
+  // Not behind who threw the error, whose own story may end with what triggered that
+  if (doubted !== undefined) told.splice(told.indexOf(awaited) + 1, 0, { ...doubted, origin: 'triggered' })
+  return told
 }
 
 /**

@@ -565,6 +565,64 @@ test('who rejects a batch is no fact for who waits in another request, also if n
   t.notRegex(stdout, /rejected/)
 })
 
+test('who rejects a batch is told apart from what a queue ran before who threw its error', async (t) => {
+  const { stdout, stderr } = await program(`
+    'use strict'
+    const http = require('node:http')
+    const trace = require(${JSON.stringify(root)})
+    ${BATCH}
+    let kept
+    async function rowOfB () { try { await load() } catch (error) { kept = error } }
+    const list = []
+    let isBusy = false
+    function pump () {
+      if (isBusy || list.length === 0) return
+      isBusy = true
+      const { work, done } = list.shift()
+      work(() => {
+        isBusy = false
+        pump()
+        done()
+      })
+    }
+    const jobs = {
+      '/c': function jobOfC (done) {
+        setTimeout(function untilD () { list.length === 0 ? setTimeout(untilD, 1) : done() }, 1)
+      },
+      '/d': function jobOfD () { setTimeout(function throwLater () { throw kept }, 1) }
+    }
+    process.on('uncaughtException', (error) => {
+      console.log(error.stack)
+      const hops = trace.chain(error).map(({ origin }) => origin)
+      console.log('origins: ' + hops.filter((origin, i) => origin !== hops[i - 1]))
+      process.exit()
+    })
+    const server = http.createServer(({ url }) => {
+      if (url === '/a') return rowOfA()
+      if (url === '/b') return rowOfB()
+      list.push({ work: jobs[url], done () {} })
+      pump()
+    }).listen(0, '127.0.0.1', async () => {
+      const get = async (path, isThere) => {
+        fetch('http://127.0.0.1:' + server.address().port + path)
+        while (!isThere()) await new Promise((resolve) => setTimeout(resolve, 1))
+      }
+      await get('/a', () => batch.length === 1)
+      await get('/b', () => kept !== undefined)
+      await get('/c', () => isBusy)
+      get('/d', () => false)
+    })`, { args: ['--expose-gc'] })
+  const [stack, origins] = stdout.split('origins: ')
+  const [, waiter, rejecter, thrower, before] = stack.split(/ (?=awaited by|triggered by)|^ {2}── (?=.* thrown here)/m)
+  t.regex(waiter, /^awaited by [^]*at rowOfB [^]*── GET \/b · /, stdout + stderr)
+  t.regex(rejecter, /^triggered by [^]*at rowOfA [^]*── GET \/a · /)
+  t.notRegex(rejecter, /GET \/c/)
+  t.regex(thrower, /^setTimeout.* thrown here [^]*at jobOfD /)
+  t.regex(before, /^triggered by [^]*at jobOfC [^]*── GET \/c, or a request queued behind it/)
+  t.notRegex(before, /rowOfA/)
+  t.is(origins.trim(), 'awaited,triggered,thrown,triggered')
+})
+
 test('who waits in the same request stays behind who made it', async (t) => {
   const { stdout } = await program(`${twoRequests}
     let reject
