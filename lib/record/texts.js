@@ -10,7 +10,7 @@ const { ChainValues } = require('../core/chain-values')
 const { now } = require('../core/clock')
 const { typeOfStep } = require('../core/context')
 const { on } = require('../core/on')
-const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('../core/records')
+const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN, ids, newestId } = require('../core/records')
 const registry = require('../core/registry')
 const runLog = require('../core/run-log')
 const {
@@ -28,6 +28,7 @@ const KIND = (1 << KIND_BITS) - 1
 const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, which no ask explains
 const MAX_PEERS = 10_000 // connections whose other ends are known to be told
 const MIN_OPEN = 100 // ms for which a request has been open when its name is told
+const ID_STEP = 2 ** 29 // from one id that is told to the next
 const MAX_FORMS = 2000 // readers remember more
 const MAX_SHORT = 1 << 12 // characters of attributes that need no shortening
 
@@ -70,6 +71,8 @@ let wantedForms = []
 let kept
 /** gets spans of requests as they are, in place of lines @type {((span: Span) => void) | undefined} */
 let direct
+/** the newest asyncId that was told, about: entries have the lowest 31 bits of ids; 0: none was */
+let toldId = 0
 /** ms of the clock when the names of open requests were looked at */
 let namedAt = 0
 /** ms of the clock: up to there the frames of blocking callbacks are told */
@@ -201,11 +204,20 @@ function shortJson (attributes) {
   }
 }
 
+/** Tells how large ids are by now. */
+function addNewestId () {
+  const newest = toldId === 0 ? newestId() : ids[0]
+  if (toldId !== 0 && newest < toldId + ID_STEP) return
+  toldId = newest || 1
+  add({ newestId: newest })
+}
+
 /** Has everything told once more with the entries that need it. @returns {string} the beginning of a file */
 function all () {
   chains = new ChainValues()
   outside.clear()
   peers.clear()
+  toldId = 0
   forms.clear()
   namedAt = 0
   for (const span of spans.openSpans()) span.toldName = undefined
@@ -258,6 +270,7 @@ module.exports = {
    */
   takeNew (first, last) {
     if (ints === undefined) return ''
+    addNewestId()
     addNumbers(first, last)
     const taken = lines
     lines = ''

@@ -4,7 +4,7 @@
 
 const { NONE } = require('./entries')
 
-const MAX_SPANS = 1 << 14 // that are known although they have ended: their code may run on
+const MAX_SPANS = 1 << 12 // that are known although they have ended: their code may run on
 
 /**
  * @typedef {import('./entries').Recording} Recording
@@ -164,8 +164,8 @@ class Spans {
   /** Whether a span is another one, or inside of it. @param {number} number @param {number} outer */
   isInside (number, outer) {
     let span = number === 0 ? undefined : this.find(number)
-    while (span !== undefined && span.number !== outer) span = span.around
-    return span !== undefined
+    while (span !== undefined && span.number > outer) span = span.around // what is inside has begun later
+    return span?.number === outer
   }
 
   /** Whether a span had ended by a time. @param {number} number @param {number} time */
@@ -187,8 +187,9 @@ class Spans {
       this.old.set(number, span)
     }
     this.recent = undefined
-    for (const number of this.old.keys()) {
+    for (const [number, span] of this.old) {
       if (this.old.size <= MAX_SPANS) break
+      span.around = undefined // else what is inside keeps all that was around it
       this.old.delete(number)
       this.forgotten = Math.max(this.forgotten, number)
     }

@@ -6,8 +6,9 @@
 const { Latest } = require('./latest')
 
 const MAX_CHAINS = 50_000
-const NAMES = 1 << 15 // of spans that are known, a power of two: numbers follow each other
+const NAMES = 1 << 13 // of spans that are known, a power of two: numbers follow each other
 const MAX_OTHERS = 20_000 // of connections, statements, forms and frames
+const IDS = 2 ** 31 // asyncIds that are told apart by the bits that entries have of them
 const TRACE = 32 // digits of a trace's id, which comes before that of the span
 
 /**
@@ -54,6 +55,8 @@ class SourceTexts {
   #shared = new Latest(MAX_OTHERS)
   /** @type {Array<[start: number, end: number, frame: string]>} */
   #frames = []
+  /** about: of when it was told */
+  #newestId = 0
   /** @type {Record<string, unknown>} */
   resource = {}
   /** the last one that was told @type {Record<string, unknown> | undefined} */
@@ -65,7 +68,7 @@ class SourceTexts {
    * @returns {ToldSpan | undefined} the span that it tells of
    */
   add (text) {
-    const { chain, connection, form, frame, name, request, sent, source, span, spanId } = text
+    const { chain, connection, form, frame, name, newestId, request, sent, source, span, spanId } = text
     if (isNumber(chain)) this.#addChain(chain, text)
     else if (isNumber(span)) return this.#spanOf(span, text)
     else if (isNumber(name)) this.addName(name, String(request), String(spanId))
@@ -75,6 +78,7 @@ class SourceTexts {
       this.#operations.set(sent, { operation: String(operation), system: String(system), commands })
     } else if (isNumber(form)) this.#addForm(form, text)
     else if (Array.isArray(frame)) this.#addFrame(frame)
+    else if (isNumber(newestId)) this.#newestId = newestId
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}
@@ -150,6 +154,13 @@ class SourceTexts {
       events,
       open
     }
+  }
+
+  /** @param {number} reference of a resource @returns {number} its asyncId: the newest that it can be */
+  idOf (reference) {
+    const bits = reference >>> 1
+    const wraps = Math.floor((this.#newestId + IDS / 2 - bits) / IDS)
+    return bits + Math.max(0, wraps) * IDS
   }
 
   /** @param {number} number of a span @param {string} name @param {string} spanId */

@@ -14,7 +14,7 @@ const { Latest } = require('./latest')
 const { SourceTexts } = require('./source-texts')
 
 const MAX_DELAYERS = 5
-const MAX_WAITING = 10_000 // spans whose text, or whose end, has not come
+const MAX_WAITING = 4_000 // spans whose text, or whose end, has not come
 const MAX_HELD_MS = 200 // for the name of another request, which is told once that is long
 const UNKNOWN_TYPES = new Set(['process', 'unknown'])
 
@@ -196,7 +196,7 @@ class SpanMaker {
       request
     ))
     merged.add(wait)
-    if (isConnection) merged.addConnection(reference >>> 1)
+    if (isConnection) merged.addConnection(texts.idOf(reference))
     return merged
   }
 
@@ -262,7 +262,7 @@ class SpanMaker {
         unanswered,
         site: texts.siteOf(texts.chainAt(writer).isOwn ? writer : chain),
         peer: texts.peerOf(connection),
-        connection: connection >>> 1,
+        connection: texts.idOf(connection),
         unsent,
         out,
         in: read,
