@@ -3,7 +3,6 @@
 // Spans of this thread: who listens to them, and what records them, loaded when somebody first wants them.
 
 const guard = require('../core/guard')
-const runLog = require('../core/run-log')
 const { Listeners } = require('../listeners')
 const { settings } = require('../settings')
 
@@ -38,9 +37,9 @@ const noSpan = Object.freeze({
 
 /** Makes spans where they go somewhere. */
 function applySpans () {
-  const { enabled, options: { spans, blocked } } = settings
-  const isHeard = spans !== undefined || blocked !== undefined || listeners.size > 0 ||
-    taps.size > 0 || runLog.isOn()
+  const { enabled, options: { spans, blocked, record } } = settings
+  const isHeard = spans !== undefined || blocked !== undefined || record !== undefined ||
+    listeners.size > 0 || taps.size > 0
   guard.run(() => {
     if (!enabled || !isHeard) return recorder?.disable()
     recorder ??= require('./recorder')
