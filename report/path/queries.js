@@ -37,13 +37,14 @@ const { findArrival, isSameIteration } = require('./timeline')
 const arrival = { after: 0, by: 0 }
 
 /**
- * Whether a write is a query that no promise claims: its answer calls back.
+ * Whether a write is a query that no promise claims: its answer calls back. What is written without that code
+ * of the program is known to have called for it, such as a log to a pipe, is none unless it is answered.
  * @param {Recording} recording
  * @param {number} i
  */
-function isCall ({ b, flags, kind, sent }, i) {
+function isCall ({ b, came, flags, kind, sent }, i) {
   if (kind[i] !== SENT || sent[i] !== NONE || (b[i] & USED) !== 0 || (flags[i] & SETTLED) !== 0) return false
-  return (flags[i] & IN_ANSWER) === 0 || (b[i] & ASKED) !== 0
+  return (b[i] & ASKED) !== 0 || ((flags[i] & IN_ANSWER) === 0 && came[i] !== NONE)
 }
 
 /** Whether a span has asked what was not answered. @param {Recording} recording @param {Request} span */

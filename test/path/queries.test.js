@@ -302,11 +302,20 @@ test('S7: a stream that reads on in the callbacks of its connection is one query
 test('a query that nothing answers lasts until the end of its request', (t) => {
   const log = begin()
   const run = log.serve(100, A)
-  log.sent(POOLED, run, { request: A })
+  log.sent(POOLED, run, { request: A, b: ASKED })
   log.poll(130, 20)
   log.end(130, A, 0)
   log.poll(140, 10)
   t.like(told(log, A).queries, [{ start: 100, end: 130, unanswered: true }])
+})
+
+test('what nothing answers and no code of the program is known to have asked is no query: a log to a pipe', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A })
+  log.end(130, A, 0)
+  log.poll(140, 10)
+  t.deepEqual(told(log, A).queries, [])
 })
 
 test('what is written before the connection is there goes out with the next entry', (t) => {

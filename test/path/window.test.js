@@ -3,7 +3,7 @@
 // Spans that are read from a log that comes in blocks.
 
 const test = require('ava')
-const { TIMER, WORDS } = require('../../lib/core/run-log-words')
+const { ASKED, TIMER, WORDS } = require('../../lib/core/run-log-words')
 const { SpanReader } = require('../../report/path/window')
 const { Log } = require('./recordings')
 
@@ -59,7 +59,7 @@ test('what has come is told when its callback is over, and what is asked when it
   const run = log.serve(100, A)
   log.end(101, A, run)
   const other = log.serve(102, B)
-  log.sent(90, other, { request: B })
+  log.sent(90, other, { request: B, b: ASKED })
   log.end(103, B, other)
   log.poll(110, 6)
   const counts = [log.entries.length]

@@ -83,7 +83,7 @@ onUnix('no descriptor is left in the main script: longstack says what it cannot 
 function copy (t) {
   const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-copy-')))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
-  for (const name of ['lib', 'index.js', 'package.json', 'native/prebuilds']) {
+  for (const name of ['lib', 'report', 'index.js', 'package.json', 'native/prebuilds']) {
     const from = path.join(root, name)
     const options = { recursive: true, preserveTimestamps: true }
     if (fs.existsSync(from)) fs.cpSync(from, path.join(folder, name), options)
