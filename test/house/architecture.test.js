@@ -28,7 +28,7 @@ const maxLines = {
   format: 1020,
   profile: 730,
   blocked: 720,
-  attribution: 1091,
+  attribution: 1100,
   passing: 710,
   runners: 470,
   intercept: 410,
