@@ -54,8 +54,8 @@ function environment () {
 }
 
 /**
- * Makes a worker of which Node tells nobody: it does by the event `worker` of `process` in the next tick, and
- * on a channel.
+ * Makes a worker without telling the program. Node would emit `worker` on `process` in the next tick, and
+ * publish it on a channel.
  * @param {() => import('node:worker_threads').Worker} make
  */
 function unannounced (make) {

@@ -32,7 +32,7 @@ module.exports = {
   // Reference: of a record whose chain is that of one of its ancestors, the parent of the chain; of a request
   // or an ask, the resource on which it came.
   OUTER: 8,
-  RUN: 9, // number in the run log of the run in which it was made, 0: none
+  RUN: 9, // the run that made it, as a number of the run log; 0: none
   SETTLED_RUN: 10, // of a promise: likewise of that which settled it
   INCOMING: 10, // of a parser: whether the request that came last is still coming in
   RESPONDED: 10, // of a request: its response is in a slot of weak-slots.js

@@ -1,8 +1,8 @@
 'use strict'
 
 // The run log: which step ran when, for which request, and because of what, as entries of a fixed size in
-// memory that other threads can read (run-log-words.js). Runs have one global number, also over several
-// logs; records keep those of the run in which they were made, and of the one that settled them.
+// memory that other threads can read (run-log-words.js). Each run has a number of its own, and no
+// later log uses it again. A record keeps the run that made it and the run that settled it.
 //
 // To write an entry is a fixed number of stores: nothing is allocated, nothing throws. The number of the
 // newest entry is stored last, and V8 terminates no function between its entry and its end unless it calls or

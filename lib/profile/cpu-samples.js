@@ -100,7 +100,7 @@ class CpuTotals {
   }
 
   /**
-   * Adds the samples of a profile, each to the step in which it was taken.
+   * Adds each sample of a profile to the step that ran when it was taken.
    * @param {{ profile: CpuProfile, offset: number }} taken
    * @param {import('./steps').Steps} steps
    * @param {import('./totals').Totals} totals

@@ -47,13 +47,13 @@ class Steps {
     /** when the last step began */
     this.since = 0
 
-    // Of runs: number, request, end or until when it has run
+    // For each run: number, request, when it ended, or until when it has run
     this.runs = new Int32Array(PLACES + 1)
     this.runRequests = new Int32Array(PLACES + 1)
     this.runEnds = new Int32Array(PLACES + 1)
     /** place of the run that runs, or ran last */
     this.running = UNKNOWN
-    // Of what may run more than once: reference, request for which it ran last. What is over with one
+    // For what can run again: its reference, and the request it last ran for. What is over with one
     // callback may, as well, but soon
     this.repeated = new Int32Array(2 * PLACES)
     this.repeatedRequests = new Int32Array(2 * PLACES)
@@ -208,7 +208,7 @@ class Steps {
     if (made !== UNKNOWN) return time - this.runEnds[made]
     const record = findRecord(ref)
     const registered = record === undefined ? NaN : timeAt(record.words, record.offset)
-    // Of the last tick before: what was made just after the start
+    // Made by the last tick before, right after the start
     if (registered > this.start - 1 / TICKS) return Math.max(0, time - Math.max(0, this.timeOf(registered)))
     return isOneShot ? time : NO_WAIT // what is not over with one callback may have run before
   }

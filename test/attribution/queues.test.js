@@ -472,6 +472,21 @@ test('an error of a batch, of a request behind an answer that may be any other\'
   t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
 })
 
+/** A queue of callbacks: `pump` begins the next job of `list` when the present one is done. */
+const QUEUE = `
+  const list = []
+  let isBusy = false
+  function pump () {
+    if (isBusy || list.length === 0) return
+    isBusy = true
+    const { work, done } = list.shift()
+    work(() => {
+      isBusy = false
+      pump()
+      done()
+    })
+  }`
+
 /** Requests whose jobs end in a batch. @param {string} ask calls back when the request may go on */
 const batchBehindQueue = (ask) => `
     const http = require('node:http')
@@ -481,18 +496,7 @@ const batchBehindQueue = (ask) => `
     async function rowOfB () {
       try { await load() } catch (error) { console.log(error.stack); process.exit() }
     }
-    const list = []
-    let isBusy = false
-    function pump () {
-      if (isBusy || list.length === 0) return
-      isBusy = true
-      const { work, done } = list.shift()
-      work(() => {
-        isBusy = false
-        pump()
-        done()
-      })
-    }
+    ${QUEUE}
     const work = (done) => setTimeout(done, 30)
     const ready = []
     const rows = { '/a': () => {}, '/b': rowOfA, '/c': rowOfB }
@@ -573,18 +577,7 @@ test('who rejects a batch is told apart from what a queue ran before who threw i
     ${BATCH}
     let kept
     async function rowOfB () { try { await load() } catch (error) { kept = error } }
-    const list = []
-    let isBusy = false
-    function pump () {
-      if (isBusy || list.length === 0) return
-      isBusy = true
-      const { work, done } = list.shift()
-      work(() => {
-        isBusy = false
-        pump()
-        done()
-      })
-    }
+    ${QUEUE}
     const jobs = {
       '/c': function jobOfC (done) {
         setTimeout(function untilD () { list.length === 0 ? setTimeout(untilD, 1) : done() }, 1)
