@@ -106,7 +106,7 @@ if (why !== undefined) {
  */
 function copy (addon) {
   const home = scratch()
-  for (const name of ['lib', 'index.js', 'package.json']) fs.cpSync(path.join(root, name), path.join(home, name), { recursive: true, preserveTimestamps: true })
+  for (const name of ['lib', 'report', 'index.js', 'package.json']) fs.cpSync(path.join(root, name), path.join(home, name), { recursive: true, preserveTimestamps: true })
   for (const name of fs.readdirSync(path.join(home, 'lib', 'start'))) if (name.startsWith('bundle')) fs.rmSync(path.join(home, 'lib', 'start', name))
   const tested = path.join(home, 'lib', 'stacks', 'tested.js')
   const text = fs.readFileSync(tested, 'utf8')
