@@ -46,12 +46,15 @@ let delay = Infinity
 /** Runs what is scheduled. Throws nothing: an exception here would be the program's. */
 function runScheduled () {
   attempt(() => guard.run(() => {
+    if (counters[DUE] === 0 && scheduled.length === 0) return
+    runLog.leftProgram(now())
     if (counters[DUE] !== 0) runDelayed()
     for (let round = 0; round < ROUNDS && scheduled.length > 0; round++) {
       const works = scheduled
       scheduled = []
       for (let i = 0; i < works.length; i++) attempt(works[i])
     }
+    runLog.returned()
   }))
 }
 
@@ -61,14 +64,16 @@ function runDelayed () {
   counters[DUE] = 0
   delayed = []
   delay = Infinity
-  if (works.length === 0) return
-  runLog.leftProgram(now())
   for (let i = 0; i < works.length; i++) attempt(works[i])
 }
 
 /** Has delayed work done, without the addon. @param {number} ms */
 function setTimer (ms) {
-  guard.run(() => setTimeout(() => { guard.runQuietly(runDelayed) }, ms).unref())
+  const runTimer = () => {
+    runLog.leftProgram(now())
+    runDelayed()
+  }
+  guard.run(() => setTimeout(() => { guard.runQuietly(runTimer) }, ms).unref())
 }
 
 const loopIterations = {

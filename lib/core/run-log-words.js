@@ -41,7 +41,7 @@ module.exports = {
   SENT: 6, // bytes are written to a connection
   CAME: 7, // data came on a connection, in its own callback
   SETTLED_BY_ANSWER: 8, // a promise is settled in the callback that brought an answer, or in its ticks
-  RESUME: 9, // a step that was entered inside another one is left: the other goes on; REGISTERED 0: none does
+  RESUME: 9, // a step that was entered inside another one is left: the other goes on; REGISTERED 0: longstack
 
   // Flags of a RUN.
   CALLED: 1, // Node calls it from the event loop; with A not 0, inside another callback

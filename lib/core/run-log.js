@@ -153,7 +153,10 @@ function entered (flags, words, offset, time) {
  * @param {number} time ms of the clock
  */
 function enteredAt (flags, words, offset, time) {
-  if (((ints[COUNT] - takenUpTo) | 0) >= DUE && !guard.inOwnWork) takeNow()
+  if (((ints[COUNT] - takenUpTo) | 0) >= DUE && !guard.inOwnWork) {
+    takeNow()
+    time = now()
+  }
   const registered = words[offset + RUN]
   const settled = (flags & AWAITED) === 0 ? 0 : settledIn(words[offset + TRIGGER])
   const head = layout.RUN | flagsOfRun(flags) << KIND_BITS
@@ -223,17 +226,25 @@ function accountUntil (time) {
 }
 
 /**
- * Notes that no code of the program runs until the next entry: longstack does its own work, outside of
- * callbacks, and the loop may have slept before.
+ * Notes that longstack does its own work from now on, outside of callbacks; the loop may have slept before.
  * @param {number} time ms of the clock
  */
 function leftProgram (time) {
   if (ring === undefined) return
   const slept = logTime.sleptBefore(time, floats[LATEST])
-  if ((current[ATTENTION] & RETURNS) !== 0) logTime.last.returned = time
-  if (slept > 0) return polled(time, logTime.last.iteration, slept)
+  if (slept > 0) polled(time, logTime.last.iteration, slept)
+  paused(time)
+}
+
+/** Notes that no code of the program runs until the next entry. @param {number} time ms of the clock */
+function paused (time) {
   write(layout.RESUME, 0, 0, 0, 0, 0, time, 0, 0, 0)
   floats[LATEST] = time
+}
+
+/** Notes that a callback has returned to the event loop, or longstack's own work has. */
+function returned () {
+  if ((current[ATTENTION] & RETURNS) !== 0) logTime.last.returned = now()
 }
 
 /** Notes when what the present run waited for had come. @param {typeof logTime.arrival} arrival */
@@ -344,7 +355,9 @@ module.exports = {
   entered,
   goesOn,
   leftProgram,
+  paused,
   resumed,
+  returned,
   sent,
   settled,
   start,
@@ -372,9 +385,6 @@ module.exports = {
     if (isOn) current[ATTENTION] |= RETURNS
     else current[ATTENTION] &= ~RETURNS
   },
-
-  /** Notes that a callback has returned to the event loop. */
-  returned () { logTime.last.returned = now() },
 
   /** Has entries taken when many have come since the last. @param {() => void} work guarded; may throw */
   onDue (work) { taking.work = work },

@@ -152,12 +152,13 @@ function take ({ isWithin = true, isAll = false, isLast = false } = {}) {
   isBusy = true
   takenAt = now()
   texts.prepare()
-  const newest = ints[COUNT]
-  let unread = (newest - taken) | 0
-  if (unread === 0 && texts.size() === 0 && (!isLast || isOver) && !isWaiting()) {
+  if (ints[COUNT] === taken && texts.size() === 0 && (!isLast || isOver) && !isWaiting()) {
     isBusy = false
     return
   }
+  if (isWithin) runLog.paused(takenAt)
+  const newest = ints[COUNT]
+  let unread = (newest - taken) | 0
   isOver = isLast
   let lost = Math.max(0, unread - ENTRIES)
   taken = (taken + lost) | 0

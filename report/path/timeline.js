@@ -44,7 +44,7 @@ class Timeline {
     recording.run[i] = recording.head[i] = recording.poll[i] = NONE
     switch (kind[i]) {
       case RUN: this.#enter(i); break
-      case RESUME: this.#resume(i, recording.registered[i]); break
+      case RESUME: this.#begin(i, recording.registered[i]); break
       case POLL: this.#poll(i); break
       case ARRIVED: case CAME: this.#note(i, kind[i] === CAME ? recording.came : recording.arrived); break
       case BEGIN: this.#turn(i)
@@ -63,6 +63,13 @@ class Timeline {
     this.open = NONE
     recording.end[open] = this.now
     this.busy += this.now - recording.at[open]
+  }
+
+  /** Goes on to a time. Of what runs only longstack's own work may go on after it. @param {number} time */
+  goOn (time) {
+    const { open, recording } = this
+    if (open === NONE || recording.run[open] !== NONE) return this.close(time)
+    if (time > this.now) this.now = time
   }
 
   /** Whether a run is called by the event loop: what was called before is over. @param {number} i */
@@ -93,20 +100,15 @@ class Timeline {
     this.#begin(i, i)
   }
 
-  /** @param {number} i slice @param {number} run */
+  /** @param {number} i slice @param {number} run NONE: longstack's own work, which is nobody's */
   #begin (i, run) {
     const { recording } = this
     this.close(recording.time[i])
     this.open = this.slice = i
     recording.run[i] = run
-    recording.last[run] = i
+    if (run === NONE) recording.outer[i] = 0
+    else recording.last[run] = i
     recording.end[i] = this.now
-  }
-
-  /** @param {number} i slice @param {number} run that goes on, NONE: none does */
-  #resume (i, run) {
-    if (run === NONE) this.close(this.recording.time[i])
-    else this.#begin(i, run)
   }
 
   /** @param {number} i poll */

@@ -90,7 +90,7 @@ class SpanReader {
       place = until
     }
     if (until !== undefined && this.isWaiting) {
-      this.timeline.close(until)
+      this.timeline.goOn(until)
       this.#tellEnded()
       if (isAll) for (const span of this.#asking.splice(0)) this.#tell(span)
     }

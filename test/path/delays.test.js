@@ -3,7 +3,8 @@
 // Who delayed a request, in recordings with known answers.
 
 const test = require('ava')
-const { TIMER } = require('../../lib/core/run-log-words')
+const { ONE_SHOT, TIMER } = require('../../lib/core/run-log-words')
+const { SpanReader } = require('../../report/path/window')
 const { Log, told } = require('./recordings')
 
 const A = 7 // requests
@@ -55,6 +56,62 @@ test('while the loop waits, nobody delays', (t) => {
   })
   t.like(delays, [{ request: B, ms: 10 }])
   t.is(figures.delayed, 10_000)
+})
+
+for (const [name, register] of /** @type {const} */ ([
+  ['a timer', (log, run) => ({ flags: TIMER, registered: run })],
+  ['an immediate', (log, run) => ({ flags: TIMER | ONE_SHOT, registered: run })]
+])) {
+  test(`longstack's own work delays ${name}: nobody does`, (t) => {
+    const log = new Log()
+    const run = log.serve(100, A, { chain: 40 })
+    log.resume(101, 0, 0)
+    const timer = log.callback(140, { ...register(log, run), request: A, chain: 41 })
+    if (name === 'a timer') log.due(timer, 120)
+    log.end(141, A, timer)
+    const { delays, figures, waits } = told(log, A)
+    const ms = name === 'a timer' ? 20 : 39
+    t.like(delays, [{ request: 0, ms, max: ms }])
+    t.like(figures, { run: 2_000, delayed: ms * 1000, waited: (39 - ms) * 1000 })
+    t.is(waits.length, 1)
+  })
+}
+
+test("longstack's own work delays an answer", (t) => {
+  const log = new Log()
+  const run = log.serve(100, A, { chain: 40 })
+  log.sent(80, run, { request: A })
+  log.poll(120, 19)
+  log.resume(120, 0, 0)
+  log.poll(150, 0)
+  const answer = log.came(150, 80, { registered: run, request: A, chain: 41 })
+  log.arrived(answer, 130)
+  log.end(151, A, answer)
+  const { delays, figures } = told(log, A)
+  t.like(delays, [{ request: 0, ms: 20, max: 20 }])
+  t.like(figures, { run: 2_000, delayed: 20_000, waited: 29_000 })
+})
+
+test('own work that goes on when entries are read is a delay up to its end', (t) => {
+  const log = new Log()
+  const reader = new SpanReader()
+  const push = (until) => {
+    reader.push({ first: log.first, entries: log.bytes(), until })
+    log.first += log.entries.length
+    log.entries = []
+  }
+  const other = log.serve(90, B)
+  log.end(91, B, other)
+  const run = log.serve(100, A, { chain: 40 })
+  log.resume(101, 0, 0)
+  push(101)
+  const timer = log.callback(140, { flags: TIMER, registered: run, request: A, chain: 41 })
+  log.due(timer, 120)
+  log.end(141, A, timer)
+  log.resume(142, 0, 0)
+  push(142)
+  const { figures } = reader.ended().find(({ request }) => request.number === A)
+  t.like(figures, { run: 2_000, delayed: 20_000, waited: 19_000 })
 })
 
 test('spans inside of a request are told as it, and do not delay it', (t) => {

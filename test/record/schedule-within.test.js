@@ -159,8 +159,9 @@ whereNative('the log has both sleeps, and neither a callback nor a sleep between
     }, 20)`)
   t.deepEqual(faultsOf(log), [])
   const last = entries.findIndex(({ kind, time }) => kind === POLL && time > end)
-  const [before, after] = [entries[last - 1], entries[last]]
+  const [before, pause, after] = entries.slice(last - 2, last + 1)
   t.is(before.kind, POLL)
+  t.like(pause, { kind: RESUME, registered: 0 })
   t.is(entries[last + 1].kind, RUN)
   t.true(before.time <= begin + ROUNDING && before.x > 0)
   t.true(after.time - after.x >= end - ROUNDING, 'the work is no sleep')
