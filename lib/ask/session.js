@@ -30,6 +30,7 @@ const { createLineReader } = require('./protocol')
 const { stringify } = JSON // programs replace it
 const MAX_QUESTION = 1 << 20 // characters
 const MAX_WAITING = 1 << 20 // bytes that the command has not read yet; past them answers pause
+const MAX_WAITING_LOG = 1 << 22 // the same of the run log; past them a stretch of it is left out
 const BATCH = 100 // handles in a part of an answer
 const SLICE_MS = 12
 const PAUSE_MS = 3
@@ -88,8 +89,11 @@ class Session {
     if (!this.#isOver) guard.run(() => this.#socket.write(`${stringify(message)}\n`))
   }
 
+  /** @returns {number} bytes that the command has not read yet */
+  get waiting () { return this.#socket.writableLength }
+
   /** Whether the command has read enough of what was sent before. */
-  get isReady () { return this.#socket.writableLength < MAX_WAITING }
+  get isReady () { return this.waiting < MAX_WAITING }
 
   /** Has something undone when the command goes. @param {() => void} ending */
   onEnd (ending) {
@@ -378,27 +382,27 @@ function tellBlocked (session) {
 }
 
 /**
- * Sends spans that end from now on, as lines of a file, until the command goes.
+ * Sends the run log from now on, as blocks of a recording, until the command goes.
  * @param {{}} _
  * @param {Session} session
  */
-function startSpans (_, session) {
-  const { Tap } = require('../spans/tap')
-  const tap = new Tap({
-    send: (lines) => session.send({ event: 'spans', value: { lines } }),
-    isReady: () => session.isReady
+function startLog (_, session) {
+  const { SentRecording } = require('../record/sent')
+  const recording = new SentRecording({
+    send: (block) => session.send({ event: 'log', value: { block: block.toString('base64') } }),
+    waiting: () => session.waiting,
+    maxWaiting: MAX_WAITING_LOG
   })
-  session.kept.set('spans', tap)
-  session.onEnd(() => tap.stop())
-  tap.start()
+  session.kept.set('log', recording)
+  session.onEnd(() => recording.stop())
+  recording.start()
 }
 
-/** Sends those that are not sent yet, and no more. @param {{}} _ @param {Session} session */
-function finishSpans (_, { kept }) {
-  require('../spans/index').recorder()?.handOn()
-  const tap = kept.get('spans')
-  tap?.stop()
-  return tap?.flush()
+/** Sends what is not sent yet, and no more. @param {{}} _ @param {Session} session */
+function finishLog (_, { kept }) {
+  const recording = kept.get('log')
+  recording?.stop()
+  return recording && { unsentMs: recording.unsentMs }
 }
 
 const top = () => require('../top/sampler')
@@ -420,8 +424,8 @@ const questions = {
   profile,
   /** Ends the profile that is being recorded: `profile` answers. */
   finishProfile: () => require('../tracer').finishProfile(),
-  startSpans,
-  finishSpans,
+  startLog,
+  finishLog,
   /** Starts figures. @param {import('../top/sampler').TopOptions} options @param {Session} session */
   startTop: (options, session) => top().startTop(options, session),
   /** Returns the figures since the last call. @param {{}} _ @param {Session} session */

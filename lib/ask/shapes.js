@@ -209,8 +209,8 @@ const answers = {
   attach: object({ wasEnabled: flag }),
   profile: anything, // report/read/profile.js reads it
   finishProfile: anything,
-  startSpans: anything,
-  finishSpans: optional(object({ dropped: number })),
+  startLog: anything,
+  finishLog: optional(object({ unsentMs: number })),
   startTop: topFacts,
   readTop: optional(topFigures),
   metrics,
@@ -219,7 +219,7 @@ const answers = {
 }
 
 /** By event that a process sends unasked. @type {Record<string, Shape>} */
-const events = { blocked: object({ text }), spans: object({ lines: text }) }
+const events = { blocked: object({ text }), log: object({ block: text }) }
 
 /** @param {string} question @param {unknown} value whether it is an answer to it */
 const isAnswer = (question, value) => isShallow(value, MAX_DEPTH) && answers[question](value)

@@ -21,7 +21,6 @@ const INTRODUCE_MS = 2_000 // for a thread to answer
 const WHOLE_MS = 300_000 // for all parts of an answer, beyond what it is asked to wait
 const MAX_LINE = 1 << 26 // characters
 const MAX_ANSWER = 1 << 28 // characters of all parts
-const MAX_SPANS = 1 << 28 // characters of the spans that a thread sends
 const MAX_TOKEN = 1 << 10 // characters of the first line of a thread that connects
 
 // The whole of sun_path (unix(7)): libuv of Node 20 fills a shorter name with zeros, that of Node 22 does not
@@ -121,7 +120,6 @@ const OTHER_SHAPE = 'sends what this longstack does not understand: it may be an
 class AskedThread {
   #socket
   #calls
-  #spans = 0 // characters of them
   /** @type {Facts} */
   facts = /** @type {any} */ (undefined)
   /** called when the thread is gone, or this command has left it @type {() => void} */
@@ -177,7 +175,7 @@ class AskedThread {
 
   /** @param {any} message @param {number} length characters of its line */
   receive ({ id, part, value, error, event }, length) {
-    if (event !== undefined) return this.#receiveEvent(event, value, length)
+    if (event !== undefined) return this.#receiveEvent(event, value)
     const call = this.#calls.get(id)
     if (call === undefined) return
     call.timer.refresh()
@@ -195,11 +193,9 @@ class AskedThread {
     call.reject(new RefusedError(`${this.name} ${OTHER_SHAPE}`))
   }
 
-  /** @param {unknown} event @param {any} value @param {number} length */
-  #receiveEvent (event, value, length) {
+  /** @param {unknown} event @param {any} value */
+  #receiveEvent (event, value) {
     if (!isEvent(event, value)) return this.refuse(OTHER_SHAPE)
-    if (event === 'spans') this.#spans += length
-    if (this.#spans > MAX_SPANS) return this.refuse('sends spans without end')
     this.onEvent(String(event), value)
   }
 

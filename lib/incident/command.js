@@ -1,7 +1,8 @@
 'use strict'
 
 // longstack PID: looks at a running process for some seconds and prints one screen: what is wrong, where, and
-// which command to run next. Figures are those of longstack top; spans go through the report, here.
+// which command to run next. Figures are those of longstack top; the run log goes through the
+// report, here.
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { createModel } = require('../../report/aggregate/model')
@@ -24,7 +25,7 @@ const MAX_ASKING_MS = 1500 // beyond which it is part of the time
 const SILENT_MS = 3000 // after which a thread is asked by the inspector, too
 const BUSY_MS = 1000 // that it has then
 const ANSWER_MS = 1500 // for the questions at the end
-const LAST_QUESTIONS = ['requests', 'agentQueues', 'waitGraph', 'finishSpans']
+const LAST_QUESTIONS = ['requests', 'agentQueues', 'waitGraph', 'finishLog']
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /**
@@ -68,9 +69,11 @@ async function look (observation, target, withChildren) {
     rest: REST,
     begin: async (thread) => {
       observation.addThread(thread)
-      await thread.call('startSpans')
+      await thread.call('startLog')
     }
   })
+  const report = createModel(['the run log'], { source: () => observation.log })
+  report.catch(() => {}) // it is awaited below
   try {
     watched.watch(target, asked, withChildren)
     if (watched.threads.length === 0) return // all are blocked: that is the answer, at once
@@ -79,9 +82,9 @@ async function look (observation, target, withChildren) {
   } finally {
     await watched.close()
     asked.close()
+    observation.log.push(null)
+    observation.report = await report
   }
-  const { names, source } = observation.spanSource()
-  observation.report = await createModel(names, { source })
 }
 
 /** @param {Observation} observation @returns {number} ms from one look at figures to the next */
@@ -161,9 +164,9 @@ async function askSilent (observation, pid, silentMs) {
 async function askLast (observation, thread) {
   if (observation.isBlocked) return
   try {
-    const [requests, queues, graph, spans] = await Promise.all(LAST_QUESTIONS
+    const [requests, queues, graph, log] = await Promise.all(LAST_QUESTIONS
       .map((name) => thread.call(name, {}, ANSWER_MS)))
-    observation.addLast({ requests: requests.requests, queues, graph, dropped: spans?.dropped })
+    observation.addLast({ requests: requests.requests, queues, graph, unsentMs: log?.unsentMs })
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     if (!thread.isClosed) await askSilent(observation, thread.pid, ANSWER_MS)

@@ -1,7 +1,7 @@
 'use strict'
 
-// What longstack PID has seen: the figures of each look, the spans that ended, what is in flight at the end,
-// and what could not be asked.
+// What longstack PID has seen: the figures of each look, the run logs, what is in flight at the end, and what
+// could not be asked.
 
 const { Readable } = require('node:stream')
 const { isDeepStrictEqual } = require('node:util')
@@ -21,6 +21,7 @@ const { Model } = require('../top/model')
  */
 
 const MIN_FREE = 4 // files, that asking takes
+const MAX_UNREAD = 1 << 26 // bytes of run logs
 
 /** @param {OpenFiles} files */
 const isOutOfFiles = ({ open, max }) => max - open < MIN_FREE
@@ -41,8 +42,10 @@ class Observation {
   queues = []
   /** of each thread @type {WaitGraph[]} */
   graphs = []
-  /** spans that were too many */
-  dropped = 0
+  /** ms of run logs that were too much to be sent */
+  unsentMs = 0
+  /** the run logs of all threads, as they come: a recording */
+  log = new Readable({ read () {} })
   /** what was counted at each place, by kind @type {Record<'handles' | 'waits', Look[]>} */
   looks = { handles: [], waits: [] }
   /** keys of threads of which the inspector was asked @type {Set<string>} */
@@ -53,8 +56,6 @@ class Observation {
   isInterrupted = false
   /** what the report makes of the spans @type {import('../../report/aggregate/model').Model | undefined} */
   report
-  /** @type {Map<string, string[]>} */
-  #lines = new Map()
   /** ms of each thread @type {Map<string, { busyMs: number, cpuMs: number }>} */
   #loops = new Map()
 
@@ -107,20 +108,13 @@ class Observation {
 
   /** @param {AskedThread} thread */
   addThread (thread) {
-    const { pid, facts: { threadId } } = thread
+    const { pid } = thread
     const own = this.threads.get(pid) ?? []
     this.threads.set(pid, [...own, thread].sort((a, b) => a.facts.threadId - b.facts.threadId))
-    /** @type {string[]} */
-    const lines = []
-    this.#lines.set(`process ${pid} thread ${threadId}`, lines)
-    thread.onEvent = (event, value) => { if (event === 'spans') lines.push(value.lines) }
-  }
-
-  /** The spans that came, as files of the report. */
-  spanSource () {
-    const source = (/** @type {string} */ name) =>
-      Readable.from((this.#lines.get(name) ?? []).map((lines) => Buffer.from(lines)))
-    return { names: [...this.#lines.keys()].filter((name) => this.#lines.get(name)?.length), source }
+    thread.onEvent = (event, { block }) => {
+      if (event !== 'log' || this.log.readableLength > MAX_UNREAD) return
+      this.log.push(Buffer.from(block, 'base64'))
+    }
   }
 
   /** @param {import('../top/model').Answer[]} answers of one look */
@@ -146,13 +140,17 @@ class Observation {
 
   /**
    * Adds what a thread has said at the end.
-   * @param {{ requests: RequestInFlight[], queues: AgentQueue[], graph: WaitGraph, dropped?: number }} answer
+   * @param {object} answer
+   * @param {RequestInFlight[]} answer.requests
+   * @param {AgentQueue[]} answer.queues
+   * @param {WaitGraph} answer.graph
+   * @param {number} [answer.unsentMs]
    */
-  addLast ({ requests, queues, graph, dropped = 0 }) {
+  addLast ({ requests, queues, graph, unsentMs = 0 }) {
     this.graphs.push(graph)
     this.inFlight.push(...requests)
     this.queues.push(...queues)
-    this.dropped += dropped
+    this.unsentMs += unsentMs
   }
 
   /** What is seen so far, in a line. */

@@ -78,7 +78,7 @@ function findingLines ({ kind, sentence, stack }, { colours, paragraph }) {
  * @param {import('../../report/render/text-parts').Context} context
  */
 function lastLine (observation, findings, { colours, paragraph }) {
-  const { frame, ms, hasEnded, isInterrupted, threads, dropped } = observation
+  const { frame, ms, hasEnded, isInterrupted, threads, unsentMs } = observation
   const [worst] = findings
   const more = []
   const hidden = findings.length - MAX_FINDINGS
@@ -86,7 +86,7 @@ function lastLine (observation, findings, { colours, paragraph }) {
   const who = threads.size === 1 ? 'The process' : 'All processes'
   if (hasEnded) more.push(`${who} ended after ${time(ms)}.`)
   if (isInterrupted) more.push(`Interrupted after ${time(ms)}.`)
-  if (dropped > 0) more.push(`${counted(dropped, 'span')} were too many to be sent.`)
+  if (unsentMs > 0) more.push(`What happened in ${time(unsentMs)} of it was too much to be sent.`)
   const end = worst === undefined
     ? `${colours.bold('nothing found')} in ${time(ms)}, ${requestsText(frame.total.count)}`
     : `${colours.bold('next:')} ${worst.next}`

@@ -3,16 +3,11 @@
 // Writes this thread's run log to a file, as blocks (block.js): each is one write. All threads and processes
 // of a program can share one file. taking.js says when.
 
-const { fill } = require('../encoding/ids')
 const { OutputQueue } = require('../sinks/output-queue')
 const { targetOf } = require('../sinks/outputs')
-const { originAt } = require('../spans/wall-clock')
 const { warn } = require('../warnings')
-const { LAST, REPEATS, encode, maxBytesOf } = require('./block')
+const { BlockMaker } = require('./block-maker')
 const taking = require('./taking')
-
-const BUFFER_BYTES = 1 << 17 // that blocks are made in
-const KEPT_BYTES = 1 << 20 // of it, where blocks are larger
 
 /**
  * @typedef {object} RecordStats
@@ -29,13 +24,11 @@ const KEPT_BYTES = 1 << 20 // of it, where blocks are larger
 
 /** @implements {taking.Consumer} */
 class Recording {
-  #source = fill(Buffer.alloc(4)).readUInt32LE()
+  #maker = new BlockMaker()
   /** @type {OutputQueue} */
   #queue
-  #blocks = 0
   #bytes = 0
   #lost = 0
-  #target = Buffer.allocUnsafeSlow(BUFFER_BYTES)
 
   /** @param {string} option the file, as it was named */
   constructor (option) {
@@ -62,28 +55,11 @@ class Recording {
   }
 
   /** Writes a block. @param {taking.Piece} piece */
-  take ({ first, count, entries, lost, texts, repeats, now, isLast }) {
-    const target = this.#room(maxBytesOf(texts, count))
-    const length = encode(target, {
-      source: this.#source,
-      number: ++this.#blocks,
-      first,
-      flags: (isLast ? LAST : 0) | (repeats ? REPEATS : 0),
-      now,
-      origin: originAt(now),
-      lost
-    }, texts, entries)
-    this.#lost += lost
-    this.#bytes += length
-    this.#queue.write(target.subarray(0, length), 1)
-  }
-
-  /** @param {number} bytes @returns {Buffer} good until the next block is made */
-  #room (bytes) {
-    if (bytes <= this.#target.length) return this.#target
-    const target = Buffer.allocUnsafeSlow(bytes)
-    if (bytes <= KEPT_BYTES) this.#target = target
-    return target
+  take (piece) {
+    const block = this.#maker.make(piece)
+    this.#lost += piece.lost
+    this.#bytes += block.length
+    this.#queue.write(block, 1)
   }
 
   /** Opens the file again by its name. */

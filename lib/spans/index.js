@@ -19,10 +19,10 @@ const { settings } = require('../settings')
 /** of trace.on('span') @type {Listeners<any>} */
 const listeners = new Listeners()
 /**
- * sinks of commands that ask this process: beside those that the option names, which are not touched
- * @type {Set<{ write: (span: import('../sinks/sinks').EndedSpan) => void }>}
+ * those that ask this process for its log: beside what the options name, which is not touched
+ * @type {Set<{ addRecord: (record: object) => void }>}
  */
-const taps = new Set()
+const commands = new Set()
 /** @type {typeof import('./recorder') | undefined} */
 let recorder
 
@@ -39,7 +39,7 @@ const noSpan = Object.freeze({
 function applySpans () {
   const { enabled, options: { spans, blocked, record } } = settings
   const isHeard = spans !== undefined || blocked !== undefined || record !== undefined ||
-    listeners.size > 0 || taps.size > 0
+    listeners.size > 0 || commands.size > 0
   guard.run(() => {
     if (!enabled || !isHeard) return recorder?.disable()
     recorder ??= require('./recorder')
@@ -47,4 +47,4 @@ function applySpans () {
   })
 }
 
-module.exports = { applySpans, listeners, noSpan, recorder: () => recorder, taps }
+module.exports = { applySpans, commands, listeners, noSpan, recorder: () => recorder }

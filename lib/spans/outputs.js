@@ -8,7 +8,7 @@ const process = require('node:process')
 const guard = require('../core/guard')
 const { afterChange } = require('../listeners')
 const { messageOf, warn } = require('../warnings')
-const { listeners, taps } = require('./index')
+const { commands, listeners } = require('./index')
 const { isMainThread } = require('../passing/threads')
 const texts = require('../record/texts')
 
@@ -103,17 +103,15 @@ function packageName () {
  * @param {import('../sinks/sinks').Candidate} span
  */
 function isWanted (span) {
-  return texts.isForAll() || listeners.size > 0 || taps.size > 0 || sinks?.wants(span) === true
+  return texts.isForAll() || listeners.size > 0 || sinks?.wants(span) === true
 }
 
 /**
- * Hands a span that has ended to all outputs, or a record that is no span of the program's, which commands
- * have got already.
+ * Hands a span that has ended to all outputs, or a record that is no span of the program's.
  * @param {import('../sinks/sinks').EndedSpan & { spanId?: string, with?: (attributes: any) => any }} span
  */
 function tell (span) {
   sinks?.write(span)
-  if (span.line !== undefined) for (const tap of taps) tap.write(span)
   if (listeners.size === 0) return
   const attributes = span.spanId === undefined ? undefined : texts.takeAttributes(span.spanId)
   notify(attributes === undefined ? span.record() : span.with?.(attributes).record())
@@ -125,9 +123,8 @@ function tell (span) {
  * @param {boolean} [isWanted] not only by commands
  */
 function addRecord (record, isWanted = true) {
-  const ms = Number(record.attributes['longstack.blocked_ms'] ?? 0)
-  for (const tap of taps) tap.write({ ms, failed: false, traceId: record.traceId, record: () => record })
-  if (isWanted) texts.addRecord(record)
+  if (isWanted) return texts.addRecord(record)
+  for (const command of commands) command.addRecord(record)
 }
 
 module.exports = {
@@ -135,7 +132,7 @@ module.exports = {
   flushIfMany,
   flushRecords,
   isWanted,
-  isHeard: () => sinks !== undefined || listeners.size > 0 || taps.size > 0,
+  isHeard: () => sinks !== undefined || listeners.size > 0,
   setOutputs,
   sinks: () => sinks,
   spanResource,

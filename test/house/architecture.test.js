@@ -48,7 +48,7 @@ const required = {
   ],
   'ask/': [
     'ask/protocol.js', 'blocked/', 'core/', 'format/', 'handles/', 'metrics/', 'metrics/openmetrics.js', 'node-objects.js',
-    'spans/', 'stacks/', 'top/', 'tracer.js'
+    'record/', 'stacks/', 'top/', 'tracer.js'
   ],
   'ask/inspected.js': ['start.js'],
   'attribution/': ['core/', 'format/', 'stacks/'],

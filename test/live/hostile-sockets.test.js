@@ -114,7 +114,7 @@ test.serial('so does an answer without end', async (t) => {
 })
 
 test.serial('noise, silence, a half line and the end of the connection', async (t) => {
-  for (const [i, noise] of ['\n\n{\n[]\nnull\n"x"\n{"id":{}}\n', '{"event":"spans"}\n', '{"event":"toString","value":{}}\n', '{"id":1,"value"', ''].entries()) {
+  for (const [i, noise] of ['\n\n{\n[]\nnull\n"x"\n{"id":{}}\n', '{"event":"log"}\n', '{"event":"toString","value":{}}\n', '{"id":1,"value"', ''].entries()) {
     const file = await listen(t, (socket) => { socket.on('data', () => socket.end(noise)) })
     const { code } = await endsWell(t, ['why'], file)
     t.is(code, 1, String(i))
@@ -124,8 +124,8 @@ test.serial('noise, silence, a half line and the end of the connection', async (
 test('shapes: deep values, names of objects', (t) => {
   const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
   t.false(isAnswer('profile', deep))
-  t.false(isEvent('spans', { lines: 'x', deep }))
-  t.true(isEvent('spans', { lines: 'x' }))
+  t.false(isEvent('log', { block: 'x', deep }))
+  t.true(isEvent('log', { block: 'x' }))
   for (const name of ['toString', '__proto__', 'constructor', undefined, {}]) t.false(isEvent(name, { lines: 'x' }))
 })
 

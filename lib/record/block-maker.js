@@ -1,0 +1,46 @@
+'use strict'
+
+// Makes blocks (block.js) of pieces of this thread's run log (taking.js).
+
+const { fill } = require('../encoding/ids')
+const { originAt } = require('../spans/wall-clock')
+const { LAST, REPEATS, encode, maxBytesOf } = require('./block')
+
+const BUFFER_BYTES = 1 << 17 // that blocks are made in
+const KEPT_BYTES = 1 << 20 // of it, where blocks are larger
+
+class BlockMaker {
+  #source = fill(Buffer.alloc(4)).readUInt32LE()
+  #target = Buffer.allocUnsafeSlow(BUFFER_BYTES)
+  blocks = 0
+
+  /**
+   * @param {import('./taking').Piece} piece
+   * @param {string} [ownTexts] lines that are told beside those of the piece
+   * @returns {Buffer} a block, good until the next one is made
+   */
+  make ({ first, count, entries, lost, texts, repeats, now, isLast }, ownTexts = '') {
+    const allTexts = texts + ownTexts
+    const target = this.#room(maxBytesOf(allTexts, count))
+    const length = encode(target, {
+      source: this.#source,
+      number: ++this.blocks,
+      first,
+      flags: (isLast ? LAST : 0) | (repeats ? REPEATS : 0),
+      now,
+      origin: originAt(now),
+      lost
+    }, allTexts, entries)
+    return target.subarray(0, length)
+  }
+
+  /** @param {number} bytes */
+  #room (bytes) {
+    if (bytes <= this.#target.length) return this.#target
+    const target = Buffer.allocUnsafeSlow(bytes)
+    if (bytes <= KEPT_BYTES) this.#target = target
+    return target
+  }
+}
+
+module.exports = { BlockMaker }
