@@ -73,11 +73,12 @@ function findStart (newest) {
   const request = requestOf(newest)
   /** @type {Context[]} */
   const steps = []
-  for (let step = newest; step !== undefined && steps.length < MAX_STEPS; step = step.parent) {
-    if (isRequest(step.ref)) break
+  let step = newest
+  for (; step !== undefined && steps.length < MAX_STEPS && !isRequest(step.ref); step = step.parent) {
     steps.push(step)
   }
-  const isUnknown = request === 0 && steps.some(mayBeOfRequest)
+  const isCut = step !== undefined && all() !== undefined
+  const isUnknown = request === 0 && (isCut || steps.some(mayBeOfRequest))
   if (request === 0 && !isUnknown && all() === undefined) return undefined
   const isInFlight = request === 0 || source.isInFlight(request)
   const functions = steps.map(functionsOf)

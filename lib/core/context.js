@@ -9,7 +9,7 @@ const { isProxy } = require('node:util').types
 const records = require('./records')
 const { findRecordOf, idAt, idOf, priorOf, timeAt, timeOf, triggerIdAt } = require('./record-ids')
 const { kindAt, kindOf } = require('./kinds')
-const { distanceOf } = require('./loops')
+const { distanceOf, isJoined } = require('./loops')
 const { source } = require('./source')
 const tags = require('./tag')
 const nodeObjects = require('../node-objects')
@@ -345,8 +345,9 @@ function parentOf (context) {
   return recordedParent(context) ?? parentByChain(context)
 }
 
-/** @param {Context} context @returns {Context | undefined} */
+/** @param {Context} context @returns {Context | undefined} undefined: nothing, or more than one may be */
 function parentByChain (context) {
+  if (context.ref === 0 && isJoined(context.chain)) return undefined
   const parent = source.chainAt(context.chain)?.parent
   return parent === undefined ? undefined : contextOfChain(parent, 0)
 }

@@ -6,11 +6,19 @@
 const { CURRENT_CAUSE, current } = require('./current')
 const records = require('./records')
 const { notePrior } = require('./record-ids')
+const { on } = require('./on')
 
 const {
   MASK, SHIFT, REF, CHAIN, CAUSE, FLAGS, OUTER, REPEATS, PRIOR, PRIOR_TIME, PRIOR_WRAPS, LOOPED, DISTANCE,
   FOLD_SHIFT, CHAIN_BITS, resources, promises
 } = records
+
+/**
+ * Chains of steps that repeat an older one behind steps in between. Without records, nothing tells whether
+ * these or those before the older one led there: a queue calls one function in the jobs of all callers.
+ * @type {Set<number>}
+ */
+const joined = new Set()
 
 /** @param {number} flags @returns {number} steps from a repetition up to the one before, 0: none */
 const distanceOf = (flags) => (flags >> DISTANCE) & 15
@@ -30,6 +38,7 @@ function noteRepetition (words, offset, step) {
   const record = before === 0 ? undefined : records.findRecord(before)
   if (record === undefined || record.words[record.offset + CHAIN] !== (step & CHAIN_BITS)) return 0
   const isRepeated = hasSameSteps(before, distance, cause)
+  if (!isRepeated) joined.add(step & CHAIN_BITS)
   const flags = record.words[record.offset + FLAGS]
   const hasPrior = isRepeated || (flags & LOOPED) !== 0
   words[offset + REPEATS] = isRepeated ? record.words[record.offset + REPEATS] + 1 : 2
@@ -106,4 +115,12 @@ function ancestorOf (ref, steps) {
   return ancestor
 }
 
-module.exports = { distanceOf, noteRepetition }
+/** Whether several steps have led to a chain. @param {number} chain */
+const isJoined = (chain) => joined.has(chain)
+
+/** How many chains that is true of. */
+const joinedChains = () => joined.size
+
+on('forgetting', () => joined.clear())
+
+module.exports = { distanceOf, isJoined, joinedChains, noteRepetition }

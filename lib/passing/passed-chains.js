@@ -8,6 +8,7 @@ const { contextOfChain } = require('../core/context')
 const { CURRENT_SPAN, current, setCurrent } = require('../core/current')
 const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, FIRST_CHAIN, NO_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
+const { joinedChains } = require('../core/loops')
 const { isOutside } = require('../core/scope')
 const { source } = require('../core/source')
 const { currentContext, currentStep } = require('../core/current-step')
@@ -34,6 +35,7 @@ const places = new Map()
 /** by the text @type {Map<string, number>} */
 const placesOfTexts = new Map()
 let generation = capture.generation
+let joins = 0 // joined chains, which end where they were whole before
 
 /**
  * Returns the place of a chain's text in the memory of all threads.
@@ -42,8 +44,10 @@ let generation = capture.generation
  * @returns {number} 0: none
  */
 function placeOf (memory, number) {
-  if (generation !== capture.generation || places.size >= MAX_PLACES) places.clear()
+  const isStale = generation !== capture.generation || joins !== joinedChains()
+  if (isStale || places.size >= MAX_PLACES) places.clear()
   generation = capture.generation
+  joins = joinedChains()
   return recentPlace(memory, places, number, () => placeOfText(memory, textOf(number)))
 }
 

@@ -97,6 +97,32 @@ test('no message has the chain of another one', async (t) => {
   t.true(right > 1500, stdout) // of 2,400; those that receiveMessageOnPort took are in no callback
 })
 
+for (const capture of ['auto', 'js']) {
+  test(`a message of a function that was called before on behalf of another caller has no chain of that one: ${capture}`, async (t) => {
+    const main = `
+      const worker = hire()
+      const list = [function two () { setTimeout(poll, 1) }]
+      worker.on('message', (seen) => {
+        print(seen)
+        if (seen[1] === 'two') worker.terminate()
+      })
+      function poll () { setImmediate(work) }
+      function work () {
+        const next = list.shift()
+        worker.postMessage(next === undefined ? 'two' : 'one')
+        next?.()
+      }
+      setTimeout(function one () { setTimeout(poll, 1) }, 1)`
+    const worker = 'parentPort.on("message", (name) => parentPort.postMessage([chain(), name]))'
+    const lines = await told(main, worker, { env: { LONGSTACK_CAPTURE: capture } })
+    t.deepEqual(lines.map(([, name]) => name), ['one', 'two'])
+    t.deepEqual(lines[0][0].slice(0, 3), [
+      'worker.postMessage worker 0 work', 'setImmediate worker 0 poll', 'setTimeout(1) worker 0 one'
+    ])
+    t.deepEqual(lines[1][0], ['worker.postMessage worker 0 work', 'setImmediate worker 0 poll'])
+  })
+}
+
 test('a message that sends another one while it is read ends what is known', async (t) => {
   const [results] = await told(`
     const worker = hire()

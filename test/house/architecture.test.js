@@ -29,7 +29,7 @@ const maxLines = {
   profile: 730,
   blocked: 720,
   attribution: 1100,
-  passing: 710,
+  passing: 740,
   runners: 470,
   intercept: 410,
   encoding: 540,
