@@ -52,6 +52,7 @@ const MAX_STEPS = 256 // up to an answer
  * @property {import('./queued-jobs').Doubt} [doubt] its request may be another one than whose error it is
  * @property {boolean} [isRequestOnly] only the hop of its request is printed
  * @property {Context} [until] the first that is not told, of those that led to it
+ * @property {boolean} [isMarked] its first hop has its mark, even below hops of the same origin
  * @property {boolean} [isPlace] told only where its functions are not
  */
 
@@ -225,10 +226,12 @@ function withWaiter (parts, [delivery, first], frames) {
   const isBehind = certain.length > 0 && isOfOther(caller)
   const told = isBehind ? behindWaiter(awaited, certain) : [...certain, awaited]
   const isMakerKnown = parts[0].origin === undefined
-  const doubted = isMakerKnown ? undefined : parts.find(isDoubted)
+  const doubted = isMakerKnown ? [] : parts.filter(isDoubted)
   // Not behind who threw the error, whose own story may end with what triggered that
-  if (doubted !== undefined) told.splice(told.indexOf(awaited) + 1, 0, { ...doubted, origin: 'triggered' })
-  return told
+  const triggers = doubted.map((part) => {
+    return /** @type {Part} */ ({ ...part, origin: 'triggered', isMarked: true })
+  })
+  return told.toSpliced(told.indexOf(awaited) + 1, 0, ...triggers)
 }
 
 /**

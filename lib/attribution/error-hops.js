@@ -75,13 +75,14 @@ function attributedHops (error, sites) {
   const listener = settings.options.listeners ? require('./listener-places').listenerHops(sites ?? []) : []
   /** @type {PrintedHop[]} */
   const told = []
-  parts.forEach(({ context, origin, label, doubt, isRequestOnly, until, isPlace }, i) => {
+  parts.forEach(({ context, origin, label, doubt, isMarked, isRequestOnly, until, isPlace }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
     if (isLine && label === undefined && isOutside(context.chain)) return
     if (isLine) return told.push(...connectionHops(context, origin, label, !isAwaited))
     const isEnd = until && ((/** @type {Context} */ step) => isSame(step, until))
     const above = i === 0 ? frames : undefined
     const hops = hopsOf(context, { above, told: frames, origin, printed: told.slice(), until: isEnd })
+    if (isMarked && hops.length > 0) hops[0] = { ...hops[0], isMarked }
     if (isPlace && areFunctionsTold(hops[0], told)) return
     if (isRequestOnly) told.push(...doubted(hops.filter(({ isRequest }) => isRequest), doubt))
     else if (origin !== 'first') told.push(...doubted(hops, doubt))

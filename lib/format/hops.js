@@ -49,8 +49,8 @@ const printedOnce = new Set(['registered', 'rejected', 'thrown', ...Object.keys(
  */
 function separator (hop, previous, { timeless = false, whole = false } = {}) {
   if (connectionLines[hop.origin] !== undefined) return connectionLine(hop, timeless)
-  const isFirst = previous === undefined || previous.origin !== hop.origin || previous.pid !== hop.pid ||
-    previous.threadId !== hop.threadId
+  const isFirst = previous === undefined || hop.isMarked || previous.origin !== hop.origin ||
+    previous.pid !== hop.pid || previous.threadId !== hop.threadId
   const introduction = isFirst ? introductions[hop.origin] : undefined
   let line = introduction === undefined ? '  ──' : `  ── ${introduction}`
   const isLabelled = hop.label !== hop.type

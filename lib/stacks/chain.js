@@ -64,6 +64,7 @@ const { findLauncher, findRunner } = require('./test-runners')
  * @property {PrintedHop[]} [members] hops that it stands for
  * @property {boolean} [isRequest] its label is the name of a request that a server received
  * @property {boolean} [isBehindRequest] it led to the server of a request in the chain: not for people
+ * @property {boolean} [isMarked] its line says its origin, even below a hop of the same one
  * @property {boolean} [isFolded] it stands for several hops, and its line is all of it
  *
  * @typedef {Hop & HopText} PrintedHop both are shared: never changed, and copied before the program gets them

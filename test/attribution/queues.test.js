@@ -323,6 +323,46 @@ for (const [name, jobs] of Object.entries(askingJobs)) {
   })
 }
 
+test('a job behind more jobs than are looked at, which began with an answer to several: it is doubted', async (t) => {
+  const { stdout, stderr } = await program(`
+    const http = require('node:http')
+    const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
+    const JOBS = 50
+    const list = []
+    let isBusy = false
+    function next () {
+      const job = isBusy ? undefined : list.shift()
+      if (job === undefined) return
+      isBusy = true
+      job(() => process.nextTick(() => { isBusy = false; next() }))
+    }
+    // Functions of different names: what repeats is one hop
+    const jobOf = (i, name = 'job' + i) => ({ [name]: (done) => setTimeout(() => {
+      if (i === JOBS) {
+        console.log(new Error('the last job').stack)
+        process.exit()
+      }
+      done()
+    }, 1) })[name]
+    serve((linePort) => {
+      const db = new Client(linePort, { pipelined: true })
+      const server = http.createServer(function handle ({ url }, response) {
+        db.query('20 x', () => {
+          response.end('ok')
+          if (url === '/second') response.on('close', () => setTimeout(next, 50))
+        })
+        for (let i = 1; url === '/second' && i <= JOBS; i++) list.push(jobOf(i))
+      }).listen(0, '127.0.0.1', () => {
+        for (const path of ['/first', '/second']) {
+          http.get({ port: server.address().port, host: '127.0.0.1', path }, (response) => response.resume())
+        }
+      })
+    })`)
+  t.regex(stdout, /the last job\n[^]*── setTimeout\(1\) [^]*at job50 /, stderr)
+  t.regex(stdout, /── triggered by /)
+  t.true(stdout.indexOf('triggered by') < stdout.indexOf('at job49 '))
+})
+
 test('a job that opens a connection: the request before is doubted', async (t) => {
   const { stdout, stderr } = await program(asking(`
     const run = (isBad, done) => isBad ? new Client(port, { held: true }).query('1 bad', done) : wait(done)
@@ -567,6 +607,38 @@ test('who rejects a batch is no fact for who waits in another request, also if n
     })`, { args: ['--expose-gc'] })
   t.regex(stdout, /── awaited by [^]*at rowOfB [^]*── GET \/b · [^]*── triggered by [^]*at rowOfA [^]*── GET \/a · /, stderr)
   t.notRegex(stdout, /rejected/)
+})
+
+test('an error that was rejected with unhandled before a batch was rejected with it: both are told as triggers', async (t) => {
+  const { stdout, stderr } = await program(`
+    'use strict'
+    const http = require('node:http')
+    ${BATCH.replace('new Error(\'no such row\')', 'kept')}
+    let kept
+    function rejectUnheard () {
+      kept = new Error('no such row')
+      globalThis.gc() // then nobody is known to have made it
+      setTimeout(function rejects () { Promise.reject(kept) }, 1)
+    }
+    let escaped
+    process.on('uncaughtException', () => escaped())
+    async function rowOfB () {
+      try { await load() } catch (error) { console.log(error.stack); process.exit() }
+    }
+    const server = http.createServer(({ url }) => ({ '/z': rejectUnheard, '/a': rowOfA, '/b': rowOfB })[url]())
+    server.listen(0, '127.0.0.1', async () => {
+      const get = (path) => fetch('http://127.0.0.1:' + server.address().port + path)
+      get('/z')
+      await new Promise((resolve) => { escaped = resolve })
+      get('/a')
+      while (batch.length < 1) await new Promise((resolve) => setTimeout(resolve, 5))
+      get('/b')
+    })`, { args: ['--expose-gc'] })
+  const [, waiter, ...triggers] = stdout.split(/ (?=awaited by|triggered by)/)
+  t.regex(waiter, /^awaited by [^]*at rowOfB [^]*── GET \/b · /, stdout + stderr)
+  t.is(triggers.length, 2, stdout)
+  t.regex(triggers[0], /at rejectUnheard [^]*── GET \/z · /)
+  t.regex(triggers[1], /at rowOfA [^]*── GET \/a[ ,]/)
 })
 
 test('who rejects a batch is told apart from what a queue ran before who threw its error', async (t) => {
