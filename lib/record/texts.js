@@ -20,7 +20,6 @@ const { source } = require('../core/source')
 const { lineOf } = require('../encoding/serialize')
 const { placeStack } = require('../format/chain-texts')
 const { addressOf } = require('../node-objects')
-const { idsOf } = require('../spans/identities')
 const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
 
@@ -314,10 +313,8 @@ module.exports = {
     if (ints === undefined) return
     if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
     if (direct !== undefined && span.kind !== 'INTERNAL') return direct(span)
-    const { attributes, end, events, parentSpanId, sampled, seq, start, status } = span
+    const { attributes, end, events, ids, parentSpanId, sampled, seq, start, status } = span
     const form = formOf(span)
-    const isNew = span.traceIdText === undefined && span.spanIdText === undefined
-    const ids = isNew ? idsOf(seq) : span.traceId + span.spanId
     const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // the entries tell them exactly
     const isOpen = attributes['longstack.end'] === 'open'
     const isPlain = status.code === 'UNSET' && events === undefined && sampled && !isOpen

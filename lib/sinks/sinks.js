@@ -180,10 +180,11 @@ function inSample (traceId, ratio) {
  * @param {Candidate} span
  * @returns {number} inverted, the number of spans of its kind that the line stands for
  */
-function weightFor ({ slower, errors, sample, keep }, { ms, failed, traceId }) {
+function weightFor ({ slower, errors, sample, keep }, span) {
+  const { ms, failed } = span
   if ((slower !== undefined && !(ms >= slower)) || (errors && !failed)) return 0
   if (sample === undefined || (keep !== undefined && (failed || ms >= keep))) return 1
-  return inSample(traceId, sample) ? sample : 0
+  return inSample(span.traceId, sample) ? sample : 0
 }
 
 module.exports = { createSinks, formOf, inSample, weightFor }

@@ -11,6 +11,7 @@ const SLOTS = 1 << 11 // a number's lowest bits are its slot
 const MASK = SLOTS - 1
 const TRACE = 16 // bytes
 const BYTES = 24 // of both ids
+const TRACE_DIGITS = 2 * TRACE
 const CHUNK = 1 << 8 // spans whose ids are drawn at once
 const MAX_ENDED_OLDER = 256
 const MAX_DEPTH = 63 // spans around a span
@@ -61,28 +62,18 @@ function draw (slot) {
     return
   }
   for (let i = slot; i < slot + CHUNK; i++) {
-    open[i]?.keepIds()
+    const span = open[i]
+    if (span !== undefined) span.idText = span.ids
     if (numbers[i] !== 0) numbers[i] = 0
   }
   fill(ids.subarray(slot * BYTES, (slot + CHUNK) * BYTES))
 }
 
-/** @param {number} number @returns {string} 32 hex digits */
-const traceIdOf = (number) => hex((number & MASK) * BYTES, TRACE)
-
-/** @param {number} number @returns {string} 16 hex digits */
-const spanIdOf = (number) => hex((number & MASK) * BYTES + TRACE, BYTES - TRACE)
-
-/** @param {number} number @returns {string} both as one text */
+/** @param {number} number @returns {string} both ids as one text, in hex digits, neither all zero */
 function idsOf (number) {
   const index = (number & MASK) * BYTES
   withNonZeroId(index, TRACE)
   return withNonZeroId(index + TRACE, BYTES - TRACE).toString('hex', index, index + BYTES)
-}
-
-/** @param {number} index @param {number} length in bytes @returns {string} never all zero */
-function hex (index, length) {
-  return withNonZeroId(index, length).toString('hex', index, index + length)
 }
 
 /**
@@ -159,10 +150,11 @@ function identityAt (number) {
   if (span !== undefined) return span
   const slot = number & MASK
   if (numbers[slot] !== number || number === 0) return endedOlder.get(number)
+  const ids = idsOf(number)
   return {
     name: names[slot],
-    traceId: traceIdOf(number),
-    spanId: spanIdOf(number),
+    traceId: ids.slice(0, TRACE_DIGITS),
+    spanId: ids.slice(TRACE_DIGITS),
     sampled: sampled[slot] === 1,
     otelSpanId: otelSpanIds[slot],
     outer: outers[slot]
@@ -195,13 +187,12 @@ function spanAt (number) {
 Object.assign(source, { identityAt, spanAt })
 
 module.exports = {
+  TRACE_DIGITS,
   add,
   allOpen,
   end,
   identityAt,
   idsOf,
   nextNumber,
-  spanAt,
-  spanIdOf,
-  traceIdOf
+  spanAt
 }

@@ -9,6 +9,8 @@
 const identities = require('./identities')
 const { finish: finishStep } = require('../core/records')
 
+const { TRACE_DIGITS } = identities
+
 /**
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
  * @typedef {import('../encoding/span-form').Status} Status
@@ -38,10 +40,8 @@ class Span {
     this.isWanted = true
     this.name = name
     this.kind = kind
-    /** the ids as text, where they are @type {string | undefined} */
-    this.traceIdText = traceId
-    /** @type {string | undefined} */
-    this.spanIdText = undefined
+    /** both ids as one text, once they are wanted @type {string | undefined} */
+    this.idText = undefined
     this.parentSpanId = parentSpanId
     this.sampled = sampled
     /** @type {Span | undefined} */
@@ -91,25 +91,24 @@ class Span {
     identities.add(this, traceId)
   }
 
-  /** 32 hex digits @returns {string} */
-  get traceId () {
-    this.traceIdText ??= identities.traceIdOf(this.seq)
-    return this.traceIdText
+  /** Both ids as one text, which has to be made before its place among the identities is taken. */
+  get ids () {
+    this.idText ??= identities.idsOf(this.seq)
+    return this.idText
   }
 
-  /** 16 hex digits @returns {string} */
-  get spanId () {
-    this.spanIdText ??= identities.spanIdOf(this.seq)
-    return this.spanIdText
-  }
+  /** 32 hex digits */
+  get traceId () { return this.ids.slice(0, TRACE_DIGITS) }
 
-  /** Makes its ids texts, before its place among the identities is taken. */
-  keepIds () {
-    this.traceIdText = this.traceId
-    this.spanIdText = this.spanId
-  }
+  /** 16 hex digits */
+  get spanId () { return this.ids.slice(TRACE_DIGITS) }
 
   get ended () { return this.end !== 0 }
+
+  /** how long it took, in ms */
+  get ms () { return this.end - this.start }
+
+  get failed () { return this.status.code === 'ERROR' }
 
   /**
    * Notes what is known of it by now.

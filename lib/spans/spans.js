@@ -163,8 +163,7 @@ function finish (span, time, status = statusOf(span)) {
   if (runLog.isOn()) runLog.accountUntil(time)
   span.finish(time)
   if (!runLog.isOn()) return
-  const ms = span.end - span.start
-  span.isWanted = outputs.isWanted({ ms, failed: status === ERROR, traceId: span.traceId })
+  span.isWanted = outputs.isWanted(span)
   runLog.ended(span.seq, span.end, span.isWanted ? status : DISCARDED)
 }
 

@@ -43,7 +43,7 @@ function enterSpan (next) {
   if (id === 0) records.writeWord(ref, SPAN, span)
   else setSpan(id, span)
   if (records.isRequest(cause)) records.writeWord(cause, SPAN, span)
-  if (runLog.isOn()) runLog.turned(now())
+  if (runLog.isOn()) runLog.turned(next.start)
   return step
 }
 
