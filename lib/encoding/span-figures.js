@@ -30,6 +30,7 @@ const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
  * @property {number} cameAfter when what it waited for had come, at the earliest
  * @property {number} cameBy at the latest
  * @property {number} until when it ended
+ * @property {number} delayedMax ms for which others ran from then on, at most
  *
  * @typedef {[start: number, us: number, certain?: number]} Delay when a span was delayed, in microseconds:
  *   after its start, at the earliest, for how long at most, and the end of it that is certain
@@ -66,15 +67,6 @@ class SiteWait {
     this.beside = 0
   }
 
-  /**
-   * Whether it is the same place and end. What another request ended is one, whatever that was.
-   * @param {SiteWait} other
-   */
-  equals ({ site, unproven, until, peer, request }) {
-    if (this.site !== site || this.unproven !== unproven || this.request !== request) return false
-    return request !== undefined || (this.until === until && this.peer === peer)
-  }
-
   /** @param {Pick<SiteWait, 'ms' | 'delayed' | 'delayedMax' | 'sent' | 'unsent' | 'beside'>} wait */
   add ({ ms, delayed, delayedMax, sent, unsent, beside }) {
     this.ms += ms
@@ -94,14 +86,24 @@ class SiteWait {
 }
 
 /**
- * Returns the wait of a list that equals one, which is added if there is none.
+ * Returns the wait of a list of one place and end, which is added if there is none. What another request
+ * ended is one, whatever that was.
  * @param {SiteWait[]} waits
- * @param {SiteWait} wait
+ * @param {Site} site
+ * @param {boolean} unproven
+ * @param {string | undefined} until
+ * @param {string | undefined} peer
+ * @param {string | undefined} request
  */
-function mergedInto (waits, wait) {
-  let equal = waits.find((other) => other.equals(wait))
-  if (equal === undefined) waits.push(equal = wait)
-  return equal
+function waitIn (waits, site, unproven, until, peer, request) {
+  for (let i = 0; i < waits.length; i++) {
+    const wait = waits[i]
+    if (wait.site !== site || wait.unproven !== unproven || wait.request !== request) continue
+    if (request !== undefined || (wait.until === until && wait.peer === peer)) return wait
+  }
+  const wait = new SiteWait(site, unproven, until, peer, request)
+  waits.push(wait)
+  return wait
 }
 
 /**
@@ -113,14 +115,17 @@ function mergedInto (waits, wait) {
 function runsBySite (ran, siteOf) {
   /** @type {SiteRun[]} */
   const runs = []
+  /** of the chain before @type {SiteRun | undefined} */
+  let run
+  let last = -1
   for (const { ms, site: chain } of ran) {
-    const site = siteOf(chain)
-    const equal = runs.find((other) => other.site === site)
-    if (equal === undefined) runs.push({ ms, delayed: 0, count: 1, site })
-    else {
-      equal.ms += ms
-      equal.count++
+    if (run === undefined || chain !== last) {
+      const site = siteOf(last = chain)
+      run = runs.find((other) => other.site === site)
+      if (run === undefined) runs.push(run = { ms: 0, delayed: 0, count: 0, site })
     }
+    run.ms += ms
+    run.count++
   }
   return runs.sort(longestFirst)
 }
@@ -132,31 +137,27 @@ const longestFirst = (a, b) => b.ms + b.delayed - a.ms - a.delayed
 /**
  * Adds up waits by the subsystem that ended them, in whole microseconds.
  * @param {SiteWait[]} waits
+ * @param {number} [waited] microseconds that they are, which rounded parts may miss by one each
  * @returns {{ sums: Record<string, number> | undefined, summed: number }} summed: all of them
  */
-function sumsOf (waits) {
-  /** @type {Record<string, number> | undefined} */
-  let sums
+function sumsOf (waits, waited = NaN) {
+  /** @type {Record<string, number>} */
+  const sums = {}
   for (const { ms, until = UNKNOWN } of waits) {
-    if (ms < MIN_WAIT) continue // only others ran
-    sums ??= {}
-    sums[until] = (sums[until] ?? 0) + ms
+    if (ms >= MIN_WAIT) sums[until] = (sums[until] ?? 0) + ms // else only others ran
   }
-  return { sums, summed: sums === undefined ? 0 : rounded(sums) }
-}
-
-/**
- * Makes sums in ms microseconds.
- * @param {Record<string, number>} sums
- * @returns {number} their sum
- */
-function rounded (sums) {
-  let sum = 0
-  for (const subsystem of Object.keys(sums)) {
+  const subsystems = Object.keys(sums)
+  let [longest] = subsystems
+  if (longest === undefined) return { sums: undefined, summed: 0 }
+  let summed = 0
+  for (const subsystem of subsystems) {
     sums[subsystem] = us(sums[subsystem])
-    sum += sums[subsystem]
+    summed += sums[subsystem]
+    if (sums[subsystem] > sums[longest]) longest = subsystem
   }
-  return sum
+  if (!(Math.abs(waited - summed) <= subsystems.length)) return { sums, summed }
+  sums[longest] += waited - summed
+  return { sums, summed: waited }
 }
 
 /**
@@ -170,18 +171,18 @@ function rangeEnd (ms, max) {
 
 /**
  * Returns when a span was delayed, in order.
- * @param {Late[]} late newest first
+ * @param {Late[]} waits newest first
  * @param {number} zero of its times, in ms after the start of the span
  * @param {number} duration ms
  */
-function delaysOf (late, zero, duration) {
+function delaysOf (waits, zero, duration) {
   const min = Math.max(MIN_LATE, duration * MIN_SHARE)
   /** @type {Delay[] | undefined} */
   let delays
-  for (let i = late.length - 1; i >= 0; i--) {
-    const { cameAfter, cameBy, until } = late[i]
+  for (let i = waits.length - 1; i >= 0; i--) {
+    const { cameAfter, cameBy, delayedMax, until } = waits[i]
     const ms = rangeEnd(until - cameBy, until - cameAfter)
-    if (ms < min) continue
+    if (ms < min || delayedMax === 0) continue
     const certain = until - cameBy
     const [start, length] = [us(zero + until - ms), us(ms)]
     delays = appended(delays, certain < ms ? [start, length, us(certain)] : [start, length])
@@ -223,10 +224,10 @@ module.exports = {
   defined,
   delaysOf,
   longestFirst,
-  mergedInto,
   rangeEnd,
   runsBySite,
   sumsOf,
   toMicros,
-  us
+  us,
+  waitIn
 }

@@ -6,7 +6,7 @@
 
 const { placeText, endText } = require('../text')
 const { lineOf, withAttributes } = require('./serialize')
-const { MIN_RANGE, defined, toMicros, us } = require('./span-figures')
+const { MIN_RANGE, defined, us } = require('./span-figures')
 const { secondsAt, unixNano } = require('./times')
 
 const MIN_MS = 0.0005 // below that a figure is zero, once rounded
@@ -70,8 +70,8 @@ const UNANSWERED = -1 // in place of a time
  * @property {number} in likewise
  * @property {{ operation: string, system: string }} [operation]
  *
- * @typedef {[start: number, us: number, type: string, wait?: SiteWait]} Run a callback: microseconds after
- *   the start of the span, and which wait it ended
+ * @typedef {{ start: number, us: number, type: string, wait: SiteWait | undefined }} Run a callback: start in
+ *   microseconds after that of the span, and which wait it ended
  *
  * @typedef {object} Figures of a span, in microseconds where nothing else is said
  * @property {string | undefined} trace the long stack of the place that made it
@@ -91,36 +91,29 @@ const UNANSWERED = -1 // in place of a time
  * @property {Run[] | undefined} runs in order
  */
 
-/** A span that has ended, or is written while it is open. Its figures are computed when they are needed. */
+/** A span that has ended, or is written while it is open. */
 class SpanForm {
   /** @type {SpanRecord | undefined} */
   #record
-  /** @type {Figures | undefined} */
   #figures
-  #compute
   #resource
 
-  /** @param {Told} span @param {() => Figures} figures @param {Record<string, unknown>} resource */
+  /** @param {Told} span @param {Figures} figures @param {Record<string, unknown>} resource */
   constructor (span, figures, resource) {
     this.span = span
-    this.#compute = figures
+    this.#figures = figures
     this.#resource = resource
   }
 
   /** Returns the record, the same object each time. @returns {SpanRecord} */
   record () {
-    this.#record ??= recordOf(this.span, this.#known(), this.#resource)
+    this.#record ??= recordOf(this.span, this.#figures, this.#resource)
     return this.#record
   }
 
   /** Returns the same span with other attributes. @param {Record<string, unknown>} attributes */
   with (attributes) {
-    return new SpanForm({ ...this.span, attributes }, () => this.#known(), this.#resource)
-  }
-
-  #known () {
-    this.#figures ??= this.#compute()
-    return this.#figures
+    return new SpanForm({ ...this.span, attributes }, this.#figures, this.#resource)
   }
 
   /**
@@ -132,8 +125,8 @@ class SpanForm {
    */
   line (definitions, weight, onReplaced) {
     const { span } = this
-    const figures = this.#known()
-    const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, waits } = figures
+    const figures = this.#figures
+    const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, waits, ran } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
     // All of it is read before JSON.stringify runs what the program may have put there.
     const line = lineOf({
@@ -160,9 +153,9 @@ class SpanForm {
       delayed_by: delayers === undefined ? undefined : delayerLines(delayers, definitions),
       waits: waits.length === 0 ? undefined : listed(waits, duration, waitLine, definitions),
       asked: figures.asked?.map((question) => askedLine(question, definitions)),
-      ran: figures.ran === undefined ? null : ranLines(figures.ran, duration, definitions),
+      ran: ran === undefined ? null : unlessEmpty(listed(ran, duration, runLine, definitions)),
       delays,
-      runs: runNumbers(figures, definitions),
+      runs: callbackLines(figures, definitions),
       events: events === undefined ? undefined : eventsOf(span)
     }, onReplaced)
     return definitions.takeNew() + line
@@ -188,19 +181,21 @@ function recordOf (span, figures, resource) {
   const endTimeUnixNano = unixNano(origin, span.start, us(duration)) // as in a file
   const attributes = withAttributes(span.attributes, defined({
     ...shared,
-    'longstack.run_ms': toMs(figures.run),
+    'longstack.run_ms': toMs(figures.run ?? 0),
     'longstack.beside_ms': beside === 0 ? undefined : toMs(beside),
     'longstack.wait_ms': sumsInMs(sums),
-    'longstack.waited_ms': toMs(figures.waited),
-    'longstack.delayed_ms': toMs(delayed),
+    'longstack.waited_ms': toMs(figures.waited ?? 0),
+    'longstack.delayed_ms': toMs(delayed ?? 0),
     'longstack.delayed_max_ms': delayedMax > delayed ? toMs(delayedMax) : undefined,
     'longstack.delayed_by': delayers === undefined ? [] : delayers.map(delayerOf),
     'longstack.delays': delays?.map((delay) => delay.map(toMs)),
-    'longstack.runs': runLines(figures, String)
-      ?.map(([start, micros, ...others]) => [toMs(start), toMs(micros), ...others]),
+    'longstack.runs': figures.runs?.map((run) => {
+      const [start, micros, ...others] = callbackLine(run, figures, run.type)
+      return [toMs(start), toMs(micros), ...others]
+    }),
     'code.stacktrace': trace,
     'longstack.waits': listed(waits, duration, waitOf),
-    'longstack.asked': figures.asked?.map(askedRecord),
+    'longstack.asked': figures.asked?.map(askedOf),
     'longstack.ran': ran === undefined ? undefined : listed(ran, duration, runOf)
   }))
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
@@ -223,8 +218,13 @@ function recordOf (span, figures, resource) {
  * @returns {R[]}
  */
 function listed (parts, duration, form, definitions) {
-  return parts.filter((part) => isListed(part, duration)).map((part) => form(part, definitions))
+  const forms = []
+  for (const part of parts) if (isListed(part, duration)) forms.push(form(part, definitions))
+  return forms
 }
+
+/** @template T @param {T[]} list @returns {T[] | undefined} */
+const unlessEmpty = (list) => list.length === 0 ? undefined : list
 
 /** @param {{ ms: number, delayed: number }} part @param {number} duration ms */
 const isListed = ({ ms, delayed }, duration) => ms + delayed >= duration * MIN_SHARE
@@ -238,7 +238,7 @@ function eventsOf ({ origin, events = [] }) {
 function sumsInMs (sums = {}) {
   /** @type {Record<string, number>} */
   const times = {}
-  for (const subsystem of Object.keys(sums)) times[subsystem] = toMs(sums[subsystem])
+  for (const subsystem of Object.keys(sums)) times[subsystem] = sums[subsystem] / 1000
   return times
 }
 
@@ -259,59 +259,55 @@ function delayerLines (delayers, definitions) {
 }
 
 /**
- * @template T
- * @typedef {[start: number, us: number, type: T, wait?: number]} RunLine
- */
-
-/**
  * Returns the runs of a span with the numbers of their types.
  * @param {Figures} figures
  * @param {Definitions} definitions
- * @returns {number | RunLine<number>[] | undefined} the number of the type, where the span was one callback
+ * @returns {number | unknown[][] | undefined} the number of the type, where the span was one callback
  */
-function runNumbers (figures, definitions) {
+function callbackLines (figures, definitions) {
   const { runs, duration } = figures
-  if (runs?.length === 1 && runs[0][0] === 0 && runs[0][1] === us(duration)) {
-    return definitions.numberOfName(runs[0][2])
+  if (runs?.length === 1 && runs[0].start === 0 && runs[0].us === us(duration)) {
+    return definitions.numberOfName(runs[0].type)
   }
-  return runLines(figures, (name) => definitions.numberOfName(name))
+  return runs?.map((run) => callbackLine(run, figures, definitions.numberOfName(run.type)))
 }
 
 /**
- * Returns the runs of a span, with the numbers of the listed waits that they ended.
- * @template T
+ * Returns a callback as it is written, with the number of the listed wait that it ended.
+ * @param {Run} run
  * @param {Figures} figures
- * @param {(type: string) => T} formOf
- * @returns {RunLine<T>[] | undefined}
+ * @param {unknown} type of it
+ * @returns {any[]}
  */
-function runLines ({ runs, waits, duration }, formOf) {
-  return runs?.map(([start, length, type, wait]) => {
-    /** @type {RunLine<T>} */
-    const line = [start, length, formOf(type)]
-    if (wait !== undefined && isListed(wait, duration)) line.push(waits.indexOf(wait) + 1) // worst first
-    return line
-  })
+function callbackLine ({ start, us: micros, wait }, { waits, duration }, type) {
+  if (wait === undefined || !isListed(wait, duration)) return [start, micros, type]
+  return [start, micros, type, waits.indexOf(wait) + 1] // worst first
 }
 
 /** Returns a wait as listeners get it. @param {SiteWait} wait */
 function waitOf (wait) {
-  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site } = wait
+  const line = waitLine(wait)
+  const { us: micros, count = 1, delayed, delayed_max: delayedMax, unproven, on, sent, unsent, beside } = line
   return defined({
-    ms: toMicros(ms),
+    ms: toMs(micros),
     count,
-    delayed: delayed >= MIN_MS ? toMicros(delayed) : undefined,
-    delayed_max: delayedMax - delayed >= MIN_RANGE ? toMicros(delayedMax) : undefined,
-    unproven: unproven || undefined,
+    delayed: toMs(delayed),
+    delayed_max: toMs(delayedMax),
+    unproven,
     on,
-    sent: sent > 0 ? sent : undefined,
-    unsent: unsent >= MIN_MS ? toMicros(unsent) : undefined,
-    beside: sent > 0 && beside > 0 ? beside : undefined,
-    ...textsOf(site),
+    sent,
+    unsent: toMs(unsent),
+    beside,
+    ...textsOf(wait.site),
     until: endText(wait)
   })
 }
 
-/** Returns it as it is written to a file. @param {SiteWait} wait @param {Definitions} definitions */
+/**
+ * Returns it as it is written to a file.
+ * @param {SiteWait} wait
+ * @param {Definitions} [definitions] without them only its figures
+ */
 function waitLine (wait, definitions) {
   const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site } = wait
   return {
@@ -324,27 +320,16 @@ function waitLine (wait, definitions) {
     sent: sent > 0 ? sent : undefined,
     unsent: unsent >= MIN_MS ? us(unsent) : undefined,
     beside: sent > 0 && beside > 0 ? beside : undefined,
-    site: definitions.numberOfSite(site),
-    until: wait.until === undefined ? undefined : definitions.numberOfName(wait.until),
+    site: definitions?.numberOfSite(site),
+    until: wait.until === undefined ? undefined : definitions?.numberOfName(wait.until),
     peer: wait.peer,
-    request: wait.request === undefined ? undefined : definitions.numberOfName(wait.request)
+    request: wait.request === undefined ? undefined : definitions?.numberOfName(wait.request)
   }
-}
-
-/**
- * Returns own code on a path as it is written: nothing where there is none of length.
- * @param {SiteRun[]} ran
- * @param {number} duration ms
- * @param {Definitions} definitions
- */
-function ranLines (ran, duration, definitions) {
-  const lines = listed(ran, duration, runLine, definitions)
-  return lines.length === 0 ? undefined : lines
 }
 
 /** Returns own code likewise. @param {SiteRun} run */
 function runOf ({ ms, count, site }) {
-  return defined({ ms: toMicros(ms), count, ...textsOf(site) })
+  return defined({ ms: toMs(us(ms)), count, ...textsOf(site) })
 }
 
 /** @param {SiteRun} run @param {Definitions} definitions */
@@ -355,15 +340,15 @@ function runLine ({ ms, count, site }, definitions) {
 }
 
 /** Returns a query as listeners get it. @param {Asked} question */
-function askedRecord ({ start, ms, unanswered, site, peer, connection, unsent, out, in: read, operation }) {
+function askedOf ({ start, ms, unanswered, site, peer, connection, unsent, out, in: read, operation }) {
   return defined({
-    start: toMicros(start),
-    ms: toMicros(ms),
+    start: toMs(us(start)),
+    ms: toMs(us(ms)),
     unanswered: unanswered || undefined,
     ...textsOf(site),
     peer,
     connection,
-    unsent: us(unsent) > 0 ? toMicros(unsent) : undefined,
+    unsent: us(unsent) > 0 ? toMs(us(unsent)) : undefined,
     out: out > 0 ? out : undefined,
     in: read > 0 ? read : undefined,
     ...operation
@@ -395,6 +380,6 @@ function textsOf ({ at: place, callers, label }) {
 }
 
 /** @param {number} [micros] */
-const toMs = (micros = 0) => micros / 1000
+const toMs = (micros) => micros === undefined ? undefined : micros / 1000
 
 module.exports = { SpanForm, textsOf }

@@ -3,6 +3,7 @@
 // Texts of one source of a recording (docs/record.md): definitions of the numbers in its entries. Memory is
 // bounded: the oldest texts are evicted.
 
+const { connectionTypes } = require('../../lib/subsystems')
 const { Latest } = require('./latest')
 
 const MAX_CHAINS = 50_000
@@ -10,6 +11,7 @@ const NAMES = 1 << 13 // of spans that are known, a power of two: numbers follow
 const MAX_OTHERS = 20_000 // of connections, statements, forms and frames
 const IDS = 2 ** 31 // asyncIds that are told apart by the bits that entries have of them
 const TRACE = 32 // digits of a trace's id, which comes before that of the span
+const UNKNOWN_TYPES = new Set(['process', 'unknown'])
 
 /**
  * @typedef {import('../../lib/encoding/span-figures').Site} Site
@@ -17,7 +19,8 @@ const TRACE = 32 // digits of a trace's id, which comes before that of the span
  * @typedef {object} Chain
  * @property {Site} site
  * @property {string} type of the resource that its newest step is of
- * @property {string | undefined} subsystem
+ * @property {string | undefined} ends what its callbacks end a wait for, as far as it is known: subsystem
+ * @property {boolean} isConnection
  * @property {boolean} isOwn the newest step has code of the program
  * @property {string | undefined} stack the long stack of the place
  *
@@ -35,7 +38,9 @@ const TRACE = 32 // digits of a trace's id, which comes before that of the span
 /** @type {Site} */
 const NO_SITE = { at: undefined, callers: undefined, label: undefined }
 /** @type {Chain} */
-const NO_CHAIN = { site: NO_SITE, type: 'unknown', subsystem: undefined, isOwn: false, stack: undefined }
+const NO_CHAIN = {
+  site: NO_SITE, type: 'unknown', ends: undefined, isConnection: false, isOwn: false, stack: undefined
+}
 
 class SourceTexts {
   /** @type {Latest<Chain>} */
@@ -44,7 +49,7 @@ class SourceTexts {
   #sites = new Map()
   /** by the lowest bits of the span's number, and those numbers @type {Name[]} */
   #names = []
-  #named = new Int32Array(NAMES)
+  #named = new Int32Array(NAMES).fill(-1)
   /** of connections, by reference @type {Latest<string>} */
   #peers = new Latest(MAX_OTHERS)
   /** by number of the write @type {Latest<Written>} */
@@ -89,7 +94,9 @@ class SourceTexts {
   #addChain (number, { at: place, callers, label, type = 'unknown', subsystem, own = false, stack }) {
     const known = this.#chains.get(number)
     const site = this.#equalTo({ at: place, callers, label })
-    this.#chains.set(number, { site, type, subsystem, isOwn: own, stack: stack ?? known?.stack })
+    const ends = UNKNOWN_TYPES.has(type) ? undefined : subsystem ?? type
+    const isConnection = connectionTypes.has(type)
+    this.#chains.set(number, { site, type, ends, isConnection, isOwn: own, stack: stack ?? known?.stack })
   }
 
   /** @param {Site} site @returns {Site} */
@@ -182,10 +189,12 @@ class SourceTexts {
     return site.at === undefined ? NO_SITE : site
   }
 
+  /** Whether the name of a span is known. @param {number} span */
+  isNamed (span) { return this.#named[span & (NAMES - 1)] === span }
+
   /** @param {number} span @returns {Name | undefined} */
   nameOf (span) {
-    const slot = span & (NAMES - 1)
-    return this.#named[slot] === span ? this.#names[slot] : undefined
+    return this.isNamed(span) ? this.#names[span & (NAMES - 1)] : undefined
   }
 
   /** @param {number} connection reference */
@@ -227,4 +236,4 @@ const UNSET = { code: 'UNSET' }
 /** @param {unknown} value @returns {value is number} */
 const isNumber = (value) => typeof value === 'number'
 
-module.exports = { SourceTexts }
+module.exports = { NO_CHAIN, SourceTexts }

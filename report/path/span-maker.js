@@ -3,25 +3,24 @@
 // Builds span records (lib/encoding/span-form.js) of one source from its log (window.js) and its texts. It
 // has no state of the traced process, so that commands and workers can use it.
 
-const { connectionTypes } = require('../../lib/subsystems')
 const {
-  MIN_RANGE, MIN_SHARE, SiteWait, delaysOf, longestFirst, mergedInto, rangeEnd, runsBySite, sumsOf, us
+  MIN_RANGE, MIN_SHARE, delaysOf, longestFirst, rangeEnd, runsBySite, sumsOf, us, waitIn
 } = require('../../lib/encoding/span-figures')
 const { SpanForm } = require('../../lib/encoding/span-form')
 const { withAttributes } = require('../../lib/encoding/serialize')
 const { CLIENT } = require('../../lib/core/run-log-words')
 const { Latest } = require('./latest')
-const { SourceTexts } = require('./source-texts')
+const { NO_CHAIN, SourceTexts } = require('./source-texts')
 
 const MAX_DELAYERS = 5
 const MAX_WAITING = 4_000 // spans whose text, or whose end, has not come
 const MAX_HELD_MS = 200 // for the name of another request, which is told once that is long
-const UNKNOWN_TYPES = new Set(['process', 'unknown'])
 
 /**
  * @typedef {import('./window').EndedSpan} EndedSpan
  * @typedef {import('./source-texts').ToldSpan} ToldSpan
  * @typedef {import('../../lib/encoding/span-form').Figures} Figures
+ * @typedef {import('../../lib/encoding/span-figures').SiteWait} SiteWait
  *
  * @typedef {object} MadeSpan what sinks get (lib/sinks/sinks.js)
  * @property {number} ms
@@ -57,6 +56,7 @@ class SpanMaker {
   /** Takes the texts of a block. @param {string[]} lines */
   add (lines) {
     for (const line of lines) {
+      if (line === '') continue
       try {
         const text = JSON.parse(line)
         if (text.record !== undefined) this.#records.push(recordOf(text.record))
@@ -115,18 +115,24 @@ class SpanMaker {
   /** Makes the rest: no more comes. Of spans whose ends are lost the figures are not known. */
   finish () {
     const made = this.make([])
-    for (const span of this.#told.values()) made.push(this.#formWith(span, NO_FIGURES))
+    for (const span of this.#told.values()) made.push(this.#formWith(withUnknown(span), noFigures(span)))
     this.#told.clear()
     this.#untold.clear()
     return made
   }
 
   /** Whether the names of others that it tells of are known. @param {EndedSpan} ended */
-  #isNamed ({ request: { begin, end }, path, delays }) {
+  #isNamed ({ request: { begin, end }, path: { waits }, delays }) {
     const texts = this.#texts
     const min = (end - begin) * MIN_SHARE
-    return path.waits.every(({ settler }) => settler === 0 || texts.nameOf(settler) !== undefined) &&
-      delays.every(({ max, request }) => max < min || request === 0 || texts.nameOf(request) !== undefined)
+    for (const { settler } of waits) {
+      if (settler !== 0 && !texts.isNamed(settler)) return false
+    }
+    for (const { max, request } of delays) {
+      if (max < min) break // the longest come first
+      if (request !== 0 && !texts.isNamed(request)) return false
+    }
+    return true
   }
 
   /** @param {{ span: ToldSpan, ended: EndedSpan }} known @returns {MadeSpan} */
@@ -134,38 +140,37 @@ class SpanMaker {
     const { figures: { unknown }, request: { begin, end, isCut, isOpen } } = ended
     if (!isCut) span.start = begin // exactly
     if (!isCut && !isOpen) span.end = end
-    return this.#formWith(span, isCut ? NO_FIGURES : this.#figuresOf(ended), unknown)
+    return this.#formWith(withUnknown(span, unknown), isCut ? noFigures(span) : this.#figuresOf(ended))
   }
 
-  /** @param {ToldSpan} span @param {Figures} figures @param {number} [unknown] microseconds */
-  #formWith (span, figures, unknown) {
-    const { duration = span.end - span.start } = figures
-    return new SpanForm(withUnknown(span, unknown), () => ({ ...figures, duration }), this.#texts.resource)
+  /** @param {ToldSpan} span @param {Figures} figures */
+  #formWith (span, figures) {
+    return new SpanForm(span, figures, this.#texts.resource)
   }
 
   /** @param {EndedSpan} ended @returns {Figures} */
   #figuresOf (ended) {
-    const { request, path, figures, queries } = ended
+    const { request, path, figures: { duration, run, beside, waited, delayed, delayedMax }, queries } = ended
     const texts = this.#texts
     const isOutermost = request.outermost === request.number
-    const duration = figures.duration / 1000
+    const ms = duration / 1000
     /** @type {SiteWait[]} */
     const waits = []
     const merged = path.waits.map((wait) => this.#mergeWait(waits, wait, request))
     waits.sort(longestFirst)
-    const late = path.waits.filter(({ delayedMax }) => delayedMax > 0)
-    const isRange = figures.delayedMax - figures.delayed >= us(MIN_RANGE)
+    const { sums, summed } = sumsOf(waits, waited)
     return {
       trace: texts.chainAt(request.chain).stack,
-      duration,
-      run: figures.run,
-      beside: isOutermost ? figures.beside : 0,
-      ...sumsTo(figures.waited, sumsOf(waits)),
-      waited: figures.waited,
-      delayed: figures.delayed,
-      delayedMax: isRange ? figures.delayedMax : figures.delayed,
-      delayers: late.length === 0 ? undefined : this.#delayersOf(ended, duration * MIN_SHARE),
-      delays: delaysOf(late, -request.begin, duration),
+      duration: ms,
+      run,
+      beside: isOutermost ? beside : 0,
+      sums,
+      summed,
+      waited,
+      delayed,
+      delayedMax: delayedMax - delayed >= us(MIN_RANGE) ? delayedMax : delayed,
+      delayers: this.#delayersOf(ended, ms * MIN_SHARE),
+      delays: delaysOf(path.waits, -request.begin, ms),
       waits,
       ran: isOutermost ? runsBySite(path.ran, (chain) => texts.placeOf(chain)) : undefined,
       asked: queries.length === 0 ? undefined : this.#askedOf(queries, request),
@@ -182,27 +187,26 @@ class SpanMaker {
   #mergeWait (waits, wait, { kind, chain }) {
     const texts = this.#texts
     const { ended, settler, connection, isProven } = wait
-    const type = this.#typeOf(ended)
-    const isConnection = connectionTypes.has(type)
-    const subsystem = ended === undefined ? undefined : texts.chainAt(ended.chain).subsystem
+    const { ends, isConnection } = this.#chainOf(ended)
     const site = texts.siteOf(wait.site || (kind === CLIENT ? chain : 0))
     const request = settler === 0 ? undefined : texts.nameOf(settler)?.name
     const reference = connection !== 0 || ended === undefined ? connection : ended.id << 1
-    const merged = mergedInto(waits, new SiteWait(
+    const merged = waitIn(
+      waits,
       site,
       !isProven && site.at !== undefined,
-      UNKNOWN_TYPES.has(type) ? undefined : subsystem ?? type,
+      ends,
       isConnection && request === undefined ? texts.peerOf(reference) : undefined,
       request
-    ))
+    )
     merged.add(wait)
     if (isConnection) merged.addConnection(texts.idOf(reference))
     return merged
   }
 
   /** @param {import('./runs').Callback | undefined} callback */
-  #typeOf (callback) {
-    return callback === undefined || callback.outside ? 'unknown' : this.#texts.chainAt(callback.chain).type
+  #chainOf (callback) {
+    return callback === undefined || callback.outside ? NO_CHAIN : this.#texts.chainAt(callback.chain)
   }
 
   /**
@@ -212,12 +216,13 @@ class SpanMaker {
    */
   #delayersOf ({ delays }, min) {
     const texts = this.#texts
+    /** @type {import('./delays').Delayer[]} */
     const told = []
     /** that of code of no request that has a name @type {import('./delays').Delayer | undefined} */
     let nameless
     for (const delay of delays) {
       if (delay.max < min) break // the longest come first
-      if (texts.nameOf(delay.request) !== undefined) {
+      if (texts.isNamed(delay.request)) {
         told.push(delay)
       } else if (nameless === undefined) {
         told.push(nameless = { ...delay })
@@ -231,7 +236,7 @@ class SpanMaker {
       }
     }
     if (told.length === 0) return undefined
-    told.sort((a, b) => b.max - a.max)
+    if (nameless !== undefined) told.sort((a, b) => b.max - a.max)
     return told.slice(0, MAX_DELAYERS).map(({ request, ms, max, start, longest }) => {
       const { name, spanId } = texts.nameOf(request) ?? NO_NAME
       const at = texts.frameDuring(start, start + longest)
@@ -277,37 +282,24 @@ class SpanMaker {
    * @returns {import('../../lib/encoding/span-form').Run[] | undefined}
    */
   #runsOf ({ path: { waits }, request, runs }, merged) {
-    let next = waits.length - 1
     if (runs.length === 0) return undefined
-    return runs.map((run) => {
+    let next = waits.length - 1
+    return runs.map(({ begin, end, callback }) => {
       let longest = -1 // of those between this run and the one before
-      for (; next >= 0 && waits[next].until < run.end; next--) {
+      for (; next >= 0 && waits[next].until < end; next--) {
         if (longest === -1 || waits[next].ms > waits[longest].ms) longest = next
       }
-      const type = this.#typeOf(run.callback)
-      const [start, length] = [us(run.begin - request.begin), us(run.end - run.begin)]
-      return longest === -1 ? [start, length, type] : [start, length, type, merged[longest]]
+      const wait = longest === -1 ? undefined : merged[longest]
+      const { type } = this.#chainOf(callback)
+      return { start: us(begin - request.begin), us: us(end - begin), type, wait }
     })
   }
 }
 
 const NO_NAME = { spanId: undefined, name: undefined }
 
-/** Of a span whose entries are lost. @type {any} */
-const NO_FIGURES = { waits: [], ran: undefined, beside: 0 }
-
-/**
- * Lets sums of rounded figures be what they are parts of.
- * @param {number} waited
- * @param {ReturnType<typeof sumsOf>} rounded
- */
-function sumsTo (waited, { sums, summed }) {
-  const difference = waited - summed
-  if (sums === undefined || Math.abs(difference) > Object.keys(sums).length) return { sums, summed }
-  const [longest] = Object.keys(sums).sort((a, b) => sums[b] - sums[a])
-  sums[longest] += difference
-  return { sums, summed: waited }
-}
+/** Of a span whose entries are lost. @param {ToldSpan} span @returns {any} */
+const noFigures = ({ start, end }) => ({ duration: end - start, waits: [], ran: undefined, beside: 0 })
 
 /** @param {ToldSpan} span @param {number} unknown microseconds of it of which no entries are there */
 function withUnknown (span, unknown = 0) {

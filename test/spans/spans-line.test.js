@@ -85,7 +85,12 @@ function spanOf (random, given) {
     run: time(random),
     path: random() < 0.2 ? undefined : pathOf(random, some),
     shared: random() < 0.5 ? undefined : { 'url.scheme': 'http', 'server.address': any(random, strings) },
-    runs: some(() => [us(time(random)), us(time(random)), any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"'])], 6)
+    runs: some(() => ({
+      start: us(time(random)),
+      us: us(time(random)),
+      type: any(random, ['Timeout', 'PROMISE', 'HTTPINCOMINGMESSAGE', 'odd "one"']),
+      wait: undefined
+    }), 6)
   })
 }
 
@@ -191,7 +196,7 @@ function figuresOf (span, { delayers, trace }) {
 
 /** @param {any} span @param {any} surroundings */
 const formOf = (span, surroundings) =>
-  new SpanForm(span, () => figuresOf(span, surroundings), surroundings.resource)
+  new SpanForm(span, figuresOf(span, surroundings), surroundings.resource)
 
 /** @param {Record<string, any>} span a copy, the attributes of which can be added to */
 const copy = (span) => ({
