@@ -5,8 +5,6 @@
 const SIZE = 1 << 15 // turns that are kept, a power of two
 const MASK = SIZE - 1
 const MAX_TURNS = 1 << 11 // the newest, of one span: each of many spans is delayed by all others
-const MANY = 256 // of who delayed a span: then only those are told that made up
-const MIN_SHARE = 1 / 1000 // of it
 
 /**
  * @typedef {object} Delayer
@@ -82,13 +80,16 @@ class Turns {
    * Returns who delayed a request, longest first.
    * @param {import('./requests').Request} request
    * @param {import('./critical-path').Wait[]} waits newest first
+   * @param {number} min ms of one who is told
    * @returns {Delayer[]}
    */
-  delaysOf ({ outermost }, waits) {
+  delaysOf ({ outermost }, waits, min) {
+    let late = 0 // at most
+    for (const { cameAfter, delayedMax, until } of waits) if (delayedMax > 0) late += until - cameAfter
+    if (late === 0 || late < min) return []
     const oldest = Math.max(0, this.#count - SIZE)
     let next = this.#count - 1
     let left = MAX_TURNS
-    let sum = 0
     for (let k = 0; k < waits.length; k++) {
       const { cameAfter, cameBy, delayedMax, until } = waits[k]
       if (delayedMax === 0) continue
@@ -106,10 +107,9 @@ class Turns {
         if (max <= 0) continue
         const certain = stop - (begin > cameBy ? begin : cameBy)
         delayers.add(request, certain > 0 ? certain : 0, max, start)
-        sum += max
       }
     }
-    return sum === 0 ? [] : delayers.take(sum * MIN_SHARE).sort((a, b) => b.max - a.max)
+    return delayers.take(min).sort((a, b) => b.max - a.max)
   }
 
   /**
@@ -133,55 +133,81 @@ class Turns {
 
 /** Delayers by request, in an open hash table. */
 class Delayers {
-  /** @type {Delayer[]} */
-  #list = []
-  #places = new Int32Array(256) // in the list, from 1
+  #count = 0
+  /** number of each, from 1, by a hash of its request */
+  #places = new Int32Array(256)
+  #slots = new Int32Array(128)
+  #requests = new Int32Array(128)
+  /** of each: ms, max, start and longest */
+  #times = new Float64Array(128 * 4)
 
   /** @param {number} request @param {number} ms @param {number} max @param {number} start */
   add (request, ms, max, start) {
-    const delayer = this.#get(request)
-    delayer.ms += ms
-    delayer.max += max
-    if (max < delayer.longest) return
-    delayer.longest = max
-    delayer.start = start
+    const times = this.#times
+    const i = this.#indexOf(request) * 4
+    times[i] += ms
+    times[i + 1] += max
+    if (max < times[i + 3]) return
+    times[i + 2] = start
+    times[i + 3] = max
   }
 
-  /** Returns them, of many those that made up so much, and forgets all. @param {number} min ms */
+  /** Returns those that made up so much, and forgets all. @param {number} min ms */
   take (min) {
-    const list = this.#list
-    if (this.#places.length > 256) this.#places = new Int32Array(256)
-    else this.#places.fill(0)
-    this.#list = []
-    return list.length > MANY ? list.filter(({ max }) => max >= min) : list
+    const times = this.#times
+    /** @type {Delayer[]} */
+    const list = []
+    for (let each = 0, i = 0; each < this.#count; each++, i += 4) {
+      this.#places[this.#slots[each]] = 0
+      const max = times[i + 1]
+      if (max < min) continue
+      const [request, ms, start, longest] = [this.#requests[each], times[i], times[i + 2], times[i + 3]]
+      list.push({ request, ms, max, start, longest })
+    }
+    this.#count = 0
+    return list
   }
 
-  /** @param {number} request @returns {Delayer} */
-  #get (request) {
-    let slot = this.#slotOf(request)
+  /** @param {number} request @returns {number} */
+  #indexOf (request) {
+    const slot = this.#slotOf(request)
     const place = this.#places[slot]
-    if (place !== 0) return this.#list[place - 1]
-    if (this.#list.length * 2 >= this.#places.length) {
+    if (place !== 0) return place - 1
+    if (this.#count === this.#requests.length) {
       this.#grow()
-      slot = this.#slotOf(request)
+      return this.#indexOf(request)
     }
-    const delayer = { request, ms: 0, max: 0, start: 0, longest: 0 }
-    this.#places[slot] = this.#list.push(delayer)
-    return delayer
+    const index = this.#count++
+    this.#places[slot] = this.#count
+    this.#slots[index] = slot
+    this.#requests[index] = request
+    this.#times.fill(0, index * 4, index * 4 + 4)
+    return index
   }
 
   /** @param {number} request */
   #slotOf (request) {
     const places = this.#places
     const mask = places.length - 1
-    let slot = Math.imul(request, 0x9e3779b1) >>> 7 & mask
-    while (places[slot] !== 0 && this.#list[places[slot] - 1].request !== request) slot = (slot + 1) & mask
+    let slot = request & mask // those of one time have numbers that follow each other
+    while (places[slot] !== 0 && this.#requests[places[slot] - 1] !== request) slot = (slot + 1) & mask
     return slot
   }
 
   #grow () {
-    this.#places = new Int32Array(this.#places.length * 2)
-    this.#list.forEach(({ request }, i) => { this.#places[this.#slotOf(request)] = i + 1 })
+    const size = this.#count * 2
+    const [requests, times] = [this.#requests, this.#times]
+    this.#requests = new Int32Array(size)
+    this.#requests.set(requests)
+    this.#times = new Float64Array(size * 4)
+    this.#times.set(times)
+    this.#slots = new Int32Array(size)
+    this.#places = new Int32Array(size * 2)
+    for (let each = 0; each < this.#count; each++) {
+      const slot = this.#slotOf(requests[each])
+      this.#places[slot] = each + 1
+      this.#slots[each] = slot
+    }
   }
 }
 

@@ -182,7 +182,7 @@ class Marks {
     const callback = head[run]
     const trigger = Math.max(settled[run], caller[run])
     const cause = trigger === NONE ? callback : head[trigger]
-    const due = Math.min(this.#dueOf(callback), this.#dueOf(cause))
+    const due = Math.min(run, this.#dueOf(callback), this.#dueOf(cause))
     this.#markStep(registered[run])
     this.#markStep(trigger)
     this.#markCallback(callback)
@@ -215,8 +215,9 @@ class Marks {
     if (came[run] !== NONE) this.#markData(came[run])
   }
 
-  /** Returns the entry since which a callback may have been due. @param {number} run */
+  /** Returns the entry since which a callback may have been due. @param {number} run NONE: not known */
   #dueOf (run) {
+    if (run === NONE) return Infinity
     const { came, poll, previous, registered, sent } = this.recording
     const data = came[run]
     const isFirst = data === NONE || sent[data] === NONE || previous[sent[data]] === NONE

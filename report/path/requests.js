@@ -178,9 +178,11 @@ class Spans {
   /** Follows entries that move. @param {Int32Array} moved */
   move (moved) {
     for (const [number, span] of this.byNumber) {
-      for (const name of /** @type {const} */ (['firstRun', 'lastRun', 'endEntry', 'slice', 'asked'])) {
-        if (span[name] !== NONE) span[name] = moved[span[name]] ?? NONE
-      }
+      span.firstRun = moved[span.firstRun] ?? NONE
+      span.lastRun = moved[span.lastRun] ?? NONE
+      span.endEntry = moved[span.endEntry] ?? NONE
+      span.slice = moved[span.slice] ?? NONE
+      span.asked = moved[span.asked] ?? NONE
       if (!span.isTold || span.slice !== NONE) continue
       this.byNumber.delete(number)
       this.old.delete(number) // it becomes the newest

@@ -26,27 +26,28 @@ const MAX_RUNS = 1000 // of one span
  */
 function runsOf (recording, { begin, end, number, top }) {
   const { at, end: endOf, head, previous, request, run: runOf } = recording
-  /** newest first @type {Array<{ begin: number, end: number, head: number }>} */
+  /** newest first @type {Run[]} */
   let runs = []
-  let next
+  let [from, until, callback] = [Infinity, -Infinity, NONE] // of the run that may go on with an older slice
+  const add = () => {
+    if (until - from < MIN_RUN) return
+    runs.push({ begin: from, end: until, callback: callbackAt(recording, callback) })
+  }
   for (let i = top.slice; i !== NONE && endOf[i] >= begin; i = previous[i]) {
     if (request[i] !== number || at[i] >= end) continue
-    const run = { begin: Math.max(begin, at[i]), end: Math.min(end, endOf[i]), head: head[runOf[i]] }
-    if (next !== undefined && next.begin - run.end < GAP) {
-      next.begin = run.begin
-      next.head = run.head
-    } else {
-      next = run
-      runs.push(run)
+    const stop = Math.min(end, endOf[i])
+    if (from - stop >= GAP) {
+      add()
+      until = stop
     }
+    from = Math.max(begin, at[i])
+    callback = head[runOf[i]]
   }
-  runs = runs.filter((run) => lengthOf(run) >= MIN_RUN)
+  add()
   if (runs.length > MAX_RUNS) {
     runs = runs.sort((a, b) => lengthOf(b) - lengthOf(a)).slice(0, MAX_RUNS).sort((a, b) => b.begin - a.begin)
   }
-  return runs.reverse().map((run) => {
-    return { begin: run.begin, end: run.end, callback: callbackAt(recording, run.head) }
-  })
+  return runs.reverse()
 }
 
 /** @param {{ begin: number, end: number }} run */

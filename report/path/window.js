@@ -6,6 +6,7 @@ const {
   BEGIN, CAME, DISCARDED, END, POLL, RESUME, RUN, SENT, SETTLED_BY_ANSWER, TIME,
   WORDS
 } = require('../../lib/core/run-log-words')
+const { MIN_SHARE } = require('../../lib/encoding/span-figures')
 const { Walk } = require('./critical-path')
 const { Turns } = require('./delays')
 const { NONE, Recording } = require('./entries')
@@ -57,12 +58,17 @@ class SpanReader {
   #retryAt = -Infinity
 
   #maxSize
+  #minShare
   /** number of the next entry @type {number | undefined} */
   #next
 
-  /** @param {number} [maxSize] how many entries are kept at once */
-  constructor (maxSize = MAX_SIZE) {
+  /**
+   * @param {number} [maxSize] how many entries are kept at once
+   * @param {number} [minShare] of the duration of a span, that one made up who delayed it and is told
+   */
+  constructor (maxSize = MAX_SIZE, minShare = MIN_SHARE) {
     this.#maxSize = maxSize
+    this.#minShare = minShare
     this.recording = new Recording(Math.min(MIN_SIZE, maxSize))
     this.timeline = new Timeline(this.recording)
     this.spans = new Spans(this.recording)
@@ -203,10 +209,12 @@ class SpanReader {
     if (request.status === DISCARDED) return
     const path = this.walk.along(request)
     this.turns.update()
-    const delays = this.turns.delaysOf(request, path.waits)
+    const figures = figuresOf(request, path)
+    const min = figures.duration / 1000 * this.#minShare
+    const delays = this.turns.delaysOf(request, path.waits, min)
     const queries = queriesOf(this, request)
     const runs = runsOf(this.recording, request)
-    this.#ended.push({ request, path, delays, queries, figures: figuresOf(request, path), runs })
+    this.#ended.push({ request, path, delays, queries, figures, runs })
   }
 
   /** @returns {number} for how many entries there is room */

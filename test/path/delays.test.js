@@ -94,7 +94,7 @@ test("longstack's own work delays an answer", (t) => {
 
 test('own work that goes on when entries are read is a delay up to its end', (t) => {
   const log = new Log()
-  const reader = new SpanReader()
+  const reader = new SpanReader(undefined, 0)
   const push = (until) => {
     reader.push({ first: log.first, entries: log.bytes(), until })
     log.first += log.entries.length

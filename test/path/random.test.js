@@ -126,7 +126,7 @@ function noiseOf (seed) {
  * @param {number} [kept] entries that are kept at once
  */
 function read (bytes, first, size = 1000, kept = 1024) {
-  const reader = new SpanReader(kept)
+  const reader = new SpanReader(kept, 0)
   const count = Math.floor(bytes.length / layout.WORDS / 4)
   for (let from = 0; from < count; from += size) {
     const entries = bytes.slice(from * layout.WORDS * 4, (from + size) * layout.WORDS * 4)

@@ -146,7 +146,7 @@ class Log {
 
   /** Returns all spans that it tells, as ended when it is over. */
   spans () {
-    const reader = new SpanReader()
+    const reader = new SpanReader(undefined, 0)
     reader.push({ first: this.first, entries: this.bytes(), isLast: true })
     return reader.ended()
   }
