@@ -264,7 +264,7 @@ function streamErrorName (code) {
 
 /**
  * Describes a connection that was made, or failed.
- * @param {import('../requests/connects').ConnectEnd} end
+ * @param {import('./connects').ConnectEnd} end
  * @returns {{ name: string, attributes: Attributes }}
  */
 function describeConnect ({ socket, to, pipe }) {

@@ -1,16 +1,15 @@
 'use strict'
 
-// Spans of requests, streams and connections: the listener that lib/requests/ tells of them. Data comes in as
-// Node's objects. Everything here runs guarded.
+// Spans of requests, streams and connections: what http1-server.js and the like find out begins and ends
+// them. Data comes in as Node's objects. Everything here runs guarded.
 
 const { contextOfRequest, inOwnWork } = require('../core/current-step')
-const { enterSpan, setSpan, spanOf } = require('./step-spans')
+const { enterSpan, setSpan } = require('./step-spans')
 const { handleOf, idOf, underlyingHandle } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { requestName } = require('../core/request-names')
 const { settings } = require('../settings')
 const koa = require('../requests/frameworks')
-const reports = require('../requests/listener')
 const {
   describeConnect, describeRequested, describeRequestedStream, describeServed, describeServedStream,
   streamErrorName
@@ -78,147 +77,206 @@ function socketOf (stream) {
   return isObject(session) ? hidden(session, 'socket') : undefined
 }
 
-/** @type {import('../requests/listener').RequestListener} */
-const listener = {
-  spanOf,
-  setSpan,
-  endsBy: (span, subject, look) => span.endsBy(subject, look),
-  discard: spans.discard,
+// Servers, HTTP/1
 
-  // Servers, HTTP/1
-
-  requestServed (request, socket) {
-    if (inOwnWork()) return undefined
-    const { name, attributes, shared, traceparent, isNew } = describeServed(request, socket)
-    const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent), attributes, shared })
-    span.chain = enterSpan(span).chain
-    spans.begin(span, socket, isNew)
-    return span
-  },
-
-  requestDescribed (span, request, socket) {
-    span.describe(describeServed(request, socket))
-  },
-
-  responseFinished (span, request, response) {
-    const status = own(response, 'statusCode')
-    describeResponse(span, request, status)
-    spans.end(span, endOfAnswer(request, status))
-  },
-
-  connectionLost (span, request, response, { socket, timedOut }) {
-    describeResponse(span, request, own(response, '_header') ? own(response, 'statusCode') : undefined)
-    const code = errorCode(errorOfSocket(socket))
-    const isTimeout = timedOut || code === 'ERR_HTTP_REQUEST_TIMEOUT'
-    const reason = isTimeout ? 'closed by a timeout' : 'closed'
-    const message = `the connection was ${reason} before the response was finished`
-    spans.end(span, endOfClose(isTimeout, message, isTimeout ? undefined : code))
-  },
-
-  upgraded (span, status) {
-    if (status !== undefined) span.attributes['http.response.status_code'] = status
-    spans.end(span, UPGRADED)
-  },
-
-  takeSocket (socket, span) { // what lies below it under TLS, too
-    const handle = handleOf(socket)
-    for (const part of [handle, underlyingHandle(handle)]) if (part !== undefined) takeHandle(span, part)
-  },
-
-  takeHandle,
-
-  routeFound (span, route) {
-    const text = koa.routeText(route)
-    if (text === undefined) return
-    routes.set(span, text)
-    hasRoutes = true
-  },
-
-  errorCaught (span, error) {
-    if (isObject(error)) spans.noteRejection(error, span)
-  },
-
-  // Clients: http, undici, connections
-
-  requestMade (request, call) {
-    if (inOwnWork()) return undefined
-    const context = call ?? contextOfRequest(listener.requestMade)
-    const span = spans.start({ ...describeRequested(request), kind: 'CLIENT', context })
-    if (settings.options.propagate) addTraceparent(request, format(span))
-    return span
-  },
-
-  hasTraceparent,
-
-  traceparentFor: (span) => settings.options.propagate ? format(span) : undefined,
-
-  responseStarted (span, status) {
-    if (typeof status === 'number') span.attributes['http.response.status_code'] = status
-  },
-
-  responseReceived (span) {
-    const status = Number(span.attributes['http.response.status_code'])
-    const isTunnel = methodOf(span) === 'CONNECT' && status < 300
-    if (status === 101 || isTunnel) return spans.end(span, UPGRADED)
-    spans.end(span, status >= 400 ? { code: 'ERROR', attributes: { 'error.type': String(status) } } : {})
-  },
-
-  requestFailed (span, error, timedOut) {
-    if (error !== undefined) return spans.end(span, endOfFailure(error, timedOut))
-    const reason = timedOut ? 'closed by a timeout' : 'closed'
-    spans.end(span, endOfClose(timedOut, `the connection was ${reason} before the response was complete`))
-  },
-
-  connectStarted (since) {
-    if (inOwnWork()) return undefined
-    const context = since ?? contextOfRequest(listener.connectStarted)
-    return spans.start({ name: 'connect', kind: 'CLIENT', context, since: since?.time })
-  },
-
-  connectEnded (span, end) {
-    span.describe(describeConnect(end))
-    const error = errorOfSocket(end.socket)
-    if (end.done) spans.end(span)
-    else if (error !== undefined) spans.end(span, endOfFailure(error, false))
-    else spans.end(span, endOfClose(false, 'the socket was closed before it was connected'))
-  },
-
-  // HTTP/2
-
-  streamServed (stream, headers, context) {
-    if (inOwnWork()) return undefined
-    const socket = socketOf(stream)
-    const remote = parse(own(headers, 'traceparent'))
-    const span = spans.start({ ...describeServedStream(headers, socket), kind: 'SERVER', remote, context })
-    if (context === undefined) {
-      span.chain = enterSpan(span).chain
-      spans.begin(span, socket)
-    } else {
-      context.span = span
-    }
-    return span
-  },
-
-  streamRequested (headers, origin) {
-    if (inOwnWork()) return undefined
-    const context = contextOfRequest(listener.streamRequested)
-    return spans.start({ ...describeRequestedStream(headers, origin), kind: 'CLIENT', context })
-  },
-
-  streamDescribed (span, headers, origin) {
-    span.describe(describeRequestedStream(headers, origin))
-  },
-
-  streamEnded (span, { whole, code, status, error }) {
-    if (status !== undefined) describeResponse(span, {}, status)
-    if (error !== undefined) return spans.end(span, endOfFailure(error, false))
-    const finalStatus = span.attributes['http.response.status_code']
-    const isTunnel = methodOf(span) === 'CONNECT'
-    if (isTunnel && (whole || finalStatus === 200)) return spans.end(span, UPGRADED)
-    if (!whole) return spans.end(span, endOfClosedStream(span, code))
-    if (span.kind === 'CLIENT') return listener.responseReceived(span)
-    spans.end(span, endOfAnswer({}, finalStatus))
-  }
+/**
+ * A server got a request; the rest of the callback is part of it.
+ * @param {object} request
+ * @param {object} socket
+ * @returns {Span | undefined}
+ */
+function requestServed (request, socket) {
+  if (inOwnWork()) return undefined
+  const { name, attributes, shared, traceparent, isNew } = describeServed(request, socket)
+  const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent), attributes, shared })
+  span.chain = enterSpan(span).chain
+  spans.begin(span, socket, isNew)
+  return span
 }
 
-reports.listener = listener
+/** More of it is known now. @param {Span} span @param {object} request @param {object} socket */
+const requestDescribed = (span, request, socket) => span.describe(describeServed(request, socket))
+
+/**
+ * The last byte of the response was handed to the kernel.
+ * @param {Span} span
+ * @param {object} request
+ * @param {object} response
+ */
+function responseFinished (span, request, response) {
+  const status = own(response, 'statusCode')
+  describeResponse(span, request, status)
+  spans.end(span, endOfAnswer(request, status))
+}
+
+/**
+ * The connection was closed before that.
+ * @param {Span} span
+ * @param {object} request
+ * @param {object} response
+ * @param {{ socket: object | undefined, timedOut: boolean }} close
+ */
+function connectionLost (span, request, response, { socket, timedOut }) {
+  describeResponse(span, request, own(response, '_header') ? own(response, 'statusCode') : undefined)
+  const code = errorCode(errorOfSocket(socket))
+  const isTimeout = timedOut || code === 'ERR_HTTP_REQUEST_TIMEOUT'
+  const reason = isTimeout ? 'closed by a timeout' : 'closed'
+  const message = `the connection was ${reason} before the response was finished`
+  spans.end(span, endOfClose(isTimeout, message, isTimeout ? undefined : code))
+}
+
+/**
+ * The connection serves another protocol now; or did, and is closed.
+ * @param {Span} span
+ * @param {unknown} status
+ */
+function upgraded (span, status) {
+  responseStarted(span, status)
+  spans.end(span, UPGRADED)
+}
+
+/** What runs on a socket is part of a span, and what lies below it under TLS. @type {typeof takeHandle} */
+function takeSocket (span, socket) {
+  const handle = handleOf(socket)
+  for (const part of [handle, underlyingHandle(handle)]) if (part !== undefined) takeHandle(span, part)
+}
+
+/** A framework reports the route of a served request. @param {Span} span @param {unknown} route */
+function routeFound (span, route) {
+  const text = koa.routeText(route)
+  if (text === undefined) return
+  routes.set(span, text)
+  hasRoutes = true
+}
+
+/** A framework reports an error. @param {Span} span @param {unknown} error */
+function errorCaught (span, error) {
+  if (isObject(error)) spans.noteRejection(error, span)
+}
+
+// Clients: http, undici, connections
+
+/**
+ * A request is made, in the running context, or in that of an earlier call.
+ * @param {object} request
+ * @param {Context} [call]
+ * @returns {Span | undefined}
+ */
+function requestMade (request, call) {
+  if (inOwnWork()) return undefined
+  const context = call ?? contextOfRequest(requestMade)
+  const span = spans.start({ ...describeRequested(request), kind: 'CLIENT', context })
+  if (settings.options.propagate) addTraceparent(request, format(span))
+  return span
+}
+
+/** @param {Span} span @returns {string | undefined} the header to be sent, where one is */
+const traceparentFor = (span) => settings.options.propagate ? format(span) : undefined
+
+/** The head of the response has come. @param {Span} span @param {unknown} status */
+function responseStarted (span, status) {
+  if (typeof status === 'number') span.attributes['http.response.status_code'] = status
+}
+
+/** The last byte of the response has come. @param {Span} span */
+function responseReceived (span) {
+  const status = Number(span.attributes['http.response.status_code'])
+  const isTunnel = methodOf(span) === 'CONNECT' && status < 300
+  if (status === 101 || isTunnel) return spans.end(span, UPGRADED)
+  spans.end(span, status >= 400 ? { code: 'ERROR', attributes: { 'error.type': String(status) } } : {})
+}
+
+/** @param {Span} span @param {unknown} error @param {boolean} timedOut */
+function requestFailed (span, error, timedOut) {
+  if (error !== undefined) return spans.end(span, endOfFailure(error, timedOut))
+  const reason = timedOut ? 'closed by a timeout' : 'closed'
+  spans.end(span, endOfClose(timedOut, `the connection was ${reason} before the response was complete`))
+}
+
+/**
+ * A connection is being made; where its context is given, since then.
+ * @param {Context} [since]
+ * @returns {Span | undefined}
+ */
+function connectStarted (since) {
+  if (inOwnWork()) return undefined
+  const context = since ?? contextOfRequest(connectStarted)
+  return spans.start({ name: 'connect', kind: 'CLIENT', context, since: since?.time })
+}
+
+/** @param {Span} span @param {import('./connects').ConnectEnd} end */
+function connectEnded (span, end) {
+  span.describe(describeConnect(end))
+  const error = errorOfSocket(end.socket)
+  if (end.done) spans.end(span)
+  else if (error !== undefined) spans.end(span, endOfFailure(error, false))
+  else spans.end(span, endOfClose(false, 'the socket was closed before it was connected'))
+}
+
+// HTTP/2
+
+/**
+ * A request came on a stream.
+ * @param {object} stream
+ * @param {any} headers
+ * @param {Context} [context] where it begins in a callback of its own
+ * @returns {Span | undefined}
+ */
+function streamServed (stream, headers, context) {
+  if (inOwnWork()) return undefined
+  const socket = socketOf(stream)
+  const remote = parse(own(headers, 'traceparent'))
+  const span = spans.start({ ...describeServedStream(headers, socket), kind: 'SERVER', remote, context })
+  if (context === undefined) {
+    span.chain = enterSpan(span).chain
+    spans.begin(span, socket)
+  } else {
+    context.span = span
+  }
+  return span
+}
+
+/** @param {any} headers @param {string | undefined} origin @returns {Span | undefined} */
+function streamRequested (headers, origin) {
+  if (inOwnWork()) return undefined
+  const context = contextOfRequest(streamRequested)
+  return spans.start({ ...describeRequestedStream(headers, origin), kind: 'CLIENT', context })
+}
+
+/** More of it is known now. @param {Span} span @param {any} headers @param {string | undefined} origin */
+const streamDescribed = (span, headers, origin) => span.describe(describeRequestedStream(headers, origin))
+
+/** @param {Span} span @param {import('./http2').StreamEnd} end */
+function streamEnded (span, { whole, code, status, error }) {
+  if (status !== undefined) describeResponse(span, {}, status)
+  if (error !== undefined) return spans.end(span, endOfFailure(error, false))
+  const finalStatus = span.attributes['http.response.status_code']
+  const isTunnel = methodOf(span) === 'CONNECT'
+  if (isTunnel && (whole || finalStatus === 200)) return spans.end(span, UPGRADED)
+  if (!whole) return spans.end(span, endOfClosedStream(span, code))
+  if (span.kind === 'CLIENT') return responseReceived(span)
+  spans.end(span, endOfAnswer({}, finalStatus))
+}
+
+module.exports = {
+  connectEnded,
+  connectStarted,
+  connectionLost,
+  errorCaught,
+  requestDescribed,
+  requestFailed,
+  requestMade,
+  requestServed,
+  responseFinished,
+  responseReceived,
+  responseStarted,
+  routeFound,
+  streamDescribed,
+  streamEnded,
+  streamRequested,
+  streamServed,
+  takeHandle,
+  takeSocket,
+  traceparentFor,
+  upgraded
+}

@@ -15,6 +15,9 @@ const { TRACE_DIGITS } = identities
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
  * @typedef {import('../encoding/span-form').Status} Status
  * @typedef {import('../encoding/span-form').SpanEvent} SpanEvent
+ *
+ * @typedef {(span: Span, subject: any) => (() => void) | undefined} Look returns what ends the span, where that
+ *   by which it ends is over
  */
 
 class Span {
@@ -75,7 +78,7 @@ class Span {
     this.heldSubject = undefined
     /** the same, from the first sweep on @type {WeakRef<object> | undefined} */
     this.weakSubject = undefined
-    /** returns what ends the span, if that is over @type {import('../requests/listener').Look} */
+    /** returns what ends the span, if that is over @type {Look} */
     this.look = noLook
     /** the last sweep found that over */
     this.isOver = false
@@ -120,7 +123,7 @@ class Span {
     this.shared = shared
   }
 
-  /** Sets what it can end by. @param {object} subject @param {import('../requests/listener').Look} [look] */
+  /** Sets what it can end by. @param {object} subject @param {Look} [look] */
   endsBy (subject, look = noLook) {
     this.heldSubject = subject
     this.weakSubject = undefined

@@ -14,11 +14,11 @@ const { root } = require('../helpers/run')
 const maxLines = {
   report: 10_110,
   core: 4350,
-  spans: 1600,
+  spans: 2340,
   stacks: 2890,
   '.': 2270,
   handles: 2290,
-  requests: 1810,
+  requests: 990,
   ask: 1740,
   top: 1410,
   metrics: 360,

@@ -11,13 +11,15 @@ const { executionAsyncId } = require('node:async_hooks')
 const guard = require('../core/guard')
 const { className, hidden, isObject, own } = require('../objects')
 const { spanTag } = require('./connections')
-const { listener } = require('./listener')
+const httpSpans = require('./http-spans')
 const { listen, unlisten } = require('./run-listeners')
+const spans = require('./spans')
+const { setSpan, spanOf } = require('./step-spans')
 
 const HAS_CHANNELS = Number(process.versions.node.split('.')[0]) >= 22
 
 /**
- * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('./span').Span} Span
  * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} StreamEnd
@@ -41,33 +43,33 @@ let spanOfCall
 function streamServed ({ stream, headers }, context) {
   if (isPushed(stream) || spanTag.read(stream) !== undefined) return
   const id = executionAsyncId()
-  const before = context === undefined ? listener.spanOf(id) : 0
-  const span = listener.streamServed(stream, headers, context)
+  const before = context === undefined ? spanOf(id) : 0
+  const span = httpSpans.streamServed(stream, headers, context)
   if (span === undefined) return
   note(stream, span)
   const handle = hidden(stream, 'kHandle')
-  if (isObject(handle)) listener.takeHandle(span, handle)
+  if (isObject(handle)) httpSpans.takeHandle(span, handle)
   if (context === undefined && id > 1) leaveAfterCallback(id, before)
 }
 
 /** @param {object} stream @param {Span} span */
 function note (stream, span) {
   spanTag.write(stream, span)
-  listener.endsBy(span, stream, lookAtStream)
+  span.endsBy(stream, lookAtStream)
 }
 
-/** @type {import('./listener').Look} */
+/** @type {import('./span').Look} */
 function lookAtStream (span, stream) {
-  return stream.destroyed === true ? () => listener.streamEnded(span, endOf(stream, span)) : undefined
+  return stream.destroyed === true ? () => httpSpans.streamEnded(span, endOf(stream, span)) : undefined
 }
 
 /** @param {{ stream: object, headers: any }} message */
 function streamRequested ({ stream, headers }) {
   if (spanTag.read(stream) !== undefined || undiciStreams.has(stream) || isPushed(stream)) return
   if (isOfUndici(stream)) return undiciStreams.add(stream)
-  const span = spanOfCall ?? listener.streamRequested(headers, originOf(stream))
+  const span = spanOfCall ?? httpSpans.streamRequested(headers, originOf(stream))
   if (span === undefined) return
-  if (spanOfCall !== undefined) listener.streamDescribed(span, headers, originOf(stream))
+  if (spanOfCall !== undefined) httpSpans.streamDescribed(span, headers, originOf(stream))
   spanOfCall = undefined
   note(stream, span)
 }
@@ -75,7 +77,7 @@ function streamRequested ({ stream, headers }) {
 /** @param {{ stream: object, headers: any }} message */
 function responseStarted ({ stream, headers }) {
   const span = spanTag.read(stream)
-  if (span !== undefined && !span.ended) listener.responseStarted(span, Number(headers[':status']))
+  if (span !== undefined && !span.ended) httpSpans.responseStarted(span, Number(headers[':status']))
 }
 
 /** Ends a stream; its error may be reported only after that. @param {{ stream: any }} message */
@@ -83,8 +85,8 @@ function streamClosed ({ stream }) {
   const span = spanTag.read(stream)
   if (span === undefined || span.ended) return
   const end = endOf(stream, span)
-  if (end.code === 0) listener.streamEnded(span, end)
-  else process.nextTick(() => guard.run(() => { if (!span.ended) listener.streamEnded(span, end) }))
+  if (end.code === 0) httpSpans.streamEnded(span, end)
+  else process.nextTick(() => guard.run(() => { if (!span.ended) httpSpans.streamEnded(span, end) }))
 }
 
 /** @param {{ stream: any, error?: unknown }} message of a stream that failed, or on Node 20 has ended */
@@ -92,7 +94,7 @@ function streamEnded ({ stream, error }, hasFailed = true) {
   const span = spanTag.read(stream)
   if (span === undefined || span.ended) return
   const end = endOf(stream, span)
-  listener.streamEnded(span, hasFailed ? { ...end, whole: false, error } : end)
+  httpSpans.streamEnded(span, hasFailed ? { ...end, whole: false, error } : end)
 }
 
 /**
@@ -128,7 +130,7 @@ function leaveAfterCallback (id, before) {
   const leave = () => {
     leaving.delete(id)
     unlisten(id, leave)
-    listener.setSpan(id, before)
+    setSpan(id, before)
   }
   leaving.add(id)
   listen(id, leave)
@@ -142,8 +144,8 @@ function leaveAfterCallback (id, before) {
  */
 function requestCalled (session, headers) {
   if (hidden(session, 'client') !== undefined) return undefined // undici's
-  spanOfCall = listener.streamRequested(headers, undefined)
-  return spanOfCall === undefined ? undefined : listener.traceparentFor(spanOfCall)
+  spanOfCall = httpSpans.streamRequested(headers, undefined)
+  return spanOfCall === undefined ? undefined : httpSpans.traceparentFor(spanOfCall)
 }
 
 /** It has returned. @param {object | undefined} stream undefined where it threw */
@@ -151,9 +153,9 @@ function requestReturned (stream) {
   const span = spanOfCall
   spanOfCall = undefined
   if (span === undefined) return
-  if (stream === undefined) return listener.discard(span)
+  if (stream === undefined) return spans.discard(span)
   note(stream, span)
-  listener.streamDescribed(span, hidden(stream, 'sent-headers'), originOf(stream))
+  httpSpans.streamDescribed(span, hidden(stream, 'sent-headers'), originOf(stream))
 }
 
 /** @param {object} object @returns {'SERVER' | 'CLIENT' | undefined} the side of a stream */

@@ -5,12 +5,12 @@
 
 const { isAnyObject, own } = require('../objects')
 const connections = require('./connections')
-const { listener } = require('./listener')
+const httpSpans = require('./http-spans')
 
 const { spanTag } = connections
 
 /**
- * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('./span').Span} Span
  * @typedef {ReturnType<typeof connections.of>} Connection
  */
 
@@ -18,12 +18,12 @@ const { spanTag } = connections
 function requestStarted ({ request, response, socket }) {
   connections.checkWithoutHandle()
   const begun = spanTag.read(request) // it asked for another protocol, and the server answers as any other
-  const span = begun ?? listener.requestServed(request, socket)
+  const span = begun ?? httpSpans.requestServed(request, socket)
   if (span === undefined) return
-  if (begun !== undefined) listener.requestDescribed(span, request, socket)
+  if (begun !== undefined) httpSpans.requestDescribed(span, request, socket)
   const connection = connections.of(socket)
   connection.addPresentResource()
-  listener.endsBy(span, response, lookAtAnswer)
+  span.endsBy(response, lookAtAnswer)
   // The connection knows whose they are: a tag would make them objects of another shape.
   if (connection.add(span, checkLost, request, response)) return
   spanTag.write(request, span)
@@ -48,7 +48,7 @@ function checkLost (connection, span, request, response) {
   if (!connection.isClosed) return
   connection.remove(span)
   const close = { socket: connection.socket.deref(), timedOut: connection.timedOut }
-  listener.connectionLost(span, request ?? {}, response ?? {}, close)
+  httpSpans.connectionLost(span, request ?? {}, response ?? {}, close)
 }
 
 /** @param {{ request: object, response: object, socket: object }} message */
@@ -67,10 +67,10 @@ function responseFinished ({ request, response, socket }) {
  */
 function finish (connection, span, request, response) {
   connection?.remove(span)
-  listener.responseFinished(span, request, response)
+  httpSpans.responseFinished(span, request, response)
 }
 
-/** @type {import('./listener').Look} */
+/** @type {import('./span').Look} */
 function lookAtAnswer (span, response) {
   const request = own(response, 'req')
   const connection = isAnyObject(request) ? connections.get(own(request, 'socket')) : undefined
@@ -88,7 +88,7 @@ function isWritten (response) {
 
 /**
  * Looks at the socket of a connection that was handed over to another protocol.
- * @type {import('./listener').Look}
+ * @type {import('./span').Look}
  */
 function lookAtUpgraded (span, socket) {
   const connection = connections.get(socket)
@@ -105,10 +105,10 @@ function upgradeRequested (request) {
   if (own(request, 'upgrade') !== true || !isAnyObject(socket)) return
   if (!isAnyObject(own(socket, 'server'))) return
   if (spanTag.read(request) !== undefined) return
-  const span = listener.requestServed(request, socket)
+  const span = httpSpans.requestServed(request, socket)
   if (span === undefined) return
   spanTag.write(request, span)
-  listener.endsBy(span, socket, lookAtUpgraded)
+  span.endsBy(socket, lookAtUpgraded)
   followUpgrade(request, socket, span)
 }
 
@@ -129,16 +129,16 @@ function followUpgrade (request, socket, span) {
   /** @param {object} request @param {object} socket */
   function take (request, socket) {
     isTaken = true
-    listener.requestDescribed(span, request, socket)
+    httpSpans.requestDescribed(span, request, socket)
     isRefused = own(request, 'method') === 'CONNECT' && !hasListener(own(socket, 'server'), 'connect')
-    if (!connection.isClosed) listener.takeSocket(socket, span)
+    if (!connection.isClosed) httpSpans.takeSocket(span, socket)
   }
 
   function close () {
     connection.remove(span)
     const present = connection.socket.deref()
-    if (!isRefused) listener.upgraded(span, undefined)
-    else listener.connectionLost(span, weakRequest.deref() ?? {}, {}, { socket: present, timedOut: false })
+    if (!isRefused) httpSpans.upgraded(span, undefined)
+    else httpSpans.connectionLost(span, weakRequest.deref() ?? {}, {}, { socket: present, timedOut: false })
   }
 }
 
@@ -154,11 +154,11 @@ const subscriptions = [
   ['http.server.response.finish', responseFinished],
   ['tracing:fastify.request.handler:start', ({ request, route }) => {
     const span = spanOfRequest(request.raw)
-    if (span !== undefined) listener.routeFound(span, route?.url)
+    if (span !== undefined) httpSpans.routeFound(span, route?.url)
   }],
   ['tracing:fastify.request.handler:error', ({ request, error }) => {
     const span = spanOfRequest(request.raw)
-    if (span !== undefined) listener.errorCaught(span, error)
+    if (span !== undefined) httpSpans.errorCaught(span, error)
   }]
 ]
 

@@ -10,11 +10,12 @@ const { handleOf } = require('../node-objects')
 const { hidden, isObject, own } = require('../objects')
 const { settings } = require('../settings')
 const { asyncIdsOf, spanTag } = require('./connections')
-const { listener } = require('./listener')
+const { connectEnded, connectStarted } = require('./http-spans')
 const { listen, unlisten } = require('./run-listeners')
+const spans = require('./spans')
 
 /**
- * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('./span').Span} Span
  * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} ConnectEnd
@@ -58,7 +59,7 @@ function begin (socket, span, pipe) {
   }
   attempts.set(socket, attempt)
   spanTag.write(socket, span)
-  listener.endsBy(span, socket, checkSocket)
+  span.endsBy(socket, checkSocket)
   return attempt
 }
 
@@ -81,11 +82,11 @@ function check (attempt) {
   if (!span.ended && socket !== undefined && isPending(socket)) return
   unwatch(attempt)
   if (span.ended) return
-  if (socket !== undefined && isHttp(socket)) listener.discard(span)
-  else listener.connectEnded(span, { socket, to, pipe, done: isConnected(attempt, socket) })
+  if (socket !== undefined && isHttp(socket)) spans.discard(span)
+  else connectEnded(span, { socket, to, pipe, done: isConnected(attempt, socket) })
 }
 
-/** @type {import('./listener').Look} */
+/** @type {import('./span').Look} */
 function checkSocket (span, socket) {
   if (isHttp(socket)) leaveToHttp(socket)
   const attempt = attempts.get(socket)
@@ -98,7 +99,7 @@ function leaveToHttp (socket) {
   const attempt = attempts.get(socket)
   if (attempt === undefined || attempt.span.ended) return
   unwatch(attempt)
-  listener.discard(attempt.span)
+  spans.discard(attempt.span)
 }
 
 /** Notes that undici's connector is about to be called. */
@@ -113,7 +114,7 @@ function socketMade ({ socket }) {
   undiciId = undefined
   if (isUndici) httpSockets.add(socket)
   if (isUndici || !settings.isSelected('TCPWRAP')) return
-  const span = listener.connectStarted()
+  const span = connectStarted()
   if (span === undefined) return
   const attempt = begin(socket, span, false)
   const ids = handleOf(socket) === undefined ? [] : asyncIdsOf(socket)
@@ -140,7 +141,7 @@ function connecting (context, socket) {
   if (httpSockets.has(socket)) return
   let attempt = attempts.get(socket)
   if (attempt === undefined) {
-    const span = isHttp(socket) ? undefined : listener.connectStarted(context)
+    const span = isHttp(socket) ? undefined : connectStarted(context)
     if (span === undefined) return
     attempt = begin(socket, span, context.type === 'PIPECONNECTWRAP')
   }

@@ -15,7 +15,7 @@ const { listen, unlisten } = require('./run-listeners')
 const FIRST_SWEEP = 256 // connections
 
 /**
- * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('./span').Span} Span
  * @typedef {(connection: Connection, span: Span, request: object | undefined, response: object | undefined)
  *   => void} Check what became of a span's request, after something has run for the connection
  */

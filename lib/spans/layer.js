@@ -8,7 +8,7 @@
 
 const { callbackListeners, on } = require('../core/on')
 const { ownerOf } = require('../node-objects')
-const channels = require('./channels')
+const channels = require('../requests/channels')
 const connections = require('./connections')
 const connects = require('./connects')
 const client = require('./http1-client')

@@ -8,28 +8,28 @@ const { executionAsyncId } = require('node:async_hooks')
 const { className, hidden, isAnyObject, own } = require('../objects')
 const connections = require('./connections')
 const connects = require('./connects')
-const { listener } = require('./listener')
+const httpSpans = require('./http-spans')
 const { listen, unlisten } = require('./run-listeners')
-const { contextOfUndici } = require('./undici-calls')
+const { contextOfUndici } = require('../requests/undici-calls')
 
 const { spanTag } = connections
 
 /**
- * @typedef {import('../spans/span').Span} Span
+ * @typedef {import('./span').Span} Span
  * @typedef {ReturnType<typeof connections.of>} Connection
  */
 
 /** Node's own function, on Node 20 @type {Function | undefined} */
 let onSocket
 
-/** @param {{ request: object }} message of http, or of undici @param {import('./listener').Look} [look] */
+/** @param {{ request: object }} message of http, or of undici @param {import('./span').Look} [look] */
 function requestMade ({ request }, look = lookAtRequest) {
   if (spanTag.read(request) !== undefined) return // reported when it is made, and when it is sent
   const call = look === lookAtUndici ? contextOfUndici(request, requestMade) : undefined
-  const span = listener.requestMade(request, call)
+  const span = httpSpans.requestMade(request, call)
   if (span === undefined) return
   spanTag.write(request, span)
-  listener.endsBy(span, request, look)
+  span.endsBy(request, look)
 }
 
 /** @param {{ request: object }} message */
@@ -55,7 +55,7 @@ function requestSent (message) {
 function upgraded (connection, span, request) {
   const response = own(request, 'res')
   connection?.remove(span)
-  listener.upgraded(span, isAnyObject(response) ? own(response, 'statusCode') : undefined)
+  httpSpans.upgraded(span, isAnyObject(response) ? own(response, 'statusCode') : undefined)
 }
 
 /**
@@ -65,7 +65,7 @@ function upgraded (connection, span, request) {
 function responseStarted ({ request, response }) {
   const span = spanTag.read(request)
   if (span === undefined || span.ended) return
-  listener.responseStarted(span, response.statusCode)
+  httpSpans.responseStarted(span, response.statusCode)
   const parserId = executionAsyncId()
   const weakResponse = new WeakRef(response)
   const connection = connectionOf(request)
@@ -76,15 +76,15 @@ function responseStarted ({ request, response }) {
   const parsed = () => {
     if (!span.ended && weakResponse.deref()?.complete === false) return
     stop()
-    listener.responseReceived(span)
+    httpSpans.responseReceived(span)
   }
   listen(parserId, parsed)
   connection?.add(span, () => {
     if (!span.ended && !connection.isClosed) return
     const isComplete = weakResponse.deref()?.complete === true // the last byte came before
     stop()
-    if (isComplete) listener.responseReceived(span)
-    else listener.requestFailed(span, undefined, connection.timedOut)
+    if (isComplete) httpSpans.responseReceived(span)
+    else httpSpans.requestFailed(span, undefined, connection.timedOut)
   })
 }
 
@@ -94,7 +94,7 @@ function requestFailed ({ request, error }) {
   if (span === undefined) return
   const connection = connections.get(socketOf(request))
   connection?.remove(span)
-  listener.requestFailed(span, error, connection?.timedOut === true)
+  httpSpans.requestFailed(span, error, connection?.timedOut === true)
 }
 
 /**
@@ -115,7 +115,7 @@ function ticked ({ args, callback }) {
 function traceparentOf (request) {
   requestMade({ request })
   const span = spanTag.read(request)
-  return span === undefined || span.ended ? undefined : listener.traceparentFor(span)
+  return span === undefined || span.ended ? undefined : httpSpans.traceparentFor(span)
 }
 
 /**
@@ -134,11 +134,11 @@ function undiciSent ({ request, socket }) {
     // What failed is reported.
     if (present === undefined || connection.isClosed || hidden(present, 'parser') !== null) return
     connection.remove(span)
-    listener.upgraded(span, undefined)
+    httpSpans.upgraded(span, undefined)
   })
 }
 
-/** @type {import('./listener').Look} */
+/** @type {import('./span').Look} */
 function lookAtRequest (span, request) {
   const connection = connectionOf(request)
   const response = own(request, 'res')
@@ -154,14 +154,14 @@ function lookAtRequest (span, request) {
 /** @param {Connection | undefined} connection @param {Span} span @param {object} response */
 function answered (connection, span, response) {
   connection?.remove(span)
-  listener.responseStarted(span, own(response, 'statusCode'))
-  listener.responseReceived(span)
+  httpSpans.responseStarted(span, own(response, 'statusCode'))
+  httpSpans.responseReceived(span)
 }
 
-/** @type {import('./listener').Look} */
+/** @type {import('./span').Look} */
 function lookAtUndici (span, request) {
-  if (own(request, 'completed') === true) return () => listener.responseReceived(span)
-  return own(request, 'aborted') === true ? () => listener.requestFailed(span, undefined, false) : undefined
+  if (own(request, 'completed') === true) return () => httpSpans.responseReceived(span)
+  return own(request, 'aborted') === true ? () => httpSpans.requestFailed(span, undefined, false) : undefined
 }
 
 /** @param {object} request @returns {Connection | undefined} */
@@ -188,11 +188,11 @@ const subscriptions = [
   ['undici:client:sendHeaders', undiciSent],
   ['undici:request:headers', ({ request, response }) => {
     const span = spanTag.read(request)
-    if (span !== undefined) listener.responseStarted(span, response.statusCode)
+    if (span !== undefined) httpSpans.responseStarted(span, response.statusCode)
   }],
   ['undici:request:trailers', ({ request }) => {
     const span = spanTag.read(request)
-    if (span !== undefined) listener.responseReceived(span)
+    if (span !== undefined) httpSpans.responseReceived(span)
   }],
   ['undici:request:error', requestFailed]
 ]

@@ -14,7 +14,7 @@ const { wrap } = require('../wrap')
 const { traceparentOf } = require('./http1-client')
 const { upgradeRequested } = require('./http1-server')
 const { requestCalled, requestReturned } = require('./http2')
-const { listener } = require('./listener')
+const { hasTraceparent } = require('./traceparent')
 
 const { apply, getPrototypeOf, ownKeys } = Reflect
 
@@ -41,7 +41,7 @@ const addHeaderLines = (method) => {
 const storeHeader = (method) => {
   /** @this {any} @param {string} line @param {any} headers */
   return function _storeHeader (line, headers) {
-    const value = isOn && settings.options.propagate && !listener.hasTraceparent(headers)
+    const value = isOn && settings.options.propagate && !hasTraceparent(headers)
       ? guard.runQuietly(() => traceparentOf(this))
       : undefined
     return apply(method, this, [line, value === undefined ? headers : withHeader(headers, value)])
@@ -52,7 +52,7 @@ const storeHeader = (method) => {
 const request = (method) => ({
   /** @this {any} @param {any} headers @param {any} options */
   request (headers, options) {
-    const value = isOn && settings.options.propagate && !listener.hasTraceparent(headers)
+    const value = isOn && settings.options.propagate && !hasTraceparent(headers)
       ? guard.runQuietly(() => requestCalled(this, headers))
       : undefined
     if (value === undefined) return apply(method, this, arguments)
