@@ -7,6 +7,7 @@ const MIN_WAIT = 0.001 // ms
 const MIN_RANGE = 1 // ms, of a delay that is told as one
 const MIN_LATE = 0.2 // ms of a delay of which it is told when it was
 const MIN_SHARE = 1 / 50 // of the duration, of such a delay, and of who delayed the span
+const FEW = 16
 const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
 
 /**
@@ -108,31 +109,52 @@ function waitIn (waits, site, unproven, until, peer, request) {
 
 /**
  * Adds up own code by site.
- * @param {Array<{ ms: number, site: number }>} ran by the chain that led to it
+ * @param {Array<{ ms: number, site: number, count: number }>} ran by the chain that led to it
  * @param {(chain: number) => Site} siteOf
  * @returns {SiteRun[]} worst first
  */
 function runsBySite (ran, siteOf) {
   /** @type {SiteRun[]} */
   const runs = []
-  /** of the chain before @type {SiteRun | undefined} */
-  let run
-  let last = -1
-  for (const { ms, site: chain } of ran) {
-    if (run === undefined || chain !== last) {
-      const site = siteOf(last = chain)
-      run = runs.find((other) => other.site === site)
-      if (run === undefined) runs.push(run = { ms: 0, delayed: 0, count: 0, site })
-    }
+  for (const { ms, site: chain, count } of ran) {
+    const run = runAt(runs, siteOf(chain))
     run.ms += ms
-    run.count++
+    run.count += count
   }
-  return runs.sort(longestFirst)
+  return sorted(runs)
+}
+
+/**
+ * Returns the run of a list of one site, which is added if there is none.
+ * @param {SiteRun[]} runs
+ * @param {Site} site
+ */
+function runAt (runs, site) {
+  for (const run of runs) if (run.site === site) return run
+  const run = { ms: 0, delayed: 0, count: 0, site }
+  runs.push(run)
+  return run
 }
 
 /** @typedef {{ ms: number, delayed: number }} Part */
 /** @param {Part} a @param {Part} b */
 const longestFirst = (a, b) => b.ms + b.delayed - a.ms - a.delayed
+
+/**
+ * Sorts parts, worst first. Array.prototype.sort takes longer for few, and makes garbage.
+ * @template {Part} T
+ * @param {T[]} parts
+ */
+function sorted (parts) {
+  if (parts.length > FEW) return parts.sort(longestFirst)
+  for (let i = 1; i < parts.length; i++) {
+    const part = parts[i]
+    let place = i
+    while (place > 0 && longestFirst(parts[place - 1], part) > 0) parts[place] = parts[--place]
+    parts[place] = part
+  }
+  return parts
+}
 
 /**
  * Adds up waits by the subsystem that ended them, in whole microseconds.
@@ -223,9 +245,9 @@ module.exports = {
   appended,
   defined,
   delaysOf,
-  longestFirst,
   rangeEnd,
   runsBySite,
+  sorted,
   sumsOf,
   toMicros,
   us,

@@ -200,9 +200,7 @@ function recordOf (span, figures, resource) {
   }))
   const tail = { name, kind, startTimeUnixNano, endTimeUnixNano, status, attributes, resource }
   /** @type {SpanRecord} */
-  const record = parentSpanId === undefined
-    ? { traceId, spanId, ...tail }
-    : { traceId, spanId, parentSpanId, ...tail }
+  const record = { traceId, spanId, ...(parentSpanId !== undefined && { parentSpanId }), ...tail }
   if (events !== undefined) record.events = eventsOf(span)
   return record
 }

@@ -44,11 +44,22 @@ const consumer = {
 
 /** @param {import('../spans/span').Span} span @returns {import('../../report/path/source-texts').ToldSpan} */
 function toldOf (span) {
-  const { seq: number, traceId, spanId, parentSpanId, name, kind, origin, start, end } = span
-  const { status, attributes, shared, events } = span
-  const open = attributes['longstack.end'] === 'open'
-  const told = { number, traceId, spanId, parentSpanId, name, kind, origin, start, end }
-  return { ...told, status, attributes, shared, events, open }
+  return {
+    number: span.seq,
+    traceId: span.traceId,
+    spanId: span.spanId,
+    parentSpanId: span.parentSpanId,
+    name: span.name,
+    kind: span.kind,
+    origin: span.origin,
+    start: span.start,
+    end: span.end,
+    status: span.status,
+    attributes: span.attributes,
+    shared: span.shared,
+    events: span.events,
+    open: span.attributes['longstack.end'] === 'open'
+  }
 }
 
 /** Forgets what is known, some of which is half done. */

@@ -4,7 +4,7 @@
 // has no state of the traced process, so that commands and workers can use it.
 
 const {
-  MIN_RANGE, MIN_SHARE, delaysOf, longestFirst, rangeEnd, runsBySite, sumsOf, us, waitIn
+  MIN_RANGE, MIN_SHARE, delaysOf, rangeEnd, runsBySite, sorted, sumsOf, us, waitIn
 } = require('../../lib/encoding/span-figures')
 const { SpanForm } = require('../../lib/encoding/span-form')
 const { withAttributes } = require('../../lib/encoding/serialize')
@@ -157,7 +157,7 @@ class SpanMaker {
     /** @type {SiteWait[]} */
     const waits = []
     const merged = path.waits.map((wait) => this.#mergeWait(waits, wait, request))
-    waits.sort(longestFirst)
+    sorted(waits)
     const { sums, summed } = sumsOf(waits, waited)
     return {
       trace: texts.chainAt(request.chain).stack,
