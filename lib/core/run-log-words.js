@@ -73,5 +73,6 @@ module.exports = {
   HELD: 1, // kept until the connection is there; it goes out with the next entry
   USED: 2, // by a request of http or undici, which has a span of its own: no query
   ASKED: 4, // code of the program is known to have called for it
-  GREETS: 8 // a driver wrote by itself, as it connects
+  GREETS: 8, // a driver wrote by itself, as it connects
+  READS_ON: 16 // it reads on in what was asked before, with a cursor
 }

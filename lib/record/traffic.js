@@ -6,6 +6,7 @@ const { executionAsyncResource } = require('node:async_hooks')
 const { handleOfReused } = require('../core/arrivals')
 const { isOfConnection } = require('../core/asks')
 const { now } = require('../core/clock')
+const { ChainValues } = require('../core/chain-values')
 const { typeOfStep } = require('../core/context')
 const { CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_REF, current } = require('../core/current')
 const { resolve } = require('../core/lookup')
@@ -13,7 +14,7 @@ const { on } = require('../core/on')
 const { triggerIdAt } = require('../core/record-ids')
 const { CAUSE, CHAIN, findRecord, readWord } = require('../core/records')
 const runLog = require('../core/run-log')
-const { ASKED, GREETS, HELD, USED } = require('../core/run-log-words')
+const { ASKED, GREETS, HELD, READS_ON, USED } = require('../core/run-log-words')
 const { source } = require('../core/source')
 const { numberReader, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
@@ -23,7 +24,15 @@ const texts = require('./texts')
 
 const MAX_STEPS = 16 // from a write up to the connect request
 
+// What a write does, by its chain.
+const BEGINS = 1
+const GOES_ON = 2
+const CURSOR = /cursor/i
+
 /** @typedef {import('../core/entry').Entry} Entry */
+
+let effects = new ChainValues()
+on('forgetting', () => { effects = new ChainValues() })
 
 const bytesRead = numberReader('bytesRead')
 const bytesWritten = numberReader('bytesWritten')
@@ -83,7 +92,8 @@ function noteAsked (entry, isHeld, writer) {
 function noteSent (entry, place, isHeld, isGreeting = false) {
   const { context: { ref } } = entry
   const isHttp = entry.use?.isOver === false || carriesHttp(entry)
-  const kind = (isHttp ? USED : 0) | (place === 0 ? 0 : ASKED) | (isGreeting ? GREETS : 0)
+  const asked = place === 0 ? 0 : isReadingOn(place) ? ASKED | READS_ON : ASKED
+  const kind = (isHttp ? USED : 0) | asked | (isGreeting ? GREETS : 0)
   const use = kind | (isHeld ? HELD : 0)
   const chain = place || current[CURRENT_CHAIN]
   const number = runLog.sent(ref, chain, now(), use, bytesOf(entry, bytesWritten), bytesOf(entry, bytesRead))
@@ -138,6 +148,22 @@ function isOfDriver ({ asyncId, chain: opening, ref }, chain, cause, isFirst) {
 function framesOf (chain) {
   const frames = source.chainAt(chain)?.stack?.frames ?? []
   return frames.filter(({ kind }) => kind === 'user' || kind === 'module')
+}
+
+/**
+ * Whether a write reads on with a cursor: a method of one calls for it, but not the one that sends its query.
+ * @param {number} chain
+ */
+function isReadingOn (chain) {
+  let effect = effects.get(chain)
+  if (effect === 0) {
+    const frames = framesOf(chain)
+    const calls = frames.filter(({ fileName = '', kind }) => kind === 'module' && CURSOR.test(fileName))
+    const isBegin = calls.length === 0 || calls.some(({ functionName }) => functionName?.endsWith('submit'))
+    effect = isBegin ? BEGINS : GOES_ON
+    effects.set(chain, effect)
+  }
+  return effect === GOES_ON
 }
 
 /** @param {import('../stacks/frames').Frame} frame */

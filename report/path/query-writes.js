@@ -7,7 +7,7 @@
 // no other promise has claimed. If a driver sends several commands in one write, they share it.
 
 const {
-  ASKED, AWAITED, CALLED, CONNECTION, GREETS, HELD, PARSER, TIMER, USED
+  ASKED, AWAITED, CALLED, CONNECTION, GREETS, HELD, PARSER, READS_ON, TIMER, USED
 } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
@@ -67,10 +67,11 @@ class Traffic {
     if (isRelease) end[before] = time[i]
     flags[i] = isAnswer ? IN_ANSWER : 0
     this.#greet(connection, i)
-    if (isAnswer && (b[i] & ASKED) !== 0) {
+    const isMore = call !== NONE && request[i] === request[call] && this.#isMoreOf(call, i)
+    if (isAnswer && (b[i] & ASKED) !== 0 && !isMore) {
       if (call !== NONE && request[i] === 0 && this.#isAnswerOf(call, i)) request[i] = request[call]
       connection.call = request[i] === 0 ? NONE : i
-    } else if (call !== NONE && (isAnswer || isRelease || registered[i] === registered[call])) {
+    } else if (call !== NONE && (isMore || isAnswer || isRelease || registered[i] === registered[call])) {
       sent[i] = call
     } else if (isRelease) {
       flags[i] |= PART
@@ -78,6 +79,19 @@ class Traffic {
       connection.call = i
     }
     if (request[i] !== 0) this.#addTo(request[i], i)
+  }
+
+  /**
+   * Whether a write goes on with a query that has a callback: a cursor reads on, or a stream, which no code
+   * of the program calls.
+   * @param {number} call write of that query
+   * @param {number} i write of the same request
+   */
+  #isMoreOf (call, i) {
+    const { b, came, registered } = this.recording
+    if ((b[i] & READS_ON) !== 0) return true
+    const answer = came[call] === NONE ? NONE : registered[came[call]]
+    return (b[i] & (ASKED | GREETS)) === 0 && answer !== NONE && this.#isCausedBy(registered[i], answer)
   }
 
   /**

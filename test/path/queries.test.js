@@ -3,7 +3,7 @@
 // What requests asked, in recordings of how drivers write and are answered.
 
 const test = require('ava')
-const { ASKED, GREETS, HELD, USED } = require('../../lib/core/run-log-words')
+const { ASKED, GREETS, HELD, READS_ON, USED } = require('../../lib/core/run-log-words')
 const { Log, told } = require('./recordings')
 
 const A = 7 // requests
@@ -298,6 +298,23 @@ test('S7: a stream that reads on in the callbacks of its connection is one query
   t.like(told(log, A).queries, [{ start: 100, end: 130, chain: 31 }])
   t.is(told(log, A).queries.length, 1)
 })
+
+for (const [name, use] of /** @type {const} */ ([['a cursor', ASKED | READS_ON], ['a stream', 0]])) {
+  test(`S7: ${name} that reads on later is one query, until the last answer`, (t) => {
+    const log = begin()
+    const run = log.serve(100, A)
+    log.sent(POOLED, run, { request: A, b: ASKED, chain: 31 })
+    const second = log.callback(111, { request: A, registered: answer(log, 110, []) })
+    log.sent(POOLED, second, { request: A, b: use })
+    const third = log.callback(121, { request: A, registered: answer(log, 120, []) })
+    log.sent(POOLED, third, { request: A, b: use })
+    const last = log.callback(131, { request: A, registered: answer(log, 130, []) })
+    log.sent(POOLED, last, { request: A, b: ASKED })
+    answer(log, 140, [])
+    log.end(150, A, 0)
+    t.deepEqual(times(log, A), [[100, 130], [131, 140]])
+  })
+}
 
 test('a query that nothing answers lasts until the end of its request', (t) => {
   const log = begin()
