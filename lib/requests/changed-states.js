@@ -16,7 +16,7 @@ const { className, findProperty, hidden, isObject, own } = require('../objects')
 const { wrapAll } = require('../wrap')
 const { findPrototypes } = require('./packaged-streams')
 
-const { apply, getPrototypeOf } = Reflect
+const { apply, getPrototypeOf, ownKeys } = Reflect
 const { changesOf, requestOf } = changes
 
 /** @typedef {(self: any, first: any, above: Function) => void} Before called before a method */
@@ -89,7 +89,33 @@ function callOf (self) {
   if (request?.type === 'REQUEST') return request
   const isCall = own(self, 'connecting') === true || className(self) === 'ClientHttp2Stream'
   const handle = isCall ? handleOf(self) : undefined
-  return handle && contextTag.read(handle)
+  return handle === undefined ? requestWithin(self) : contextTag.read(handle)
+}
+
+/**
+ * Returns the call that made the request of a response, or of a stream that a package puts around one.
+ * @param {object} stream
+ * @returns {import('../core/context').Context | undefined}
+ */
+function requestWithin (stream) {
+  for (const key of ownKeys(stream)) {
+    const value = own(stream, key)
+    const context = isObject(value) ? contextTag.read(value) : undefined
+    if (context?.type === 'REQUEST') return context
+  }
+  return undefined
+}
+
+/**
+ * Links the error of a request that was aborted to its call, before undici destroys the body with it, which
+ * has no other link to the request.
+ * @param {object} request of undici
+ * @param {unknown} error
+ */
+function undiciFailed (request, error) {
+  const signal = aborting?.deref()
+  const call = signal && isObject(error) ? contextTag.read(request) : undefined
+  if (call !== undefined) changes.linkSubject(/** @type {object} */ (error), call)
 }
 
 /** Returns what Node keeps of a stream. @param {object} stream @param {string} name @returns {any} */
@@ -252,4 +278,4 @@ on('passedToTick', (error, _, subject) => {
 })
 on('streamServed', enableHttp2)
 
-module.exports = { disable, enable, enableHttp, wrapPackages }
+module.exports = { disable, enable, enableHttp, undiciFailed, wrapPackages }

@@ -42,7 +42,10 @@ const handlers = [
   ['undici:request:create', ({ request }) => uses().undiciRequested(request)],
   ['undici:client:sendHeaders', ({ request, socket }) => uses().uses(socket, request)],
   ['undici:request:trailers', ({ request }) => uses().finished(request)],
-  ['undici:request:error', ({ request }) => uses().finished(request)],
+  ['undici:request:error', ({ request, error }) => {
+    changedStates.undiciFailed(request, error)
+    uses().finished(request)
+  }],
   ['http.server.request.start', (message) => served.started(message)],
   ['http.server.response.finish', (message) => served.finished(message)],
   ['tracing:fastify.request.handler:start', (message) => served.routed(message)]

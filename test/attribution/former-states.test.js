@@ -238,6 +238,66 @@ test('who waited for what another callback aborted is named, and who made the re
   t.regex(slow, /── setTimeout\(20\) · [^]+at callSlowly /)
 })
 
+test('an abort while a response is read: which request that was', async (t) => {
+  const { stdout, stderr } = await program(`${common}
+    const { Writable } = require('node:stream')
+    const pipes = require('node:stream/promises').pipeline
+    const sink = () => new Writable({ write (chunk, encoding, done) { done() } })
+    const upstream = http.createServer((request, response) => response.write('x')).listen(0, '127.0.0.1', () => {
+      const url = 'http://127.0.0.1:' + upstream.address().port
+      const get = () => new Promise((resolve) => http.get(url, resolve))
+      async function pipeResponse (signal, arrived) {
+        const response = await get()
+        response.once('data', arrived)
+        await pipes(response, new PassThrough(), sink(), { signal })
+      }
+      async function readBody (signal, arrived) {
+        const response = await fetch(url, { signal })
+        arrived()
+        await response.text()
+      }
+
+      // As packages do: a stream around the request
+      class Call extends Readable {
+        constructor (signal, arrived) {
+          super({ read () {} })
+          this._request = http.get(url, (response) => response.on('data', arrived))
+          signal.addEventListener('abort', () => this.destroy(new Error('given up')))
+        }
+
+        _destroy (error, done) {
+          this._request.on('error', () => {}).destroy()
+          done(error)
+        }
+      }
+      async function readCall (signal, arrived) { for await (const chunk of new Call(signal, arrived)) chunk.at() }
+
+      serve(async function handle (request, response) {
+        const stacks = []
+        for (const call of [pipeResponse, readBody, readCall]) {
+          const controller = new AbortController()
+          let isThere = false
+          setTimeout(function giveUp () { isThere ? controller.abort() : setTimeout(giveUp, 5) }, 5)
+          await call(controller.signal, () => { isThere = true }).catch((error) => stacks.push(error.stack))
+        }
+        console.log(JSON.stringify(stacks))
+        process.exit()
+      })
+    })
+  `)
+  t.not(stdout, '', stderr)
+  const [piped, body, called] = JSON.parse(stdout)
+  const hop = (/** @type {string} */ label, /** @type {string} */ name) => {
+    return new RegExp(`── awaited by ${label} · [^─]*──\\n[^─]*at (?:async )?${name} `)
+  }
+  // Node 20 aborts the request before it destroys any stream with the error
+  if (!process.version.startsWith('v20.')) t.regex(piped, /at pipeResponse /)
+  t.regex(body, hop('fetch', 'readBody'))
+  t.regex(called, hop('http\\.get', 'readCall'))
+  for (const stack of [piped, body]) t.regex(stack, /── (?:aborted|destroyed) by controller\.abort · [^─]*──\n[^─]*at (?:Timeout\.)?giveUp /)
+  t.regex(called, /given up\n[^]*── setTimeout\(5\) /)
+})
+
 test('no getter of the program is called, and nothing is left on its objects', async (t) => {
   const { stdout, stderr } = await program(`${common}
     const { ServerResponse } = http

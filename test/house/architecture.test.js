@@ -18,7 +18,7 @@ const maxLines = {
   stacks: 2890,
   '.': 2270,
   handles: 2290,
-  requests: 990,
+  requests: 1025,
   ask: 1740,
   top: 1410,
   metrics: 360,
