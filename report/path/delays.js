@@ -4,6 +4,8 @@
 
 const SIZE = 1 << 15 // turns that are kept, a power of two
 const MASK = SIZE - 1
+const REQUESTS = 1 << 12 // of which it is known how long they ran, a power of two
+const LOST = 1e-6 // ms, more than additions lose
 const MAX_TURNS = 1 << 11 // the newest, of one span: each of many spans is delayed by all others
 
 /**
@@ -23,6 +25,9 @@ class Turns {
   #begin = new Float64Array(SIZE)
   #end = new Float64Array(SIZE)
   #request = new Int32Array(SIZE)
+  /** the newest request of those with the same place, and the ms that it ran; Infinity: not known */
+  #newest = new Int32Array(REQUESTS)
+  #sums = new Float64Array(REQUESTS)
   /** how many there were */
   #count = 0
   /** index of the next entry in the recording */
@@ -43,14 +48,26 @@ class Turns {
       const last = (this.#count - 1) & MASK
       if (this.#count > 0 && this.#request[last] === outer[i] && this.#end[last] === at[i]) {
         this.#end[last] = end[i]
+        this.#add(outer[i], end[i] - at[i])
       } else if (end[i] > at[i]) {
         const place = this.#count++ & MASK
         this.#begin[place] = at[i]
         this.#end[place] = end[i]
         this.#request[place] = outer[i]
+        this.#add(outer[i], end[i] - at[i])
       }
     }
     this.#next = until
+  }
+
+  /** Adds up what a request ran. @param {number} request @param {number} ms */
+  #add (request, ms) {
+    const place = request & (REQUESTS - 1)
+    if (request > this.#newest[place]) {
+      this.#newest[place] = request // which ran for the first time
+      this.#sums[place] = 0
+    }
+    if (request === this.#newest[place]) this.#sums[place] += ms
   }
 
   /** The recording has dropped entries, after an update. */
@@ -69,6 +86,7 @@ class Turns {
     for (let i = this.#count - 1; i >= oldest && this.#end[i & MASK] >= since; i--) {
       if (this.#request[i & MASK] === span) this.#request[i & MASK] = request
     }
+    this.#add(request, Infinity)
   }
 
   get #until () {
@@ -87,6 +105,9 @@ class Turns {
     let late = 0 // at most
     for (const { cameAfter, delayedMax, until } of waits) if (delayedMax > 0) late += until - cameAfter
     if (late === 0 || late < min) return []
+    const [begins, ends, requests] = [this.#begin, this.#end, this.#request]
+    const [newest, sums] = [this.#newest, this.#sums]
+    const least = min - LOST
     const oldest = Math.max(0, this.#count - SIZE)
     let next = this.#count - 1
     let left = MAX_TURNS
@@ -96,11 +117,13 @@ class Turns {
       next = this.#before(until, next, oldest)
       for (let i = next; i >= oldest; i--) {
         const place = i & MASK
-        const end = this.#end[place]
-        if (end <= cameAfter || left-- === 0) break
-        const request = this.#request[place]
+        const end = ends[place]
+        if (end <= cameAfter || left-- <= 0) break
+        const request = requests[place]
         if (request === outermost) continue
-        const begin = this.#begin[place]
+        const slot = request & (REQUESTS - 1)
+        if (newest[slot] === request && sums[slot] < least) continue // so little is not told
+        const begin = begins[place]
         const stop = end < until ? end : until
         const start = begin > cameAfter ? begin : cameAfter
         const max = stop - start

@@ -149,19 +149,28 @@ class Recording {
    * @returns {Int32Array} new indexes by the old ones, NONE: it was dropped
    */
   keep (marks, from) {
-    const { asked, kind, previous } = this
-    const moved = new Int32Array(this.count)
-    let kept = 0
-    for (let i = 0; i < this.count; i++) {
-      moved[i] = i < from && marks[i] === 0 ? NONE : kept++
+    const { asked, count, kind, previous } = this
+    const moved = new Int32Array(count)
+    const older = new Int32Array(from) // those that are kept
+    let olderCount = 0
+    for (let i = 0; i < count; i++) {
+      if (i >= from) {
+        moved[i] = olderCount + i - from
+      } else if (marks[i] === 0) {
+        moved[i] = NONE
+      } else {
+        older[olderCount] = i
+        moved[i] = olderCount++
+      }
       if (previous[i] !== NONE && moved[previous[i]] === NONE) previous[i] = previous[previous[i]]
       if (kind[i] !== CAME && asked[i] !== NONE && moved[asked[i]] === NONE) asked[i] = asked[asked[i]]
     }
     for (const name of COLUMNS) {
       const column = /** @type {Int32Array} */ (this[name])
-      for (let i = 0; i < from; i++) if (moved[i] !== NONE) column[moved[i]] = column[i]
-      column.copyWithin(moved[from] ?? kept, from, this.count)
+      for (let i = 0; i < olderCount; i++) column[i] = column[older[i]]
+      column.copyWithin(olderCount, from, count)
     }
+    const kept = olderCount + count - from
     for (const name of LINKS) {
       const column = /** @type {Int32Array} */ (this[name])
       for (let i = 0; i < kept; i++) if (column[i] !== NONE) column[i] = moved[column[i]]
