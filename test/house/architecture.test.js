@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_110,
+  report: 10_165,
   core: 4350,
   spans: 2340,
   stacks: 2890,
