@@ -9,6 +9,7 @@ const layout = require('../../lib/core/run-log-words')
 const { withForms } = require('./recordings')
 const { root } = require('./run')
 const { entryAt } = require('./shadow-log')
+const { checkSpans } = require('./span-faults')
 
 const preload = path.join(root, 'test', 'fixtures', 'record', 'preload.js')
 
@@ -46,6 +47,7 @@ function read (file) {
   const texts = withForms(lines.map((line) => JSON.parse(line)))
   const { buffer, byteOffset, length } = fs.readFileSync(`${file}.entries`)
   const bytes = Buffer.from(buffer.slice(byteOffset, byteOffset + length))
+  checkSpans(bytes, 1)
   const words = new Int32Array(bytes.buffer, bytes.byteOffset, length / 4)
   const doubles = new Float64Array(bytes.buffer, bytes.byteOffset, length / 8)
   const entries = []

@@ -4,6 +4,9 @@
 
 const fs = require('node:fs')
 const { BlockReader, inOrder } = require('../../report/read/recording-file')
+const { checkSpans } = require('./span-faults')
+
+const ENTRY_BYTES = 48
 
 /**
  * @typedef {object} Source a thread's part of a recording
@@ -42,17 +45,33 @@ function readRecordings (...names) {
   /** @type {Source[]} */
   const sources = [...reader.missing.sources].map(([source, state]) => {
     const own = blocks.filter((block) => block.source === source)
+    checkWhole(own)
     const texts = withForms(own.flatMap((block) => block.texts).map((line) => JSON.parse(line)))
     return {
       head: texts.find((text) => text.source !== undefined)?.source,
       blocks: own,
       texts,
       spans: texts.filter((text) => text.span !== undefined && text.open !== true).map(({ name }) => name),
-      entries: own.reduce((sum, { entries }) => sum + entries.length / 48, 0),
+      entries: own.reduce((sum, { entries }) => sum + entries.length / ENTRY_BYTES, 0),
       state
     }
   })
   return { blocks, sources, missing: reader.missing }
+}
+
+/**
+ * Checks what the spans of a source say, if no entry is missing.
+ * @param {import('../../report/read/recording-file').Block[]} blocks
+ */
+function checkWhole (blocks) {
+  const some = blocks.filter(({ entries }) => entries.length > 0)
+  if (some.length === 0) return
+  let next = some[0].first
+  for (const { entries, first } of some) {
+    if (first !== next) return
+    next = (first + entries.length / ENTRY_BYTES) | 0
+  }
+  checkSpans(Buffer.concat(some.map(({ entries }) => entries)), some[0].first)
 }
 
 /** What programs begin with: `trace`, `work(name)` makes an ended span, `wait(ms)`. */

@@ -7,6 +7,7 @@ const os = require('node:os')
 const path = require('node:path')
 const layout = require('../../lib/core/run-log-words')
 const { root } = require('./run')
+const { checkSpans } = require('./span-faults')
 
 const preload = path.join(root, 'test', 'fixtures', 'shadow-log', 'preload.js')
 const KIND = (1 << layout.KIND_BITS) - 1
@@ -56,7 +57,9 @@ async function shadowed (run) {
 function read (file) {
   const ring = new SharedArrayBuffer(layout.BYTES)
   Buffer.from(ring).set(fs.readFileSync(`${file}.ring`))
-  return { ring, entries: entriesOf(ring), names: JSON.parse(fs.readFileSync(`${file}.json`, 'utf8')) }
+  const entries = entriesOf(ring)
+  checkSpans(bytesOf(ring), entries[0].number)
+  return { ring, entries, names: JSON.parse(fs.readFileSync(`${file}.json`, 'utf8')) }
 }
 
 /** @param {SharedArrayBuffer} ring @returns {Entry[]} oldest first */
