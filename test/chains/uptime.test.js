@@ -47,7 +47,7 @@ for (const engine of engines) {
         setTimeout(async function begin () {
           const timer = setInterval(() => {}, 1e6)
           hang()
-          const profiled = trace.profile({ seconds: 0.2, samples: false })
+          const profiled = trace.profile({ seconds: 2, samples: false })
           await trace.span('work', () => wait(150))
           while (spans.length === 0) await wait(30)
           const [{ oldestMs }] = trace.pending()
