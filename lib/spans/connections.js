@@ -62,6 +62,8 @@ class Connection {
     this.response = undefined
     /** checks of further spans @type {Map<Span, () => void> | undefined} */
     this.others = undefined
+    /** it is among those that are checked */
+    this.isWatched = false
     this.timerId = 0
     /** its timer ended it */
     this.timedOut = false
@@ -89,15 +91,16 @@ class Connection {
    * @returns {boolean} the request is held here, for as long as the span is open
    */
   add (span, check, request, response) {
-    if (!this.hasSpans) this.refreshIds()
-    if (!watched.has(this)) this.watch()
+    const socket = this.socket.deref()
+    if (!this.hasSpans && socket !== undefined) this.refreshIds(socket)
+    if (!this.isWatched) this.watch()
     this.others?.delete(span)
     if ((this.span === undefined || this.span === span) && (request === undefined || !this.hasNoHandle)) {
       this.span = span
       this.check = check
       this.request = request
       this.response = response
-      this.heldSocket = this.socket.deref()
+      this.heldSocket = socket
       this.watchTimer()
       return true
     }
@@ -118,14 +121,16 @@ class Connection {
   addResource (id) {
     if (id <= 1 || this.ids.includes(id)) return
     this.ids.push(id)
-    if (watched.has(this)) listen(id, this.onRun)
+    if (this.isWatched) listen(id, this.onRun)
   }
 
-  /** Reads the ids on which it runs anew, where its socket was handed out again under another one. */
-  refreshIds () {
-    const socket = this.socket.deref()
-    if (socket === undefined || socketId(socket) === this.socketId) return
-    if (watched.has(this)) this.unwatch()
+  /**
+   * Reads the ids on which it runs anew, where its socket was handed out again under another one.
+   * @param {object} socket
+   */
+  refreshIds (socket) {
+    if (socketId(socket) === this.socketId) return
+    if (this.isWatched) this.unwatch()
     this.ids = asyncIdsOf(socket)
     this.socketId = socketId(socket)
   }
@@ -134,12 +139,14 @@ class Connection {
   watch () {
     if (watched.size >= sweepAt) sweep()
     watched.add(this)
+    this.isWatched = true
     if (this.hasNoHandle) withoutHandle.add(this)
     for (const id of this.ids) listen(id, this.onRun)
   }
 
   unwatch () {
     watched.delete(this)
+    this.isWatched = false
     withoutHandle.delete(this)
     for (const id of this.ids) unlisten(id, this.onRun)
     this.forgetTimer()
