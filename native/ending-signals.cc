@@ -1,14 +1,23 @@
-// Reports the signal that ends the process, and who sent it. A JavaScript listener would change what the signal
-// does: a process with one does not end, and programs count listeners. So the handler here writes one line,
-// restores what it replaced and raises the signal again, which then ends the process as it would have.
+// What a signal that ends the process finds first: a report of who sent it, and JavaScript that writes what is
+// not written yet. A JavaScript listener would change what the signal does: a process with one does not end,
+// and programs count listeners. So the handler here writes one line, restores what it replaced and raises the
+// signal again, which then ends the process as it would have.
+//
+// JavaScript is called on its own thread, on top of what runs there (see watchdog.cc) or from the event loop,
+// which a handler may not ask for: it wakes a thread that does, waits for the end of the call for a bounded
+// time, and raises the signal. JavaScript that finds longstack's own work half done says so, and is called
+// again a moment later. A second signal meanwhile ends the process at once.
 //
 // A listener of the program's replaces the handler (libuv, src/unix/signal.c, uv__signal_register_handler), so
 // only signals that end the process come here. Everything in the handler is async-signal-safe.
 
+#include <atomic>
+#include <cerrno>
 #include <cstddef>
 #include <cstring>
 
 #include <node.h>
+#include <uv.h>
 #include <v8.h>
 
 #ifndef _WIN32
@@ -31,15 +40,17 @@ using v8::Value;
 struct EndingSignal {
   int number;
   const char* name;
-  bool is_watched;
+  bool is_reported;
+  bool is_held;
   struct sigaction previous;
 };
 
 // The signals that end a process by default, are sent by others, and that Node leaves alone.
 EndingSignal ending_signals[] = {
-  {SIGHUP, "SIGHUP", false, {}}, {SIGINT, "SIGINT", false, {}}, {SIGQUIT, "SIGQUIT", false, {}},
-  {SIGTERM, "SIGTERM", false, {}}, {SIGALRM, "SIGALRM", false, {}}, {SIGUSR2, "SIGUSR2", false, {}},
-  {SIGXCPU, "SIGXCPU", false, {}}, {SIGVTALRM, "SIGVTALRM", false, {}},
+  {SIGHUP, "SIGHUP", false, false, {}}, {SIGINT, "SIGINT", false, false, {}},
+  {SIGQUIT, "SIGQUIT", false, false, {}}, {SIGTERM, "SIGTERM", false, false, {}},
+  {SIGALRM, "SIGALRM", false, false, {}}, {SIGUSR2, "SIGUSR2", false, false, {}},
+  {SIGXCPU, "SIGXCPU", false, false, {}}, {SIGVTALRM, "SIGVTALRM", false, false, {}},
 };
 
 // A line that is composed without allocating.
@@ -88,12 +99,96 @@ class Line {
   size_t length_ = 0;
 };
 
+// What is called before the process ends, of the main thread. Never freed: a handler may run at any time.
+struct Holder {
+  v8::Isolate* isolate = nullptr;  // null once the environment has ended
+  v8::Global<v8::Context> context;
+  v8::Global<v8::Function> callback;
+  uv_mutex_t mutex;
+  uv_async_t async;
+  node::AsyncCleanupHookHandle hook;
+  void (*done)(void*) = nullptr;
+  void* done_data = nullptr;
+  int wake[2] = {-1, -1};  // a pipe
+  std::atomic<EndingSignal*> signal{nullptr};
+  std::atomic<bool> is_wanted{false};
+  std::atomic<bool> is_running{false};
+};
+
+Holder& holder = *new Holder;
+
+const size_t kStackSize = 1 << 17;
+const useconds_t kWaitMicros = 2000;
+const int kMaxIdleWaits = 500;  // a second until JavaScript is called: its thread may be in a system call
+const int kMaxWaits = 2000;     // until it has returned
+
+// Calls JavaScript on its thread. It returns false where it is to be called again.
+void CallBeforeEnd() {
+  v8::Isolate* isolate = holder.isolate;
+  if (isolate == nullptr || !holder.is_wanted || holder.is_running.exchange(true)) return;
+  bool is_done = true;
+  if (!holder.callback.IsEmpty() && !isolate->IsExecutionTerminating()) {
+    v8::HandleScope scope(isolate);
+    Local<v8::Context> context = holder.context.Get(isolate);
+    v8::Context::Scope context_scope(context);
+    v8::TryCatch thrown(isolate);
+    Local<Value> result;
+    Local<v8::Function> callback = holder.callback.Get(isolate);
+    bool has_returned = callback->Call(context, v8::Undefined(isolate), 0, nullptr).ToLocal(&result);
+    if (!has_returned && thrown.HasTerminated()) isolate->TerminateExecution();
+    is_done = !has_returned || !result->IsFalse();
+  }
+  if (is_done) holder.is_wanted = false;
+  holder.is_running = false;
+}
+
+void Interrupted(v8::Isolate*, void*) { CallBeforeEnd(); }
+
+void Woken(uv_async_t*) { CallBeforeEnd(); }
+
+// Has JavaScript called, unless it runs. Returns false where that is done, or cannot be.
+bool RequestCall() {
+  if (!holder.is_wanted) return false;
+  uv_mutex_lock(&holder.mutex);
+  bool can_call = holder.isolate != nullptr;
+  if (can_call && !holder.is_running) {
+    holder.isolate->RequestInterrupt(Interrupted, nullptr);
+    uv_async_send(&holder.async);
+  }
+  uv_mutex_unlock(&holder.mutex);
+  return can_call;
+}
+
+// The thread.
+void HoldSignals(void*) {
+  char byte;
+  while (read(holder.wake[0], &byte, 1) == 1) {
+    holder.is_wanted = true;
+    int idle = 0;
+    for (int i = 0; i < kMaxWaits && idle < kMaxIdleWaits && RequestCall(); i++) {
+      usleep(kWaitMicros);
+      if (!holder.is_running) idle++;
+    }
+    EndingSignal* signal = holder.signal;
+    sigaction(signal->number, &signal->previous, nullptr);
+    kill(getpid(), signal->number);
+  }
+}
+
+// Returns whether the thread raises it later on.
+bool Hold(EndingSignal* signal) {
+  EndingSignal* none = nullptr;
+  if (!signal->is_held || !holder.signal.compare_exchange_strong(none, signal)) return false;
+  return write(holder.wake[1], "", 1) == 1;
+}
+
 void ReportEnd(int number, siginfo_t* info, void*) {
+  int error = errno;
   for (EndingSignal& signal : ending_signals) {
     if (signal.number != number) continue;
     bool is_sent = info != nullptr && info->si_code <= 0 && info->si_pid > 0;
     // What the process sends itself is reported with the stack of the call
-    if (!is_sent || info->si_pid != getpid()) {
+    if (signal.is_reported && (!is_sent || info->si_pid != getpid())) {
       Line line;
       line.Add("longstack: process ended by ");
       line.Add(signal.name);
@@ -104,44 +199,114 @@ void ReportEnd(int number, siginfo_t* info, void*) {
       }
       line.Write();
     }
-    sigaction(number, &signal.previous, nullptr);
-    raise(number);  // delivered when this handler returns
-    return;
+    if (!Hold(&signal)) {
+      sigaction(number, &signal.previous, nullptr);
+      raise(number);  // delivered when this handler returns
+    }
+    break;
   }
+  errno = error;
 }
 
-// start(numbers...): those without a listener
-void Start(const FunctionCallbackInfo<Value>& info) {
-  for (int i = 0; i < info.Length(); i++) {
+bool IsOurs(const EndingSignal& signal) {
+  struct sigaction present;
+  return (signal.is_reported || signal.is_held) && sigaction(signal.number, nullptr, &present) == 0 &&
+    (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == ReportEnd;
+}
+
+// Installs the handler for the signals that arguments name, from one of them on.
+void Install(const FunctionCallbackInfo<Value>& info, int from, bool EndingSignal::*purpose) {
+  for (int i = from; i < info.Length(); i++) {
     if (!info[i]->IsInt32()) continue;
     for (EndingSignal& signal : ending_signals) {
-      if (signal.number != info[i].As<v8::Int32>()->Value() || signal.is_watched) continue;
+      if (signal.number != info[i].As<v8::Int32>()->Value()) continue;
+      if (IsOurs(signal)) {
+        signal.*purpose = true;
+        continue;
+      }
       struct sigaction action;
       memset(&action, 0, sizeof(action));
       if (sigaction(signal.number, nullptr, &signal.previous) != 0) continue;
       if (signal.previous.sa_handler == SIG_IGN) continue;  // nohup
       action.sa_sigaction = ReportEnd;
-      action.sa_flags = SA_SIGINFO;
-      signal.is_watched = sigaction(signal.number, &action, nullptr) == 0;
+      action.sa_flags = SA_SIGINFO | SA_RESTART;
+      signal.*purpose = sigaction(signal.number, &action, nullptr) == 0;
     }
   }
 }
 
-// stop()
-void Stop(const FunctionCallbackInfo<Value>& info) {
+void Remove(bool EndingSignal::*purpose) {
   for (EndingSignal& signal : ending_signals) {
-    struct sigaction present;
-    bool is_ours = signal.is_watched && sigaction(signal.number, nullptr, &present) == 0 &&
-      (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == ReportEnd;
-    if (is_ours) sigaction(signal.number, &signal.previous, nullptr);
-    signal.is_watched = false;
+    bool is_ours = IsOurs(signal);
+    signal.*purpose = false;
+    if (is_ours && !signal.is_reported && !signal.is_held) sigaction(signal.number, &signal.previous, nullptr);
   }
 }
+
+// start(numbers...): those without a listener
+void Start(const FunctionCallbackInfo<Value>& info) { Install(info, 0, &EndingSignal::is_reported); }
+
+// stop()
+void Stop(const FunctionCallbackInfo<Value>& info) { Remove(&EndingSignal::is_reported); }
+
+void Closed(uv_handle_t*) { holder.done(holder.done_data); }
+
+// The environment ends.
+void EndHolding(void*, void (*done)(void*), void* done_data) {
+  uv_mutex_lock(&holder.mutex);
+  holder.isolate = nullptr;
+  uv_mutex_unlock(&holder.mutex);
+  holder.callback.Reset();
+  holder.context.Reset();
+  holder.done = done;
+  holder.done_data = done_data;
+  uv_close(reinterpret_cast<uv_handle_t*>(&holder.async), Closed);
+}
+
+// Starts the thread; it gets no signal.
+bool StartHolding() {
+  if (uv_mutex_init(&holder.mutex) != 0 || pipe(holder.wake) != 0) return false;
+  for (int fd : holder.wake) fcntl(fd, F_SETFD, FD_CLOEXEC);
+  sigset_t all, before;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  uv_thread_t thread;
+  uv_thread_options_t options = {};
+  options.flags = UV_THREAD_HAS_STACK_SIZE;
+  options.stack_size = kStackSize;
+  bool has_started = uv_thread_create_ex(&thread, &options, HoldSignals, nullptr) == 0;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return has_started;
+}
+
+// hold(callback, numbers...): calls it before one of these ends the process, until it does not return false.
+// In the main thread only.
+void HoldBack(const FunctionCallbackInfo<Value>& info) {
+  v8::Isolate* isolate = info.GetIsolate();
+  Local<v8::Context> context = isolate->GetCurrentContext();
+  if (info.Length() == 0 || !info[0]->IsFunction()) return;
+  static bool has_thread = StartHolding();
+  if (!has_thread) return;
+  if (holder.isolate == nullptr) {
+    if (uv_async_init(node::GetCurrentEventLoop(isolate), &holder.async, Woken) != 0) return;
+    uv_unref(reinterpret_cast<uv_handle_t*>(&holder.async));
+    holder.hook = node::AddEnvironmentCleanupHook(isolate, EndHolding, nullptr);
+    holder.isolate = isolate;
+  }
+  holder.context.Reset(isolate, context);
+  holder.callback.Reset(isolate, info[0].As<v8::Function>());
+  Install(info, 1, &EndingSignal::is_held);
+}
+
+// release()
+void Release(const FunctionCallbackInfo<Value>& info) { Remove(&EndingSignal::is_held); }
 
 #else
 
 void Start(const FunctionCallbackInfo<Value>& info) {}  // Windows ends processes without signals
 void Stop(const FunctionCallbackInfo<Value>& info) {}
+void HoldBack(const FunctionCallbackInfo<Value>& info) {}
+void Release(const FunctionCallbackInfo<Value>& info) {}
 
 #endif
 
@@ -149,5 +314,7 @@ void Stop(const FunctionCallbackInfo<Value>& info) {}
 
 void AddSignalFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
   static char unused;  // functions have a native object behind them
-  longstack::AddObject(context, exports, "signals", &unused, {{"start", Start}, {"stop", Stop}});
+  longstack::AddObject(context, exports, "signals", &unused, {
+    {"start", Start}, {"stop", Stop}, {"hold", HoldBack}, {"release", Release},
+  });
 }

@@ -7,6 +7,7 @@ const { OutputQueue } = require('../sinks/output-queue')
 const { targetOf } = require('../sinks/outputs')
 const { warn } = require('../warnings')
 const { BlockMaker } = require('./block-maker')
+const { beforeSignals, endBeforeSignals } = require('./ending')
 const taking = require('./taking')
 
 /**
@@ -47,6 +48,10 @@ class Recording {
       forget: repeatTexts
     }, warn)
     taking.add(this)
+    beforeSignals(() => {
+      taking.takeWithin(true)
+      this.#queue.flush()
+    })
   }
 
   /** Opens the file, which may have all texts repeated. */
@@ -75,6 +80,7 @@ class Recording {
 
   /** Ends the recording. */
   close () {
+    endBeforeSignals()
     taking.remove(this)
     this.#queue.close()
   }

@@ -67,7 +67,8 @@ const required = {
   'profile/preload.js': ['core/', 'shared.js'],
   'register.js': ['passing/', 'start.js'],
   'record/': [
-    'blocked/', 'core/', 'encoding/', 'format/', 'node-objects.js', 'report/path/', 'requests/', 'sinks/', 'spans/'
+    'blocked/', 'core/', 'encoding/', 'format/', 'node-objects.js', 'passing/', 'report/path/',
+    'requests/', 'sinks/', 'spans/', 'stacks/'
   ],
   'requests/': ['core/', 'handles/', 'node-objects.js', 'stacks/'],
   'runners/': ['core/', 'format/', 'handles/', 'register.js', 'stacks/', 'start.js'],

@@ -9,11 +9,13 @@ const path = require('node:path')
 const { setTimeout } = require('node:timers/promises')
 const test = require('ava')
 const { HEAD, POLL, REF, REQUEST, RUN, TURNED, WORDS, X } = require('../../lib/core/run-log-words')
+const { loadBinding } = require('../../lib/stacks/binding')
 const { prelude, readRecordings } = require('../helpers/recordings')
 const { inherited, program, register } = require('../helpers/run')
 const { folder, read } = require('../helpers/sinks')
 
 const onLinux = process.platform === 'linux' ? test : test.skip
+const whereHeld = process.platform !== 'win32' && loadBinding().binding !== undefined ? test : test.skip
 const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
 const range = (/** @type {number} */ count) => Array.from({ length: count }, (_, i) => i)
 
@@ -404,5 +406,60 @@ test('what is no file is refused in one line, and the program runs', async (t) =
     t.is(code, 0)
     t.is(stdout, 'out\n')
     t.regex(stderr, /^longstack: LONGSTACK_RECORD: .*the name of a file, for example "app\.rec".*\n$/)
+  }
+})
+
+/** What a program does when a signal ends it. @type {Record<string, string>} */
+const pastimes = {
+  'the loop sleeps': 'setInterval(() => {}, 1e6)',
+  'a callback never ends': 'for (;;);',
+  'a callback waits for a thread': 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)'
+}
+for (const [name, source] of Object.entries(pastimes)) {
+  whereHeld(`a signal ends the process as it would, and all that has ended is there: ${name}`, async (t) => {
+    for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])) {
+      const file = path.join(folder(t), 'app.rec')
+      const child = start(file, `setTimeout(() => {
+        for (let i = 0; i < 5; i++) work('late ' + i)
+        fs.writeSync(1, 'ready')
+        ${source}
+      }, 30)`)
+      child.stdout.once('data', () => child.kill(signal))
+      const ended = new Promise((resolve) => child.on('close', (code, name) => resolve(name)))
+      t.is(await ended, signal)
+      t.deepEqual(readRecordings(file).sources[0].spans.sort(), range(5).map((i) => `late ${i}`))
+    }
+  })
+}
+
+whereHeld('SIGTERM at any instant: all that has ended is there', async (t) => {
+  const dir = folder(t)
+  for (const [round, ms] of range(Number(process.env.ROUNDS ?? 8)).map((i) => [i, (i * 37) % 300])) {
+    const file = path.join(dir, `${round}.rec`)
+    const child = start(file, `
+      let i = 0
+      const next = () => {
+        work(String(i))
+        fs.writeSync(1, i++ + '\\n')
+        if (i % 3 === 0) setTimeout(next, i % 5)
+        else setImmediate(next)
+      }
+      next()`)
+    let text = ''
+    child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
+    await new Promise((resolve) => child.stdout.once('data', resolve))
+    let told = 0
+    setTimeout(ms).then(() => {
+      told = text.split('\n').length - 1
+      child.kill('SIGTERM')
+    })
+    const signal = await new Promise((resolve) => child.on('close', (code, name) => resolve(name)))
+    t.is(signal, 'SIGTERM')
+    const { sources: [{ spans, state }], missing } = readRecordings(file)
+    t.is(missing.skipped + state.blocks + state.entries, 0)
+    const names = new Set(spans)
+    t.is(names.size, spans.length)
+    t.true(range(names.size).every((i) => names.has(String(i))), 'without gaps')
+    t.true(names.size >= told, `${names.size} of ${told}`)
   }
 })
