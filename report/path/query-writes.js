@@ -100,8 +100,21 @@ class Traffic {
    * @param {number} i write
    */
   #isAnswerOf (call, i) {
-    const { came, head, registered } = this.recording
-    return came[call] !== NONE && came[call] === came[head[registered[i]]]
+    const { asked, came, head, registered } = this.recording
+    const data = came[call]
+    if (data === NONE || data !== came[head[registered[i]]]) return false
+    // What the driver has written since may be of others, in whose callback the program writes then.
+    return asked[data] === call || this.#isAlone(call, i)
+  }
+
+  /** Whether no other request has run between two entries. @param {number} call write @param {number} i */
+  #isAlone (call, i) {
+    const { outer, request, slice } = this.recording
+    const own = this.spans.outermostOf(request[call])
+    const oldest = Math.max(call, i - MAX_STEPS)
+    let each = i - 1
+    while (each > oldest && (slice[each] !== each || outer[each] === 0 || outer[each] === own)) each--
+    return each === call
   }
 
   /** @param {number} i write or query @param {number} number of its span */

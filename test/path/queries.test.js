@@ -299,6 +299,20 @@ test('S7: a stream that reads on in the callbacks of its connection is one query
   t.is(told(log, A).queries.length, 1)
 })
 
+test('callbacks: what is asked in an answer to what a driver wrote is for the request, unless others ran', (t) => {
+  for (const isAlone of [true, false]) {
+    const log = begin()
+    const run = log.serve(100, A)
+    log.sent(POOLED, run, { request: A, b: ASKED })
+    if (!isAlone) log.serve(105, B)
+    log.sent(POOLED, answer(log, 110, [])) // it executes what it has prepared, or what B asks
+    log.sent(POOLED, answer(log, 120, []), { b: ASKED })
+    const last = answer(log, 130, [])
+    log.end(131, A, last)
+    t.is(told(log, A).queries.length, isAlone ? 2 : 1)
+  }
+})
+
 for (const [name, use] of /** @type {const} */ ([['a cursor', ASKED | READS_ON], ['a stream', 0]])) {
   test(`S7: ${name} that reads on later is one query, until the last answer`, (t) => {
     const log = begin()
