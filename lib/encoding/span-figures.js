@@ -109,17 +109,17 @@ function waitIn (waits, site, unproven, until, peer, request) {
 
 /**
  * Adds up own code by site.
- * @param {Array<{ ms: number, site: number, count: number }>} ran by the chain that led to it
+ * @param {Array<{ ms: number, site: number }>} ran by the chain that led to it
  * @param {(chain: number) => Site} siteOf
  * @returns {SiteRun[]} worst first
  */
 function runsBySite (ran, siteOf) {
   /** @type {SiteRun[]} */
   const runs = []
-  for (const { ms, site: chain, count } of ran) {
+  for (const { ms, site: chain } of ran) {
     const run = runAt(runs, siteOf(chain))
     run.ms += ms
-    run.count += count
+    run.count++
   }
   return sorted(runs)
 }

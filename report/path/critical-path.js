@@ -12,7 +12,6 @@ const { busyUntil, findArrival, isSameIteration } = require('./timeline')
 
 const MIN_PART = 1e-6 // ms, more than additions lose
 const MIN_WAIT = 0.001 // ms of a wait of which it is told what it was for
-const MAX_CHAINS = 16 // by which own code is added up
 const MAX_TICKS = 16 // between the callback of a connection and what settles a promise
 
 /**
@@ -40,8 +39,7 @@ const MAX_TICKS = 16 // between the callback of a connection and what settles a 
  *
  * @typedef {object} Path
  * @property {Wait[]} waits newest first
- * @property {Array<{ ms: number, site: number, count: number }>} ran own code on the path, by the chain that
- *   led to it
+ * @property {Array<{ ms: number, site: number }>} ran own code on the path, by the chain that led to it
  * @property {number} own ms of own code
  * @property {number} beside ms of it that is not on the path
  * @property {number} unknown ms of which the log says nothing
@@ -154,7 +152,7 @@ class Walk {
     path.own += dropped
     if (droppedUntil > begin) path.unknown += Math.max(0, Math.min(from, droppedUntil) - begin - dropped)
     this.addWait(begin, from, own, newest, NONE)
-    this.addRan(own, 0)
+    if (own > MIN_PART) path.ran.push({ ms: own, site: 0 })
   }
 
   /** Whether a run is one of the request, from its first on. @param {number} run */
@@ -303,28 +301,11 @@ class Walk {
     const slices = this.newest
     const own = this.ownSince(from, stop)
     const site = registered[run] === NONE ? 0 : chain[run]
-    this.addRan(own, site)
+    if (own > MIN_PART) path.ran.push({ ms: own, site })
     // What it called of others delayed it.
     cause.set(NONE, site, true)
     cause.endBy(NONE, -Infinity)
     this.addWait(from, stop, own, slices, NONE)
-  }
-
-  /**
-   * Adds own code on the path, to what there is of its chain.
-   * @param {number} ms
-   * @param {number} site
-   */
-  addRan (ms, site) {
-    if (ms <= MIN_PART) return
-    const { ran } = this.path
-    for (let i = ran.length - 1; i >= 0 && i >= ran.length - MAX_CHAINS; i--) {
-      if (ran[i].site !== site) continue
-      ran[i].ms += ms
-      ran[i].count++
-      return
-    }
-    ran.push({ ms, site, count: 1 })
   }
 
   /**
