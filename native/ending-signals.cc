@@ -187,8 +187,8 @@ void ReportEnd(int number, siginfo_t* info, void*) {
   for (EndingSignal& signal : ending_signals) {
     if (signal.number != number) continue;
     bool is_sent = info != nullptr && info->si_code <= 0 && info->si_pid > 0;
-    // What the process sends itself is reported with the stack of the call
-    if (signal.is_reported && (!is_sent || info->si_pid != getpid())) {
+    bool is_own = is_sent && info->si_pid == getpid();
+    if (signal.is_reported && !is_own) {  // else it is reported with the stack of the call
       Line line;
       line.Add("longstack: process ended by ");
       line.Add(signal.name);
@@ -199,7 +199,7 @@ void ReportEnd(int number, siginfo_t* info, void*) {
       }
       line.Write();
     }
-    if (!Hold(&signal)) {
+    if (is_own || !Hold(&signal)) {  // the code behind the call of kill is never to run
       sigaction(number, &signal.previous, nullptr);
       raise(number);  // delivered when this handler returns
     }

@@ -432,6 +432,21 @@ for (const [name, source] of Object.entries(pastimes)) {
   })
 }
 
+whereHeld('what a program sends itself ends it at once', async (t) => {
+  const file = path.join(folder(t), 'app.rec')
+  const child = start(file, `setTimeout(() => {
+    work('late')
+    process.kill(process.pid, 'SIGTERM')
+    fs.writeSync(1, 'after')
+    process.exit(3)
+  }, 30)`)
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
+  const end = await new Promise((resolve) => child.on('close', (code, signal) => resolve([code, signal])))
+  t.deepEqual([text, end], ['', [null, 'SIGTERM']])
+  t.is(readRecordings(file).missing.skipped, 0)
+})
+
 whereHeld('SIGTERM at any instant: all that has ended is there', async (t) => {
   const dir = folder(t)
   for (const [round, ms] of range(Number(process.env.ROUNDS ?? 8)).map((i) => [i, (i * 37) % 300])) {
