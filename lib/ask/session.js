@@ -387,6 +387,7 @@ function tellBlocked (session) {
  * @param {Session} session
  */
 function startLog (_, session) {
+  session.kept.get('log')?.stop()
   const { SentRecording } = require('../record/sent')
   const recording = new SentRecording({
     send: (block) => session.send({ event: 'log', value: { block: block.toString('base64') } }),

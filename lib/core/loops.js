@@ -118,7 +118,7 @@ function ancestorOf (ref, steps) {
 /** Whether several steps have led to a chain. @param {number} chain */
 const isJoined = (chain) => joined.has(chain)
 
-/** How many chains that is true of. */
+/** @returns {number} of such chains */
 const joinedChains = () => joined.size
 
 on('forgetting', () => joined.clear())

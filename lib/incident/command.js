@@ -1,8 +1,8 @@
 'use strict'
 
 // longstack PID: looks at a running process for some seconds and prints one screen: what is wrong, where, and
-// which command to run next. Figures are those of longstack top; the run log goes through the
-// report, here.
+// which command to run next. Figures are those of longstack top; the run log becomes spans and a
+// report here.
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { createModel } = require('../../report/aggregate/model')

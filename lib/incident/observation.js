@@ -1,7 +1,7 @@
 'use strict'
 
-// What longstack PID has seen: the figures of each look, the run logs, what is in flight at the end, and what
-// could not be asked.
+// Collects what longstack PID sees: the figures of each look, the run logs, the requests in flight at the
+// end, and which processes could not be asked.
 
 const { Readable } = require('node:stream')
 const { isDeepStrictEqual } = require('node:util')
@@ -44,6 +44,8 @@ class Observation {
   graphs = []
   /** ms of run logs that were too much to be sent */
   unsentMs = 0
+  /** this command could not keep up with the run logs: some of them is left out */
+  isBehind = false
   /** the run logs of all threads, as they come: a recording */
   log = new Readable({ read () {} })
   /** what was counted at each place, by kind @type {Record<'handles' | 'waits', Look[]>} */
@@ -112,8 +114,9 @@ class Observation {
     const own = this.threads.get(pid) ?? []
     this.threads.set(pid, [...own, thread].sort((a, b) => a.facts.threadId - b.facts.threadId))
     thread.onEvent = (event, { block }) => {
-      if (event !== 'log' || this.log.readableLength > MAX_UNREAD) return
-      this.log.push(Buffer.from(block, 'base64'))
+      if (event !== 'log') return
+      if (this.log.readableLength > MAX_UNREAD) this.isBehind = true
+      else this.log.push(Buffer.from(block, 'base64'))
     }
   }
 

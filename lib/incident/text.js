@@ -78,7 +78,7 @@ function findingLines ({ kind, sentence, stack }, { colours, paragraph }) {
  * @param {import('../../report/render/text-parts').Context} context
  */
 function lastLine (observation, findings, { colours, paragraph }) {
-  const { frame, ms, hasEnded, isInterrupted, threads, unsentMs } = observation
+  const { frame, ms, hasEnded, isBehind, isInterrupted, threads, unsentMs } = observation
   const [worst] = findings
   const more = []
   const hidden = findings.length - MAX_FINDINGS
@@ -87,6 +87,7 @@ function lastLine (observation, findings, { colours, paragraph }) {
   if (hasEnded) more.push(`${who} ended after ${time(ms)}.`)
   if (isInterrupted) more.push(`Interrupted after ${time(ms)}.`)
   if (unsentMs > 0) more.push(`What happened in ${time(unsentMs)} of it was too much to be sent.`)
+  if (isBehind) more.push('More was sent than this command could read: some requests are left out.')
   const end = worst === undefined
     ? `${colours.bold('nothing found')} in ${time(ms)}, ${requestsText(frame.total.count)}`
     : `${colours.bold('next:')} ${worst.next}`

@@ -12,11 +12,11 @@ const KEPT_BYTES = 1 << 20 // of it, where blocks are larger
 class BlockMaker {
   #source = fill(Buffer.alloc(4)).readUInt32LE()
   #target = Buffer.allocUnsafeSlow(BUFFER_BYTES)
-  blocks = 0
+  #blocks = 0
 
   /**
    * @param {import('./taking').Piece} piece
-   * @param {string} [ownTexts] lines that are told beside those of the piece
+   * @param {string} [ownTexts] lines to add to those of the piece
    * @returns {Buffer} a block, good until the next one is made
    */
   make ({ first, count, entries, lost, texts, repeats, now, isLast }, ownTexts = '') {
@@ -24,7 +24,7 @@ class BlockMaker {
     const target = this.#room(maxBytesOf(allTexts, count))
     const length = encode(target, {
       source: this.#source,
-      number: ++this.blocks,
+      number: ++this.#blocks,
       first,
       flags: (isLast ? LAST : 0) | (repeats ? REPEATS : 0),
       now,

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is done before a signal ends the process, while the program has no listener for it.
+// Runs a function before a signal ends the process, where the program has no listener for that signal.
 
 const process = require('node:process')
 const guard = require('../core/guard')

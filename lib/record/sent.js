@@ -27,7 +27,7 @@ class SentRecording {
   #sentAt = 0
   /** entries that were left out before the next block */
   #lost = 0
-  /** ms of which the log was not sent */
+  /** ms for which the log was left out */
   unsentMs = 0
 
   /** @param {Receiver} receiver */

@@ -87,6 +87,7 @@ let spans = {
 on('forgetting', () => {
   if (ints !== undefined) {
     runLog.takeNow()
+    runLog.goesOn()
     chains = new ChainValues()
   }
 })

@@ -69,7 +69,7 @@ class Recording {
 
   /** Opens the file again by its name. */
   reopen () {
-    taking.take()
+    taking.takeWithin()
     this.#queue.reopen()
   }
 

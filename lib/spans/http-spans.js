@@ -135,7 +135,7 @@ function upgraded (span, status) {
   spans.end(span, UPGRADED)
 }
 
-/** What runs on a socket is part of a span, and what lies below it under TLS. @type {typeof takeHandle} */
+/** Makes what runs on a socket part of a span, also on the TCP socket below TLS. @type {typeof takeHandle} */
 function takeSocket (span, socket) {
   const handle = handleOf(socket)
   for (const part of [handle, underlyingHandle(handle)]) if (part !== undefined) takeHandle(span, part)

@@ -16,8 +16,8 @@ const { TRACE_DIGITS } = identities
  * @typedef {import('../encoding/span-form').Status} Status
  * @typedef {import('../encoding/span-form').SpanEvent} SpanEvent
  *
- * @typedef {(span: Span, subject: any) => (() => void) | undefined} Look returns what ends the span, where
- *   that by which it ends is over
+ * @typedef {(span: Span, subject: any) => (() => void) | undefined} Look returns what ends the span, once
+ *   the subject is over
  */
 
 class Span {

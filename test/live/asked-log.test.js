@@ -9,6 +9,8 @@ const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
 const test = require('ava')
 const { createLineReader } = require('../../lib/ask/protocol')
+const { Observation } = require('../../lib/incident/observation')
+const { incidentText } = require('../../lib/incident/text')
 const { RecordedLines } = require('../../report/read/recorded-lines')
 const { livePrograms } = require('../helpers/live')
 const { recordsOf } = require('../helpers/records')
@@ -90,6 +92,30 @@ test('a second question goes on where the first has ended', async (t) => {
     await ask('finishLog')
     t.is(countOf(recordsOf(seen.lines), 'asked'), 20)
   }
+})
+
+test('a command that asks for the log once more gets each span once', async (t) => {
+  const { ask, finish, make } = await asked(t)
+  await ask('startLog')
+  await make('first', 20)
+  await ask('startLog')
+  await make('second', 20)
+  await ask('finishLog')
+  const { records } = finish()
+  t.deepEqual([countOf(records, 'first'), countOf(records, 'second')], [20, 20])
+})
+
+test('what a command cannot read in time is left out, and it says so', (t) => {
+  const observation = new Observation('4711', 1000)
+  const thread = /** @type {any} */ ({ pid: 4711, facts: { threadId: 0, title: 'app', node: 'v24.0.0', uptimeMs: 1, tracing: 'full' } })
+  observation.addThread(thread)
+  const words = () => incidentText(observation, [], { width: 200 })
+  const block = Buffer.alloc(1 << 20).toString('base64')
+  for (let i = 0; i < 60; i++) thread.onEvent('log', { block })
+  t.notRegex(words(), /than this command could read/)
+  for (let i = 0; i < 60; i++) thread.onEvent('log', { block })
+  t.regex(words(), /than this command could read/)
+  t.true(observation.log.readableLength < 70 << 20)
 })
 
 test('a command that does not read gets stretches, and how long the rest was', async (t) => {

@@ -11,8 +11,10 @@ const test = require('ava')
 const { HEAD, POLL, REF, REQUEST, RUN, TURNED, WORDS, X } = require('../../lib/core/run-log-words')
 const { loadBinding } = require('../../lib/stacks/binding')
 const { prelude, readRecordings } = require('../helpers/recordings')
+const { recordsOf } = require('../helpers/records')
 const { inherited, program, register } = require('../helpers/run')
 const { folder, read } = require('../helpers/sinks')
+const { longstack } = require('../helpers/span-files')
 
 const onLinux = process.platform === 'linux' ? test : test.skip
 const whereHeld = process.platform !== 'win32' && loadBinding().binding !== undefined ? test : test.skip
@@ -128,25 +130,40 @@ for (const signal of /** @type {const} */ (['SIGTERM', 'SIGKILL'])) {
   })
 }
 
+/**
+ * Sends a signal to a program that makes spans, and writes number and time of each.
+ * @param {string} file of its recording
+ * @param {number} ms after its first span
+ * @param {NodeJS.Signals} signal
+ * @returns {Promise<{ end: string, told: number[][], before: number }>} before: how many were told by then
+ */
+async function killed (file, ms, signal) {
+  const child = start(file, `
+    let i = 0
+    const next = () => {
+      work(String(i))
+      fs.writeSync(1, i++ + ' ' + performance.now() + '\\n')
+      if (i % 3 === 0) setTimeout(next, i % 5)
+      else setImmediate(next)
+    }
+    next()`)
+  let text = ''
+  child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
+  const lines = () => text.split('\n').slice(0, -1).map((line) => line.split(' ').map(Number))
+  const closed = new Promise((resolve) => child.on('close', (code, name) => resolve(name)))
+  await new Promise((resolve) => child.stdout.once('data', resolve))
+  await setTimeout(ms)
+  const before = lines().length
+  child.kill(signal)
+  const end = await closed
+  return { end, told: lines(), before }
+}
+
 onLinux('kill -9 at any instant: the file is readable, and what ended 250 ms before is there', async (t) => {
   const dir = folder(t)
   for (const [round, ms] of range(6).map((i) => [i, 300 + i * 190])) {
     const file = path.join(dir, `${round}.rec`)
-    const child = start(file, `
-      let i = 0
-      const next = () => {
-        work(String(i))
-        fs.writeSync(1, i++ + ' ' + performance.now() + '\\n')
-        if (i % 3 === 0) setTimeout(next, i % 5)
-        else setImmediate(next)
-      }
-      next()`)
-    let text = ''
-    child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
-    await new Promise((resolve) => child.stdout.once('data', resolve))
-    setTimeout(ms).then(() => child.kill('SIGKILL'))
-    await new Promise((resolve) => child.on('close', resolve))
-    const told = text.split('\n').slice(0, -1).map((line) => line.split(' ').map(Number))
+    const { told } = await killed(file, ms, 'SIGKILL')
     const { sources: [source], missing } = readRecordings(file)
     const { spans = [], state } = source ?? {} // nothing yet in the first 250 ms
     t.is(state?.blocks ?? 0, 0)
@@ -432,6 +449,16 @@ for (const [name, source] of Object.entries(pastimes)) {
   })
 }
 
+test('what a callback runs behind trace.reopen() is its own', async (t) => {
+  const { file, code, stderr } = await record(t, `
+    const spin = () => { const end = performance.now() + 50; while (performance.now() < end) {} }
+    setTimeout(() => trace.span('behind', () => { trace.reopen(); spin() }), 10)`)
+  t.is(code, 0, stderr)
+  const { stdout } = await longstack(['spans', file])
+  const { attributes } = recordsOf(stdout).find(({ name }) => name === 'behind')
+  t.true(attributes['longstack.run_ms'] >= 49, JSON.stringify(attributes))
+})
+
 whereHeld('what a program sends itself ends it at once', async (t) => {
   const file = path.join(folder(t), 'app.rec')
   const child = start(file, `setTimeout(() => {
@@ -451,30 +478,13 @@ whereHeld('SIGTERM at any instant: all that has ended is there', async (t) => {
   const dir = folder(t)
   for (const [round, ms] of range(Number(process.env.ROUNDS ?? 8)).map((i) => [i, (i * 37) % 300])) {
     const file = path.join(dir, `${round}.rec`)
-    const child = start(file, `
-      let i = 0
-      const next = () => {
-        work(String(i))
-        fs.writeSync(1, i++ + '\\n')
-        if (i % 3 === 0) setTimeout(next, i % 5)
-        else setImmediate(next)
-      }
-      next()`)
-    let text = ''
-    child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
-    await new Promise((resolve) => child.stdout.once('data', resolve))
-    let told = 0
-    setTimeout(ms).then(() => {
-      told = text.split('\n').length - 1
-      child.kill('SIGTERM')
-    })
-    const signal = await new Promise((resolve) => child.on('close', (code, name) => resolve(name)))
-    t.is(signal, 'SIGTERM')
+    const { end, told, before } = await killed(file, ms, 'SIGTERM')
+    t.is(end, 'SIGTERM')
     const { sources: [{ spans, state }], missing } = readRecordings(file)
     t.is(missing.skipped + state.blocks + state.entries, 0)
     const names = new Set(spans)
     t.is(names.size, spans.length)
     t.true(range(names.size).every((i) => names.has(String(i))), 'without gaps')
-    t.true(names.size >= told, `${names.size} of ${told}`)
+    t.true(names.size >= before && before > 0, `${names.size} of ${before}, and ${told.length} in all`)
   }
 })
