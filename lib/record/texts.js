@@ -17,6 +17,7 @@ const {
   B, BEGIN, CALLED, CHAIN, CONNECTION, ENTRIES, HEAD, HEADER, KIND_BITS, RUN, WORDS
 } = require('../core/run-log-words')
 const { source } = require('../core/source')
+const { MAX_MICROS, PACKED_BYTES, PackedSpans } = require('../encoding/packed-spans')
 const { lineOf } = require('../encoding/serialize')
 const { placeStack } = require('../format/chain-texts')
 const { addressOf } = require('../node-objects')
@@ -28,7 +29,8 @@ const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callbac
 const MAX_PEERS = 10_000 // connections whose other ends are known to be told
 const MIN_OPEN = 100 // ms for which a request has been open when its name is told
 const ID_STEP = 2 ** 29 // from one id that is told to the next
-const MAX_FORMS = 2000 // readers remember more
+const MAX_FORMS = 2000
+const MAX_TOLD = 10_000 // definitions: readers remember more
 const MAX_SHORT = 1 << 12 // characters of attributes that need no shortening
 
 // What is told of a chain.
@@ -38,14 +40,22 @@ const STACK = 2 // that as well
 /**
  * @typedef {import('../spans/span').Span} Span
  *
- * @typedef {object} Form what spans have in common
+ * @typedef {object} Definition what others refer to by its number
  * @property {number} number
  * @property {string} line
+ * @property {Definition | undefined} base which the line refers to
+ * @property {number} toldAt number of definitions that had been told; 0: it has not
+ * @property {boolean} isWanted by texts that are not taken yet
+ *
+ * @typedef {object} Common what spans have in common
+ * @property {string} name
  * @property {Span['kind']} kind
  * @property {number} origin
  * @property {object | undefined} shared attributes
- * @property {boolean} isWanted by lines that are not taken yet
- * @property {Form | undefined} next of the same name
+ *
+ * @typedef {Common & { definition: Definition, next: Form | undefined }} Form next: of the same name
+ * @typedef {Common & { statusCode: number, route: string | undefined, definition: Definition,
+ *   next: PathForm | undefined }} PathForm of spans without other attributes; next: of the same path
  */
 
 /** the ring, while runs are recorded @type {Int32Array | undefined} */
@@ -58,11 +68,18 @@ let chains = new ChainValues()
 const outside = new Set()
 /** references of connections whose other ends are told @type {Set<number>} */
 const peers = new Set()
-/** those that are told, by name @type {Map<string, Form>} */
+/** by name @type {Map<string, Form>} */
 const forms = new Map()
+/** by path @type {Map<string | undefined, PathForm>} */
+const pathForms = new Map()
 let formCount = 0
-/** those that are wanted @type {Form[]} */
-let wantedForms = []
+let peerCount = 0
+/** those that are wanted @type {Definition[]} */
+let wanted = []
+let toldCount = 0
+/** those that were told before are to be told again */
+let toldFrom = 1
+const packed = new PackedSpans()
 /**
  * attributes of the program's own spans, by the span's id, for listeners, which get them as they are
  * @type {Map<string, Record<string, unknown>> | undefined}
@@ -170,25 +187,83 @@ function addFrames () {
   }
 }
 
-/** Returns the number of a span's form, which is told before it. @param {Span} span @returns {number} */
-function formOf ({ name, kind, origin, shared }) {
-  let form = forms.get(name)
-  while (form !== undefined && (form.shared !== shared || form.kind !== kind || form.origin !== origin)) {
-    form = form.next
+/**
+ * @param {number} number
+ * @param {object} text
+ * @param {Definition} [base]
+ * @returns {Definition}
+ */
+function define (number, text, base) {
+  return { number, line: `${lineOf(text, onReplaced)}\n`, base, toldAt: 0, isWanted: false }
+}
+
+/** Tells a definition before what refers to it. @param {Definition} definition */
+function refer (definition) {
+  if (definition.toldAt < toldFrom) {
+    if (definition.base !== undefined) refer(definition.base)
+    lines += definition.line
+    definition.toldAt = ++toldCount
+    toldFrom = Math.max(toldFrom, toldCount - MAX_TOLD)
   }
-  if (form === undefined) {
-    if (formCount % MAX_FORMS === 0) forms.clear()
-    const number = ++formCount
-    const line = `${lineOf({ form: number, name, kind, origin, attributes: shared }, onReplaced)}\n`
-    form = { number, line, kind, origin, shared, isWanted: false, next: forms.get(name) }
-    forms.set(name, form)
-    lines += line
+  if (!definition.isWanted) {
+    definition.isWanted = true
+    wanted.push(definition)
   }
-  if (!form.isWanted) {
-    form.isWanted = true
-    wantedForms.push(form)
+  return definition.number
+}
+
+/** @returns {number} of a new form */
+function nextForm () {
+  if (formCount % MAX_FORMS === 0) {
+    forms.clear()
+    pathForms.clear()
   }
-  return form.number
+  return ++formCount
+}
+
+/** @param {Common} a @param {Common} b */
+const isAlike = (a, b) => {
+  return a.name === b.name && a.shared === b.shared && a.kind === b.kind && a.origin === b.origin
+}
+
+/** Returns the form of a span. @param {Span} span */
+function formOf (span) {
+  const { name, kind, origin, shared } = span
+  for (let form = forms.get(name); form !== undefined; form = form.next) {
+    if (isAlike(form, span)) return form.definition
+  }
+  const number = nextForm()
+  const definition = define(number, { form: number, name, kind, origin, attributes: shared })
+  forms.set(name, { name, kind, origin, shared, definition, next: forms.get(name) })
+  return definition
+}
+
+/** Returns the form of a span that has the attributes of a request alone. @param {Span} span */
+function pathFormOf (span) {
+  const { name, kind, origin, shared, path, statusCode, route } = span
+  for (let form = pathForms.get(path); form !== undefined; form = form.next) {
+    if (form.statusCode === statusCode && form.route === route && isAlike(form, span)) return form.definition
+  }
+  const base = formOf(span)
+  const number = nextForm()
+  const status = statusCode === 0 ? undefined : statusCode
+  const text = { form: number, of: base.number, path, statusCode: status, route }
+  const definition = define(number, text, base)
+  const next = pathForms.get(path)
+  pathForms.set(path, { name, kind, origin, shared, statusCode, route, definition, next })
+  return definition
+}
+
+/** @param {import('../spans/http-attributes').Peer} end */
+function peerOf (end) {
+  const { peer, peerPort } = end
+  end.definition ??= define(++peerCount, { end: peerCount, peer, peerPort })
+  return end.definition
+}
+
+/** Has the spans that are packed told. */
+function addPacked () {
+  if (packed.count > 0) lines += `{"spans":"${packed.take()}"}\n`
 }
 
 /**
@@ -202,6 +277,12 @@ function shortJson (attributes) {
   } catch {
     return undefined
   }
+}
+
+/** What was told is taken. */
+function unwant () {
+  for (const definition of wanted) definition.isWanted = false
+  wanted = []
 }
 
 /** Tells how large ids are by now. */
@@ -218,11 +299,14 @@ function all () {
   outside.clear()
   peers.clear()
   toldId = 0
-  forms.clear()
   namedAt = 0
   for (const span of spans.openSpans()) span.toldName = undefined
-  let text = sourceLine
-  for (const { line } of wantedForms) text += line
+  toldFrom = ++toldCount
+  const waiting = lines
+  lines = sourceLine
+  for (let i = 0; i < wanted.length; i++) refer(wanted[i])
+  const text = lines
+  lines = waiting
   return text
 }
 
@@ -251,8 +335,10 @@ module.exports = {
   end () {
     ints = undefined
     lines = ''
-    wantedForms = []
+    packed.count = 0
+    unwant()
     forms.clear()
+    pathForms.clear()
   },
 
   /** Tells what has happened up to now, before entries are taken. */
@@ -272,10 +358,10 @@ module.exports = {
     if (ints === undefined) return ''
     addNewestId()
     addNumbers(first, last)
+    addPacked()
     const taken = lines
     lines = ''
-    for (const form of wantedForms) form.isWanted = false
-    wantedForms = []
+    unwant()
     return taken
   },
 
@@ -307,7 +393,24 @@ module.exports = {
   },
 
   /** How many characters wait to be taken. */
-  size: () => lines.length,
+  size: () => lines.length + packed.count * PACKED_BYTES,
+
+  /**
+   * Tells a span that has ended in numbers, if there is a recording and it has nothing else to tell.
+   * @param {Span} span
+   * @returns {boolean}
+   */
+  pack (span) {
+    if (ints === undefined || direct !== undefined || span.object !== undefined || !span.sampled) return false
+    if (span.status.code !== 'UNSET' || span.events !== undefined) return false
+    const micros = Math.round((span.end - span.start) * 1000)
+    const { peer } = span
+    const isNone = peer === undefined || peer.peer === undefined
+    if (micros > MAX_MICROS || (!isNone && peer.id === undefined)) return false
+    if (packed.isFull) addPacked()
+    packed.add(span, refer(pathFormOf(span)), isNone ? 0 : refer(peerOf(peer)), micros)
+    return true
+  },
 
   /** Tells a span that has ended, or is open when the program ends. @param {Span} span */
   addSpan (span) {
@@ -315,7 +418,7 @@ module.exports = {
     if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
     if (direct !== undefined && span.kind !== 'INTERNAL') return direct(span)
     const { attributes, end, events, ids, parentSpanId, sampled, seq, start, status } = span
-    const form = formOf(span)
+    const form = refer(formOf(span))
     const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // the entries tell them exactly
     const isOpen = attributes['longstack.end'] === 'open'
     const isPlain = status.code === 'UNSET' && events === undefined && sampled && !isOpen

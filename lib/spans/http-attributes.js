@@ -18,7 +18,9 @@ const MAX_SHARED = 256 // methods on servers: a client may name another one with
  *
  * @typedef {object} Described
  * @property {string} name
- * @property {Attributes} attributes
+ * @property {string} [path]
+ * @property {Peer} [peer] the other end
+ * @property {Attributes} [attributes] beside those
  * @property {Attributes} [shared] those that spans of a method on a server have in common: equal ones are the
  *   same object, for as long as there are few
  */
@@ -123,6 +125,7 @@ function headersOf (request) {
  * @property {boolean} isNew it is read for the first time
  * @property {string | undefined} peer
  * @property {unknown} peerPort
+ * @property {import('../record/texts').Definition} [definition] what tells it in a recording
  */
 
 /** Peers by socket: a kept connection carries many requests. @type {WeakMap<object, Peer>} */
@@ -151,35 +154,20 @@ function findPeer (socket) {
   return peer
 }
 
-/** @param {Attributes} attributes @param {any} socket */
-function addPeer (attributes, socket) {
-  const { peer, peerPort } = peerOf(socket)
-  add(attributes, 'network.peer.address', peer)
-  add(attributes, 'network.peer.port', peerPort)
-}
-
 /**
  * Describes a request that a server got.
  * @param {object} request
  * @param {any} socket
- * @returns {Described & { traceparent: string | undefined, isNew: boolean }} isNew: the first one on its
- *   connection
+ * @returns {Described & { peer: Peer, traceparent: string | undefined }}
  */
 function describeServed (request, socket) {
   const { method = 'GET', path, version } = startLine(request)
   const { host, traceparent } = headersOf(request)
   const { address, port } = hostOf(host)
-  const { isNew, peer, peerPort } = peerOf(socket)
   const scheme = socket?.encrypted === true ? 'https' : 'http'
   const name = requestName(method, nameOfPath(path))
   const shared = sharedOf(method, scheme, address, port, version)
-  // One literal: V8 moves an object that grows to another shape with each property.
-  /** @type {Attributes} */
-  const attributes = peer !== undefined && peerPort !== undefined
-    ? { 'url.path': path, 'network.peer.address': peer, 'network.peer.port': peerPort }
-    : { 'url.path': path }
-  if (peerPort === undefined) add(attributes, 'network.peer.address', peer)
-  return { name, attributes, shared, traceparent, isNew }
+  return { name, path, peer: peerOf(socket), shared, traceparent }
 }
 
 /**
@@ -207,7 +195,7 @@ function describeRequested (request) {
   const port = host.port ?? (scheme === 'https' ? 443 : 80)
   const shared = sharedOf(method, scheme, host.address, port, undefined)
   const target = method === 'CONNECT' ? ` ${path}` : ` ${host.address ?? ''}${nameOfPath(path)}`
-  return { name: `${nameOfMethod(method)}${target}`, attributes: { 'url.path': path }, shared }
+  return { name: `${nameOfMethod(method)}${target}`, path, shared }
 }
 
 /**
@@ -217,10 +205,9 @@ function describeRequested (request) {
  * @returns {Described}
  */
 function describeServedStream (headers, socket) {
-  const { attributes, method, path = '', scheme, host } = streamOf(headers, undefined)
-  addPeer(attributes, socket)
-  const name = `${nameOfMethod(method)} ${nameOfPath(path)}`.trim()
-  return { name, attributes, shared: sharedOf(method, scheme, host.address, host.port, '2') }
+  const { method, path, scheme, host } = streamOf(headers, undefined)
+  const name = `${nameOfMethod(method)} ${nameOfPath(path ?? '')}`.trim()
+  return { name, path, peer: peerOf(socket), shared: sharedOf(method, scheme, host.address, host.port, '2') }
 }
 
 /**
@@ -230,11 +217,11 @@ function describeServedStream (headers, socket) {
  * @returns {Described}
  */
 function describeRequestedStream (headers, origin) {
-  const { attributes, method, path, scheme, host } = streamOf(headers, origin)
+  const { method, path, scheme, host } = streamOf(headers, origin)
   const { address, port = scheme === 'http' ? 80 : 443 } = host
   const target = path === undefined ? '' : `${address ?? ''}${nameOfPath(path)}`
   const name = `${nameOfMethod(method)} ${target}`.trim()
-  return { name, attributes, shared: sharedOf(method, scheme, address, port, '2') }
+  return { name, path, shared: sharedOf(method, scheme, address, port, '2') }
 }
 
 /**
@@ -247,9 +234,7 @@ function streamOf (headers, origin) {
   const path = pathOf(own(present, ':path'))
   const url = /^(\w+):\/\/([^/]*)/.exec(origin ?? '')
   const host = hostOf(textOf(own(present, ':authority')) ?? textOf(own(present, 'host')) ?? url?.[2])
-  /** @type {Attributes} */
-  const attributes = path === undefined ? {} : { 'url.path': path }
-  return { attributes, method, path, scheme: textOf(own(present, ':scheme')) ?? url?.[1], host }
+  return { method, path, scheme: textOf(own(present, ':scheme')) ?? url?.[1], host }
 }
 
 /** The error codes of HTTP/2, in order (RFC 9113, 7). */
@@ -265,7 +250,7 @@ function streamErrorName (code) {
 /**
  * Describes a connection that was made, or failed.
  * @param {import('./connects').ConnectEnd} end
- * @returns {{ name: string, attributes: Attributes }}
+ * @returns {Described}
  */
 function describeConnect ({ socket, to, pipe }) {
   const error = socket?.errored
@@ -278,10 +263,10 @@ function describeConnect ({ socket, to, pipe }) {
   const port = tried.port ?? (isObject(error) ? own(error, 'port') : undefined)
   add(attributes, 'server.address', address)
   if (typeof port === 'number') attributes['server.port'] = port
-  if (!pipe && socket?.destroyed === false) addPeer(attributes, socket)
-  if (address === undefined) return { name: 'connect', attributes }
+  const peer = !pipe && socket?.destroyed === false ? peerOf(socket) : undefined
+  if (address === undefined) return { name: 'connect', peer, attributes }
   const host = address.includes(':') && !pipe ? `[${address}]` : address
-  return { name: typeof port === 'number' ? `connect ${host}:${port}` : `connect ${host}`, attributes }
+  return { name: typeof port === 'number' ? `connect ${host}:${port}` : `connect ${host}`, peer, attributes }
 }
 
 /** @param {unknown} error @param {string} field */

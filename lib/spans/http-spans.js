@@ -25,21 +25,16 @@ const { format, hasTraceparent, parse } = require('./traceparent')
  * @typedef {import('../core/context').Context} Context
  */
 
-/** routes that frameworks reported by themselves @type {WeakMap<Span, string>} */
-const routes = new WeakMap()
-let hasRoutes = false
-
 /** @param {Span} span of a request */
 const methodOf = (span) => span.shared?.['http.request.method']
 
 /** Adds status and route to a span. @param {Span} span @param {object} request @param {unknown} status */
 function describeResponse (span, request, status) {
-  if (typeof status === 'number') span.attributes['http.response.status_code'] = status
+  if (typeof status === 'number') span.setStatusCode(status)
   if (typeof status === 'number' && status >= 500) span.attributes['error.type'] = String(status)
-  const reported = hasRoutes ? routes.get(span) : undefined
-  const route = reported ?? koa.routeTextOf(request)
+  const route = span.reportedRoute ?? koa.routeTextOf(request)
   if (route === undefined) return
-  span.attributes['http.route'] = route
+  span.setRoute(route)
   span.name = requestName(String(methodOf(span)), route)
 }
 
@@ -87,10 +82,10 @@ function socketOf (stream) {
  */
 function requestServed (request, socket) {
   if (inOwnWork()) return undefined
-  const { name, attributes, shared, traceparent, isNew } = describeServed(request, socket)
-  const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent), attributes, shared })
+  const { name, path, peer, shared, traceparent } = describeServed(request, socket)
+  const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent), path, peer, shared })
   span.chain = enterSpan(span).chain
-  spans.begin(span, socket, isNew)
+  spans.begin(span, socket, peer.isNew)
   return span
 }
 
@@ -143,10 +138,7 @@ function takeSocket (span, socket) {
 
 /** A framework reports the route of a served request. @param {Span} span @param {unknown} route */
 function routeFound (span, route) {
-  const text = koa.routeText(route)
-  if (text === undefined) return
-  routes.set(span, text)
-  hasRoutes = true
+  span.reportedRoute = koa.routeText(route) ?? span.reportedRoute
 }
 
 /** A framework reports an error. @param {Span} span @param {unknown} error */
@@ -175,12 +167,12 @@ const traceparentFor = (span) => settings.options.propagate ? format(span) : und
 
 /** The head of the response has come. @param {Span} span @param {unknown} status */
 function responseStarted (span, status) {
-  if (typeof status === 'number') span.attributes['http.response.status_code'] = status
+  if (typeof status === 'number') span.setStatusCode(status)
 }
 
 /** The last byte of the response has come. @param {Span} span */
 function responseReceived (span) {
-  const status = Number(span.attributes['http.response.status_code'])
+  const status = span.statusCode
   const isTunnel = methodOf(span) === 'CONNECT' && status < 300
   if (status === 101 || isTunnel) return spans.end(span, UPGRADED)
   spans.end(span, status >= 400 ? { code: 'ERROR', attributes: { 'error.type': String(status) } } : {})
@@ -250,7 +242,7 @@ const streamDescribed = (span, headers, origin) => span.describe(describeRequest
 function streamEnded (span, { whole, code, status, error }) {
   if (status !== undefined) describeResponse(span, {}, status)
   if (error !== undefined) return spans.end(span, endOfFailure(error, false))
-  const finalStatus = span.attributes['http.response.status_code']
+  const finalStatus = span.statusCode
   const isTunnel = methodOf(span) === 'CONNECT'
   if (isTunnel && (whole || finalStatus === 200)) return spans.end(span, UPGRADED)
   if (!whole) return spans.end(span, endOfClosedStream(span, code))

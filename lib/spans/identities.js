@@ -46,6 +46,8 @@ const otelSpanIds = Array(SLOTS).fill(undefined)
 
 /** @type {Buffer | undefined} */
 let ids
+/** the same, in words of 32 bits @type {Int32Array} */
+let idWords
 let last = 0
 
 /** Returns the number of the next span in this thread. @returns {number} */
@@ -59,6 +61,7 @@ function nextNumber () {
 function draw (slot) {
   if (ids === undefined) {
     ids = fill(Buffer.alloc(SLOTS * BYTES))
+    idWords = new Int32Array(ids.buffer, ids.byteOffset, SLOTS * BYTES / 4)
     return
   }
   for (let i = slot; i < slot + CHUNK; i++) {
@@ -74,6 +77,19 @@ function idsOf (number) {
   const index = (number & MASK) * BYTES
   withNonZeroId(index, TRACE)
   return withNonZeroId(index + TRACE, BYTES - TRACE).toString('hex', index, index + BYTES)
+}
+
+/**
+ * Copies the ids of a span that are no text yet.
+ * @param {number} number
+ * @param {Int32Array} words
+ * @param {number} index
+ */
+function copyIds (number, words, index) {
+  const from = (number & MASK) * BYTES
+  withNonZeroId(from, TRACE)
+  withNonZeroId(from + TRACE, BYTES - TRACE)
+  for (let i = 0; i < BYTES / 4; i++) words[index + i] = idWords[from / 4 + i]
 }
 
 /**
@@ -190,6 +206,7 @@ module.exports = {
   TRACE_DIGITS,
   add,
   allOpen,
+  copyIds,
   end,
   identityAt,
   idsOf,

@@ -6,6 +6,7 @@
 // Records know a span by its number. What a span began may go on when it has ended: from then on that belongs
 // to the innermost span around it that is open.
 
+const { attributesOf } = require('../encoding/packed-spans')
 const identities = require('./identities')
 const { finish: finishStep } = require('../core/records')
 
@@ -15,6 +16,8 @@ const { TRACE_DIGITS } = identities
  * @typedef {'SERVER' | 'CLIENT' | 'INTERNAL'} SpanKind
  * @typedef {import('../encoding/span-form').Status} Status
  * @typedef {import('../encoding/span-form').SpanEvent} SpanEvent
+ * @typedef {import('./http-attributes').Described} Described
+ * @typedef {import('./http-attributes').Peer} Peer
  *
  * @typedef {(span: Span, subject: any) => (() => void) | undefined} Look returns what ends the span, once
  *   the subject is over
@@ -31,8 +34,14 @@ class Span {
    * @param {Span | undefined} span.parent of this process
    * @param {number} span.start ms of the clock
    * @param {number} span.origin ms since 1970
+   * @param {string | undefined} span.path
+   * @param {Peer | undefined} span.peer
+   * @param {Record<string, unknown> | undefined} span.attributes beside those
+   * @param {Record<string, unknown> | undefined} span.shared
    */
-  constructor ({ name, kind, traceId, parentSpanId, sampled, parent, start, origin }) {
+  constructor ({
+    name, kind, traceId, parentSpanId, sampled, parent, start, origin, path, peer, attributes, shared
+  }) {
     /** its number in this thread @type {number} */
     this.seq = identities.nextNumber()
     /** it is one of the open spans that are counted, and is written once it has ended */
@@ -55,10 +64,25 @@ class Span {
      * ms since 1970 at which the clock was 0, the same for a whole tree: the wall clock may be set meanwhile
      */
     this.origin = origin
-    /** @type {Record<string, unknown>} */
-    this.attributes = {}
+    // Attributes of most requests, as they are told (packed-spans.js); once others are asked for, all are
+    // in an object.
+    /** @type {string | undefined} */
+    this.path = path
+    /** @type {Peer | undefined} */
+    this.peer = peer
+    /** microseconds for which it lay there before it was read, and at most */
+    this.queued = 0
+    this.queuedMax = 0
+    /** of the response, 0: none is known */
+    this.statusCode = 0
+    /** @type {string | undefined} */
+    this.route = undefined
+    /** all of them @type {Record<string, unknown> | undefined} */
+    this.object = attributes
     /** those that many spans have, see http-attributes.js @type {Record<string, unknown> | undefined} */
-    this.shared = undefined
+    this.shared = shared
+    /** the route that a framework reported by itself @type {string | undefined} */
+    this.reportedRoute = undefined
     /** @type {Status} */
     this.status = UNSET
     /** @type {SpanEvent[] | undefined} */
@@ -100,6 +124,12 @@ class Span {
     return this.idText
   }
 
+  /** Writes both ids. @param {Int32Array} words @param {Buffer} bytes the same @param {number} index */
+  copyIds (words, bytes, index) {
+    if (this.idText === undefined) identities.copyIds(this.seq, words, index)
+    else bytes.write(this.idText, 4 * index, 'hex')
+  }
+
   /** 32 hex digits */
   get traceId () { return this.ids.slice(0, TRACE_DIGITS) }
 
@@ -113,14 +143,39 @@ class Span {
 
   get failed () { return this.status.code === 'ERROR' }
 
+  /** Those of its own. @returns {Record<string, unknown>} */
+  get attributes () {
+    this.object ??= attributesOf(this)
+    return this.object
+  }
+
+  set attributes (attributes) { this.object = attributes }
+
   /**
    * Notes what is known of it by now.
-   * @param {import('./http-attributes').Described} described
+   * @param {Described} described
    */
-  describe ({ name, attributes, shared }) {
+  describe ({ name, path, peer, attributes, shared }) {
     this.name = name
-    Object.assign(this.attributes, attributes)
     this.shared = shared
+    if (this.object === undefined && attributes === undefined) {
+      this.path = path ?? this.path
+      this.peer = peer ?? this.peer
+    } else {
+      Object.assign(this.attributes, attributesOf({ path, peer }), attributes)
+    }
+  }
+
+  /** @param {number} status of the response */
+  setStatusCode (status) {
+    this.statusCode = status
+    if (this.object !== undefined) this.object['http.response.status_code'] = status
+  }
+
+  /** @param {string} route */
+  setRoute (route) {
+    this.route = route
+    if (this.object !== undefined) this.object['http.route'] = route
   }
 
   /** Sets what it can end by. @param {object} subject @param {Look} [look] */
@@ -167,7 +222,7 @@ class Span {
 
   /** Releases all but its identity, once it has been written. */
   release () {
-    this.attributes = {}
+    this.object = this.path = this.route = undefined
     this.events = this.failure = this.rejection = undefined
   }
 }

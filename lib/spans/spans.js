@@ -8,7 +8,7 @@
 const { errorStack } = require('../attribution/error-hops')
 const { now } = require('../core/clock')
 const { currentStep, spanNumber } = require('../core/current-step')
-const { MIN_RANGE, toMicros } = require('../encoding/span-figures')
+const { MIN_RANGE, us } = require('../encoding/span-figures')
 const runLog = require('../core/run-log')
 const { CLIENT, DISCARDED, ERROR, INNER, OK, SERVER, UNSET } = require('../core/run-log-words')
 const { read: readSettlements } = require('../core/settlements')
@@ -49,7 +49,9 @@ const UNKNOWN_END = { end: 'unknown' }
  * @property {import('./traceparent').SpanContext} [remote] where the trace comes from
  * @property {import('../core/context').Context} [context] the place that makes it; default the running one
  * @property {number} [since] ms, where it began before
- * @property {Record<string, unknown>} [attributes]
+ * @property {string} [path]
+ * @property {import('./http-attributes').Peer} [peer] the other end
+ * @property {Record<string, unknown>} [attributes] beside those
  * @property {Record<string, unknown>} [shared] those that many spans have
  */
 
@@ -66,7 +68,7 @@ let waiting = []
  * @param {SpanStart} start
  * @returns {Span}
  */
-function start ({ name, kind, remote, context, since, attributes = {}, shared }) {
+function start ({ name, kind, remote, context, since, path, peer, attributes, shared }) {
   const { chain } = currentStep()
   const time = now()
   if (runLog.isOn()) runLog.accountUntil(time)
@@ -84,10 +86,12 @@ function start ({ name, kind, remote, context, since, attributes = {}, shared })
     sampled: cause?.sampled ?? true,
     parent,
     start: since ?? time,
-    origin: parent === undefined ? originAt(time) : parent.origin
+    origin: parent === undefined ? originAt(time) : parent.origin,
+    path,
+    peer,
+    attributes,
+    shared
   })
-  span.attributes = attributes
-  span.shared = shared
   span.otelSpanId = active?.spanId
   span.chain = context === undefined ? chain : context.chain
   span.isCounted = openCount < MAX_OPEN
@@ -113,8 +117,8 @@ function begin (span, socket = undefined, isNew = true) {
   const { ms, max } = runLog.queueTime(socket, isNew, span.start)
   logBegin(span, ms)
   if (max === 0) return
-  span.attributes['longstack.queued_ms'] = toMicros(ms)
-  if (max - ms >= MIN_RANGE) span.attributes['longstack.queued_max_ms'] = toMicros(max)
+  span.queued = us(ms)
+  if (max - ms >= MIN_RANGE) span.queuedMax = us(max)
 }
 
 /** @param {Span} span @param {number} [unread] ms for which it lay there before it was read */
@@ -132,6 +136,7 @@ function end (span, ending = NO_END, since = undefined) {
   span.isEnding = false
   if (!span.isCounted) return span.release()
   openCount--
+  if (pack(span)) return
   // The program may change what the attributes of its own spans hold.
   if (span.kind !== 'INTERNAL' && postpone(span)) return
   writeAndRelease(span)
@@ -190,6 +195,15 @@ function discard (span) {
   finish(span, now(), DISCARDED)
   if (span.isCounted) openCount--
   span.release()
+}
+
+/** @param {Span} span that has ended @returns {boolean} a recording has it, in numbers */
+function pack (span) {
+  if (!span.isWanted || !texts.pack(span)) return false
+  writtenCount++
+  span.release()
+  if (openIntervals.isDue(span.end)) writeOpenIntervals(span.end)
+  return true
 }
 
 /** @param {Span} span that has ended @returns {boolean} it is written when the iteration is over */

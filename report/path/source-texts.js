@@ -3,6 +3,7 @@
 // Texts of one source of a recording (docs/record.md): definitions of the numbers in its entries. Memory is
 // bounded: the oldest texts are evicted.
 
+const { attributesOf } = require('../../lib/encoding/packed-spans')
 const { connectionTypes } = require('../../lib/subsystems')
 const { Latest } = require('./latest')
 
@@ -30,6 +31,9 @@ const UNKNOWN_TYPES = new Set(['process', 'unknown'])
  * @property {ToldSpan['kind']} kind
  * @property {number} origin
  * @property {Record<string, unknown> | undefined} shared attributes
+ * @property {string} [path]
+ * @property {number} [statusCode]
+ * @property {string} [route]
  * @typedef {{ operation: string, system: string }} Operation
  * @typedef {Operation & { commands: unknown }} Written
  * @typedef {import('../../lib/encoding/span-form').Told & { number: number, open: boolean }} ToldSpan
@@ -56,6 +60,8 @@ class SourceTexts {
   #operations = new Latest(MAX_OTHERS)
   /** @type {Latest<Form>} */
   #forms = new Latest(MAX_OTHERS)
+  /** ends of connections, by number @type {Latest<{ peer: string | undefined, peerPort: unknown }>} */
+  #ends = new Latest(MAX_OTHERS)
   /** one object for equal attributes of forms, by JSON @type {Latest<Record<string, unknown>, string>} */
   #shared = new Latest(MAX_OTHERS)
   /** @type {Array<[start: number, end: number, frame: string]>} */
@@ -73,7 +79,7 @@ class SourceTexts {
    * @returns {ToldSpan | undefined} the span that it tells of
    */
   add (text) {
-    const { chain, connection, form, frame, name, newestId, request, sent, source, span, spanId } = text
+    const { chain, connection, end, form, frame, name, newestId, request, sent, source, span, spanId } = text
     if (isNumber(chain)) this.#addChain(chain, text)
     else if (isNumber(span)) return this.#spanOf(span, text)
     else if (isNumber(name)) this.addName(name, String(request), String(spanId))
@@ -82,6 +88,7 @@ class SourceTexts {
       const { operation, system, commands } = text
       this.#operations.set(sent, { operation: String(operation), system: String(system), commands })
     } else if (isNumber(form)) this.#addForm(form, text)
+    else if (isNumber(end)) this.#ends.set(end, { peer: text.peer, peerPort: text.peerPort })
     else if (Array.isArray(frame)) this.#addFrame(frame)
     else if (isNumber(newestId)) this.#newestId = newestId
     else if (source !== undefined) {
@@ -111,8 +118,12 @@ class SourceTexts {
   }
 
   /** @param {number} number @param {Record<string, any>} text */
-  #addForm (number, { name, kind, origin, attributes }) {
-    this.#forms.set(number, { name, kind, origin, shared: attributes && this.#sharedOf(attributes) })
+  #addForm (number, { of: base, path, statusCode, route, name, kind, origin, attributes }) {
+    const known = this.#forms.get(base)
+    if (known !== undefined) this.#forms.set(number, { ...known, path, statusCode, route })
+    else if (base === undefined) {
+      this.#forms.set(number, { name, kind, origin, shared: attributes && this.#sharedOf(attributes) })
+    }
   }
 
   /**
@@ -160,6 +171,34 @@ class SourceTexts {
       shared,
       events,
       open
+    }
+  }
+
+  /**
+   * @param {import('../../lib/encoding/packed-spans').UnpackedSpan} span
+   * @returns {ToldSpan | undefined} undefined: its form is not known
+   */
+  packedSpan ({ number, form, peer, start, duration, traceId, spanId, parentSpanId, queued, queuedMax }) {
+    const known = this.#forms.get(form)
+    if (known === undefined) return undefined
+    const { name, kind, origin, shared, path, statusCode, route } = known
+    this.addName(number, name, spanId)
+    const end = this.#ends.get(peer)
+    return {
+      number,
+      traceId,
+      spanId,
+      parentSpanId,
+      name,
+      kind,
+      origin,
+      start,
+      end: start + duration / 1000,
+      status: UNSET,
+      attributes: attributesOf({ path, peer: end, queued, queuedMax, statusCode, route }),
+      shared,
+      events: undefined,
+      open: false
     }
   }
 

@@ -7,6 +7,7 @@ const {
   MIN_RANGE, MIN_SHARE, delaysOf, rangeEnd, runsBySite, sorted, sumsOf, us, waitIn
 } = require('../../lib/encoding/span-figures')
 const { SpanForm } = require('../../lib/encoding/span-form')
+const { unpack } = require('../../lib/encoding/packed-spans')
 const { withAttributes } = require('../../lib/encoding/serialize')
 const { CLIENT } = require('../../lib/core/run-log-words')
 const { Latest } = require('./latest')
@@ -60,8 +61,10 @@ class SpanMaker {
       try {
         const text = JSON.parse(line)
         if (text.record !== undefined) this.#records.push(recordOf(text.record))
-        const span = this.#texts.add(text)
-        if (span !== undefined) this.#tell(span)
+        this.#tell(this.#texts.add(text))
+        if (text.spans !== undefined) {
+          for (const packed of unpack(text.spans)) this.#tell(this.#texts.packedSpan(packed))
+        }
       } catch {} // damaged, or of a later version
     }
   }
@@ -72,8 +75,9 @@ class SpanMaker {
     this.#tell(span)
   }
 
-  /** @param {ToldSpan} span */
+  /** @param {ToldSpan | undefined} span */
   #tell (span) {
+    if (span === undefined) return
     const { number } = span
     const ended = this.#untold.get(number)
     if (ended === undefined) {

@@ -4,6 +4,8 @@
 
 const fs = require('node:fs')
 const { BlockReader, inOrder } = require('../../report/read/recording-file')
+const { SourceTexts } = require('../../report/path/source-texts')
+const { unpack } = require('../../lib/encoding/packed-spans')
 const { checkSpans } = require('./span-faults')
 
 const ENTRY_BYTES = 48
@@ -19,19 +21,18 @@ const ENTRY_BYTES = 48
  */
 
 /**
- * Returns the texts of a source; those of spans with what their forms say.
+ * Returns the texts of a source; those of spans one by one, with what their forms say.
  * @param {any[]} texts parsed
  */
 function withForms (texts) {
-  const forms = new Map()
-  for (const text of texts) if (text.span === undefined && text.form !== undefined) forms.set(text.form, text)
-  return texts.map((text) => {
-    if (text.span === undefined) return text
-    const { attributes: shared, ...form } = forms.get(text.form)
-    const [start, length] = text.us
-    const times = { start: start / 1000, end: (start + length) / 1000 }
-    const ids = { traceId: text.ids.slice(0, 32), spanId: text.ids.slice(32) }
-    return { status: { code: 'UNSET' }, ...form, shared, ...ids, ...times, ...text }
+  const source = new SourceTexts()
+  return texts.flatMap((text) => {
+    const span = source.add(text)
+    if (span !== undefined) return [{ ...span, open: undefined, ...text }]
+    if (text.spans === undefined) return [text]
+    return unpack(text.spans).map((packed) => {
+      return { ...source.packedSpan(packed), span: packed.number, open: undefined }
+    })
   })
 }
 

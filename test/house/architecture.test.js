@@ -12,9 +12,9 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_165,
+  report: 10_195,
   core: 4340,
-  spans: 2340,
+  spans: 2400,
   stacks: 2890,
   '.': 2270,
   handles: 2290,
@@ -32,7 +32,7 @@ const maxLines = {
   passing: 720,
   runners: 470,
   intercept: 410,
-  encoding: 540,
+  encoding: 660,
   hooks: 180,
 }
 
