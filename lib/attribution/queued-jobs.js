@@ -7,6 +7,7 @@
 //
 // A request that was in flight when the job began is doubted only if other requests were in flight as well,
 // and a callback or `then` started the job: an async function that continues is usually the request's own.
+// Requests that were answered before count while their work goes on.
 // Background work is doubted in the same way while a request is in flight, which may share the queue with it.
 
 const { contextAt } = require('../core/context')

@@ -5,11 +5,16 @@
 // has no other meaning until it is settled. Begins with the first request of a server, and looks at records
 // in ranges of RANGE, once there are as many new ones.
 
+const capture = require('../stacks/capture')
+const { queriedAt, stepClock } = require('./clock')
 const { distanceOf } = require('./loops')
+const { timeAt } = require('./record-ids')
 const records = require('./records')
 const { source } = require('./source')
 const requestRecords = require('./request-records')
-const { AWAITED, CAUSE, DETAIL, FLAGS, LIVE, OUTER, REF, SETTLED, SHIFT } = require('./record-words')
+const {
+  AWAITED, CALLED, CAUSE, CHAIN, DETAIL, FLAGS, LIVE, ONE_SHOT, OUTER, REF, RUNS, SETTLED, SHIFT, TIMER
+} = require('./record-words')
 
 const { findRecord, isAsk, isRequest, promises, resources } = records
 const MAX_STEPS = 1 << 15 // from a step up to its request
@@ -17,6 +22,7 @@ const NEAR_STEPS = 64 // likewise, where it is asked for often
 const RANGES = 4 // of a ring
 const WAITS = LIVE | AWAITED
 const MAX_KEPT = 1 << 12 // records
+const MAX_LATE = 20 // ms that a timer is late, as likely as not
 const COPY_BYTES = 200 // about
 
 /**
@@ -24,6 +30,9 @@ const COPY_BYTES = 200 // about
  * @type {Map<number, Int32Array>}
  */
 const kept = new Map()
+
+/** of the present query: when others were worked for first, by reference of a request */
+let searched = { query: 0, time: 0, firsts: /** @type {Map<number, number>} */ (new Map()) }
 
 /** @typedef {Map<number, number>} Lookup what was found, by reference of a step: while a query lasts */
 
@@ -64,6 +73,62 @@ function causeOf (ref) {
   const isMarked = isAsk(ref) || (flags & (AWAITED | SETTLED)) === AWAITED
   if (isMarked && isRequest(words[offset + DETAIL])) return words[offset + DETAIL]
   return (distanceOf(flags) !== 0 && words[offset + OUTER]) || words[offset + CAUSE]
+}
+
+/**
+ * Returns when another request was worked for first, after one began. It may be answered: some go on behind
+ * that. Searches all records, once a query.
+ * @param {number} own reference of the one that began
+ * @param {number} begin ms of the clock
+ * @returns {number} likewise; Infinity: not known to be
+ */
+function othersWorkSince (own, begin) {
+  if (searched.query !== queriedAt() || searched.time !== stepClock[0]) {
+    searched = { query: queriedAt(), time: stepClock[0], firsts: new Map() }
+  }
+  let first = searched.firsts.get(own)
+  if (first === undefined) searched.firsts.set(own, first = findOthersWork(own, begin))
+  return first
+}
+
+/** @type {typeof othersWorkSince} */
+function findOthersWork (own, begin) {
+  const lookup = new Map()
+  let first = Infinity
+  for (const ring of [resources, promises]) {
+    for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
+      const time = timeAt(ring, offset)
+      if (!(time < first)) continue
+      if (!(time >= begin ? isWork(ring, offset) : isTimerAt(ring, offset, begin))) continue
+      const request = requestOf(ring[offset + REF], lookup)
+      if (request !== 0 && request !== own) first = Math.max(time, begin)
+    }
+  }
+  return first
+}
+
+/**
+ * Whether the program made a step, or began what has more of them, as the reading of a file. Node's own ticks
+ * and timers close connections.
+ * @param {Int32Array} ring
+ * @param {number} offset
+ */
+function isWork (ring, offset) {
+  const isSystemCall = (ring[offset + FLAGS] & (CALLED | ONE_SHOT | TIMER)) === (CALLED | ONE_SHOT)
+  return isSystemCall || capture.hasProgramFrame(ring[offset + CHAIN])
+}
+
+/**
+ * Whether a timer of the program may have run after a time, or will. When an interval ended is not known.
+ * @param {Int32Array} ring
+ * @param {number} offset
+ * @param {number} time ms of the clock
+ */
+function isTimerAt (ring, offset, time) {
+  const flags = ring[offset + FLAGS]
+  if ((flags & TIMER) === 0 || !capture.hasProgramFrame(ring[offset + CHAIN])) return false
+  const isInterval = ring[offset + RUNS] > 0
+  return isInterval || (flags & LIVE) !== 0 || timeAt(ring, offset) + ring[offset + DETAIL] + MAX_LATE >= time
 }
 
 /** Notes the requests of what waits in a ring. */
@@ -168,4 +233,6 @@ function findKept (ref) {
 const clear = () => kept.clear()
 const bytes = () => kept.size * COPY_BYTES
 
-module.exports = { NEAR_STEPS, bytes, clear, eachRequest, findKept, markWaits, requestOf, watchAsks }
+module.exports = {
+  NEAR_STEPS, bytes, clear, eachRequest, findKept, markWaits, othersWorkSince, requestOf, watchAsks
+}

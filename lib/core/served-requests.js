@@ -189,8 +189,8 @@ function isInFlight (ref) {
 }
 
 /**
- * Whether another request was under way at some time from the begin of one up to a step. Those of HTTP/2 are
- * for as long as they have a record, since no end of theirs is noted.
+ * Whether another request was under way at some time from the begin of one up to a step, or went on after its
+ * answer. Those of HTTP/2 are under way for as long as they have a record, since no end of theirs is noted.
  * @param {number} ref of the request, 0: none led to the step; then only at that step
  * @param {import('./context').Context} step
  */
@@ -209,7 +209,7 @@ function isBesideOthers (ref, { time }) {
     if (end !== 0 && end >= begin) return true
     if (end === 0 && (ref === 0 ? isInFlight(other) : !isAnswered(other))) return true
   }
-  return false
+  return ref !== 0 && require('./request-of').othersWorkSince(ref, begin) <= time
 }
 
 /** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */

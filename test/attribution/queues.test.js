@@ -370,6 +370,72 @@ test('a job that opens a connection: the request before is doubted', async (t) =
   t.regex(stdout, /── on a connection opened by GET \/picture, or a request queued behind it, /, stderr)
 })
 
+/** What GET /tidy does behind its answer, until it has pushed a job. @type {Record<string, string>} */
+const behindAnswers = {
+  'an interval': `
+    const timer = setInterval(() => {
+      if (!isPaying) return
+      clearInterval(timer)
+      push(fail, failed)
+    }, 5)`,
+
+  timers: 'setTimeout(function poll () { isPaying ? push(fail, failed) : setTimeout(poll, 200) }, 200)',
+
+  'an async function': `
+    ;(async function poll () {
+      while (!isPaying) await new Promise((resolve) => setTimeout(resolve, 5))
+      push(fail, failed)
+    })()`,
+
+  'reading a file': `
+    ;(function poll () {
+      require('node:fs').readFile(__filename, () => isPaying ? push(fail, failed) : poll())
+    })()`
+}
+
+for (const [name, text] of Object.entries(behindAnswers)) {
+  test(`a job that a request pushes behind its answer, by ${name}: the request in flight is doubted`, async (t) => {
+    const { stdout, stderr } = await program(`
+      const http = require('node:http')
+      let isPaying = false
+      const list = []
+      let isBusy = false
+      function next () {
+        const job = isBusy ? undefined : list.shift()
+        if (job === undefined) return
+        isBusy = true
+        job.run(() => {
+          isBusy = false
+          next()
+          job.done()
+        })
+      }
+      const fail = (done) => setTimeout(done, 1)
+      function wait (done) {
+        const timer = setInterval(() => { if (list.length > 0) { clearInterval(timer); done() } }, 5)
+      }
+      const push = (run, done) => { list.push({ run, done }); next() }
+      function failed () {
+        console.log(new Error('not tidy').stack)
+        process.exit()
+      }
+      const server = http.createServer(function handle ({ url }, response) {
+        if (url === '/pay') {
+          isPaying = true
+          return push(wait, () => {})
+        }
+        response.end()
+        ${text}
+      }).listen(0, '127.0.0.1', async () => {
+        const { port } = server.address()
+        const get = (path, done) => http.get({ port, path, host: '127.0.0.1', agent: false }, done)
+        get('/tidy', (response) => response.resume().on('end', () => setTimeout(get, 20, '/pay')))
+      })`)
+    t.regex(stdout, /not tidy\n[^]*── setTimeout\(1\) [^]*── triggered by /, stderr)
+    t.regex(stdout, /── GET \/pay, or a request queued behind it · /)
+  })
+}
+
 test('a helper that a request calls twice, with no other request beside it: the request is known', async (t) => {
   const { stdout, stderr } = await program(callbacks(`
     const query = (done) => setTimeout(() => done(), 2)
