@@ -56,6 +56,8 @@ class Connection {
     this.check = noCheck
     /** the socket, while there is a span: deref() is expensive @type {object | undefined} */
     this.heldSocket = undefined
+    /** its other end, where that was read @type {import('./http-attributes').Peer | undefined} */
+    this.peer = undefined
     /** @type {object | undefined} */
     this.request = undefined
     /** @type {object | undefined} */
@@ -71,9 +73,12 @@ class Connection {
     this.onTimer = () => this.noteTimeout()
   }
 
+  /** The socket, undefined where it is collected. @returns {object | undefined} */
+  get present () { return this.heldSocket ?? this.socket.deref() }
+
   /** Whether the program or Node has closed it, or its socket is collected. */
   get isClosed () {
-    const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.heldSocket ?? this.socket.deref())
+    const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.present)
     return socket === undefined || socket.destroyed === true
   }
 
@@ -84,15 +89,15 @@ class Connection {
   /**
    * Adds a span. While the connection has a handle, Node holds its requests as well, and so may this; each
    * WeakRef would have V8 promote its target to the old generation.
+   * @param {object} socket
    * @param {Span} span
    * @param {Check} check
    * @param {object} [request]
    * @param {object} [response]
    * @returns {boolean} the request is held here, for as long as the span is open
    */
-  add (span, check, request, response) {
-    const socket = this.socket.deref()
-    if (!this.hasSpans && socket !== undefined) this.refreshIds(socket)
+  add (socket, span, check, request, response) {
+    if (!this.hasSpans) this.refreshIds(socket)
     if (!this.isWatched) this.watch()
     this.others?.delete(span)
     if ((this.span === undefined || this.span === span) && (request === undefined || !this.hasNoHandle)) {
@@ -156,7 +161,7 @@ class Connection {
    * Watches the timer; a socket gets another with every timeout that is set, or the same under another id.
    */
   watchTimer () {
-    const socket = this.heldSocket ?? this.socket.deref()
+    const socket = this.present
     const timer = socket === undefined ? undefined : timerOf(socket)
     const isActive = typeof timer === 'object' && timer !== null && timer._destroyed !== true
     const id = isActive ? Number(timerId(timer)) || 0 : 0
@@ -192,6 +197,7 @@ class Connection {
 
   /** @param {boolean} [isOver] code has run that may have set another timer */
   runChecks (isOver = true) {
+    if (!isOver && !this.hasSpans) return
     if (this.span !== undefined) this.check(this, this.span, this.request, this.response)
     if (this.others !== undefined) for (const check of this.others.values()) check()
     if (!this.hasSpans) {

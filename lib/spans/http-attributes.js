@@ -128,16 +128,21 @@ function headersOf (request) {
  * @property {import('../record/texts').Definition} [definition] what tells it in a recording
  */
 
-/** Peers by socket: a kept connection carries many requests. @type {WeakMap<object, Peer>} */
-const peers = new WeakMap()
 const socketId = hiddenProperty('async_id_symbol')
 
-/** @param {any} socket a net.Socket, or what replaces one @returns {Peer} */
-function peerOf (socket) {
-  const known = peers.get(socket)
-  if (known === undefined || known.id !== socketId(socket)) return findPeer(socket)
-  known.isNew = false
-  return known
+/**
+ * @param {any} socket a net.Socket, or what replaces one
+ * @param {{ peer?: Peer }} connection keeps it, since it may carry many requests
+ * @returns {Peer}
+ */
+function peerOf (socket, connection) {
+  const known = connection.peer
+  if (known !== undefined && known.id !== undefined && known.id === socketId(socket)) {
+    known.isNew = false
+    return known
+  }
+  connection.peer = findPeer(socket)
+  return connection.peer
 }
 
 /** @param {unknown} socket @returns {Peer} */
@@ -149,25 +154,24 @@ function findPeer (socket) {
     const peer = textOf(own(socket, 'remoteAddress'))
     return { id: undefined, isNew: true, peer, peerPort: own(socket, 'remotePort') }
   }
-  const peer = { id: socketId(socket), isNew: true, peer: textOf(end.address), peerPort: end.port }
-  peers.set(socket, peer)
-  return peer
+  return { id: socketId(socket), isNew: true, peer: textOf(end.address), peerPort: end.port }
 }
 
 /**
  * Describes a request that a server got.
  * @param {object} request
  * @param {any} socket
+ * @param {{ peer?: Peer }} connection
  * @returns {Described & { peer: Peer, traceparent: string | undefined }}
  */
-function describeServed (request, socket) {
+function describeServed (request, socket, connection) {
   const { method = 'GET', path, version } = startLine(request)
   const { host, traceparent } = headersOf(request)
   const { address, port } = hostOf(host)
   const scheme = socket?.encrypted === true ? 'https' : 'http'
   const name = requestName(method, nameOfPath(path))
   const shared = sharedOf(method, scheme, address, port, version)
-  return { name, path, peer: peerOf(socket), shared, traceparent }
+  return { name, path, peer: peerOf(socket, connection), shared, traceparent }
 }
 
 /**
@@ -202,12 +206,14 @@ function describeRequested (request) {
  * Describes a request that came on a stream of HTTP/2.
  * @param {any} headers
  * @param {any} socket
+ * @param {{ peer?: Peer }} connection
  * @returns {Described}
  */
-function describeServedStream (headers, socket) {
+function describeServedStream (headers, socket, connection) {
   const { method, path, scheme, host } = streamOf(headers, undefined)
   const name = `${nameOfMethod(method)} ${nameOfPath(path ?? '')}`.trim()
-  return { name, path, peer: peerOf(socket), shared: sharedOf(method, scheme, host.address, host.port, '2') }
+  const shared = sharedOf(method, scheme, host.address, host.port, '2')
+  return { name, path, peer: peerOf(socket, connection), shared }
 }
 
 /**
@@ -263,7 +269,7 @@ function describeConnect ({ socket, to, pipe }) {
   const port = tried.port ?? (isObject(error) ? own(error, 'port') : undefined)
   add(attributes, 'server.address', address)
   if (typeof port === 'number') attributes['server.port'] = port
-  const peer = !pipe && socket?.destroyed === false ? peerOf(socket) : undefined
+  const peer = !pipe && socket?.destroyed === false ? findPeer(socket) : undefined
   if (address === undefined) return { name: 'connect', peer, attributes }
   const host = address.includes(':') && !pipe ? `[${address}]` : address
   return { name: typeof port === 'number' ? `connect ${host}:${port}` : `connect ${host}`, peer, attributes }

@@ -10,6 +10,7 @@ const { hidden, isObject, own } = require('../objects')
 const { requestName } = require('../core/request-names')
 const { settings } = require('../settings')
 const koa = require('../requests/frameworks')
+const connections = require('./connections')
 const {
   describeConnect, describeRequested, describeRequestedStream, describeServed, describeServedStream,
   streamErrorName
@@ -23,6 +24,7 @@ const { format, hasTraceparent, parse } = require('./traceparent')
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {import('../core/context').Context} Context
+ * @typedef {ReturnType<typeof import('./connections').of>} Connection
  */
 
 /** @param {Span} span of a request */
@@ -78,19 +80,28 @@ function socketOf (stream) {
  * A server got a request; the rest of the callback is part of it.
  * @param {object} request
  * @param {object} socket
+ * @param {Connection} connection
  * @returns {Span | undefined}
  */
-function requestServed (request, socket) {
+function requestServed (request, socket, connection) {
   if (inOwnWork()) return undefined
-  const { name, path, peer, shared, traceparent } = describeServed(request, socket)
+  const { name, path, peer, shared, traceparent } = describeServed(request, socket, connection)
   const span = spans.start({ name, kind: 'SERVER', remote: parse(traceparent), path, peer, shared })
   span.chain = enterSpan(span).chain
   spans.begin(span, socket, peer.isNew)
   return span
 }
 
-/** More of it is known now. @param {Span} span @param {object} request @param {object} socket */
-const requestDescribed = (span, request, socket) => span.describe(describeServed(request, socket))
+/**
+ * More of it is known now.
+ * @param {Span} span
+ * @param {object} request
+ * @param {object} socket
+ * @param {Connection} connection
+ */
+function requestDescribed (span, request, socket, connection) {
+  span.describe(describeServed(request, socket, connection))
+}
 
 /**
  * The last byte of the response was handed to the kernel.
@@ -218,7 +229,9 @@ function streamServed (stream, headers, context) {
   if (inOwnWork()) return undefined
   const socket = socketOf(stream)
   const remote = parse(own(headers, 'traceparent'))
-  const span = spans.start({ ...describeServedStream(headers, socket), kind: 'SERVER', remote, context })
+  const connection = isObject(socket) ? connections.of(socket) : {}
+  const described = describeServedStream(headers, socket, connection)
+  const span = spans.start({ ...described, kind: 'SERVER', remote, context })
   if (context === undefined) {
     span.chain = enterSpan(span).chain
     spans.begin(span, socket)

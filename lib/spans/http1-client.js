@@ -42,7 +42,7 @@ function requestSent (message) {
   const span = spanTag.read(request)
   if (span === undefined || span.ended) return
   const connection = connections.of(socket)
-  connection.add(span, () => {
+  connection.add(socket, span, () => {
     const present = span.subject
     if (span.ended || present === undefined) return connection.remove(span)
     if (own(present, 'upgradeOrConnect') === true) upgraded(connection, span, present)
@@ -68,7 +68,8 @@ function responseStarted ({ request, response }) {
   httpSpans.responseStarted(span, response.statusCode)
   const parserId = executionAsyncId()
   const weakResponse = new WeakRef(response)
-  const connection = connectionOf(request)
+  const socket = /** @type {object} */ (socketOf(request))
+  const connection = connectionOn(socket)
   const stop = () => {
     unlisten(parserId, parsed)
     connection?.remove(span)
@@ -79,7 +80,7 @@ function responseStarted ({ request, response }) {
     httpSpans.responseReceived(span)
   }
   listen(parserId, parsed)
-  connection?.add(span, () => {
+  connection?.add(socket, span, () => {
     if (!span.ended && !connection.isClosed) return
     const isComplete = weakResponse.deref()?.complete === true // the last byte came before
     stop()
@@ -128,7 +129,7 @@ function undiciSent ({ request, socket }) {
   if (!own(request, 'upgrade') && own(request, 'method') !== 'CONNECT') return
   const connection = connections.of(socket)
   const weakSocket = new WeakRef(socket)
-  connection.add(span, () => {
+  connection.add(socket, span, () => {
     const present = weakSocket.deref()
     if (span.ended) return connection.remove(span)
     // What failed is reported.
@@ -140,7 +141,7 @@ function undiciSent ({ request, socket }) {
 
 /** @type {import('./span').Look} */
 function lookAtRequest (span, request) {
-  const connection = connectionOf(request)
+  const connection = connectionOn(socketOf(request))
   const response = own(request, 'res')
   if (own(request, 'upgradeOrConnect') === true) return () => upgraded(connection, span, request)
   if (isAnyObject(response) && own(response, 'complete') === true) {
@@ -164,11 +165,8 @@ function lookAtUndici (span, request) {
   return own(request, 'aborted') === true ? () => httpSpans.requestFailed(span, undefined, false) : undefined
 }
 
-/** @param {object} request @returns {Connection | undefined} */
-function connectionOf (request) {
-  const socket = socketOf(request)
-  return isAnyObject(socket) ? connections.of(socket) : undefined
-}
+/** @param {unknown} socket */
+const connectionOn = (socket) => isAnyObject(socket) ? connections.of(socket) : undefined
 
 /**
  * Returns the socket of a request that is made, since Node 22 behind a symbol.

@@ -18,14 +18,14 @@ const { spanTag } = connections
 function requestStarted ({ request, response, socket }) {
   connections.checkWithoutHandle()
   const begun = spanTag.read(request) // it asked for another protocol, and the server answers as any other
-  const span = begun ?? httpSpans.requestServed(request, socket)
-  if (span === undefined) return
-  if (begun !== undefined) httpSpans.requestDescribed(span, request, socket)
   const connection = connections.of(socket)
+  const span = begun ?? httpSpans.requestServed(request, socket, connection)
+  if (span === undefined) return
+  if (begun !== undefined) httpSpans.requestDescribed(span, request, socket, connection)
   connection.addPresentResource()
   span.endsBy(response, lookAtAnswer)
   // The connection knows whose they are: a tag would make them objects of another shape.
-  if (connection.add(span, checkLost, request, response)) return
+  if (connection.add(socket, span, checkLost, request, response)) return
   spanTag.write(request, span)
   spanTag.write(response, span)
 }
@@ -105,21 +105,21 @@ function upgradeRequested (request) {
   if (own(request, 'upgrade') !== true || !isAnyObject(socket)) return
   if (!isAnyObject(own(socket, 'server'))) return
   if (spanTag.read(request) !== undefined) return
-  const span = httpSpans.requestServed(request, socket)
+  const connection = connections.of(socket)
+  const span = httpSpans.requestServed(request, socket, connection)
   if (span === undefined) return
   spanTag.write(request, span)
   span.endsBy(socket, lookAtUpgraded)
-  followUpgrade(request, socket, span)
+  followUpgrade(request, socket, span, connection)
 }
 
-/** @param {object} request @param {object} socket @param {Span} span */
-function followUpgrade (request, socket, span) {
+/** @param {object} request @param {object} socket @param {Span} span @param {Connection} connection */
+function followUpgrade (request, socket, span, connection) {
   const weakRequest = new WeakRef(request)
-  const connection = connections.of(socket)
   let isTaken = false
   let isRefused = false
   connection.addPresentResource()
-  connection.add(span, () => {
+  connection.add(socket, span, () => {
     const present = weakRequest.deref()
     const presentSocket = connection.socket.deref()
     if (!isTaken && present !== undefined && presentSocket !== undefined) take(present, presentSocket)
@@ -129,7 +129,7 @@ function followUpgrade (request, socket, span) {
   /** @param {object} request @param {object} socket */
   function take (request, socket) {
     isTaken = true
-    httpSpans.requestDescribed(span, request, socket)
+    httpSpans.requestDescribed(span, request, socket, connection)
     isRefused = own(request, 'method') === 'CONNECT' && !hasListener(own(socket, 'server'), 'connect')
     if (!connection.isClosed) httpSpans.takeSocket(span, socket)
   }

@@ -69,7 +69,6 @@ let waiting = []
  * @returns {Span}
  */
 function start ({ name, kind, remote, context, since, path, peer, attributes, shared }) {
-  const { chain } = currentStep()
   const time = now()
   if (runLog.isOn()) runLog.accountUntil(time)
   const number = kind === 'SERVER' ? 0 : context === undefined ? spanNumber() : context.spanNumber
@@ -93,7 +92,7 @@ function start ({ name, kind, remote, context, since, path, peer, attributes, sh
     shared
   })
   span.otelSpanId = active?.spanId
-  span.chain = context === undefined ? chain : context.chain
+  span.chain = context === undefined ? currentStep().chain : context.chain
   span.isCounted = openCount < MAX_OPEN
   if (span.isCounted) openCount++
   else dropped++
