@@ -261,7 +261,7 @@ function convoysOf (flows, stuck) {
       getOrAdd(groups, key, () => ({ holders, waiting: [] })).waiting.push([flow, wait])
     }
   }
-  return [...groups.values()].filter(({ waiting }) => waiting.length >= MIN_CONVOY && isQueue(waiting))
+  return [...groups.values()].filter(({ waiting }) => flowsOf(waiting).size >= MIN_CONVOY && isQueue(waiting))
     .map(({ holders, waiting }) => convoyOf(flows, holders, waiting))
     .filter((convoy) => Math.min(convoy.oldestMs, convoy.for.heldMs) >= MIN_MS)
     .sort((a, b) => b.count - a.count).slice(0, MAX_CONVOYS)
@@ -302,14 +302,21 @@ function isQueue (waiting) {
 }
 
 /**
+ * Returns the requests that wait. One may have several pending awaits for the same holder.
+ * @param {Array<[Flow, FlowWait]>} waiting
+ */
+const flowsOf = (waiting) => new Set(waiting.map(([flow]) => flow))
+
+/**
  * @param {Flows} flows
  * @param {Flow[]} holders
  * @param {Array<[Flow, FlowWait]>} waiting
  * @returns {Convoy}
  */
 function convoyOf (flows, holders, waiting) {
-  const requests = groupBy(waiting, ([{ name }]) => name)
-    .map((same) => ({ request: same[0][0].name, count: same.length }))
+  const behind = flowsOf(waiting)
+  const requests = groupBy([...behind], ({ name }) => name)
+    .map((same) => ({ request: same[0].name, count: same.length }))
   const [head] = holders
   const [own] = head.waits
   const oldest = waiting.reduce((a, b) => a[1].ageMs >= b[1].ageMs ? a : b)[1]
@@ -317,13 +324,13 @@ function convoyOf (flows, holders, waiting) {
   return {
     ...weakest(flows, waiting.map(([, wait]) => wait)),
     ...placeOf(oldest),
-    count: waiting.length,
+    count: behind.size,
     requests: requests.sort((a, b) => b.count - a.count),
     oldestMs: oldest.ageMs,
     for: {
       request: head.name,
       count: holders.length,
-      took: tookOf(head, waiting.map(([flow]) => flow)),
+      took: tookOf(head, behind),
       at: own && placeOf(own).at,
       uses: head.uses,
       heldMs: Math.min(...holders.map((holder) => flows.heldMs(holder, held)))

@@ -201,6 +201,12 @@ const cases = {
     then: ['quick', 'quick', 'quick'],
     said: { by: 'name', count: 3, requests: ['GET /quick'], at: 'add (index.js)', for: '1, GET /slow, slow (stuck.js), slow (stuck.js)' }
   },
+  'many behind one, each with several pending awaits': {
+    service: 'mutexConvoy',
+    first: ['slow'],
+    then: ['quick', 'quick', 'quick'],
+    said: { by: 'name', count: 3, requests: ['GET /quick'], at: 'runExclusive (Mutex.js)', for: '1, GET /slow, slow (stuck.js), slow (stuck.js)' }
+  },
   'each behind the one before it': {
     service: 'tailConvoy',
     first: ['slow'],
