@@ -11,9 +11,10 @@
 // The middle between two polls is exact enough unless the loop has not polled for MAX_GAP, or twice as long
 // before the kernel is asked. Hot path: `polled` and `begin`.
 //
-// Times are ms since the `zero` of the caller: of the run log, or of the account of spans.
+// Times are ms since the `zero` of the caller.
 
 const { executionAsyncResource } = require('node:async_hooks')
+const { now } = require('./clock')
 const { timeAt } = require('./record-ids')
 const { FLAGS, ONE_SHOT, PARSER, PASSED, TIMER } = require('./records')
 const { callNative, handleOf } = require('../node-objects')
@@ -54,13 +55,16 @@ class Arrivals {
     /** end of the last poll, and of the one before */
     this.polledAt = 0
     this.polledBefore = 0
-    /** ms for which the last one slept */
+    /** ms for which these slept */
     this.slept = 0
+    this.sleptBefore = 0
     /** begin of the present callback */
     this.begunAt = 0
     /** what it waited for had come by then, and came after that; 0: with its cause */
     this.cameBy = 0
     this.cameAfter = 0
+    /** DATA: when the last of it came, which may be behind the poll, until it is read */
+    this.cameLast = 0
     /** how that was found out, see run-log-words.js; 0: it was not asked for @type {number} */
     this.found = 0
     /** it is a timer or an immediate */
@@ -84,7 +88,7 @@ class Arrivals {
   /** @param {number} time */
   start (time) {
     this.polledAt = this.polledBefore = this.begunAt = this.cameBy = this.cameAfter = time
-    this.slept = 0
+    this.slept = this.sleptBefore = 0
     this.timerOffset = -Infinity
     this.dataAge = /** @type {any} */ (loadBinding().binding)?.arrival?.dataAge
   }
@@ -93,6 +97,7 @@ class Arrivals {
   polled (time, slept) {
     this.polledBefore = this.polledAt
     this.polledAt = time
+    this.sleptBefore = this.slept
     this.slept = slept
     if (time - slept - this.polledBefore >= MAX_GAP) this.busyUntil = time
   }
@@ -153,16 +158,20 @@ class Arrivals {
     if (this.askedFor !== loop.callbackId || this.askedAt !== polledAt) {
       // A parser runs only while its connection is open; a handle also once it is closed, when another
       // connection may have its descriptor.
-      const age = isRequest ? this.ageOfRequest(loop.callbackId) : this.ageAt(executionAsyncResource())
+      const fd = isRequest
+        ? this.descriptorOfRequest(loop.callbackId)
+        : descriptorOf(executionAsyncResource())
       this.askedFor = loop.callbackId
       this.askedAt = polledAt
-      this.askedCame = age === undefined ? undefined : time - age
+      const came = this.dataTime(fd)
+      this.askedCame = came === undefined ? undefined : came - loop.zero
     }
     const came = this.askedCame
     // Older than the poll that did not bring it: the end of a connection, which is no data
     if (came === undefined || came < polledBefore - MAX_GAP) return
     this.found = DATA
-    this.cameBy = this.cameAfter = Math.max(polledBefore, Math.min(came, this.cameBy))
+    this.cameLast = Math.max(polledBefore, Math.min(came, time))
+    this.cameBy = this.cameAfter = Math.min(this.cameLast, this.cameBy)
   }
 
   /**
@@ -184,29 +193,36 @@ class Arrivals {
   }
 
   /**
-   * Returns for how many ms data has been there on the connection whose parser runs: to find its descriptor
-   * takes longer than the question.
+   * Returns the descriptor of the connection whose parser runs. To find it takes longer than to ask the
+   * kernel.
    * @param {number} id of the parser
-   * @returns {number | undefined} undefined where the kernel does not tell
+   * @returns {number} -1: none is known
    */
-  ageOfRequest (id) {
-    if (this.dataAge === undefined) return undefined
+  descriptorOfRequest (id) {
+    if (this.dataAge === undefined) return -1
     const slot = id & (DESCRIPTORS - 1)
     if (this.describedIds[slot] !== id) {
       this.describedIds[slot] = id
       this.descriptors[slot] = descriptorOf(executionAsyncResource())
     }
-    const fd = this.descriptors[slot]
-    return fd < 0 ? undefined : this.dataAge(fd)
+    return this.descriptors[slot]
   }
 
   /**
-   * Returns the same of any connection.
-   * @param {unknown} resource of a callback: its handle, or its parser
+   * Asks the kernel when data last came on a connection.
+   * @param {number} fd -1: not known
+   * @returns {number | undefined} ms of the clock; undefined if the kernel does not know
    */
-  ageAt (resource) {
-    const fd = this.dataAge === undefined ? -1 : descriptorOf(resource)
-    return fd < 0 ? undefined : this.dataAge?.(fd)
+  dataTime (fd) {
+    if (fd < 0 || this.dataAge === undefined) return undefined
+    const before = now()
+    const age = this.dataAge(fd)
+    if (age === undefined) return undefined
+    const time = now()
+    if (time - before < MAX_GAP) return time - age
+    // The thread has lost its CPU meanwhile: before or after the kernel answered.
+    const again = this.dataAge(fd)
+    return again === undefined ? undefined : now() - again
   }
 
   /**
@@ -218,13 +234,18 @@ class Arrivals {
    * @returns {{ ms: number, max: number }}
    */
   queueTime (socket, isNew, time) {
+    // The kernel is asked even if the loop slept: on a busy machine a thread gets its CPU late. A signal ends
+    // a poll without the data that is there.
     const isShort = isNew
-      ? time - this.busyUntil > BUSY_MEMORY
-      : time - this.slept - this.polledBefore < KERNEL_GAP
+      ? time - this.busyUntil > BUSY_MEMORY && this.dataAge === undefined
+      : time - this.polledBefore + this.sleptBefore < KERNEL_GAP
     if (isShort) return NOT_QUEUED
     const isAsked = !isNew && this.askedAt === this.polledAt && this.cameBy === this.cameAfter
-    const age = isAsked || !isObject(socket) ? undefined : this.ageAt({ socket })
-    if (age !== undefined) return age < MAX_GAP ? NOT_QUEUED : { ms: age, max: age }
+    const came = isAsked || !isObject(socket) ? undefined : this.dataTime(descriptorOf({ socket }))
+    if (came !== undefined) {
+      const ms = time - came
+      return ms < MAX_GAP ? NOT_QUEUED : { ms, max: ms }
+    }
     const max = time - this.cameAfter
     return max < MAX_GAP ? NOT_QUEUED : { ms: time - this.cameBy, max }
   }
@@ -257,4 +278,4 @@ function handleOfReused (resource) {
 
 const NOT_QUEUED = { ms: 0, max: 0 }
 
-module.exports = { Arrivals, MAX_GAP, MAX_TIMER_GAP, handleOfReused }
+module.exports = { Arrivals, handleOfReused }

@@ -7,10 +7,10 @@
 // Hot path, while runs are logged: `polled` once an iteration, `begun` for each callback.
 
 const { performance } = require('node:perf_hooks')
-const { Arrivals, MAX_GAP, MAX_TIMER_GAP } = require('./arrivals')
+const { Arrivals } = require('./arrivals')
 const { typeOfStep } = require('./context')
 const loopIterations = require('./loop-iterations')
-const { DUE, POLLED } = require('./run-log-words')
+const { DATA, POLLED } = require('./run-log-words')
 
 const MAX_LOOP = 0.3 // ms, from the end of a callback to the poll phase
 const MIN_RUN = 0.2 // ms; what is shorter is no wait that hooks have not reported
@@ -51,7 +51,7 @@ function readSlept (time, since) {
 }
 
 /** How what the present callback waited for had come, for the log. */
-const arrival = { how: 0, time: 0, precision: 0 }
+const arrival = { how: 0, time: 0, range: 0 }
 
 module.exports = {
   arrival,
@@ -117,11 +117,11 @@ module.exports = {
     callback.callbackId = id
     callback.chain = chain
     arrivals.begin(time, words, offset, callback)
-    const { cameAfter, cameBy, found } = arrivals
+    const { cameAfter, cameBy, cameLast, found } = arrivals
     if (found === 0) return false
     arrival.how = found
     arrival.time = cameBy
-    arrival.precision = found === POLLED ? cameBy - cameAfter : found === DUE ? MAX_TIMER_GAP : MAX_GAP
+    arrival.range = found === POLLED ? cameBy - cameAfter : found === DATA ? cameLast - cameBy : 0
     return true
   },
 

@@ -248,8 +248,8 @@ function returned () {
 }
 
 /** Notes when what the present run waited for had come. @param {typeof logTime.arrival} arrival */
-function arrived ({ how, time, precision }) {
-  write(layout.ARRIVED, 0, 0, 0, current[CURRENT_ENTRY], 0, time, how, 0, precision)
+function arrived ({ how, time, range }) {
+  write(layout.ARRIVED, 0, 0, 0, current[CURRENT_ENTRY], 0, time, how, 0, range)
 }
 
 /**

@@ -3,7 +3,7 @@
 // The queries of requests: one per promise that an answer settled, and with callbacks one per write that no
 // promise claims (query-writes.js). A query lasts from its write until its answer had come.
 
-const { ASKED, SENT, USED } = require('../../lib/core/run-log-words')
+const { ASKED, DATA, SENT, USED } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 const { CLAIMED, GREETING, IN_ANSWER, PART, SETTLED } = require('./query-writes')
 const { findArrival, isSameIteration } = require('./timeline')
@@ -180,8 +180,9 @@ function queryEndedBy ({ recording, spans }, data, request, run) {
 }
 
 /**
- * Finds out between which times an answer had come. The kernel knows when the last data came: if that
- * answered several queries, the earlier ones may have been answered at any time since the loop polled.
+ * Finds out between which times an answer had come. If data answered several queries, the first answer was
+ * there when the loop polled; the later ones may have come until the data was read, and the kernel knows when
+ * the last one did.
  * @param {Recording} recording
  * @param {number} callback that brought it
  * @param {number} query of which it was the answer, NONE: not known
@@ -190,11 +191,23 @@ function queryEndedBy ({ recording, spans }, data, request, run) {
 function findAnswer (recording, callback, query, result) {
   findArrival(recording, callback, result)
   if (query === NONE) return
-  const { came, poll, previous, sent, time } = recording
+  const { a, arrived, at, came, poll, previous, sent, time, x } = recording
   const data = came[callback]
-  let last = callEndedBy(recording, data)
-  for (let i = sent[data]; i !== NONE; i = previous[i]) last = Math.max(last, sent[i])
-  if (last <= writeOf(recording, query)) return
+  const write = writeOf(recording, query)
+  const call = callEndedBy(recording, data)
+  let [first, last] = call === NONE ? [write, write] : [Math.min(call, write), Math.max(call, write)]
+  for (let i = sent[data]; i !== NONE; i = previous[i]) {
+    first = Math.min(first, sent[i])
+    last = Math.max(last, sent[i])
+  }
+  if (first === last) return
+  const how = arrived[callback]
+  const isKnown = how !== NONE && a[how] === DATA
+  if (write !== first && how !== NONE) {
+    result.by = isKnown ? Math.min(time[how] + Math.max(0, x[how]), at[callback]) : at[callback]
+    if (write === last && isKnown) result.after = result.by
+  }
+  if (write === last) return
   const before = poll[callback] === NONE ? NONE : poll[poll[callback]]
   result.after = before === NONE ? -Infinity : Math.min(result.after, time[before])
 }

@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 10_195,
-  core: 4390,
+  core: 4400,
   spans: 2400,
   stacks: 2890,
   '.': 2270,

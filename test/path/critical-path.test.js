@@ -8,6 +8,7 @@ const { Log, told } = require('./recordings')
 
 const A = 7 // requests
 const B = 8
+const C = 9
 const POOLED = 90 // a connection
 
 /** @param {number} ms */
@@ -337,6 +338,36 @@ test('S3: of pipelined answers each has its own time', (t) => {
   for (const number of [A, B]) {
     t.like(told(log, number).queries, [{ end: 150, unanswered: false }])
     t.is(told(log, number).queries.length, 1)
+  }
+})
+
+test('S3: answers that come behind the poll, until the callback of their connection reads them', (t) => {
+  for (const [isKnown, first, second, third] of /** @type {const} */ ([
+    [true, [100, 120], [100, 126], [126, 126]],
+    [false, [100, 120], [100, 128], [120, 128]]
+  ])) {
+    const log = quiet(new Log(), 100)
+    const runs = [A, B, C].map((request) => {
+      const run = log.serve(100, request)
+      log.sent(POOLED, run, { request, chain: 20 })
+      return run
+    })
+    log.poll(120, 1)
+    log.callback(120, { chain: 44 }) // until 128, in the same iteration
+    const answer = log.came(128, POOLED, { chain: 2 })
+    if (isKnown) log.arrived(answer, 120, 6) // the last data
+    else log.polledBy(answer, 120, 0)
+    runs.forEach((run, i) => log.settle(answer, run, { request: A + i, chain: 21 }))
+    runs.forEach((run, i) => {
+      const words = { request: A + i, registered: run, settled: answer, chain: 22 }
+      log.end(129, A + i, log.awaited(129, words))
+    })
+    log.poll(130, 0)
+    const came = [A, B, C].map((request) => {
+      const { waits: [{ cameAfter, cameBy }] } = told(log, request)
+      return [cameAfter, cameBy]
+    })
+    t.deepEqual(came, [first, second, third])
   }
 })
 

@@ -116,9 +116,9 @@ class Log {
     return this.add(layout.SETTLED_BY_ANSWER, { at: 0, ref, registered: made, settled: by, ...words })
   }
 
-  /** @param {number} run @param {number} at when what it waited for had come */
-  arrived (run, at) {
-    this.add(layout.ARRIVED, { at, registered: run, a: DATA, x: 4 })
+  /** @param {number} run @param {number} at when what it waited for had come @param {number} later ms */
+  arrived (run, at, later = 0) {
+    this.add(layout.ARRIVED, { at, registered: run, a: DATA, x: later })
   }
 
   /** @param {number} run @param {number} at when it was due */

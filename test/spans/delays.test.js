@@ -89,7 +89,10 @@ timed('a request that lay in the socket: its client waited that much longer than
   const { stdout, stderr, code } = await node(['-r', register, path.join(fixtures, 'queue.js')], {})
   t.is(code, 0, stderr)
   const { records, client } = JSON.parse(stdout)
-  for (const [name, ms] of [['GET /kept', client.kept], ['GET /fresh', client.fresh]]) {
+  for (const [name, ms] of [
+    ['GET /kept', client.kept], ['GET /fresh', client.fresh],
+    ['GET /stopped', client.stopped], ['GET /stopped-fresh', client.stoppedFresh]
+  ]) {
     const { attributes } = one(records, name)
     const queued = attributes['longstack.queued_ms']
     const { duration } = timesOf(one(records, name))
