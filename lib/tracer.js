@@ -62,8 +62,9 @@ function installWhole () {
 function uninstall () {
   finishProfile()
   settings.enabled = false
-  runAll([applyBlocked, applySpans, applyRecord, core.stop, channels.disable, uncaught.unmonitor,
-    ...appliers])
+  // Listeners first: they wrap what channels wrap
+  runAll([applyBlocked, applySpans, applyRecord, core.stop, applyListeners, channels.disable,
+    uncaught.unmonitor, ...appliers])
 }
 
 /** Puts options in force while tracing is on. */

@@ -26,7 +26,8 @@ const { OWN_WORK, contextTag, root } = require('../core/context')
 const { currentContext } = require('../core/current-step')
 const { isReusedTimer } = require('../core/kind-handlers')
 const { source } = require('../core/source')
-const { subjectOf } = require('../core/state-changes')
+const { abortedCall, isAbortReason, subjectOf } = require('../core/state-changes')
+const { className, own } = require('../objects')
 const { foldLoops } = require('../stacks/loop-folding')
 const { afterLast, isDigitCode, withoutAlias } = require('../stacks/text-scan')
 const { readSites } = require('../stacks/call-sites')
@@ -137,7 +138,8 @@ function attribute (error, sites) {
     const parts = rule(evidence)
     if (parts === undefined) continue
     if (parts.length === 0) return parts
-    return withSubject(withConnection(parts.flatMap(withTrigger)), subjectOf(error))
+    const subject = subjectOf(error) ?? callOf(error, evidence)
+    return withSubject(withConnection(parts.flatMap(withTrigger)), subject)
   }
   return []
 }
@@ -256,6 +258,21 @@ function withPlace (parts, delivery, isAborted) {
 const isOfAbort = ({ kind, functionName }) => {
   if (kind !== 'core' || functionName === undefined) return false
   return withoutAlias(functionName) === 'AbortController.abort'
+}
+
+/**
+ * Returns the call for which an abort made an error that it has read at once.
+ * @param {object} error
+ * @param {Evidence} evidence
+ */
+function callOf (error, { frames }) {
+  return isAbortReason(error) || (isAbortError(error) && frames.some(isOfAbort)) ? abortedCall() : undefined
+}
+
+/** By its class, or as Node says. @param {object} error */
+const isAbortError = (error) => {
+  const name = className(error)
+  return name === 'AbortError' || name === 'DOMException' || own(error, 'name') === 'AbortError'
 }
 
 /**

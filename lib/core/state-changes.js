@@ -5,6 +5,7 @@
 // and told of the errors that come of that state (attribution/former-state.js).
 
 const { CURRENT_CAUSE, CURRENT_CHAIN, current } = require('./current')
+const { contextOfNoted } = require('./context')
 const guard = require('./guard')
 const kindTable = require('./kind-table')
 const { resolve } = require('./lookup')
@@ -39,6 +40,8 @@ const statesByCode = {
 const errorTag = createTag()
 /** the requests that were destroyed with errors, on these @type {ReturnType<typeof createTag<Context>>} */
 const subjectTag = createTag()
+/** who listens for aborts, on listeners @type {ReturnType<typeof createTag<Omit<Change, 'state'>>>} */
+const listenerTag = createTag()
 
 /** The last change of each state of an object. */
 class Changes {
@@ -99,15 +102,69 @@ function changesOf (object) {
  * @returns {boolean} whether it is the first change of this object; not if it is longstack's own, or left out
  */
 function note (state, changes, call, above) {
-  if (guard.inOwnWork) return false
+  const step = captureStep(call, above)
+  if (step === undefined) return false
+  const { ended, destroyed, sent } = changes
+  changes[state] = { state, ...step }
+  return step.chain !== 0 && ended === undefined && destroyed === undefined && sent === undefined
+}
+
+/**
+ * @param {string} call name of the hop
+ * @param {Function} above stacks begin below this function
+ * @returns {Omit<Change, 'state'> | undefined} undefined: it is longstack's own, or left out
+ */
+function captureStep (call, above) {
+  if (guard.inOwnWork) return undefined
   resolve()
   const parent = current[CURRENT_CHAIN]
   const kind = kindTable.kinds.get(call) ?? kindTable.add(call)
-  if (parent === OWN_WORK_CHAIN || !kind.isSelected) return false
+  if (parent === OWN_WORK_CHAIN || !kind.isSelected) return undefined
   const chain = capture.step(parent, kind.number, above) & CHAIN_BITS
-  const { ended, destroyed, sent } = changes
-  changes[state] = { state, chain, cause: current[CURRENT_CAUSE], time: capture.clock[0] }
-  return chain !== 0 && ended === undefined && destroyed === undefined && sent === undefined
+  return { chain, cause: current[CURRENT_CAUSE], time: capture.clock[0] }
+}
+
+/**
+ * Notes who listens for an abort.
+ * @param {object} listener
+ * @param {Function} above stacks begin below this function
+ */
+function noteListener (listener, above) {
+  const step = captureStep('signal.addEventListener', above)
+  if (step !== undefined) listenerTag.write(listener, step)
+}
+
+/**
+ * of the abort that is under way: who listens, if that is one, and with which reason
+ * @type {{ listener?: WeakRef<Function>, reason?: WeakRef<object> }}
+ */
+let aborted = {}
+
+/**
+ * An abort begins, or is over.
+ * @param {unknown[]} listeners that it calls
+ * @param {unknown} [reason]
+ */
+function setAborted (listeners, reason) {
+  const [only] = listeners
+  const listener = listeners.length === 1 && typeof only === 'function' ? new WeakRef(only) : undefined
+  aborted = { listener, reason: isObject(reason) ? new WeakRef(reason) : undefined }
+}
+
+/** Whether an error is the reason of the abort that is under way. @param {object} error */
+const isAbortReason = (error) => aborted.reason?.deref() === error
+
+/**
+ * Returns the call that listens for the abort that is under way: Node or a package does, for a caller. A
+ * listener of the program's own may stand for any number of these.
+ * @returns {Context | undefined} undefined: there is none, or several
+ */
+function abortedCall () {
+  const listener = aborted.listener?.deref()
+  const step = listener && listenerTag.read(listener)
+  const context = step && contextOfNoted(step.chain, step.cause, step.time)
+  const innermost = context?.stack?.frames.find(({ kind }) => kind !== 'own')
+  return innermost === undefined || innermost.kind === 'user' ? undefined : context
 }
 
 /**
@@ -172,17 +229,21 @@ const linkedTo = (error) => errorTag.read(error)
 
 module.exports = {
   Changes,
+  abortedCall,
   answeredBy,
   answers,
   changeOf,
   changesOf,
+  isAbortReason,
   link,
   linkedTo,
   linkSubject,
   note,
+  noteListener,
   remember,
   remembered,
   requestOf,
+  setAborted,
   statesByCode,
   subjectOf
 }

@@ -5,7 +5,8 @@
 // property that is read, but for the call that changes the state: that captures a stack.
 
 const process = require('node:process')
-const { transferableAbortController } = require('node:util')
+const { getEventListeners } = require('node:events')
+const { transferableAbortController, types } = require('node:util')
 const { contextTag } = require('../core/context')
 const guard = require('../core/guard')
 const { on } = require('../core/on')
@@ -13,10 +14,11 @@ const { streamResponded } = require('../core/served-requests')
 const changes = require('../core/state-changes')
 const { handleOf } = require('../node-objects')
 const { className, findProperty, hidden, isObject, own } = require('../objects')
-const { wrapAll } = require('../wrap')
+const { wrap, wrapAll } = require('../wrap')
 const { findPrototypes } = require('./packaged-streams')
 
 const { apply, getPrototypeOf, ownKeys } = Reflect
+const { deref } = WeakRef.prototype
 const { changesOf, requestOf } = changes
 
 /** @typedef {(self: any, first: any, above: Function) => void} Before called before a method */
@@ -142,11 +144,20 @@ function aborts (self, reason, above) {
   changes.note('aborted', changesOf(signal), 'controller.abort', above)
   if (isObject(reason)) changes.link(reason, changes.changeOf(signal, ['aborted']))
   else aborting = new WeakRef(signal)
+  changes.setAborted(listenersOf(signal), reason)
+}
+
+/** Returns all that an abort calls, also by AbortSignal.any. @param {any} signal @returns {unknown[]} */
+function listenersOf (signal) {
+  const dependants = hidden(signal, 'kDependantSignals')
+  const signals = types.isSet(dependants) ? Array.from(dependants, (each) => apply(deref, each, [])) : []
+  return [signal, ...signals].flatMap((each) => each === undefined ? [] : getEventListeners(each, 'abort'))
 }
 
 /** Called behind abort(). @param {any} self */
 function aborted (self) {
   aborting = undefined
+  changes.setAborted([])
   linkReason(read(self, 'signal'))
 }
 
@@ -206,6 +217,37 @@ function wrapMethods (owners, names, before, done) {
   }, done && ((self) => { if (isOn) done(self) })))
 }
 
+/**
+ * Notes who listens for aborts.
+ * @param {unknown} self
+ * @param {unknown} listener
+ * @param {Function} above
+ */
+function listens (self, listener, above) {
+  if (!isObject(self) || className(self) !== 'AbortSignal') return
+  if (typeof listener === 'function') changes.noteListener(listener, above)
+}
+
+/**
+ * Wraps addEventListener, to note who listens for aborts.
+ * @param {object} prototype of EventTarget
+ */
+function wrapListening (prototype) {
+  const unwrap = wrap(prototype, 'addEventListener', (method) => {
+    const { addEventListener } = {
+      /** @this {unknown} @param {unknown} type @param {unknown} listener */
+      addEventListener (type, listener) {
+        try {
+          if (isOn && type === 'abort') listens(this, listener, addEventListener)
+        } catch {} // the stack may be full
+        return apply(method, this, arguments)
+      }
+    }
+    return addEventListener
+  })
+  if (unwrap !== undefined) restores.push(unwrap)
+}
+
 /** Wraps abort(). To read the global AbortController itself changes its property. */
 function wrapAbort () {
   const controller = guard.run(() => transferableAbortController())
@@ -214,6 +256,7 @@ function wrapAbort () {
   for (const name of ['aborted', 'reason']) getters.set(name, findProperty(signal, name)?.get)
   const prototype = /** @type {object} */ (getPrototypeOf(controller))
   wrapMethods([prototype], ['abort'], aborts, aborted)
+  wrapListening(/** @type {any} */ (getPrototypeOf(/** @type {any} */ (getPrototypeOf(signal)))))
 }
 
 function enable () {

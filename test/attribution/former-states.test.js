@@ -290,12 +290,134 @@ test('an abort while a response is read: which request that was', async (t) => {
   const hop = (/** @type {string} */ label, /** @type {string} */ name) => {
     return new RegExp(`── awaited by ${label} · [^─]*──\\n[^─]*at (?:async )?${name} `)
   }
-  // Node 20 and 22 abort the request before they destroy any stream with the error
-  if (Number(process.versions.node.split('.', 1)[0]) > 22) t.regex(piped, /at pipeResponse /)
+  t.regex(piped, /at pipeResponse /)
   t.regex(body, hop('fetch', 'readBody'))
   t.regex(called, hop('http\\.get', 'readCall'))
   for (const stack of [piped, body]) t.regex(stack, /── (?:aborted|destroyed) by controller\.abort · [^─]*──\n[^─]*at (?:Timeout\.)?giveUp /)
   t.regex(called, /given up\n[^]*── setTimeout\(5\) /)
+})
+
+/**
+ * Calls that an abort fails: the stack of the error is read before anybody gets it.
+ * @type {Record<string, string>}
+ */
+const abortable = {
+  'pipeline of a file': 'there(pipes(fs.createReadStream("/dev/zero"), sink(), { signal }))',
+  'pipeline of other streams': 'there(pipes(new Readable({ read () {} }), new PassThrough(), sink(), { signal }))',
+  'pipeline of a response': 'there(pipes(await get(), new PassThrough(), sink(), { signal }))',
+  'pipeline of the body of undici': 'there(pipes((await undici.request(url)).body, sink(), { signal }))',
+  'pipeline of the body of a fetch': 'there(pipes(Readable.fromWeb((await fetch(url)).body), sink(), { signal }))',
+  'the body of undici': 'there(await undici.request(url, { signal })).body.text()',
+  'the body of node-fetch': 'there(await nodeFetch(url, { signal })).text()'
+}
+
+/** @param {string} calls defines callA, perhaps callB, which get a signal @param {string} [reason] */
+const aborting = (calls, reason = '') => `${common}
+  const fs = require('node:fs')
+  const { Writable } = require('node:stream')
+  const pipes = require('node:stream/promises').pipeline
+  const undici = require(${JSON.stringify(require.resolve('undici'))})
+  const sink = () => new Writable({ write (chunk, encoding, done) { setTimeout(done, 5) } })
+  let url
+  let missing = ${calls.split('there(').length - 1}
+  // Called in the same step as what is aborted
+  const there = (call) => { missing--; return call }
+  const get = () => new Promise((resolve) => http.get(url, resolve))
+  const upstream = http.createServer((request, response) => response.write('x')).listen(0, '127.0.0.1', async () => {
+    const { default: nodeFetch } = await import(${JSON.stringify(require.resolve('node-fetch'))})
+    url = 'http://127.0.0.1:' + upstream.address().port
+    ${calls}
+    const controller = new AbortController()
+    const stacks = []
+    const calls = []
+    const failed = (error) => stacks.push(error.stack)
+    const server = http.createServer(function handle (request, response) {
+      const call = { '/a': callA, '/b': callB }[request.url]
+      if (call !== undefined) return calls.push(call(controller.signal).catch(failed))
+      setTimeout(async function giveUp () {
+        if (missing > 0 || calls.length < 2) return setTimeout(giveUp, 20)
+        controller.abort(${reason})
+        await Promise.all(calls)
+        console.log(JSON.stringify(stacks))
+        process.exit()
+      }, 20)
+    }).listen(0, '127.0.0.1', () => {
+      for (const path of ['/a', '/b', '/c']) http.get({ port: server.address().port, path }).on('error', () => {})
+    })
+  })`
+
+const callB = 'async function callB () {}'
+
+for (const [title, call] of Object.entries(abortable)) {
+  test(`${title} is aborted: the call is named`, async (t) => {
+    if (isUnknown && title.includes('node-fetch')) return skip(t, REASON)
+    const source = `async function callA (signal) { await ${call} }`
+    const { stdout, stderr } = await program(aborting(`${source}\n${callB}`))
+    t.not(stdout, '', stderr)
+    const [stack] = JSON.parse(stdout)
+    t.regex(stack, /── [^]*at (?:async )?callA [^]*── GET \/a · /)
+    t.notRegex(stack, /GET \/b/)
+  })
+}
+
+test('a call is aborted with an error of the program: the call is named', async (t) => {
+  const { stdout, stderr } = await program(aborting(`
+    async function callA (signal) { await there(await undici.request(url, { signal })).body.text() }
+    ${callB}`, 'new Error("too slow")'))
+  t.not(stdout, '', stderr)
+  const [stack] = JSON.parse(stdout)
+  t.regex(stack, /too slow[^]*── awaited by [^]*at (?:async )?callA /)
+})
+
+/** None is named that may not be it. @type {Record<string, string>} */
+const notKnown = {
+  'two calls have one signal': `
+    async function callA (signal) { await there(pipes(new Readable({ read () {} }), sink(), { signal })) }
+    async function callB (signal) { await there(pipes(new Readable({ read () {} }), new PassThrough(), sink(), { signal })) }`,
+
+  'one of two calls has a signal of the other\'s': `
+    async function callA (signal) { await there(pipes(new Readable({ read () {} }), sink(), { signal })) }
+    async function callB (signal) {
+      await there(pipes(new Readable({ read () {} }), sink(), { signal: AbortSignal.any([signal]) }))
+    }`,
+
+  'the program destroys the streams of others': `
+    const streams = []
+    const read = (stream) => new Promise((resolve, reject) => stream.on('error', reject))
+    async function callA (signal) {
+      signal.addEventListener('abort', () => { for (const each of streams) each.destroy(signal.reason) })
+      there()
+    }
+    async function callB () {
+      streams.push(new Readable({ read () {} }))
+      await there(read(streams[0]))
+    }`
+}
+
+for (const [title, calls] of Object.entries(notKnown)) {
+  for (const listeners of ['0', '1']) {
+    test(`${title}: an abort names none of them for the other, listeners ${listeners}`, async (t) => {
+      const { stdout, stderr } = await program(aborting(calls), { env: { LONGSTACK_LISTENERS: listeners } })
+      t.not(stdout, '', stderr)
+      const stacks = JSON.parse(stdout)
+      t.true(stacks.length > 0)
+      for (const stack of stacks) t.notRegex(stack, /callA|GET \/a/)
+    })
+  }
+}
+
+test('a signal that a call before had: who has it now is named', async (t) => {
+  const { stdout, stderr } = await program(aborting(`
+    let done
+    async function callA (signal) { await (done = pipes(Readable.from(['x']), sink(), { signal })) }
+    async function callB (signal) {
+      await done
+      await there(pipes(new Readable({ read () {} }), sink(), { signal }))
+    }`))
+  t.not(stdout, '', stderr)
+  const [stack] = JSON.parse(stdout)
+  t.regex(stack, /── awaited by [^]*at (?:async )?callB /)
+  t.notRegex(stack, /callA|GET \/a/)
 })
 
 test('no getter of the program is called, and nothing is left on its objects', async (t) => {

@@ -13,12 +13,12 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 10_195,
-  core: 4400,
+  core: 4430,
   spans: 2400,
   stacks: 2890,
   '.': 2270,
   handles: 2290,
-  requests: 1010,
+  requests: 1055,
   ask: 1730,
   top: 1410,
   metrics: 360,
@@ -28,7 +28,7 @@ const maxLines = {
   format: 1020,
   profile: 730,
   blocked: 720,
-  attribution: 1100,
+  attribution: 1115,
   passing: 720,
   runners: 470,
   intercept: 410,

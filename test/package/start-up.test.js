@@ -12,7 +12,7 @@ const { program, root } = require('../helpers/run')
 
 const MAX_FILES = 106
 // Without the addon, what reports that it is missing is loaded as well.
-const MAX_BYTES = process.env.ENGINE === 'js' ? 640_000 : 620_000
+const MAX_BYTES = process.env.ENGINE === 'js' ? 640_000 : 622_000
 
 /**
  * @param {Record<string, string>} env
