@@ -177,6 +177,7 @@ class Traffic {
     const data = settled[i] === NONE ? NONE : came[head[settled[i]]]
     if (data === NONE) return
     const connection = this.#get(ref[data])
+    this.#dropHandedOn(i, data)
     const write = this.#writeOf(connection, i, data)
     if (write === NONE || (b[write] & USED) !== 0) return
     this.#claim(connection, write, data)
@@ -185,6 +186,41 @@ class Traffic {
     previous[i] = sent[data]
     sent[data] = i
     if (request[i] !== 0) this.#addTo(request[i], i)
+  }
+
+  /**
+   * Drops promises of other requests that were made later but settled before a promise, by the same data.
+   * Answers come in the order of their questions: a pool got its connection back, and gave it to them.
+   * @param {number} promise
+   * @param {number} data that settled it
+   */
+  #dropHandedOn (promise, data) {
+    const { previous, registered, request, sent, settled } = this.recording
+    if (registered[promise] === NONE) return
+    const own = this.spans.outermostOf(request[promise])
+    for (let i = sent[data], next = NONE; i !== NONE; i = next) {
+      next = previous[i]
+      if (registered[i] <= registered[promise] || settled[i] !== settled[promise]) continue
+      if (this.spans.outermostOf(request[i]) !== own) this.#drop(i, data)
+    }
+  }
+
+  /** Drops the query of a promise. @param {number} query @param {number} data that settled it */
+  #drop (query, data) {
+    const { asked, flags, previous, request, sent } = this.recording
+    let isShared = false
+    if (sent[data] === query) sent[data] = previous[query]
+    for (let i = sent[data]; i !== NONE; i = previous[i]) {
+      if (previous[i] === query) previous[i] = previous[query]
+      isShared ||= sent[i] === sent[query]
+    }
+    if (!isShared) flags[sent[query]] &= ~CLAIMED
+    const span = request[query] === 0 ? undefined : this.spans.get(request[query])
+    if (span === undefined) return
+    if (span.asked === query) span.asked = asked[query]
+    for (let i = span.asked; i > query; i = asked[i]) {
+      if (asked[i] === query) asked[i] = asked[query]
+    }
   }
 
   /**
@@ -201,6 +237,7 @@ class Traffic {
     let write = connection.write
     for (let i = 0; i < MAX_WRITES && write > made; i++, write = previous[write]) {
       if (write > data || (flags[write] & DRIVERS_OWN) === DRIVERS_OWN) continue
+      if (this.#isAnsweredCall(write, promise, data)) continue
       first = write
       const isAsked = (b[write] & ASKED) !== 0
       const isAnswer = (flags[write] & IN_ANSWER) !== 0
@@ -221,6 +258,21 @@ class Traffic {
     if (free === NONE || free === first) return first
     // A queue writes when the query before is answered; what is written earlier is a command after this one.
     return free > came[first] ? free : first
+  }
+
+  /**
+   * Whether a write belongs to a query with a callback, such as a stream, that another request asked itself
+   * and that was answered before the last write before data.
+   * @param {number} write
+   * @param {number} promise
+   * @param {number} data that settled that
+   */
+  #isAnsweredCall (write, promise, data) {
+    const { asked, b, came, flags, request, sent } = this.recording
+    const call = sent[write] === NONE ? write : sent[write]
+    if ((b[call] & ASKED) === 0 || (flags[call] & (IN_ANSWER | SETTLED)) !== 0) return false
+    if (came[call] === NONE || came[call] >= data || asked[data] < came[call]) return false
+    return this.spans.outermostOf(request[call]) !== this.spans.outermostOf(request[promise])
   }
 
   /** Whether a run was caused by another one, step by step. @param {number} run @param {number} cause */

@@ -387,3 +387,34 @@ test('queries of a span inside of a request are its own', (t) => {
   t.deepEqual(times(log, A), [])
   t.deepEqual(times(log, B), [[101, 110]])
 })
+
+test('a pool that gives its connection on before it tells the answer: who gets it has asked nothing yet', (t) => {
+  const log = begin()
+  const first = log.serve(100, A)
+  log.sent(POOLED, first, { request: A })
+  const second = log.serve(101, B)
+  const third = log.serve(102, C)
+  log.sent(POOLED, answer(log, 110, [[first, A]])) // of B
+  const given = answer(log, 120, [[third, C], [second, B]])
+  const next = log.awaited(121, { request: C, registered: third, settled: given })
+  log.sent(POOLED, next, { request: C })
+  answer(log, 130, [[next, C]])
+  for (const request of [A, B, C]) log.end(140, request, 0)
+  t.deepEqual(times(log, B), [[110, 120]])
+  t.deepEqual(times(log, C), [[121, 130]])
+})
+
+test('a stream of another request, answered before the queue of a pool writes', (t) => {
+  const log = begin()
+  const waiting = log.serve(100, A)
+  const other = log.serve(101, B)
+  log.sent(POOLED, other, { request: B, b: ASKED })
+  log.poll(110, QUIET)
+  const data = log.came(110, POOLED, { chain: 2 })
+  const tick = log.step(111, { request: B, registered: data })
+  log.sent(POOLED, tick, { request: B, b: ASKED }) // it gives its connection back, to A
+  answer(log, 120, [[waiting, A]])
+  for (const request of [A, B]) log.end(140, request, 0)
+  t.deepEqual(times(log, A), [[111, 120]])
+  t.deepEqual(times(log, B), [[101, 110]])
+})
