@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_195,
+  report: 10_225,
   core: 4430,
   spans: 2400,
   stacks: 2890,
