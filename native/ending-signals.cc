@@ -110,6 +110,8 @@ struct Holder {
   void (*done)(void*) = nullptr;
   void* done_data = nullptr;
   int wake[2] = {-1, -1};  // a pipe
+  bool has_thread = false;
+  uv_thread_t thread;
   std::atomic<EndingSignal*> signal{nullptr};
   std::atomic<bool> is_wanted{false};
   std::atomic<bool> is_running{false};
@@ -265,18 +267,29 @@ void EndHolding(void*, void (*done)(void*), void* done_data) {
 
 // Starts the thread; it gets no signal.
 bool StartHolding() {
-  if (uv_mutex_init(&holder.mutex) != 0 || pipe(holder.wake) != 0) return false;
+  static bool has_mutex = uv_mutex_init(&holder.mutex) == 0;
+  if (holder.has_thread) return true;
+  if (!has_mutex || pipe(holder.wake) != 0) return false;
   for (int fd : holder.wake) fcntl(fd, F_SETFD, FD_CLOEXEC);
   sigset_t all, before;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &before);
-  uv_thread_t thread;
   uv_thread_options_t options = {};
   options.flags = UV_THREAD_HAS_STACK_SIZE;
   options.stack_size = kStackSize;
-  bool has_started = uv_thread_create_ex(&thread, &options, HoldSignals, nullptr) == 0;
+  holder.has_thread = uv_thread_create_ex(&holder.thread, &options, HoldSignals, nullptr) == 0;
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return has_started;
+  if (!holder.has_thread) for (int fd : holder.wake) close(fd);
+  return holder.has_thread;
+}
+
+// Ends the thread, unless a signal waits for it.
+void StopHolding() {
+  if (!holder.has_thread || holder.signal != nullptr) return;
+  close(holder.wake[1]);
+  uv_thread_join(&holder.thread);
+  close(holder.wake[0]);
+  holder.has_thread = false;
 }
 
 // hold(callback, numbers...): calls it before one of these ends the process, until it does not return false.
@@ -285,8 +298,7 @@ void HoldBack(const FunctionCallbackInfo<Value>& info) {
   v8::Isolate* isolate = info.GetIsolate();
   Local<v8::Context> context = isolate->GetCurrentContext();
   if (info.Length() == 0 || !info[0]->IsFunction()) return;
-  static bool has_thread = StartHolding();
-  if (!has_thread) return;
+  if (!StartHolding()) return;
   if (holder.isolate == nullptr) {
     if (uv_async_init(node::GetCurrentEventLoop(isolate), &holder.async, Woken) != 0) return;
     uv_unref(reinterpret_cast<uv_handle_t*>(&holder.async));
@@ -299,7 +311,10 @@ void HoldBack(const FunctionCallbackInfo<Value>& info) {
 }
 
 // release()
-void Release(const FunctionCallbackInfo<Value>& info) { Remove(&EndingSignal::is_held); }
+void Release(const FunctionCallbackInfo<Value>& info) {
+  Remove(&EndingSignal::is_held);
+  StopHolding();
+}
 
 #else
 

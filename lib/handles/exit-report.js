@@ -11,6 +11,7 @@ const { OWN_WORK_CHAIN } = require('../core/records')
 const { formatHops } = require('../format/hops')
 const { paint } = require('../format/paint')
 const { formatPending } = require('../format/pending')
+const { endingSignal } = require('../kill')
 const { loadBinding } = require('../stacks/binding')
 const { hops } = require('../stacks/chain')
 const { printLine } = require('../warnings')
@@ -19,14 +20,7 @@ const { drain } = require('./list')
 const { slices } = require('./pending')
 
 const { apply } = Reflect
-const { pid } = process
-/** Signals that do not end a process by default, or that Node handles itself. */
-const harmless = new Set([
-  'SIGCHLD', 'SIGCONT', 'SIGURG', 'SIGWINCH', 'SIGSTOP', 'SIGTSTP', 'SIGTTIN', 'SIGTTOU', 'SIGPIPE',
-  'SIGUSR1', 'SIGPROF'
-])
-
-/** Signals that do, and that others send. */
+/** Signals that end a process by default, and that others send. */
 const SENT = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGALRM', 'SIGUSR2', 'SIGXCPU', 'SIGVTALRM']
 
 /** put everything back @type {Array<() => unknown>} */
@@ -114,22 +108,6 @@ function wrapKill (method) {
     if (name !== undefined) print(describeCall(`process.kill(process.pid, '${name}')`, kill))
     return apply(method, this, arguments)
   }
-}
-
-/**
- * Returns the signal by which a call of process.kill ends this process.
- * @param {unknown} target
- * @param {unknown} signal
- * @returns {string | undefined} undefined: it does not
- */
-function endingSignal (target, signal = 'SIGTERM') {
-  // Zero and negative numbers are groups of processes
-  if (target !== pid && target !== String(pid)) return undefined
-  const { signals } = require('node:os').constants
-  const name = Object.keys(signals).find((key) => key === signal || Reflect.get(signals, key) === signal)
-  if (name === undefined || harmless.has(name)) return undefined
-  const isHandled = name !== 'SIGKILL' && process.listenerCount(name) > 0
-  return isHandled ? undefined : name
 }
 
 function noteEmpty () {

@@ -13,12 +13,12 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 10_225,
-  core: 4430,
-  spans: 2400,
+  core: 4420,
+  spans: 2380,
   stacks: 2890,
-  '.': 2270,
-  handles: 2290,
-  requests: 1055,
+  '.': 2290,
+  handles: 2280,
+  requests: 1040,
   ask: 1730,
   top: 1410,
   metrics: 360,
@@ -28,17 +28,17 @@ const maxLines = {
   format: 1020,
   profile: 730,
   blocked: 720,
-  attribution: 1115,
+  attribution: 1110,
   passing: 720,
   runners: 470,
   intercept: 410,
-  encoding: 660,
+  encoding: 620,
   hooks: 180,
 }
 
 // What each part may require of others, when it is loaded or in a function. Small files at the top of lib/
 // that require nothing but each other, anybody may.
-const common = ['core/run-log-words.js', 'errors.js', 'files.js', 'group-by.js', 'listeners.js', 'objects.js', 'option-types.js', 'options.js', 'own-thread.js', 'path-names.js', 'platform.js',
+const common = ['core/run-log-words.js', 'errors.js', 'files.js', 'group-by.js', 'kill.js', 'listeners.js', 'objects.js', 'option-types.js', 'options.js', 'own-thread.js', 'path-names.js', 'platform.js',
   'reasons.js', 'record/block.js', 'settings.js', 'standard-error.js', 'subsystems.js', 'text.js', 'warnings.js', 'wrap.js']
 /** @type {Record<string, string[]>} */
 const required = {

@@ -459,7 +459,7 @@ test('what a callback runs behind trace.reopen() is its own', async (t) => {
   t.true(attributes['longstack.run_ms'] >= 49, JSON.stringify(attributes))
 })
 
-whereHeld('what a program sends itself ends it at once', async (t) => {
+test('what a program sends itself ends it at once, and all that has ended is there', async (t) => {
   const file = path.join(folder(t), 'app.rec')
   const child = start(file, `setTimeout(() => {
     work('late')
@@ -471,7 +471,25 @@ whereHeld('what a program sends itself ends it at once', async (t) => {
   child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
   const end = await new Promise((resolve) => child.on('close', (code, signal) => resolve([code, signal])))
   t.deepEqual([text, end], ['', [null, 'SIGTERM']])
-  t.is(readRecordings(file).missing.skipped, 0)
+  const { missing, sources } = readRecordings(file)
+  t.is(missing.skipped, 0)
+  t.deepEqual(sources[0].spans, ['late'])
+})
+
+test('process.kill is as before when the recording is off, and where it ends nothing', async (t) => {
+  const { stdout, code, stderr } = await record(t, `
+    const wrapped = process.kill
+    const seen = [wrapped.name, wrapped.length, process.kill(process.pid, 0)]
+    try { process.kill('x') } catch (error) { seen.push(error.code) }
+    const timer = setInterval(() => {}, 1000)
+    process.once('SIGUSR2', () => {
+      clearInterval(timer)
+      trace.disable()
+      console.log(JSON.stringify([...seen, process.kill === wrapped, process.kill.name]))
+    })
+    process.kill(process.pid, 'SIGUSR2')`)
+  t.is(code, 0, stderr)
+  t.deepEqual(JSON.parse(stdout), ['kill', 2, true, 'ERR_INVALID_ARG_TYPE', false, 'kill'])
 })
 
 whereHeld('SIGTERM at any instant: all that has ended is there', async (t) => {
