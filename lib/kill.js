@@ -12,7 +12,7 @@ const harmless = new Set([
 ])
 
 /**
- * Returns the signal by which a call of process.kill ends this process.
+ * Returns the signal with which a call of process.kill would end this process.
  * @param {unknown} target
  * @param {unknown} signal
  * @returns {string | undefined} undefined: it does not

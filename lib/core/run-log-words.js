@@ -54,7 +54,7 @@ module.exports = {
   TURNED: 128, // the rest of the callback whose run is REGISTERED: it is of another request, REF or REQUEST
 
   // A of ARRIVED.
-  DATA: 1, // the kernel knows when it came; X: ms by which the last data that is read with it came later
+  DATA: 1, // the kernel knows when it came; X: ms from then until the last data of the same read came
   DUE: 2, // it was due then
   POLLED: 3, // it had come by then, and may have come earlier by as much as X says
 

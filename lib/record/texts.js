@@ -279,7 +279,7 @@ function shortJson (attributes) {
   }
 }
 
-/** What was told is taken. */
+/** Notes that nothing waits any more that refers to a definition. */
 function unwant () {
   for (const definition of wanted) definition.isWanted = false
   wanted = []

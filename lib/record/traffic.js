@@ -24,7 +24,7 @@ const texts = require('./texts')
 
 const MAX_STEPS = 16 // from a write up to the connect request
 
-// What a write does with its query. It is looked up once per chain.
+// Whether a write begins a query or goes on with one. Each chain is looked at once.
 const BEGINS = 1
 const GOES_ON = 2
 const CURSOR = /cursor/i

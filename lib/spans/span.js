@@ -64,8 +64,8 @@ class Span {
      * ms since 1970 at which the clock was 0, the same for a whole tree: the wall clock may be set meanwhile
      */
     this.origin = origin
-    // Attributes of most requests, as they are told (packed-spans.js); once others are asked for, all are
-    // in an object.
+    // The attributes that most requests have are fields, which can be packed (packed-spans.js). Once somebody
+    // asks for the object, or a span has other attributes, it is made.
     /** @type {string | undefined} */
     this.path = path
     /** @type {Peer | undefined} */

@@ -152,26 +152,12 @@ class SourceTexts {
   #spanOf (number, { form, ids, parentSpanId, us, status = UNSET, attributes = {}, events, open = false }) {
     const known = this.#forms.get(form)
     if (known === undefined) return undefined
-    const { name, kind, origin, shared } = known
     const [traceId, spanId] = [ids.slice(0, TRACE), ids.slice(TRACE)]
     const start = us[0] / 1000
-    this.addName(number, name, spanId)
-    return {
-      number,
-      traceId,
-      spanId,
-      parentSpanId,
-      name,
-      kind,
-      origin,
-      start,
-      end: start + us[1] / 1000,
-      status,
-      attributes,
-      shared,
-      events,
-      open
-    }
+    const end = start + us[1] / 1000
+    return this.#toldOf(known, {
+      number, traceId, spanId, parentSpanId, start, end, status, attributes, events, open
+    })
   }
 
   /**
@@ -181,25 +167,29 @@ class SourceTexts {
   packedSpan ({ number, form, peer, start, duration, traceId, spanId, parentSpanId, queued, queuedMax }) {
     const known = this.#forms.get(form)
     if (known === undefined) return undefined
-    const { name, kind, origin, shared, path, statusCode, route } = known
-    this.addName(number, name, spanId)
-    const end = this.#ends.get(peer)
-    return {
+    const { path, statusCode, route } = known
+    return this.#toldOf(known, {
       number,
       traceId,
       spanId,
       parentSpanId,
-      name,
-      kind,
-      origin,
       start,
       end: start + duration / 1000,
       status: UNSET,
-      attributes: attributesOf({ path, peer: end, queued, queuedMax, statusCode, route }),
-      shared,
+      attributes: attributesOf({ path, peer: this.#ends.get(peer), queued, queuedMax, statusCode, route }),
       events: undefined,
       open: false
-    }
+    })
+  }
+
+  /**
+   * @param {Form} form
+   * @param {Omit<ToldSpan, 'name' | 'kind' | 'origin' | 'shared'>} own
+   * @returns {ToldSpan}
+   */
+  #toldOf ({ name, kind, origin, shared }, own) {
+    this.addName(own.number, name, own.spanId)
+    return { ...own, name, kind, origin, shared }
   }
 
   /** @param {number} reference of a resource @returns {number} its asyncId: the newest that it can be */
