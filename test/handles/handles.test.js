@@ -27,7 +27,8 @@ test('what is open is listed once, also unreferenced; what is closed is not; Nod
       const signal = AbortSignal.timeout(1e6)
       const { port1, port2 } = new MessageChannel()
       port1.unref(); port2.on('message', () => {})
-      const worker = new Worker('require("node:worker_threads").parentPort.on("message", () => {})', { eval: true, stdin: true })
+      const code = 'const { parentPort } = require("node:worker_threads"); parentPort.on("message", () => {}).postMessage("loaded")'
+      const worker = new Worker(code, { eval: true, stdin: true })
       const child = spawn(process.execPath, ['-e', 'setTimeout(() => {}, 1e6)'], { stdio: 'ignore' })
       child.unref()
       const watcher = fs.watch(__dirname, { persistent: false })
@@ -35,7 +36,8 @@ test('what is open is listed once, also unreferenced; what is closed is not; Nod
       const udp = require('node:dgram').createSocket('udp4').bind(0, '127.0.0.1')
       process.on('SIGTERM', () => {}); process.on('SIGHUP', () => {}); process.removeAllListeners('SIGHUP')
       process.stdout.write('')
-      await once(udp, 'listening')
+      // What a worker still loads is open in this process, too
+      await Promise.all([once(udp, 'listening'), once(worker, 'message')])
       await wait(10)
       list('open'); list('open again')
       list('TCP', ['TCP']); list('TIMER', ['TIMER']); list('none', ['DNS']); list('without', ['*', '-TCP', '-TIMER']); list('raw', ['UDPWRAP'])
