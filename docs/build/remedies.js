@@ -233,6 +233,11 @@ const warnings = {
     meaning: 'The reader of a pipe is too slow; blocks of the recording are dropped, and counted.',
     remedy: 'Record to a file.'
   },
+  SPANS_THREAD: {
+    meaning: 'The thread that makes spans has failed, gives no answer, or gets too little of the CPU; some ' +
+      'spans are lost.',
+    remedy: "After a failure the next ones are made in the program's thread."
+  },
   SPANS_FAILED: {
     meaning: 'An output of spans could not be set up, or failed without a system error.',
     remedy: 'The message says why.'

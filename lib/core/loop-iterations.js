@@ -38,6 +38,8 @@ let native
 let heldIteration = 0
 /** @type {Array<() => void>} */
 let scheduled = []
+/** what is scheduled is done at the end of a function that runs, see `batch` */
+let isBatch = false
 /** to be done within a time @type {Array<() => void>} */
 let delayed = []
 /** the shortest that one of these may take, in ms */
@@ -103,7 +105,21 @@ const loopIterations = {
   areCounted: () => native !== undefined,
 
   /** Returns whether what is scheduled now will run before the next poll phase. */
-  batching: () => native !== undefined && counters[ITERATIONS] !== heldIteration,
+  batching: () => isBatch || (native !== undefined && counters[ITERATIONS] !== heldIteration),
+
+  /**
+   * Runs a function, and then what it has scheduled: for a thread of longstack's own.
+   * @param {() => void} work
+   */
+  batch (work) {
+    isBatch = true
+    try {
+      work()
+    } finally {
+      isBatch = false
+      runScheduled()
+    }
+  },
 
   /**
    * Runs a function once, right before the next poll phase. Guarded; what it throws is dropped.

@@ -47,7 +47,7 @@ function awaitExit () {
 function finish () {
   safely(() => {
     loopIterations.hold() // the loop has ended
-    taking().take({ isLast: true })
+    taking().finish()
     recording?.flush()
   })
 }

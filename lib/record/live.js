@@ -3,43 +3,31 @@
 // Makes spans of this thread's run log while the program runs, and hands them to outputs. A consumer of
 // taking.js, loaded when spans are first wanted.
 
-const { SpanMaker } = require('../../report/path/span-maker')
-const { SpanReader } = require('../../report/path/window')
 const { attempt } = require('../files')
 const { flushRecords, tell } = require('../spans/outputs')
-const { ENTRY_BYTES } = require('./block')
+const { SpanSource, batchOf } = require('./span-source')
 const taking = require('./taking')
 
-const NO_ENTRIES = new Uint8Array(0)
-
-let reader = new SpanReader()
-let maker = new SpanMaker()
+let source = new SpanSource()
 let isOn = false
 /** what came was read in full: V8 may terminate the code that it is read in */
 let isWhole = true
 
 /** @type {taking.Consumer} */
 const consumer = {
-  take ({ first, entries, texts, now, isNewest, isWithin, isAll, isLast }) {
+  take (piece) {
     if (!isWhole) startAnew()
     isWhole = false
-    maker.add(texts.split('\n'))
-    let next = first
-    for (const part of entries) {
-      reader.push({ first: next, entries: part })
-      next = (next + part.length / ENTRY_BYTES) | 0
-    }
-    if (isNewest) reader.push({ first: next, entries: NO_ENTRIES, until: now, isAll, isLast })
-    const made = maker.make(reader.ended(), isAll ? Infinity : now)
-    if (isLast) made.push(...maker.finish())
+    const made = source.take(batchOf(piece))
     isWhole = true
     for (const span of made) attempt(() => tell(span))
-    if (!isWithin) flushRecords()
+    if (!piece.isWithin) flushRecords()
   },
 
-  addSpan: (span) => maker.addSpan(toldOf(span)),
+  addSpan: (span) => source.addSpan(toldOf(span)),
   isEager: true,
-  isWaiting: () => reader.isWaiting || maker.isWaiting
+  isPartial: true,
+  isWaiting: () => source.isWaiting
 }
 
 /** @param {import('../spans/span').Span} span @returns {import('../../report/path/source-texts').ToldSpan} */
@@ -64,8 +52,7 @@ function toldOf (span) {
 
 /** Forgets what is known, some of which is half done. */
 function startAnew () {
-  reader = new SpanReader()
-  maker = new SpanMaker()
+  source = new SpanSource()
   taking.repeat()
 }
 
@@ -84,11 +71,6 @@ function setLive (isWanted) {
 module.exports = {
   setLive,
 
-  /** Makes the last ones: the program ends. */
-  finish () {
-    if (isOn) taking.take({ isLast: true })
-  },
-
   /** @returns {number} spans that have ended and are not made yet */
-  waiting: () => isOn ? maker.waiting + reader.waiting : 0
+  waiting: () => isOn ? source.waiting : 0
 }

@@ -29,6 +29,7 @@ const RETRY_MS = 50 // where a consumer waits for what time tells
  * @property {number} count
  * @property {Uint8Array[]} entries in the ring, one piece or two: good until the consumer returns
  * @property {number} lost entries before them that were overwritten before they could be taken
+ * @property {number} spans how many spans and other records they tell
  * @property {string} texts lines of JSON
  * @property {boolean} repeats all texts are there that these and later entries need
  * @property {number} now ms of the clock
@@ -43,6 +44,7 @@ const RETRY_MS = 50 // where a consumer waits for what time tells
  * @property {number} [within] ms after which it gets entries at the latest, while callbacks end
  * @property {() => boolean} [isWaiting] wants to be called although there are no entries
  * @property {boolean} [isEager]
+ * @property {boolean} [isPartial] wants no spans but those that outputs of spans take
  * @property {(span: import('../spans/span').Span) => void} [addSpan] gets spans of requests that have ended,
  *   as long as there is no other consumer: in place of their texts
  */
@@ -94,6 +96,7 @@ function remove (consumer) {
 function consumersChanged () {
   const [first] = consumers
   texts.setDirect(consumers.length === 1 ? first.addSpan : undefined)
+  texts.setPartial(consumers.every(({ isPartial }) => isPartial === true))
   within = consumers.reduce((ms, consumer) => Math.min(ms, consumer.within ?? ms), MAX_WAIT_MS)
 }
 
@@ -139,6 +142,11 @@ function takeWithin (isAll = false) {
   if (consumers.length === 0) return
   take({ isAll })
   runLog.goesOn()
+}
+
+/** Hands on the last entries: the program ends. */
+function finish () {
+  if (consumers.length > 0) take({ isLast: true })
 }
 
 const isWaiting = () => consumers.some((consumer) => consumer.isWaiting?.() === true)
@@ -192,6 +200,7 @@ function handOn (count, lost, how) {
     count,
     entries: entriesOf(first, count),
     lost,
+    spans: texts.spans(),
     texts: (isRepeating ? texts.all() : '') + texts.takeNew(first, last),
     repeats: isRepeating,
     now: takenAt,
@@ -226,6 +235,7 @@ function entriesOf (first, count) {
 
 module.exports = {
   add,
+  finish,
   remove,
   repeat,
   take,

@@ -80,6 +80,8 @@ let toldCount = 0
 /** those that were told before are to be told again */
 let toldFrom = 1
 const packed = new PackedSpans()
+/** spans and other records that wait to be taken */
+let spanCount = 0
 /**
  * attributes of the program's own spans, by the span's id, for listeners, which get them as they are
  * @type {Map<string, Record<string, unknown>> | undefined}
@@ -87,6 +89,8 @@ const packed = new PackedSpans()
 let kept
 /** gets spans of requests as they are, in place of lines @type {((span: Span) => void) | undefined} */
 let direct
+/** no spans are told but those that outputs of spans take */
+let isPartial = false
 /** the newest asyncId that was told, about: entries have the lowest 31 bits of ids; 0: none was */
 let toldId = 0
 /** ms of the clock when the names of open requests were looked at */
@@ -361,6 +365,7 @@ module.exports = {
     addPacked()
     const taken = lines
     lines = ''
+    spanCount = 0
     unwant()
     return taken
   },
@@ -371,8 +376,11 @@ module.exports = {
    */
   setDirect (receiver) { direct = receiver },
 
+  /** Has no spans told but those that outputs of spans take. @param {boolean} isWanted */
+  setPartial (isWanted) { isPartial = isWanted },
+
   /** Whether all spans are told, whatever outputs of spans take. */
-  isForAll: () => ints !== undefined && direct === undefined,
+  isForAll: () => ints !== undefined && !isPartial,
 
   /** Tells the name of a span that nobody takes: others may have waited for it. @param {Span} span */
   addName ({ seq, name, spanId }) {
@@ -392,6 +400,9 @@ module.exports = {
     return attributes
   },
 
+  /** How many spans and other records wait to be taken. */
+  spans: () => spanCount,
+
   /** How many characters wait to be taken. */
   size: () => lines.length + packed.count * PACKED_BYTES,
 
@@ -409,6 +420,7 @@ module.exports = {
     if (micros > MAX_MICROS || (!isNone && peer.id === undefined)) return false
     if (packed.isFull) addPacked()
     packed.add(span, refer(pathFormOf(span)), isNone ? 0 : refer(peerOf(peer)), micros)
+    spanCount++
     return true
   },
 
@@ -417,6 +429,7 @@ module.exports = {
     if (ints === undefined) return
     if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
     if (direct !== undefined && span.kind !== 'INTERNAL') return direct(span)
+    spanCount++
     const { attributes, end, events, ids, parentSpanId, sampled, seq, start, status } = span
     const form = refer(formOf(span))
     const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // the entries tell them exactly
@@ -446,7 +459,9 @@ module.exports = {
 
   /** Tells a record that is no span of the program's, as it is. @param {object} record */
   addRecord (record) {
-    if (ints !== undefined) add({ record })
+    if (ints === undefined) return
+    spanCount++
+    add({ record })
   },
 
   notePeer,

@@ -48,10 +48,12 @@ class Recording {
       forget: repeatTexts
     }, warn)
     taking.add(this)
-    beforeSignals(() => {
-      taking.takeWithin(true)
-      this.#queue.flush()
-    })
+    beforeSignals(this.#beforeSignal)
+  }
+
+  #beforeSignal = () => {
+    taking.takeWithin(true)
+    this.#queue.flush()
   }
 
   /** Opens the file, which may have all texts repeated. */
@@ -80,7 +82,7 @@ class Recording {
 
   /** Ends the recording. */
   close () {
-    endBeforeSignals()
+    endBeforeSignals(this.#beforeSignal)
     taking.remove(this)
     this.#queue.close()
   }

@@ -9,7 +9,9 @@ const { Definitions, isDefinition } = require('../encoding/definitions')
 const { OutputQueue } = require('./output-queue')
 
 /**
- * @typedef {{ warn: (code: string, sentence: string) => void }} SinkContext warn: gives a warning once a code
+ * @typedef {object} SinkContext
+ * @property {(code: string, sentence: string) => void} warn gives a warning once a code
+ * @property {boolean} [isOwnThread] this is a thread of longstack's own, and of its sinks one at most sends
  */
 
 const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over

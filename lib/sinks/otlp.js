@@ -60,9 +60,10 @@ const now = performance.now.bind(performance)
 /** The thread's mailbox, and the counters that it shares. */
 class OtlpSender {
   #task
+  #isHere
   #onExit
   #counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
-  /** @type {import('node:worker_threads').Worker | undefined} */
+  /** what takes messages @type {{ postMessage: (message: unknown) => void } | undefined} */
   #thread
   /** @type {import('node:worker_threads').MessagePort | undefined} */
   #port
@@ -76,8 +77,10 @@ class OtlpSender {
    * @param {(reason: string | undefined) => void} onExit called when the thread has failed, and when it has
    *   ended
    * @param {Signal} [signal]
+   * @param {boolean} [isHere] this is a thread of longstack's own, which does it
    */
-  constructor (url, exporter, onExit, signal = 'spans') {
+  constructor (url, exporter, onExit, signal = 'spans', isHere = false) {
+    this.#isHere = isHere
     this.#task = { url, signal, exporter, counts: this.#counts, slots }
     this.#onExit = onExit
     /** records that were handed to the thread */
@@ -100,12 +103,25 @@ class OtlpSender {
   #start () {
     const { port1, port2: news } = new MessageChannel()
     this.#port = port1
+    if (this.#isHere) return this.#startHere(news)
     return startThread(path.join(__dirname, 'otlp-thread.js'), {
       name: this.#task.signal,
       workerData: { ...this.#task, news },
       transferList: [news],
       heap: HEAP
     }, (error) => this.#onExit(error === undefined ? undefined : messageOf(error)))
+  }
+
+  /** @param {import('node:worker_threads').MessagePort} news */
+  #startHere (news) {
+    news.unref()
+    const { OtlpClient } = require('./otlp-client')
+    const client = new OtlpClient(/** @type {any} */ ({ ...this.#task, news }), () => {})
+    return {
+      postMessage (/** @type {unknown} */ message) {
+        if (client.isReady) client.receive(message)
+      }
+    }
   }
 
   /** Starts the thread if need be, and hands it a record. @param {string} line */
@@ -147,6 +163,7 @@ class OtlpSink {
   #address
   #signal
   #warn
+  #isHere
   #sender
   /** the last fault of the thread @type {string | undefined} */
   #fault
@@ -164,16 +181,20 @@ class OtlpSink {
    * @param {{ to: string }} output
    * @param {(code: string, sentence: string) => void} warn gives a warning once a code
    * @param {Signal} [signal]
+   * @param {boolean} [isHere] this is a thread of longstack's own, which does it; who flushes it awaits
+   *   `settled` then
    */
-  constructor ({ to }, warn, signal = 'spans') {
+  constructor ({ to }, warn, signal = 'spans', isHere = false) {
     const { exporter: name, path: defaultPath, warnMissing } = signals[signal]
     const url = new URL(to)
     if (url.pathname === '/') url.pathname = defaultPath // OTLP's
     this.#address = url.origin + url.pathname // without secrets
     this.#warn = warn
     this.#signal = signal
+    this.#isHere = isHere
     const exporter = findPackage(name)
-    this.#sender = new OtlpSender(url.href, exporter, (reason) => this.#threadEnded(reason), signal)
+    this.#sender = new OtlpSender(url.href, exporter, (reason) => this.#threadEnded(reason), signal,
+      isHere)
     if (exporter !== undefined) return
     this.#end(`${name} is not installed`)
     warnMissing(warn, `${signal} cannot go to ${this.#address}: ${this.#fault}; npm install ${name}`)
@@ -251,18 +272,26 @@ class OtlpSink {
       this.#readNews()
       if (this.#canSend()) {
         this.#sender.send({ flush: true })
-        this.#wait()
+        if (this.#isHere) return
+        for (const ms of this.#waits()) this.#sender.wait(ms)
       }
       if (this.#sender.pending > 0) this.#complain()
     })
   }
 
-  #wait () {
+  /** Waits as `flush` does, in a thread that has to send meanwhile. */
+  async settled () {
+    for (const ms of this.#waits()) await new Promise((resolve) => setTimeout(resolve, ms / 4))
+    if (this.#sender.pending > 0) this.#complain()
+  }
+
+  /** Yields for how long to wait at most, again and again, until that is of no use. */
+  * #waits () {
     const sender = this.#sender
     let ready = sender.count('READY')
     let deadline = now() + GRACE + (ready === 0 ? START : 0)
     for (let ms = deadline - now(); ms > 0 && this.#canSend(); ms = deadline - now()) {
-      sender.wait(Math.min(ms, POLL))
+      yield Math.min(ms, POLL)
       this.#readNews()
       if (ready !== sender.count('READY')) deadline = Math.min(deadline, now() + GRACE)
       ready = sender.count('READY')
@@ -278,7 +307,7 @@ class OtlpSink {
     if (!this.#sender.isStarted || this.#hasEnded) return this.#end('it was closed')
     guard.run(() => {
       this.#sender.send({ close: true })
-      process.once('exit', this.#onExit)
+      if (!this.#isHere) process.once('exit', this.#onExit)
     })
   }
 
@@ -306,4 +335,4 @@ function findPackage (name) {
   } catch {}
 }
 
-module.exports = { OtlpSender, OtlpSink }
+module.exports = { OtlpSender, OtlpSink, slots }

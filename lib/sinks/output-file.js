@@ -10,7 +10,7 @@ const fs = require('node:fs')
 const { attempt, keptOpen, stateOf, stateOfOpen } = require('../files')
 
 const { openSync, closeSync, readFileSync, readSync, writeSync } = fs
-const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
+const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
 const FLAGS = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY // without O_NONBLOCK a FIFO waits for a reader
 const MODE = 0o600
 const CHECK_MS = 1000 // between two checks whether the name still leads to the open file
@@ -155,6 +155,15 @@ function open ({ fd, path }) {
   return openedFile(openSync(/** @type {string} */ (path), FLAGS | O_CREAT, MODE), true)
 }
 
+/** Creates a file that is opened later on. @param {string} path @returns {unknown} why it cannot be */
+function createIfMissing (path) {
+  try {
+    closeSync(openSync(path, FLAGS | O_CREAT | O_EXCL, MODE))
+  } catch (error) {
+    if (/** @type {any} */ (error).code !== 'EEXIST') return error
+  }
+}
+
 /** @param {number} fd stdout or stderr @returns {Opened} */
 function openStream (fd) {
   const opened = openedFile(fd, false)
@@ -244,4 +253,4 @@ function faultOf (error) {
   return { code: sameAs[code] ?? code, reason }
 }
 
-module.exports = { OutputFile, codeOf, faultOf }
+module.exports = { OutputFile, createIfMissing, codeOf, faultOf }

@@ -15,6 +15,9 @@ const { cutCredentials } = require('../text')
  * @property {true} [errors] only failed spans
  * @property {number} [sample] this part of all traces, 0 to 1
  * @property {number} [keep] whatever `sample` leaves out: spans of so many ms or more, and failed ones
+ * @property {Target} [target] what `to` stood for when it was set: the program may change its directory
+ *
+ * @typedef {{ fd?: number, url?: string, path?: string }} Target
  *
  * @typedef {string | Output | Array<string | Output>} GivenOutputs
  */
@@ -131,7 +134,7 @@ function complete (to, entries) {
 /**
  * Returns what a name stands for; a path is made absolute, as the program may change its directory later.
  * @param {string} to
- * @returns {{ fd?: number, url?: string, path?: string }}
+ * @returns {Target}
  */
 function targetOf (to) {
   if (Object.hasOwn(streams, to)) return { fd: streams[to] }
@@ -147,6 +150,15 @@ function targetOf (to) {
     return { path: resolve(to, (text) => fileURLToPath(text), 'it is not the address of a local file') }
   }
   throw mistake('INVALID_OUTPUT', to, `${protocol}: is none of http:, https: and file:`)
+}
+
+/**
+ * Returns whether another thread can write to an output: it is not one of the program's own descriptors.
+ * @param {Output} output
+ */
+function isApart ({ to }) {
+  const { fd, path: name = '' } = targetOf(to)
+  return fd === undefined && !/^[/](dev[/](fd|std|tty|pts)|proc[/])/.test(name)
 }
 
 /**
@@ -188,4 +200,4 @@ function safe (to) {
   return cutCredentials(to.replace(/[?#].*$/s, ''))
 }
 
-module.exports = { fileOf, parseMetrics, parseOutputs, targetOf, safe }
+module.exports = { fileOf, isApart, parseMetrics, parseOutputs, targetOf, safe }

@@ -49,11 +49,15 @@ const BITS = 52 // of the 56: integers that a double holds
  * @property {Definitions} [definitions] of a file
  * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
+ * @property {() => Promise<void>} [settled]
  * @property {() => void} close
  * @property {() => { written: number, waiting: number, dropped: number, fault?: string }} stats
  *
  * @typedef {{ output: Output, sink: Sink, lost: number }} Destination
  */
+
+/** Whether an output takes a span. @param {Output[]} outputs @param {Candidate} span */
+const isWantedBy = (outputs, span) => outputs.some((output) => weightFor(output, span) !== 0)
 
 /**
  * @param {Output[]} outputs
@@ -91,8 +95,7 @@ function createSinks (outputs, context) {
   }
 
   return {
-    /** Whether an output takes a span. @param {Candidate} span */
-    wants: (span) => outputs.some((output) => weightFor(output, span) !== 0),
+    wants: (/** @type {Candidate} */ span) => isWantedBy(outputs, span),
 
     /** @param {EndedSpan} span */
     write: (span) => guard.run(() => deliver(span)),
@@ -103,6 +106,9 @@ function createSinks (outputs, context) {
      * @param {boolean} [goesOn] the program does not end: no answer is waited for
      */
     flush: (goesOn) => forEachSink((sink) => sink.flush(goesOn)),
+
+    /** Waits for answers, in a thread of longstack's own that was flushed. */
+    settled: () => Promise.all(destinations.map(({ sink }) => sink.settled?.())),
     close: () => forEachSink((sink) => sink.close()),
 
     /** Writes what this iteration of the event loop has collected, and counts. @returns {SinkStats} */
@@ -119,10 +125,11 @@ function createSinks (outputs, context) {
 
 /** @param {Output} output @param {SinkContext} context @returns {Sink} */
 function sinkFor (output, context) {
-  const { to } = output
-  const target = targetOf(to)
+  const { to, target = targetOf(to) } = output
   try {
-    if (target.url !== undefined) return new (require('./otlp').OtlpSink)(output, context.warn)
+    if (target.url !== undefined) {
+      return new (require('./otlp').OtlpSink)(output, context.warn, 'spans', context.isOwnThread)
+    }
     return new (require('./file').LineSink)(target, to === '-' ? 'stdout' : to, context)
   } catch (error) {
     const reason = String(/** @type {any} */ (error)?.message ?? error).split('\n', 1)[0]
@@ -187,4 +194,4 @@ function weightFor ({ slower, errors, sample, keep }, span) {
   return inSample(span.traceId, sample) ? sample : 0
 }
 
-module.exports = { createSinks, formOf, inSample, weightFor }
+module.exports = { isWantedBy, createSinks, formOf, inSample, weightFor }

@@ -20,6 +20,9 @@ const MAX_WAITING = 1000 // records, as long as the program lets a step end now 
 let wanted
 /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
 let sinks
+/** the same for outputs that a thread of longstack's own writes to
+ * @type {InstanceType<typeof import('../record/apart').Apart> | undefined} */
+let apart
 /** records that are not handed on yet @type {unknown[]} */
 let waiting = []
 /** those that listened when the first of them came @type {SpanListener[]} */
@@ -30,12 +33,35 @@ function setOutputs (next) {
   texts.keepAttributes(listeners.size > 0)
   if (next === wanted) return
   sinks?.close()
-  sinks = undefined
+  apart?.close()
+  sinks = apart = undefined
   wanted = next
   if (next === undefined) return
-  const { parseOutputs } = require('../sinks/outputs')
-  const { createSinks } = require('../sinks/sinks')
-  sinks = createSinks(parseOutputs(next), { warn })
+  const { isApart, parseOutputs } = require('../sinks/outputs')
+  const outputs = parseOutputs(next)
+  // A thread that ends takes those with it that it has started
+  const others = isMainThread() ? outputs.filter(isApart) : []
+  const own = outputs.filter((output) => !others.includes(output))
+  if (own.length > 0) sinks = require('../sinks/sinks').createSinks(own, { warn })
+  if (others.length > 0) apart = new (require('../record/apart').Apart)(others)
+}
+
+/** Counts, over all outputs. */
+function stats () {
+  const all = [sinks?.stats(), apart?.stats()].filter((one) => one !== undefined)
+  const sum = (/** @type {'written' | 'waiting' | 'dropped'} */ key) => {
+    return all.reduce((total, one) => total + one[key], 0)
+  }
+  const names = wanted === undefined ? [] : namesOf(wanted)
+  const outputs = all.flatMap((one) => one.outputs).sort((a, b) => names.indexOf(a.to) - names.indexOf(b.to))
+  const waiting = sum('waiting') + (apart?.waiting() ?? 0)
+  return { written: sum('written'), waiting, dropped: sum('dropped'), outputs }
+}
+
+/** @param {unknown} option */
+function namesOf (option) {
+  const { parseOutputs, safe } = require('../sinks/outputs')
+  return parseOutputs(option).map(({ to }) => safe(to))
 }
 
 /** @param {unknown} record for the listeners, which get it when `flushRecords` is called */
@@ -103,7 +129,7 @@ function packageName () {
  * @param {import('../sinks/sinks').Candidate} span
  */
 function isWanted (span) {
-  return texts.isForAll() || listeners.size > 0 || sinks?.wants(span) === true
+  return texts.isForAll() || listeners.size > 0 || sinks?.wants(span) === true || apart?.wants(span) === true
 }
 
 /**
@@ -129,12 +155,39 @@ function addRecord (record, isWanted = true) {
 
 module.exports = {
   addRecord,
+
+  /** The program ends: writes the rest, in bounded time. */
+  finish () {
+    sinks?.flush()
+    apart?.finish()
+  },
+
+  /** Writes what has come: a signal may end the program now. */
+  flush () {
+    sinks?.flush()
+    apart?.flush()
+  },
+
   flushIfMany,
   flushRecords,
   isWanted,
+
+  /** Whether spans are made in this thread. */
   isHeard: () => sinks !== undefined || listeners.size > 0,
+
+  reopen () {
+    sinks?.reopen()
+    apart?.reopen()
+  },
+
   setOutputs,
-  sinks: () => sinks,
+  stats,
   spanResource,
-  tell
+  tell,
+
+  /** Has what there is written, while a callback runs on. */
+  writeNow () {
+    sinks?.flush(true)
+    apart?.writeNow()
+  }
 }

@@ -12,6 +12,7 @@ const loopIterations = require('../core/loop-iterations')
 const { on } = require('../core/on')
 const stepSpans = require('./step-spans')
 const { isAnyObject } = require('../objects')
+const { beforeSignals, endBeforeSignals } = require('../record/ending')
 const live = require('../record/live')
 require('../record/traffic')
 const layer = require('./layer')
@@ -33,7 +34,7 @@ blockedRecorder.record = (event, run) => {
   spans.addBlocking(event, run)
   if (!event.stillRunning) return
   handOn()
-  outputs.sinks()?.flush(true)
+  outputs.writeNow()
 }
 on('iteration', (time) => {
   if (time < sweepAt) return
@@ -63,6 +64,7 @@ function enable (wanted) {
   if (isOn) return
   isOn = true
   process.on('exit', onExit)
+  beforeSignals(beforeSignal)
 }
 
 function disable () {
@@ -75,16 +77,23 @@ function disable () {
   layer.disable()
   stepSpans.unwatchZlibWrites()
   process.removeListener('exit', onExit)
+  endBeforeSignals(beforeSignal)
 }
 
 function onExit () {
   safely(() => {
     loopIterations.hold() // the loop has ended
     spans.flush()
-    live.finish()
+    taking.finish()
     outputs.flushRecords()
-    outputs.sinks()?.flush()
+    outputs.finish()
   })
+}
+
+/** The program may be anywhere: listeners are not called. */
+function beforeSignal () {
+  taking.takeWithin(true)
+  outputs.flush()
 }
 
 /** Hands spans that have ended to outputs, and to those that listen now. */
@@ -101,7 +110,7 @@ module.exports = {
 
   reopen () {
     handOn()
-    outputs.sinks()?.reopen()
+    outputs.reopen()
   },
 
   /**
@@ -118,8 +127,7 @@ module.exports = {
   stats () {
     handOn()
     const { open, ended, dropped } = spans.stats()
-    const { written, waiting, dropped: lost, outputs: list } = outputs.sinks()?.stats() ??
-      { written: 0, waiting: 0, dropped: 0, outputs: [] }
+    const { written, waiting, dropped: lost, outputs: list } = outputs.stats()
     return { open, ended, written, waiting: waiting + live.waiting(), dropped: dropped + lost, outputs: list }
   }
 }

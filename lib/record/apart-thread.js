@@ -1,0 +1,102 @@
+'use strict'
+
+// The thread that makes spans and writes them: see apart.js.
+
+const process = require('node:process')
+const v8 = require('node:v8')
+const { parentPort, workerData } = require('node:worker_threads')
+const { keptOpen } = require('../files')
+const loopIterations = require('../core/loop-iterations')
+const { createSinks } = require('../sinks/sinks')
+require('../sinks/file') // before it begins: where there is no descriptor left it is replaced
+const { SpanSource } = require('./span-source')
+
+/**
+ * @typedef {object} Task
+ * @property {import('./apart').PlacedOutput[]} outputs
+ * @property {string | undefined} main the program's file
+ * @property {Int32Array} words shared, see apart.js
+ * @property {typeof import('./apart').slots} slots
+ * @property {typeof import('./apart').states} states
+ * @property {number} heap MiB that this thread may take
+ * @property {import('node:worker_threads').MessagePort} news what the program's thread is to know
+ */
+
+/** @type {Task} */
+const { outputs, main, words, slots, states, heap, news } = workerData
+if (main !== undefined) process.argv[1] = main // an exporter that the program has is found from there
+
+const source = new SpanSource()
+const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
+const sinks = createSinks(outputs, {
+  warn: (code, sentence) => news.postMessage({ warning: [code, sentence] }),
+  // Two would hear of each other's connections
+  isOwnThread: outputs.filter(({ target }) => target.url !== undefined).length === 1
+})
+let kept = ''
+
+/**
+ * What a message may ask for; where that takes longer, a promise.
+ * @type {Record<string, (value: any) => any>}
+ */
+const commands = {
+  take (/** @type {import('./span-source').Batch} */ { parts, isAll, isLast }) {
+    for (let i = 0; i < Math.max(1, parts.length); i++) {
+      const isEnd = i >= parts.length - 1
+      const part = parts.slice(i, i + 1)
+      const made = source.take({ parts: part, isAll: isAll && isEnd, isLast: isLast && isEnd })
+      for (const span of made) {
+        sinks.write(span)
+        Atomics.add(words, slots.TICKS, 1)
+      }
+      Atomics.add(words, slots.TICKS, 1)
+    }
+    const isTooMuch = v8.getHeapStatistics().used_heap_size > heap * 2 ** 20
+    if (isTooMuch) throw new Error(`it took more than ${heap} MiB`)
+  },
+  flush () {
+    sinks.flush()
+    return sinks.settled()
+  },
+  reopen: () => sinks.reopen(),
+  sync: () => {},
+  stats: () => news.postMessage({ stats: sinks.stats() }),
+  close () {
+    sinks.close()
+    sinks.settled().then(() => port.close())
+  }
+}
+
+/** Whether the program's thread has not done the work itself. */
+function hasBegun () {
+  return Atomics.compareExchange(words, slots.STATE, states.NEW, states.BEGUN) !== states.REPLACED
+}
+
+/** Tells which files are open: they are not the program's. */
+function tellKept () {
+  const list = [...keptOpen]
+  const text = String(list.map(([fd, { dev, ino }]) => [fd, dev, ino]))
+  if (text !== kept) news.postMessage({ kept: list })
+  kept = text
+}
+
+port.on('message', async (/** @type {Record<string, any>} */ message) => {
+  if (!hasBegun()) return port.close()
+  const { number, ...rest } = message
+  const [[command, value]] = Object.entries(rest)
+  /** @type {unknown} */
+  let done
+  loopIterations.batch(() => { done = commands[command](value) })
+  if (done !== undefined) await done
+  tellKept()
+  Atomics.store(words, slots.WAITING, source.waiting)
+  if (command === 'take') Atomics.add(words, slots.BYTES, value.size)
+  // One that an answer was awaited for may end behind a later one
+  if (((number - Atomics.load(words, slots.DONE)) | 0) > 0) Atomics.store(words, slots.DONE, number)
+  Atomics.notify(words, slots.DONE)
+})
+tellKept()
+process.on('exit', () => {
+  Atomics.store(words, slots.HAS_ENDED, 1)
+  Atomics.notify(words, slots.DONE)
+})

@@ -1,0 +1,462 @@
+'use strict'
+
+// Spans to files and collectors, made and written by a thread of longstack's own (apart-thread.js). The
+// program's thread copies entries of the run log and their texts, and posts them every
+// 50 ms; it waits for nothing but, at the very end, what is not written yet.
+//
+// The thread starts when the first span has ended: a program without spans has none. Spans of one that is
+// over before its loop runs are made here, as are those of one whose thread does not start, or has failed.
+// What a thread gets that has not begun to work is kept meanwhile: one that cannot start loses nothing.
+
+const process = require('node:process')
+const path = require('node:path')
+const { MessageChannel, receiveMessageOnPort } = require('node:worker_threads')
+const { now } = require('../core/clock')
+const guard = require('../core/guard')
+const loopIterations = require('../core/loop-iterations')
+const { keptOpen } = require('../files')
+const { startThread } = require('../own-thread')
+const { safe, targetOf } = require('../sinks/outputs')
+const { createIfMissing, faultOf } = require('../sinks/output-file')
+const { createSinks, isWantedBy } = require('../sinks/sinks')
+const { messageOf, warn } = require('../warnings')
+const { ENTRY_BYTES } = require('./block')
+const { SpanSource } = require('./span-source')
+const taking = require('./taking')
+
+const HEAP = 128 // MiB that the thread may take: at the limit of V8's, Node 26 hangs for minutes
+const MIN_BYTES = 1 << 16 // of the copy of entries
+const MAX_BATCH = 1 << 20 // bytes that wait to be posted
+const MAX_PART = 1 << 16 // bytes of entries that are read at once
+const MAX_POSTED = 1 << 26 // on their way; what comes while there are more is dropped
+const PATIENCE = 5000 // ms without any progress of the thread
+const POLL = 20 // ms until it is looked for progress that woke nobody
+
+/**
+ * Words that both threads share: the number of the last message that is done, bytes of all, spans that are
+ * to be made, whether the thread has ended, signs of progress, whether the thread has begun.
+ */
+const slots = { DONE: 0, BYTES: 1, WAITING: 2, HAS_ENDED: 3, TICKS: 4, STATE: 5 }
+/** of the last one: whoever changes it first */
+const states = { NEW: 0, BEGUN: 1, REPLACED: 2 }
+
+/**
+ * @typedef {import('../sinks/outputs').Output} Output
+ * @typedef {Output & { target: import('../sinks/outputs').Target }} PlacedOutput
+ * @typedef {import('../sinks/sinks').SinkStats} SinkStats
+ * @typedef {import('./span-source').Batch} Batch
+ * @typedef {import('./span-source').Part} Part
+ *
+ * @typedef {object} News of the thread
+ * @property {[code: string, sentence: string]} [warning]
+ * @property {SinkStats} [stats]
+ * @property {Array<[fd: number, file: { dev: bigint, ino: bigint }]>} [kept]
+ */
+
+/** Pieces that are not posted yet. */
+class Pieces {
+  /** @type {Array<Omit<Part, 'entries'> & { length: number }>} length: bytes of entries */
+  #parts = []
+  #bytes = new Uint8Array(0)
+  #length = 0
+  #textLength = 0
+  #spans = 0
+  #isAll = false
+  #isLast = false
+  isEmpty = true
+
+  /** In bytes, about. */
+  get size () { return this.#length + this.#textLength }
+
+  /** How many spans and other records they tell of. */
+  get spans () { return this.#spans }
+
+  /** @param {taking.Piece} piece */
+  add ({ first, entries, spans, texts, now, isNewest, isAll, isLast }) {
+    let end = this.#length
+    for (const part of entries) {
+      this.#makeRoom(end + part.length)
+      this.#bytes.set(part, end)
+      end += part.length
+    }
+    // What follows is done as a whole: V8 terminates nothing in between (guard.js)
+    const length = end - this.#length
+    const last = this.#parts[this.#parts.length - 1]
+    const isNext = last !== undefined && ((last.first + last.length / ENTRY_BYTES) | 0) === first
+    if (isNext && last.length + length <= MAX_PART) {
+      last.length += length
+      last.texts += texts
+      last.now = now
+      last.isNewest = isNewest
+    } else {
+      this.#parts[this.#parts.length] = { first, length, texts, now, isNewest }
+    }
+    this.#length = end
+    this.#textLength += texts.length
+    this.#spans += spans
+    this.#isAll ||= isAll
+    this.#isLast = isLast
+    this.isEmpty = false
+  }
+
+  /** @param {number} length */
+  #makeRoom (length) {
+    if (length <= this.#bytes.length) return
+    const bytes = new Uint8Array(Math.max(MIN_BYTES, 2 * this.#bytes.length, length))
+    bytes.set(this.#bytes.subarray(0, this.#length))
+    this.#bytes = bytes
+  }
+
+  /** Returns them, and has none then. @returns {Batch & { size: number, buffer: ArrayBuffer }} */
+  take () {
+    const { buffer } = this.#bytes
+    let offset = 0
+    const batch = {
+      parts: this.#parts.map(({ length, ...part }) => {
+        const entries = new Uint8Array(buffer, offset, length)
+        offset += length
+        return { ...part, entries }
+      }),
+      isAll: this.#isAll,
+      isLast: this.#isLast,
+      size: this.size,
+      buffer
+    }
+    this.clear()
+    return batch
+  }
+
+  /** No more come. */
+  end () {
+    if (this.#isLast) return
+    this.#isLast = this.#isAll = true
+    this.isEmpty = false
+  }
+
+  clear () {
+    this.#parts = []
+    this.#bytes = new Uint8Array(0)
+    this.#length = 0
+    this.#textLength = this.#spans = 0
+    this.#isAll = false
+    this.isEmpty = true
+  }
+}
+
+/** Makes spans and writes them in this thread. */
+class Here {
+  source = new SpanSource()
+  sinks
+
+  /** @param {Output[]} outputs */
+  constructor (outputs) {
+    this.sinks = createSinks(outputs, { warn })
+  }
+
+  /** @param {Batch} batch */
+  take (batch) {
+    for (const span of this.source.take(batch)) this.sinks.write(span)
+  }
+}
+
+/** Spans to outputs that a thread can write to. A consumer of taking.js. */
+class Apart {
+  /** @type {PlacedOutput[]} */
+  #outputs
+  #pieces = new Pieces()
+  #words = new Int32Array(new SharedArrayBuffer(4 * Object.keys(slots).length))
+  /** @type {import('node:worker_threads').Worker | undefined} */
+  #thread
+  /** @type {import('node:worker_threads').MessagePort | undefined} */
+  #news
+  /** in place of the thread @type {Here | undefined} */
+  #here
+  /** number of the last message that was posted, and bytes of all */
+  #posted = 0
+  #postedBytes = 0
+  /** ms of the clock */
+  #postedAt = -Infinity
+  /** what was posted before the thread has begun @type {Batch[]} */
+  #unbegun = []
+  /** descriptors of the thread @type {number[]} */
+  #kept = []
+  /** a span has ended, or there are other records */
+  #isWanted = false
+  /** the loop has ended, or nothing more comes: no thread is started, and all is written at once */
+  #isOver = false
+  #isClosed = false
+  #dropped = 0
+  /** of the thread, as it has told last @type {SinkStats} */
+  #stats
+
+  /** ms after which entries are taken */
+  within = 50
+
+  isPartial = true
+
+  /** @param {Output[]} outputs */
+  constructor (outputs) {
+    this.#outputs = outputs.map((output) => ({ ...output, target: targetOf(output.to) }))
+    const list = outputs.map(({ to }) => ({ to: safe(to), written: 0, waiting: 0, dropped: 0 }))
+    this.#stats = { written: 0, waiting: 0, dropped: 0, replaced: 0, outputs: list }
+    for (const output of this.#outputs) createFile(output)
+    taking.add(this)
+  }
+
+  /** Whether an output takes a span. @param {import('../sinks/sinks').Candidate} span */
+  wants (span) { return isWantedBy(this.#outputs, span) }
+
+  /** At the end of the program nothing may wait. */
+  get isEager () { return this.#isOver }
+
+  isWaiting () {
+    if (this.#isWanted && !this.#pieces.isEmpty) return true
+    if (this.#here !== undefined) return this.#here.source.isWaiting
+    const isDone = Atomics.load(this.#words, slots.DONE) === this.#posted
+    return !isDone || Atomics.load(this.#words, slots.WAITING) > 0
+  }
+
+  /** @param {taking.Piece} piece */
+  take (piece) {
+    this.#pieces.add(piece)
+    this.#isOver ||= piece.isLast
+    this.#isWanted ||= this.#pieces.spans > 0
+    if (this.#isOver) return this.#finish()
+    // No thread is started on top of code of the program's
+    const isTime = piece.isNewest && this.#isWanted && !(piece.isWithin && this.#isIdle)
+    if (this.#pieces.size >= MAX_BATCH || (isTime && piece.now - this.#postedAt >= this.within)) this.#post()
+    else if (isTime) loopIterations.scheduleWithin(this.#post, this.within)
+  }
+
+  /** Whether neither the thread nor what replaces it is there. */
+  get #isIdle () { return this.#thread === undefined && this.#here === undefined }
+
+  /** Has what there is made and written. */
+  #post = () => {
+    this.#receive()
+    this.#postedAt = now()
+    const pieces = this.#pieces
+    if (pieces.isEmpty) return
+    if (this.#isIdle) this.#start()
+    if (this.#here !== undefined) return this.#here.take(pieces.take())
+    const { size } = pieces
+    const waiting = (this.#postedBytes - Atomics.load(this.#words, slots.BYTES)) | 0
+    if (waiting + size > MAX_POSTED) return this.#drop()
+    const { buffer, ...batch } = pieces.take()
+    const hasBegun = Atomics.load(this.#words, slots.STATE) === states.BEGUN
+    if (hasBegun) this.#unbegun = []
+    else this.#unbegun.push(batch)
+    this.#postedBytes = (this.#postedBytes + size) | 0
+    this.#send({ take: batch }, hasBegun ? [buffer] : undefined)
+  }
+
+  /** @param {Record<string, unknown>} message @param {ArrayBuffer[]} [transferList] */
+  #send (message, transferList) {
+    const number = this.#posted = (this.#posted + 1) | 0 // V8 may terminate it before it is sent
+    this.#thread?.postMessage({ number, ...message }, transferList)
+  }
+
+  #drop () {
+    this.#dropped += this.#pieces.spans
+    this.#pieces.clear()
+    taking.repeat()
+    warn('SPANS_THREAD', 'spans are dropped, and counted in trace.stats().spans: ' +
+      'the thread that makes them gets too little of the CPU.')
+  }
+
+  #start () {
+    if (this.#isOver) {
+      this.#here = new Here(this.#outputs)
+      return
+    }
+    const { port1, port2: news } = new MessageChannel()
+    try {
+      this.#thread = startThread(path.join(__dirname, 'apart-thread.js'), {
+        name: 'spans',
+        workerData: {
+          outputs: this.#outputs, main: process.argv[1], words: this.#words, slots, states, heap: HEAP, news
+        },
+        transferList: [news],
+        heap: 2 * HEAP
+      }, this.#threadEnded)
+    } catch {
+      this.#here = new Here(this.#outputs)
+      return
+    }
+    this.#news = port1
+    port1.unref()
+  }
+
+  /** @param {unknown} error */
+  #threadEnded = (error) => {
+    if (this.#thread === undefined) return
+    guard.run(() => {
+      this.#receive()
+      if (this.#replaceUnbegun()) return
+      this.#forgetThread()
+      if (this.#isClosed) return
+      const reason = error === undefined ? 'it was ended' : messageOf(error)
+      warn('SPANS_THREAD', `some spans are lost: the thread that makes them has failed: ${reason}. ` +
+        "The next ones are made in the program's thread.")
+      this.#here = new Here(this.#outputs)
+      taking.repeat()
+    })
+  }
+
+  /** Does the work of the thread, unless that has begun. @returns {boolean} whether it does */
+  #replaceUnbegun () {
+    const state = Atomics.compareExchange(this.#words, slots.STATE, states.NEW, states.REPLACED)
+    if (state !== states.NEW) return false
+    this.#forgetThread()
+    const here = this.#here = new Here(this.#outputs)
+    for (const batch of this.#unbegun) here.take(batch)
+    this.#unbegun = []
+    if (this.#isOver) here.sinks.flush()
+    if (this.#isClosed) here.sinks.close()
+    return true
+  }
+
+  #forgetThread () {
+    process.removeListener('exit', this.#awaitThread)
+    this.#hear({ kept: [] })
+    this.#news?.close()
+    this.#thread = this.#news = undefined
+  }
+
+  /** @param {News} news */
+  #hear ({ warning, stats = this.#stats, kept }) {
+    this.#stats = stats
+    if (kept !== undefined) {
+      for (const fd of this.#kept) keptOpen.delete(fd)
+      for (const [fd, file] of kept) keptOpen.set(fd, file)
+      this.#kept = kept.map(([fd]) => fd)
+    }
+    if (warning !== undefined) warn(...warning)
+  }
+
+  #receive () {
+    const port = this.#news
+    if (port === undefined) return
+    for (let news = receiveMessageOnPort(port); news !== undefined; news = receiveMessageOnPort(port)) {
+      this.#hear(news.message)
+    }
+  }
+
+  /** Waits until all is done that was posted. @returns {boolean} whether it is */
+  #settle () {
+    const words = this.#words
+    const read = (/** @type {keyof typeof slots} */ slot) => Atomics.load(words, slots[slot])
+    let done = read('DONE')
+    let ticks = read('TICKS')
+    for (let deadline = now() + PATIENCE; done !== this.#posted && now() < deadline;) {
+      Atomics.wait(words, slots.DONE, done, POLL)
+      if (read('HAS_ENDED') === 1) break
+      if (read('DONE') !== done || read('TICKS') !== ticks) deadline = now() + PATIENCE
+      done = read('DONE')
+      ticks = read('TICKS')
+    }
+    this.#receive()
+    return done === this.#posted
+  }
+
+  /** @param {string} command @returns {boolean} whether it was carried out */
+  #order (command) {
+    this.#send({ [command]: true })
+    return this.#settle()
+  }
+
+  /** Has all made and written, now. */
+  #finish () {
+    this.#post()
+    this.#here?.sinks.flush()
+    if (this.#thread === undefined || this.#order('flush') || this.#replaceUnbegun()) return
+    warn('SPANS_THREAD', 'spans may be missing: the thread that makes them gives no answer.')
+  }
+
+  /** Has what has come made and written while a callback of the program's runs on. */
+  writeNow () {
+    if (!this.#isWanted) return
+    this.#post()
+    if (this.#thread !== undefined) this.#order('sync')
+  }
+
+  /** The program ends, and all has come. */
+  finish () {
+    this.#isOver = true
+    this.#finish()
+  }
+
+  /** Has all written that has come: a signal may end the program now. */
+  flush () {
+    const isOver = this.#isOver
+    this.#isOver = true // no thread is started
+    this.#finish()
+    this.#isOver = isOver
+  }
+
+  /** Opens files again by their names. */
+  reopen () {
+    this.#post()
+    this.#here?.sinks.reopen()
+    if (this.#thread !== undefined) this.#order('reopen')
+  }
+
+  close () {
+    this.#isOver = this.#isClosed = true
+    this.#pieces.end()
+    taking.remove(this)
+    this.#post()
+    this.#here?.sinks.close()
+    if (this.#thread === undefined) return
+    this.#order('close')
+    // What is under way to a collector goes on
+    const isSending = this.#outputs.some(({ target }) => target.url !== undefined)
+    if (isSending) process.once('exit', this.#awaitThread)
+    else this.#forgetThread()
+  }
+
+  #awaitThread = () => {
+    guard.run(() => this.#order('flush'))
+  }
+
+  /** @returns {SinkStats} */
+  stats () {
+    this.#post()
+    if (this.#thread !== undefined) this.#order('stats')
+    const all = [this.#stats, ...(this.#here === undefined ? [] : [this.#here.sinks.stats()])]
+    const sum = (/** @type {'written' | 'waiting' | 'dropped' | 'replaced'} */ key) =>
+      all.reduce((total, stats) => total + stats[key], 0)
+    const last = all[all.length - 1]
+    return {
+      written: sum('written'),
+      waiting: last.waiting,
+      dropped: sum('dropped') + this.#dropped,
+      replaced: sum('replaced'),
+      outputs: all.length === 1
+        ? last.outputs
+        : last.outputs.map((output, i) => ({
+          ...output,
+          written: output.written + all[0].outputs[i].written,
+          dropped: output.dropped + all[0].outputs[i].dropped
+        }))
+    }
+  }
+
+  /** How many spans have ended that are not made yet. */
+  waiting () {
+    return this.#pieces.spans + (this.#here?.source.waiting ?? Atomics.load(this.#words, slots.WAITING))
+  }
+}
+
+/**
+ * Creates the file of an output, so that whoever sets it learns at once where that cannot be.
+ * @param {PlacedOutput} output
+ */
+function createFile ({ to, target: { path: name } }) {
+  const error = name === undefined ? undefined : createIfMissing(name)
+  if (error === undefined) return
+  const { code, reason } = faultOf(error)
+  warn(`SPANS_${code}`, `spans cannot be written to ${to}: ${reason}. It is tried again when there are some.`)
+}
+
+module.exports = { Apart, slots, states }

@@ -1,0 +1,427 @@
+'use strict'
+
+// What sends: gets lines, some hundred at a time, and has OpenTelemetry's exporter send them; a line is a
+// span, or the metrics of a moment. It runs in a thread of longstack's own. The exporter retries by itself;
+// what it gives up on is counted as lost, with the reason in a message that is read when something is
+// written, flushed or counted (otlp.js).
+//
+// A collector refuses a whole request for one value that it cannot read, so what OTLP cannot express becomes
+// text here: integers past 2^53, halves of surrogate pairs, lists of mixed types, objects.
+
+const channels = require('node:diagnostics_channel')
+const process = require('node:process')
+const { ownManifest } = require('../platform')
+const { askedSpans } = require('./asked-spans')
+
+const BATCH = 512 // records a request
+const LARGE = 4 << 20 // characters a request, unless one record alone has more
+const DELAY = 500 // ms that a record waits for others
+const MAX_REQUESTS = 4 // at a time
+const MAX_ANSWER = 8 << 20 // bytes; exporters that have a limit have 4 MiB
+const HOLD = 5000 // ms that an open span waits for its end
+// Times the exporter's timeout: until a connection is closed whose answer has not ended, and until lines are
+// given up of which the exporter says nothing
+const MAX_ANSWER_TIME = 2
+const MAX_EXPORT_TIME = 3
+const OPEN = '"longstack.end":"open"'
+
+/** @type {Record<string, number>} */
+const kinds = { INTERNAL: 0, SERVER: 1, CLIENT: 2 }
+/** @type {Record<string, number>} */
+const statuses = { UNSET: 0, OK: 1, ERROR: 2 }
+
+// Of @opentelemetry/api (ValueType) and sdk-metrics (DataPointType, AggregationTemporality)
+const DOUBLE = 1
+const [HISTOGRAM, GAUGE, SUM] = [0, 2, 3]
+const CUMULATIVE = 1
+
+const scope = { name: 'longstack', version: ownManifest().version }
+const SAMPLED = 1
+
+/**
+ * Attributes that are converted to others, by name.
+ * @type {Record<string, (value: any) => Array<[string, unknown]>>}
+ */
+const conversions = {
+  'longstack.wait_ms': (waits) =>
+    Object.entries(waits).map(([subsystem, ms]) => [`longstack.wait_ms.${subsystem}`, ms]),
+  'longstack.waits': (waits) => [['longstack.waits', waits.map(waitText)]],
+  'longstack.ran': (runs) => [['longstack.ran', runs.map(waitText)]],
+  'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delayText)]],
+  'longstack.asked': () => [], // spans of their own, asked-spans.js
+  'longstack.asked_more': ({ count, ms }) =>
+    [['longstack.asked_more.count', count], ['longstack.asked_more.ms', ms]],
+  'longstack.runs': () => [] // too large for a store of many spans
+}
+
+/** The exporter groups spans by the identity of their resource. @type {Map<string, object>} */
+const resources = new Map()
+const MAX_RESOURCES = 16
+
+/**
+ * @type {Record<import('./otlp').Signal, { className: string, timeout: string, batch: number, readable:
+ *   (records: any[]) => object }>}
+ */
+const signals = {
+  spans: {
+    className: 'OTLPTraceExporter',
+    timeout: 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT',
+    batch: BATCH,
+    readable: (records) => records.flatMap((record) => [record, ...askedSpans(record)]).map(readableSpan)
+  },
+  metrics: {
+    className: 'OTLPMetricExporter',
+    timeout: 'OTEL_EXPORTER_OTLP_METRICS_TIMEOUT',
+    batch: 1,
+    readable: ([record]) => resourceMetrics(record)
+  }
+}
+
+/**
+ * @typedef {object} Task
+ * @property {import('./otlp').Signal} signal
+ * @property {string} exporter its file
+ * @property {string} url
+ * @property {BigInt64Array} counts
+ * @property {typeof import('./otlp').slots} slots
+ * @property {import('node:worker_threads').MessagePort} news
+ */
+
+class OtlpClient {
+  #task
+  #signal
+  /** ms that the exporter waits for an answer, or for the next part of one, and within which it retries */
+  #timeout
+  /** @type {any} */
+  #exporter
+  /** @type {string[]} */
+  #queue = []
+  /**
+   * Lines of spans that were open when they were written, by span id: a collector shows a span twice that is
+   * sent twice.
+   * @type {Map<string, string>}
+   */
+  #heldLines = new Map()
+  #requests = 0
+  #isClosing = false
+  /** @type {NodeJS.Timeout | undefined} */
+  #timer
+  /** @type {string | undefined} */
+  #fault
+  #onClosed
+
+  /** @param {Task} task @param {() => void} onClosed called when all is sent that it was closed with */
+  constructor (task, onClosed) {
+    const { signal, slots, counts } = task
+    this.#task = task
+    this.#signal = signals[signal]
+    this.#onClosed = onClosed
+    const { env } = process
+    this.#timeout = Number(env[this.#signal.timeout] ?? env.OTEL_EXPORTER_OTLP_TIMEOUT) || 10_000
+    try {
+      this.#exporter = this.#createExporter()
+      this.#watchConnections()
+      this.#limitTimes()
+      this.#limitAnswers()
+      Atomics.store(counts, slots.READY, 1n)
+    } catch (error) {
+      const reason = `OpenTelemetry's exporter does not load: ${reasonOf(error)}`
+      this.#report({ fault: reason, gone: true, fatal: true })
+    }
+  }
+
+  /** Whether it can send at all. */
+  get isReady () { return this.#exporter !== undefined }
+
+  #createExporter () {
+    return new (require(this.#task.exporter)[this.#signal.className])({ url: this.#task.url })
+  }
+
+  /**
+   * Reports a fault, or that there is none any more.
+   * @param {{ fault?: string, gone?: boolean, fatal?: boolean }} state gone: the collector cannot be reached;
+   *   fatal: it cannot send at all
+   */
+  #report ({ fault: sentence, gone = false, fatal = false }) {
+    if (sentence === this.#fault) return
+    const { counts, news, slots } = this.#task
+    this.#fault = sentence
+    news.postMessage({ fault: sentence, gone, fatal })
+    Atomics.add(counts, slots.NEWS, 1n)
+    Atomics.notify(counts, slots.SETTLED)
+  }
+
+  /** @param {'WRITTEN' | 'LOST'} slot @param {string[]} lines */
+  #settle (slot, lines) {
+    const { counts, slots } = this.#task
+    Atomics.add(counts, slots[slot], BigInt(lines.length))
+    Atomics.add(counts, slots.SETTLED, BigInt(lines.reduce((sum, { length }) => sum + length, 0)))
+    Atomics.notify(counts, slots.SETTLED)
+  }
+
+  /** Removes the oldest lines from the queue, as many as one request carries. */
+  #takeBatch () {
+    const queue = this.#queue
+    let size = queue[0].length
+    let end = 1
+    while (end < queue.length && end < this.#signal.batch && size + queue[end].length <= LARGE) {
+      size += queue[end++].length
+    }
+    const lines = queue.slice(0, end)
+    this.#queue = queue.slice(end)
+    return lines
+  }
+
+  #send = () => {
+    clearTimeout(this.#timer)
+    this.#timer = undefined
+    while (this.#queue.length > 0 && this.#requests < MAX_REQUESTS) this.#request(this.#takeBatch())
+    if (this.#isClosing && this.#requests === 0) this.#onClosed()
+  }
+
+  #sendLater () {
+    this.#timer ??= setTimeout(this.#send, DELAY)
+  }
+
+  /**
+   * Has lines sent. Exporters never call back where a collector answers with another protocol (101), and then
+   * refuse to send once there are thirty of these: one that does not call back in time is replaced.
+   * @param {string[]} lines
+   */
+  #request (lines) {
+    this.#requests++
+    const records = this.#signal.readable(lines.map((line) => JSON.parse(line)))
+    let isSettled = false
+    const end = (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
+      if (isSettled) return
+      isSettled = true
+      clearTimeout(deadline)
+      this.#requests--
+      this.#report(code === 0 ? {} : { fault: reasonOf(error), gone: statusOf(error) === undefined })
+      this.#settle(code === 0 ? 'WRITTEN' : 'LOST', lines)
+      if (this.#isClosing || this.#queue.length >= this.#signal.batch) this.#send()
+      else if (this.#queue.length > 0) this.#sendLater()
+    }
+    const deadline = setTimeout(() => {
+      this.#exporter = this.#createExporter()
+      end({ code: 1, error: new Error('no answer in time') })
+    }, MAX_EXPORT_TIME * this.#timeout)
+    this.#exporter.export(records, end)
+  }
+
+  /** @param {any} message a line, or a command */
+  receive (message) {
+    if (typeof message === 'string') return this.#add(message)
+    this.#isClosing ||= message.close === true
+    for (const id of this.#heldLines.keys()) this.#release(id)
+    this.#send()
+  }
+
+  /** @param {string} line */
+  #add (line) {
+    if (this.#heldLines.size > 0 || line.includes(OPEN)) return this.#addOpen(line, JSON.parse(line))
+    this.#queue.push(line)
+    if (this.#queue.length >= this.#signal.batch) this.#send()
+    else this.#sendLater()
+  }
+
+  /** @param {string} line @param {{ spanId: string, attributes: Record<string, unknown> }} record */
+  #addOpen (line, { spanId, attributes }) {
+    const before = this.#heldLines.get(spanId)
+    this.#heldLines.set(spanId, line)
+    if (before !== undefined) this.#settle('WRITTEN', [before])
+    if (attributes['longstack.end'] !== 'open') return this.#release(spanId)
+    if (before === undefined) setTimeout(() => this.#release(spanId), HOLD)
+  }
+
+  /** @param {string} spanId */
+  #release (spanId) {
+    const line = this.#heldLines.get(spanId)
+    if (line === undefined) return
+    this.#heldLines.delete(spanId)
+    this.#queue.push(line)
+    this.#sendLater()
+  }
+
+  /**
+   * Reports connections that fail: the exporter retries without a message, and a process that ends is not to
+   * wait for a collector that is not there.
+   */
+  #watchConnections () {
+    channels.subscribe('net.client.socket', (/** @type {any} */ { socket }) => {
+      socket.once('error', (/** @type {unknown} */ error) => {
+        this.#report({ fault: reasonOf(error), gone: true })
+      })
+    })
+  }
+
+  /** Ends answers without end: older exporters keep all of an answer in memory. */
+  #limitAnswers () {
+    channels.subscribe('http.client.response.finish', (/** @type {any} */ { response }) => {
+      let size = 0
+      response.on('data', (/** @type {Buffer} */ chunk) => {
+        size += chunk.length
+        if (size <= MAX_ANSWER) return
+        this.#report({ fault: 'its answer is too long' })
+        response.destroy()
+      })
+    })
+  }
+
+  /** Closes connections on which an answer comes for ever, part by part. */
+  #limitTimes () {
+    channels.subscribe('http.client.request.start', (/** @type {any} */ { request: sent }) => {
+      const limit = setTimeout(() => sent.destroy(), MAX_ANSWER_TIME * this.#timeout)
+      sent.once('close', () => clearTimeout(limit))
+    })
+  }
+}
+
+/** @param {any} error @returns {number | undefined} the HTTP status, undefined where there was no response */
+function statusOf (error) {
+  return typeof error?.code === 'number' ? error.code : undefined
+}
+
+/** Describes an error of the exporter in one line. @param {any} error */
+function reasonOf (error) {
+  const status = statusOf(error)
+  const message = String(error?.message || error?.code || error)
+  return ((status === undefined ? '' : `HTTP ${status} `) + message).split('\n', 1)[0].slice(0, 200)
+}
+
+/**
+ * @param {{ ms: number, count: number, delayed?: number, at?: string, until?: string, label?: string }} part
+ */
+function waitText ({ ms, count, delayed, at: site, until, label }) {
+  const time = `${ms} ms${count === 1 ? '' : ` in ${count}`}`
+  const delay = delayed === undefined ? undefined : `delayed ${delayed} ms`
+  return [time, delay, label, until, site].filter((part) => part !== undefined).join(', ')
+}
+
+/** @param {{ name?: string, ms: number, at?: string }} delayed */
+function delayText ({ name = 'outside of spans', ms, at: frame }) {
+  return `${name} ${ms} ms${frame === undefined ? '' : `, ${frame}`}`
+}
+
+/** @param {any} record @returns {object} a ReadableSpan of @opentelemetry/sdk-trace */
+function readableSpan (record) {
+  const { traceId, spanId, parentSpanId, name, kind, status, attributes, events, links, resource } = record
+  const { startTimeUnixNano: start, endTimeUnixNano: end } = record
+  return {
+    name: otlpScalar(name),
+    kind: kinds[kind] ?? 0,
+    spanContext: () => spanContext(traceId, spanId),
+    parentSpanContext: parentSpanId === undefined ? undefined : spanContext(traceId, parentSpanId),
+    startTime: hrTime(start),
+    endTime: hrTime(end),
+    duration: hrTime(String(BigInt(end) - BigInt(start))),
+    ended: true,
+    status: { code: statuses[status?.code] ?? 0, message: otlpScalar(status?.message) },
+    attributes: attributesOf(attributes),
+    events: (events ?? []).map(eventOf),
+    links: (links ?? []).map(linkOf),
+    resource: resourceOf(resource),
+    instrumentationScope: scope,
+    droppedAttributesCount: 0,
+    droppedEventsCount: 0,
+    droppedLinksCount: 0
+  }
+}
+
+/** @param {string} traceId @param {string} spanId */
+function spanContext (traceId, spanId) {
+  return { traceId, spanId, traceFlags: SAMPLED }
+}
+
+/** @param {any} link */
+function linkOf ({ traceId, spanId, attributes }) {
+  return { context: spanContext(traceId, spanId), attributes: attributesOf(attributes) }
+}
+
+/** @param {any} event */
+function eventOf ({ name, timeUnixNano, attributes }) {
+  return { name: otlpScalar(name), time: hrTime(timeUnixNano), attributes: attributesOf(attributes) }
+}
+
+/** @param {import('../metrics/figures').Metrics} metrics @returns {object} ResourceMetrics of sdk-metrics */
+function resourceMetrics ({ resource, sinceUnixMs, unixMs, metrics }) {
+  const times = { startTime: hrTimeOfMs(sinceUnixMs), endTime: hrTimeOfMs(unixMs) }
+  const list = Object.entries(metrics).filter(([, { points }]) => points.length > 0)
+  return {
+    resource: resourceOf(resource),
+    scopeMetrics: [{ scope, metrics: list.map(([name, metric]) => metricData(name, metric, times)) }]
+  }
+}
+
+/** @param {string} name @param {import('../metrics/figures').Metric} metric @param {object} times */
+function metricData (name, { type, unit, description, points }, times) {
+  return {
+    descriptor: { name, unit, description, valueType: DOUBLE },
+    aggregationTemporality: CUMULATIVE,
+    dataPointType: type === 'histogram' ? HISTOGRAM : type === 'gauge' ? GAUGE : SUM,
+    isMonotonic: type === 'counter',
+    dataPoints: points.map(({ attributes, value, histogram }) =>
+      ({ ...times, attributes: attributesOf(attributes), value: value ?? histogramOf(histogram) }))
+  }
+}
+
+/** @param {import('../metrics/figures').MetricHistogram} [histogram] */
+function histogramOf (histogram) {
+  if (histogram === undefined) return undefined
+  const { count, sum, bounds, counts } = histogram
+  return { count, sum, hasMinMax: false, buckets: { boundaries: bounds, counts } }
+}
+
+/** @param {number} ms @returns {[number, number]} */
+const hrTimeOfMs = (ms) => [Math.floor(ms / 1000), Math.round(ms % 1000 * 1e6)]
+
+/**
+ * Returns seconds and nanoseconds, which no double holds at once.
+ * @param {string} nanos
+ * @returns {[number, number]}
+ */
+function hrTime (nanos) {
+  return [Number(nanos.slice(0, -9)), Number(nanos.slice(-9))]
+}
+
+/** @param {Record<string, unknown>} [attributes] as in the record */
+function attributesOf (attributes = {}) {
+  const converted = Object.create(null)
+  for (const [name, value] of Object.entries(attributes)) {
+    const members = Object.hasOwn(conversions, name) ? conversions[name](value) : [[name, value]]
+    for (const [key, part] of members) {
+      if (part !== null && part !== undefined) converted[otlpScalar(key)] = otlpValue(part)
+    }
+  }
+  return converted
+}
+
+/** @param {unknown} value */
+function otlpValue (value) {
+  if (typeof value !== 'object' || value === null) return otlpScalar(value)
+  const isListOfOneType = Array.isArray(value) &&
+    value.every((item) => typeof item === typeof value[0] && typeof item !== 'object')
+  return isListOfOneType ? value.map(otlpScalar) : otlpScalar(JSON.stringify(value))
+}
+
+/** @param {any} value */
+function otlpScalar (value) {
+  // toWellFormed() is not in the types of es2023, but in Node 20.
+  if (typeof value === 'string') return /** @type {any} */ (value).toWellFormed()
+  return Number.isInteger(value) && !Number.isSafeInteger(value) ? String(value) : value
+}
+
+/** @param {Record<string, unknown>} [attributes] */
+function resourceOf (attributes = {}) {
+  const key = JSON.stringify(attributes)
+  let resource = resources.get(key)
+  if (resource === undefined) {
+    if (resources.size >= MAX_RESOURCES) resources.clear()
+    const defaults = { 'service.name': 'unknown_service:node', 'telemetry.sdk.language': 'nodejs' }
+    resource = { attributes: attributesOf({ ...defaults, ...attributes }) }
+    resources.set(key, resource)
+  }
+  return resource
+}
+
+module.exports = { OtlpClient }

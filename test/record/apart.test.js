@@ -1,0 +1,204 @@
+'use strict'
+
+// Spans to files, made by a thread of longstack's own: whether there is one, what becomes of spans where it
+// fails, and what the program notices.
+
+const test = require('ava')
+const { spawn } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const path = require('node:path')
+const { collector } = require('../helpers/collector')
+const { node, register, root } = require('../helpers/run')
+const { folder, read } = require('../helpers/sinks')
+const { patient } = require('../helpers/starved')
+
+const patiently = patient(test)
+
+/** What every program begins with. */
+const head = `
+  const trace = require(${JSON.stringify(root)})
+  const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))
+  const span = (i) => trace.span('n ' + i, { i }, () => {});
+`
+
+/** @param {any[]} list */
+const numbers = (list) => list.map(({ attributes }) => attributes.i)
+/** @param {number} count */
+const range = (count) => Array.from({ length: count }, (_, i) => i)
+
+/**
+ * Runs a program with a module that comes before longstack: `made` has the workers that it has made, and
+ * `change` may change their options.
+ * @param {import('ava').ExecutionContext} t
+ * @param {string} source
+ * @param {{ change?: string, args?: string[], env?: Record<string, string>, name?: string }} [options] name:
+ *   of the file of spans, in the program's directory
+ */
+async function run (t, source, { change = '', args = [], env, name } = {}) {
+  const dir = folder(t)
+  const before = path.join(dir, 'before.js')
+  fs.writeFileSync(before, `
+    const threads = require('node:worker_threads')
+    const { Worker } = threads
+    const made = globalThis.made = []
+    threads.Worker = class extends Worker {
+      constructor (file, options) { ${change}; super(file, options); made.push(this) }
+    }`)
+  const file = path.join(dir, 'spans.jsonl')
+  const options = { cwd: dir, env: { LONGSTACK_SPANS: name ?? file, ...env } }
+  const result = await node([...args, '-r', before, '-r', register, '-e', `${head}${source}`], options)
+  return { ...result, file, spans: fs.existsSync(file) ? read(file) : [] }
+}
+
+test('a program without spans has no thread; spans of one that is over at once are there', async (t) => {
+  const none = await run(t, 'setTimeout(() => console.log(made.length), 300)')
+  t.deepEqual([none.stdout, none.stderr, none.code], ['0\n', '', 0])
+  t.true(fs.existsSync(none.file))
+  const short = await run(t, 'span(0); setImmediate(() => span(1))')
+  t.deepEqual([short.stderr, short.code], ['', 0])
+  t.deepEqual(numbers(short.spans), [0, 1])
+})
+
+/** @type {Array<[name: string, end: string, code: number]>} */
+const ends = [
+  ['process.exit', 'process.exit(3)', 3],
+  ['an exception', "throw new Error('x')", 1],
+  ['a rejection', "Promise.reject(new Error('x'))", 1],
+  ['its last callback', '', 0]
+]
+for (const [name, end, wanted] of ends) {
+  patiently(`all spans are there, those at the very end too: ${name}`, async (t) => {
+    const { spans, stdout, code } = await run(t, `
+      process.on('exit', () => span(40))
+      ;(async () => {
+        for (let i = 0; i < 30; i++) { span(i); await wait(5) }
+        for (let i = 30; i < 39; i++) span(i)
+        console.log(made.length)
+        process.on('exit', () => span(41))
+        setImmediate(() => { span(39); ${end} })
+      })()`)
+    t.deepEqual([stdout, code], ['1\n', wanted])
+    t.deepEqual(numbers(spans).sort((a, b) => a - b), range(42))
+  })
+}
+
+patiently('what kill -9 costs is less than a second old, much less if the CPU is there', async (t) => {
+  const file = path.join(folder(t), 'spans.jsonl')
+  const child = spawn(process.execPath, ['-r', register, '-e', `${head}
+    ;(async () => { for (let i = 0; ; i++) { trace.span('n', { at: Date.now() }, () => {}); process.stdout.write(Date.now() + '\\n'); await wait(2) } })()`],
+  { env: { PATH: process.env.PATH, LONGSTACK_SPANS: file }, stdio: ['ignore', 'pipe', 'inherit'] })
+  let text = ''
+  child.stdout.on('data', (chunk) => { text += chunk })
+  while (!fs.existsSync(file) || read(file).length < 200) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  child.kill('SIGKILL')
+  await once(child, 'exit')
+  const last = Number(text.trim().split('\n').at(-1))
+  const told = read(file).at(-1).attributes.at
+  t.true(last - told < 1000, `${last - told} ms`)
+})
+
+test('a relative name is that of the directory in which it was set', async (t) => {
+  const { spans, stderr } = await run(t, `
+    process.chdir(require('node:os').tmpdir())
+    ;(async () => { for (let i = 0; i < 20; i++) { span(i); await wait(10) } })()`, { name: 'spans.jsonl' })
+  t.is(stderr, '')
+  t.deepEqual(numbers(spans), range(20))
+})
+
+const failures = {
+  'it cannot be made': "throw new Error('forbidden')",
+  'it has no memory left': 'options.workerData.heap = 1',
+  'its file is gone': "file += '.gone.js'"
+}
+for (const [name, change] of Object.entries(failures)) {
+  patiently(`${name}: the program goes on, and makes its spans itself`, async (t) => {
+    const { spans, stderr, stdout, code } = await run(t, `
+      ;(async () => {
+        for (let i = 0; i < 60; i++) { span(i); await wait(10) }
+        console.log(trace.stats().spans.outputs.length)
+      })()`, { change })
+    t.deepEqual([stdout, code], ['1\n', 0], stderr)
+    t.true(numbers(spans).includes(59))
+    if (stderr === '') t.deepEqual(numbers(spans), range(60))
+    else t.regex(stderr, /^longstack: some spans are lost: the thread that makes them has failed: [^\n]*\n$/)
+  })
+}
+
+patiently('it ends in the midst of it: one line, and the next spans are there', async (t) => {
+  const { spans, stderr, stdout, code } = await run(t, `
+    ;(async () => {
+      for (let i = 0; i < 40; i++) { span(i); await wait(10) }
+      trace.stats()
+      await made[0].terminate()
+      for (let i = 40; i < 80; i++) { span(i); await wait(10) }
+      const { written, outputs } = trace.stats().spans
+      console.log(made.length, written, outputs.length)
+    })()`)
+  t.is(code, 0)
+  t.regex(stderr, /^longstack: some spans are lost: [^\n]*\n$/)
+  t.is(stdout, '1 80 1\n')
+  t.deepEqual(numbers(spans), range(80))
+})
+
+test('where threads are forbidden, spans are there all the same', async (t) => {
+  const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
+  const { spans, stderr, code } = await run(t, '(async () => { for (let i = 0; i < 20; i++) { span(i); await wait(10) } })()',
+    { args: [flag, '--allow-fs-read=*', '--allow-fs-write=*', '--no-warnings'] })
+  t.is(code, 0, stderr)
+  t.deepEqual(numbers(spans), range(20))
+})
+
+patiently('nobody sees it: no handle, no event, no hop, and the process ends', async (t) => {
+  const source = `
+    const seen = []
+    process.on('worker', () => seen.push('worker'))
+    ;(async () => {
+      for (let i = 0; i < 30; i++) { span(i); await wait(10) }
+      setTimeout(() => {
+        const handles = trace.handles().map(String)
+        const { Worker, threadId } = require('node:worker_threads')
+        console.log(JSON.stringify([made.length, handles, process.getActiveResourcesInfo(), process._getActiveHandles().length, seen, process.listenerCount('exit') > 5]))
+      }, 10)
+    })()`
+  const { stdout, stderr, code } = await run(t, source)
+  t.deepEqual([stderr, code], ['', 0])
+  t.deepEqual(JSON.parse(stdout), [1, [], ['Timeout'], 0, [], false])
+})
+
+patiently("the program's own async_hooks see that it starts, and no more", async (t) => {
+  const { spans, stdout } = await run(t, `
+    const types = new Set()
+    const { createHook } = require('node:async_hooks')
+    createHook({ init (id, type) { if (type !== 'Span') types.add(type) } }).enable() // which is the program's own doing
+    setTimeout(() => { for (let i = 0; i < 40; i++) setTimeout(span, 10 * i, i) }, 5)
+    setTimeout(() => console.log(JSON.stringify([...types].sort())), 500)`)
+  t.deepEqual(JSON.parse(stdout), ['MESSAGEPORT', 'Timeout', 'WORKER'])
+  t.deepEqual(numbers(spans), range(40))
+})
+
+patiently('workers of the program make their spans themselves', async (t) => {
+  const { spans, stdout } = await run(t, `
+    const { Worker } = require('node:worker_threads')
+    const worker = new Worker(${JSON.stringify(`${head};(async () => { for (let i = 10; i < 20; i++) { span(i); await wait(20) } require('node:worker_threads').parentPort.postMessage(made.length) })()`)}, { eval: true })
+    worker.on('message', (count) => console.log(count))
+    ;(async () => { for (let i = 0; i < 10; i++) { span(i); await wait(20) } })()`)
+  t.is(stdout, '0\n')
+  t.deepEqual(numbers(spans).sort((a, b) => a - b), range(20))
+})
+
+patiently('a collector gets all, by the same thread', async (t) => {
+  const { url, spans } = await collector(t)
+  for (const end of ['process.exit()', '', "trace.enable({ spans: '-;sample=0' })", 'trace.disable()']) {
+    const before = spans().length
+    const { stdout, stderr, code } = await run(t, `(async () => {
+      for (let i = 0; i < 40; i++) { span(i); await wait(5) }
+      console.log(made.length)
+      ${end}
+    })()`, { env: { LONGSTACK_SPANS: url } })
+    t.deepEqual([stdout, stderr, code], ['1\n', '', 0], end)
+    t.is(spans().length - before, 40, end)
+  }
+})
