@@ -20,14 +20,12 @@ const { safe, targetOf } = require('../sinks/outputs')
 const { createIfMissing, faultOf } = require('../sinks/output-file')
 const { createSinks, isWantedBy } = require('../sinks/sinks')
 const { messageOf, warn } = require('../warnings')
-const { ENTRY_BYTES } = require('./block')
+const { Pieces } = require('./pieces')
 const { SpanSource } = require('./span-source')
 const taking = require('./taking')
 
 const HEAP = 128 // MiB that the thread may take: at the limit of V8's, Node 26 hangs for minutes
-const MIN_BYTES = 1 << 16 // of the copy of entries
 const MAX_BATCH = 1 << 20 // bytes that wait to be posted
-const MAX_PART = 1 << 16 // bytes of entries that are read at once
 const MAX_POSTED = 1 << 26 // on their way; what comes while there are more is dropped
 const PATIENCE = 5000 // ms without any progress of the thread
 const POLL = 20 // ms until it is looked for progress that woke nobody
@@ -45,103 +43,12 @@ const states = { NEW: 0, BEGUN: 1, REPLACED: 2 }
  * @typedef {Output & { target: import('../sinks/outputs').Target }} PlacedOutput
  * @typedef {import('../sinks/sinks').SinkStats} SinkStats
  * @typedef {import('./span-source').Batch} Batch
- * @typedef {import('./span-source').Part} Part
  *
  * @typedef {object} News of the thread
  * @property {[code: string, sentence: string]} [warning]
  * @property {SinkStats} [stats]
  * @property {Array<[fd: number, file: { dev: bigint, ino: bigint }]>} [kept]
  */
-
-/** Pieces that are not posted yet. */
-class Pieces {
-  /** @type {Array<Omit<Part, 'entries'> & { length: number }>} length: bytes of entries */
-  #parts = []
-  #bytes = new Uint8Array(0)
-  #length = 0
-  #textLength = 0
-  #spans = 0
-  #isAll = false
-  #isLast = false
-  isEmpty = true
-
-  /** In bytes, about. */
-  get size () { return this.#length + this.#textLength }
-
-  /** How many spans and other records they tell of. */
-  get spans () { return this.#spans }
-
-  /** @param {taking.Piece} piece */
-  add ({ first, entries, spans, texts, now, isNewest, isAll, isLast }) {
-    let end = this.#length
-    for (const part of entries) {
-      this.#makeRoom(end + part.length)
-      this.#bytes.set(part, end)
-      end += part.length
-    }
-    // What follows is done as a whole: V8 terminates nothing in between (guard.js)
-    const length = end - this.#length
-    const last = this.#parts[this.#parts.length - 1]
-    const isNext = last !== undefined && ((last.first + last.length / ENTRY_BYTES) | 0) === first
-    if (isNext && last.length + length <= MAX_PART) {
-      last.length += length
-      last.texts += texts
-      last.now = now
-      last.isNewest = isNewest
-    } else {
-      this.#parts[this.#parts.length] = { first, length, texts, now, isNewest }
-    }
-    this.#length = end
-    this.#textLength += texts.length
-    this.#spans += spans
-    this.#isAll ||= isAll
-    this.#isLast = isLast
-    this.isEmpty = false
-  }
-
-  /** @param {number} length */
-  #makeRoom (length) {
-    if (length <= this.#bytes.length) return
-    const bytes = new Uint8Array(Math.max(MIN_BYTES, 2 * this.#bytes.length, length))
-    bytes.set(this.#bytes.subarray(0, this.#length))
-    this.#bytes = bytes
-  }
-
-  /** Returns them, and has none then. @returns {Batch & { size: number, buffer: ArrayBuffer }} */
-  take () {
-    const { buffer } = this.#bytes
-    let offset = 0
-    const batch = {
-      parts: this.#parts.map(({ length, ...part }) => {
-        const entries = new Uint8Array(buffer, offset, length)
-        offset += length
-        return { ...part, entries }
-      }),
-      isAll: this.#isAll,
-      isLast: this.#isLast,
-      size: this.size,
-      buffer
-    }
-    this.clear()
-    return batch
-  }
-
-  /** No more come. */
-  end () {
-    if (this.#isLast) return
-    this.#isLast = this.#isAll = true
-    this.isEmpty = false
-  }
-
-  clear () {
-    this.#parts = []
-    this.#bytes = new Uint8Array(0)
-    this.#length = 0
-    this.#textLength = this.#spans = 0
-    this.#isAll = false
-    this.isEmpty = true
-  }
-}
 
 /** Makes spans and writes them in this thread. */
 class Here {
