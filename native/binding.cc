@@ -5,6 +5,7 @@
 #include <new>
 
 #include <node.h>
+#include <uv.h>
 #include <v8.h>
 
 #include "allocation-clock.h"
@@ -222,6 +223,22 @@ void UseSample(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->UseSample();
 }
 
+// pause(words, index, value, ms): returns once the word is another one, or after the time. In Atomics.wait()
+// V8 runs interrupts, and there is one node of its list for a thread (src/execution/futex-emulation.cc): what
+// an interrupt would wait for in the same way ties the list into a ring, and each thread that wakes another
+// one runs in it for ever.
+void Pause(const FunctionCallbackInfo<Value>& info) {
+  if (!info[0]->IsInt32Array() || !info[2]->IsInt32() || !info[3]->IsNumber()) return;
+  Local<v8::Int32Array> words = info[0].As<v8::Int32Array>();
+  const uint32_t index = Uint32At(info, 1);
+  if (index >= words->Length()) return;
+  const auto* word = reinterpret_cast<const int32_t*>(
+    static_cast<const char*>(words->Buffer()->Data()) + words->ByteOffset()) + index;
+  const int32_t value = info[2].As<v8::Int32>()->Value();
+  const auto end = uv_hrtime() + static_cast<uint64_t>(info[3].As<v8::Number>()->Value() * 1e6);
+  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value && uv_hrtime() < end) uv_sleep(1);
+}
+
 // stats(): returns [keys, bytes, unstored, mark-sweeps]
 void Stats(const FunctionCallbackInfo<Value>& info) {
   const Engine* engine = EngineOf(info);
@@ -242,7 +259,7 @@ NODE_MODULE_INIT() {
     {"chainAt", ChainAt}, {"resetChains", ResetChains}, {"chainStats", ChainStats}, {"clock", Clock},
     {"remember", Remember}, {"unnamed", Unnamed}, {"rejection", Rejection}, {"rejected", Rejected},
     {"keepWeak", KeepWeak}, {"weakAt", WeakAt}, {"forget", Forget}, {"configure", Configure}, {"nest", Nest}, {"keepContext", KeepContext},
-    {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}});
+    {"learn", Learn}, {"sample", UseSample}, {"stats", Stats}, {"pause", Pause}});
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);
   AddArrivalFunctions(context, object);

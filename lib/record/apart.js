@@ -14,6 +14,7 @@ const { MessageChannel, receiveMessageOnPort } = require('node:worker_threads')
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
 const loopIterations = require('../core/loop-iterations')
+const { pauseWhile } = require('../core/pause')
 const { keptOpen } = require('../files')
 const { startThread } = require('../own-thread')
 const { safe, targetOf } = require('../sinks/outputs')
@@ -256,7 +257,7 @@ class Apart {
     let done = read('DONE')
     let ticks = read('TICKS')
     for (let deadline = now() + PATIENCE; done !== this.#posted && now() < deadline;) {
-      Atomics.wait(words, slots.DONE, done, POLL)
+      pauseWhile(words, slots.DONE, done, POLL)
       if (read('HAS_ENDED') === 1) break
       if (read('DONE') !== done || read('TICKS') !== ticks) deadline = now() + PATIENCE
       done = read('DONE')

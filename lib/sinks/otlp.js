@@ -12,6 +12,7 @@ const path = require('node:path')
 const { performance } = require('node:perf_hooks')
 const { MessageChannel, receiveMessageOnPort } = require('node:worker_threads')
 const guard = require('../core/guard')
+const { pauseWhile } = require('../core/pause')
 const { startThread } = require('../own-thread')
 const { messageOf } = require('../warnings')
 const { lineOf } = require('../encoding/serialize')
@@ -155,7 +156,9 @@ class OtlpSender {
 
   /** Waits until the thread has sent or lost something, or reports. @param {number} ms at most */
   wait (ms) {
-    Atomics.wait(this.#counts, slots.SETTLED, Atomics.load(this.#counts, slots.SETTLED), ms)
+    const words = new Int32Array(this.#counts.buffer)
+    const settled = 2 * slots.SETTLED // its lower half
+    pauseWhile(words, settled, Atomics.load(words, settled), ms)
   }
 }
 

@@ -18,6 +18,7 @@ const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
 const { setTimeout } = require('node:timers') // programs replace the global ones
 const guard = require('../core/guard')
+const { pauseWhile } = require('../core/pause')
 const { OutputFile, codeOf, faultOf } = require('./output-file')
 
 /**
@@ -380,7 +381,7 @@ class OutputQueue {
       if (this.written !== before) progress = now()
       const isSlow = this.#isBusy && this.#backlog.size > 0
       if (!isSlow || now() > Math.min(progress + FLUSH_MS.idle, start + FLUSH_MS.max)) return
-      Atomics.wait(neverNotified, 0, 0, FLUSH_MS.pause)
+      pauseWhile(neverNotified, 0, 0, FLUSH_MS.pause)
     }
   }
 

@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 10_225,
-  core: 4430,
+  core: 4440,
   spans: 2420,
   stacks: 2890,
   '.': 2290,

@@ -1,0 +1,20 @@
+'use strict'
+
+const { loadBinding } = require('../stacks/binding')
+
+/**
+ * Waits until another thread changes a word. With the addon that may be done on top of the program's code,
+ * which may itself be in Atomics.wait (native/binding.cc): a signal or a blocked event loop has longstack
+ * work there.
+ * @param {Int32Array} words shared
+ * @param {number} index
+ * @param {number} value
+ * @param {number} ms at most
+ */
+function pauseWhile (words, index, value, ms) {
+  const pause = /** @type {any} */ (loadBinding().binding)?.pause
+  if (pause === undefined) Atomics.wait(words, index, value, ms)
+  else pause(words, index, value, ms)
+}
+
+module.exports = { pauseWhile }
