@@ -202,3 +202,26 @@ patiently('a collector gets all, by the same thread', async (t) => {
     t.is(spans().length - before, 40, end)
   }
 })
+
+test('what is written while the program is in Atomics.wait() leaves V8 its list of waiting threads', async (t) => {
+  const { spans, stdout, stderr, code } = await run(t, `
+    const words = new Int32Array(new SharedArrayBuffer(8))
+    const { Worker } = require('node:worker_threads')
+    const other = new Worker(\`
+      const { workerData: words } = require('node:worker_threads')
+      setInterval(() => { Atomics.add(words, 1, 1); Atomics.notify(words, 1) }, 5)\`, { eval: true, workerData: words })
+    other.on('online', async () => {
+      for (let i = 0; i < 4; i++) {
+        span(i)
+        await wait(60)
+        Atomics.wait(words, 0, 0, 1200)
+      }
+      const before = words[1]
+      await wait(200)
+      console.log(words[1] > before)
+      other.terminate()
+    })`, { env: { LONGSTACK_BLOCKED: '50' } })
+  t.deepEqual([stdout, code], ['true\n', 0], stderr)
+  t.regex(stderr, /the event loop is blocked, for \d+ ms so far/)
+  t.deepEqual(numbers(spans.filter(({ name }) => name.startsWith('n '))), range(4))
+})
