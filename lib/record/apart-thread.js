@@ -26,7 +26,7 @@ const { SpanSource } = require('./span-source')
 const { outputs, main, words, slots, states, heap, news } = workerData
 if (main !== undefined) process.argv[1] = main // an exporter that the program has is found from there
 
-const source = new SpanSource()
+const source = new SpanSource(() => Atomics.add(words, slots.TICKS, 1))
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
 const sinks = createSinks(outputs, {
   warn: (code, sentence) => news.postMessage({ warning: [code, sentence] }),
@@ -45,10 +45,7 @@ const commands = {
       const isEnd = i >= parts.length - 1
       const part = parts.slice(i, i + 1)
       const made = source.take({ parts: part, isAll: isAll && isEnd, isLast: isLast && isEnd })
-      for (const span of made) {
-        sinks.write(span)
-        Atomics.add(words, slots.TICKS, 1)
-      }
+      for (const span of made) sinks.write(span)
       Atomics.add(words, slots.TICKS, 1)
     }
     const isTooMuch = v8.getHeapStatistics().used_heap_size > heap * 2 ** 20

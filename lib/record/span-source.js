@@ -30,6 +30,11 @@ class SpanSource {
   #reader = new SpanReader()
   #maker = new SpanMaker()
 
+  /** @param {() => void} [onTold] called often while entries are taken */
+  constructor (onTold) {
+    if (onTold !== undefined) this.#reader.onTold = onTold
+  }
+
   /** Whether spans have ended that it has not returned. */
   get isWaiting () { return this.#reader.isWaiting || this.#maker.isWaiting }
 

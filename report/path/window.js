@@ -76,6 +76,8 @@ class SpanReader {
     this.walk = new Walk(this)
     this.turns = new Turns(this)
     this.spans.onEnclosed = (span, request, since) => this.turns.rename(span, request, since)
+    /** called for each span that is told: deep in many others, that takes a millisecond */
+    this.onTold = () => {}
   }
 
   /** @param {Block} block */
@@ -215,6 +217,7 @@ class SpanReader {
     const queries = queriesOf(this, request)
     const runs = runsOf(this.recording, request)
     this.#ended.push({ request, path, delays, queries, figures, runs })
+    this.onTold()
   }
 
   /** @returns {number} for how many entries there is room */
