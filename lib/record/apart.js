@@ -148,8 +148,12 @@ class Apart {
     if (this.#isIdle) this.#start()
     if (this.#here !== undefined) return this.#here.take(pieces.take())
     const { size } = pieces
-    const waiting = (this.#postedBytes - Atomics.load(this.#words, slots.BYTES)) | 0
-    if (waiting + size > MAX_POSTED) return this.#drop()
+    const isTooMuch = () => {
+      const waiting = (this.#postedBytes - Atomics.load(this.#words, slots.BYTES)) | 0
+      return waiting + size > MAX_POSTED
+    }
+    if (isTooMuch() && this.#isOver) this.#settle()
+    if (isTooMuch()) return this.#drop()
     const { buffer, ...batch } = pieces.take()
     const hasBegun = Atomics.load(this.#words, slots.STATE) === states.BEGUN
     if (hasBegun) this.#unbegun = []

@@ -1,8 +1,8 @@
 'use strict'
 
-// Runs functions before a signal ends the process, where the program has no listener for that signal: one
-// that another process sends (native/ending-signals.cc), and one that the program sends itself by
-// process.kill.
+// Runs functions before the process ends without an `exit` event: by a signal that the program does not
+// listen to, which another process sends (native/ending-signals.cc) or the program itself by process.kill; by
+// process.abort and process.reallyExit; or by process.execve, which runs another program in its place.
 
 const process = require('node:process')
 const guard = require('../core/guard')
@@ -12,12 +12,13 @@ const { loadBinding } = require('../stacks/binding')
 const { wrap } = require('../wrap')
 
 const { apply } = Reflect
+const ENDS = ['abort', 'execve', 'reallyExit']
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGUSR2'])
 
 /** @type {Set<() => void>} */
 const works = new Set()
-/** @type {(() => unknown) | undefined} */
-let unwrap
+/** @type {Array<(() => unknown) | undefined>} */
+let unwraps = []
 
 const signals = () => /** @type {any} */ (loadBinding().binding)?.signals
 
@@ -35,14 +36,29 @@ function wrapKill (method) {
 }
 
 /**
- * Has a function called before a signal ends the process, on top of whatever runs then.
+ * Wraps a function that ends the process.
+ * @param {Function} method
+ */
+function wrapEnd (method) {
+  return {
+    /** @this {unknown} */
+    end () {
+      const isDone = /** @type {any} */ (process)._exiting // process.exit calls process.reallyExit
+      if (!isDone && !guard.inOwnWork) workNow()
+      return apply(method, this, arguments)
+    }
+  }.end
+}
+
+/**
+ * Has a function called before such an end, on top of whatever runs then.
  * @param {() => void} work
  */
-function beforeSignals (work) {
+function atSuddenEnd (work) {
   if (!isMainThread()) return
   works.add(work)
   if (works.size > 1) return
-  unwrap = wrap(process, 'kill', wrapKill)
+  unwraps = [wrap(process, 'kill', wrapKill), ...ENDS.map((name) => wrap(process, name, wrapEnd))]
   const { constants } = require('node:os') // only here: the program may be the first that loads it
   const unheard = SIGNALS.filter((name) => process.listenerCount(name) === 0)
   signals()?.hold?.(() => {
@@ -51,11 +67,11 @@ function beforeSignals (work) {
   }, ...unheard.map((name) => constants.signals[name]))
 }
 
-/** Takes back `beforeSignals`. @param {() => void} work */
-function endBeforeSignals (work) {
+/** Takes back `atSuddenEnd`. @param {() => void} work */
+function notAtSuddenEnd (work) {
   if (!works.delete(work) || works.size > 0) return
-  unwrap?.()
+  for (const unwrap of unwraps) unwrap?.()
   signals()?.release?.()
 }
 
-module.exports = { beforeSignals, endBeforeSignals }
+module.exports = { atSuddenEnd, notAtSuddenEnd }

@@ -7,7 +7,7 @@ const { OutputQueue } = require('../sinks/output-queue')
 const { targetOf } = require('../sinks/outputs')
 const { warn } = require('../warnings')
 const { BlockMaker } = require('./block-maker')
-const { beforeSignals, endBeforeSignals } = require('./ending')
+const { atSuddenEnd, notAtSuddenEnd } = require('./ending')
 const taking = require('./taking')
 
 /**
@@ -48,10 +48,10 @@ class Recording {
       forget: repeatTexts
     }, warn)
     taking.add(this)
-    beforeSignals(this.#beforeSignal)
+    atSuddenEnd(this.#suddenEnd)
   }
 
-  #beforeSignal = () => {
+  #suddenEnd = () => {
     taking.takeWithin(true)
     this.#queue.flush()
   }
@@ -82,7 +82,7 @@ class Recording {
 
   /** Ends the recording. */
   close () {
-    endBeforeSignals(this.#beforeSignal)
+    notAtSuddenEnd(this.#suddenEnd)
     taking.remove(this)
     this.#queue.close()
   }

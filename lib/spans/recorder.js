@@ -12,7 +12,7 @@ const loopIterations = require('../core/loop-iterations')
 const { on } = require('../core/on')
 const stepSpans = require('./step-spans')
 const { isAnyObject } = require('../objects')
-const { beforeSignals, endBeforeSignals } = require('../record/ending')
+const { atSuddenEnd, notAtSuddenEnd } = require('../record/ending')
 const live = require('../record/live')
 require('../record/traffic')
 const layer = require('./layer')
@@ -64,7 +64,7 @@ function enable (wanted) {
   if (isOn) return
   isOn = true
   process.on('exit', onExit)
-  beforeSignals(beforeSignal)
+  atSuddenEnd(suddenEnd)
 }
 
 function disable () {
@@ -77,7 +77,7 @@ function disable () {
   layer.disable()
   stepSpans.unwatchZlibWrites()
   process.removeListener('exit', onExit)
-  endBeforeSignals(beforeSignal)
+  notAtSuddenEnd(suddenEnd)
 }
 
 function onExit () {
@@ -91,7 +91,7 @@ function onExit () {
 }
 
 /** The program may be anywhere: listeners are not called. */
-function beforeSignal () {
+function suddenEnd () {
   taking.takeWithin(true)
   outputs.flush()
 }

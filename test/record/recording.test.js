@@ -459,22 +459,32 @@ test('what a callback runs behind trace.reopen() is its own', async (t) => {
   t.true(attributes['longstack.run_ms'] >= 49, JSON.stringify(attributes))
 })
 
-test('what a program sends itself ends it at once, and all that has ended is there', async (t) => {
-  const file = path.join(folder(t), 'app.rec')
-  const child = start(file, `setTimeout(() => {
-    work('late')
-    process.kill(process.pid, 'SIGTERM')
-    fs.writeSync(1, 'after')
-    process.exit(3)
-  }, 30)`)
-  let text = ''
-  child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
-  const end = await new Promise((resolve) => child.on('close', (code, signal) => resolve([code, signal])))
-  t.deepEqual([text, end], ['', [null, 'SIGTERM']])
-  const { missing, sources } = readRecordings(file)
-  t.is(missing.skipped, 0)
-  t.deepEqual(sources[0].spans, ['late'])
-})
+/** @type {Array<[name: string, call: string, end: unknown[], node: number]>} */
+const suddenEnds = [
+  ['process.kill', "process.kill(process.pid, 'SIGTERM')", [null, 'SIGTERM'], 20],
+  ['process.abort', 'process.abort()', [null, 'SIGABRT'], 20],
+  ['process.reallyExit', 'process.reallyExit(4)', [4, null], 20],
+  ['process.execve', "process.execve(process.execPath, ['node', '-e', 'process.exitCode = 5'], {})", [5, null], 22]
+]
+for (const [name, call, wanted, since] of suddenEnds) {
+  if (Number(process.versions.node.split('.')[0]) < since) continue
+  test(`${name} ends the process at once, and all that has ended is there`, async (t) => {
+    const file = path.join(folder(t), 'app.rec')
+    const child = start(file, `setTimeout(() => {
+      work('late')
+      ${call}
+      fs.writeSync(1, 'after')
+      process.exit(3)
+    }, 30)`)
+    let text = ''
+    child.stdout.setEncoding('utf8').on('data', (chunk) => { text += chunk })
+    const end = await new Promise((resolve) => child.on('close', (code, signal) => resolve([code, signal])))
+    t.deepEqual([text, end], ['', wanted])
+    const { missing, sources } = readRecordings(file)
+    t.is(missing.skipped, 0)
+    t.deepEqual(sources[0].spans, ['late'])
+  })
+}
 
 test('process.kill is as before when the recording is off, and where it ends nothing', async (t) => {
   const { stdout, code, stderr } = await record(t, `

@@ -96,11 +96,14 @@ whereCounted('one write for an iteration, whatever its phases ended; more for ma
 const ends = [
   ['nothing is left to do', '', 0],
   ['process.exit', 'process.exit(3)', 3],
-  ['process.reallyExit', `${WRITTEN}; process.reallyExit(3)`, 3],
+  ['process.reallyExit', 'process.reallyExit(3)', 3],
   ['an exception', "throw new Error('x')", 1],
-  ['process.abort', `${WRITTEN}; process.abort()`, null, 'SIGABRT'],
+  ['process.abort', 'process.abort()', null, 'SIGABRT'],
   ['SIGKILL', `${WRITTEN}; process.kill(process.pid, 'SIGKILL'); setTimeout(() => {}, 5000)`, null, 'SIGKILL'],
   ['SIGTERM in an endless loop', "require('node:child_process').exec('sleep 0.2; kill ' + process.pid); for (;;);", null, 'SIGTERM'],
+  ...('execve' in process
+    ? [(['process.execve', "process.execve(process.execPath, ['node', '-e', 'process.exitCode = 4'], {})", 4])]
+    : []),
   ['out of memory', `${WRITTEN}; const all = []; for (;;) all.push(new Array(1000).fill(all.length))`, null, 'SIGABRT', ['--max-old-space-size=20']]
 ]
 
@@ -112,7 +115,7 @@ const inWorker = (source) => `
 
 for (const [name, end, code, signal = null, args = []] of ends) {
   for (const where of ['process', 'worker']) {
-    if (where === 'worker' && /abort|memory/.test(name)) continue // a worker cannot abort; out of memory ends it alone, see below
+    if (where === 'worker' && /abort|execve|memory/.test(name)) continue // a worker cannot abort; out of memory ends it alone, see below
     test(`what had ended before the last iteration is in the file, in whole lines: ${name}, in a ${where}`, async (t) => {
       const file = path.join(folder(t), 'spans.jsonl')
       const source = `${head}
