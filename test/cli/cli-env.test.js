@@ -53,7 +53,7 @@ for (const [shell, command] of Object.entries(EVAL)) {
     fs.writeFileSync(other, 'Object.defineProperty(process, "version", { value: "other" })')
     const { status, stdout, stderr } = spawnSync(shell, ['-c', command], {
       encoding: 'utf8',
-      env: { ...env, NODE: process.execPath, MAIN: main, ENABLED, NODE_OPTIONS: `--require "${other.replace(/["\\]/g, '\\$&')}"` }
+      env: { ...env, LC_ALL: 'C.UTF-8', NODE: process.execPath, MAIN: main, ENABLED, NODE_OPTIONS: `--require "${other.replace(/["\\]/g, '\\$&')}"` }
     })
     t.deepEqual([status, stdout, stderr], [0, 'trueother\n', ''])
   })
