@@ -2,7 +2,9 @@
 // parts. Whatever the arguments are, and in whatever order calls come, none of them accesses memory that is
 // not its own: an argument of another type counts as 0, or the call does nothing.
 
+#include <chrono>
 #include <new>
+#include <thread>
 
 #include <node.h>
 #include <uv.h>
@@ -236,7 +238,9 @@ void Pause(const FunctionCallbackInfo<Value>& info) {
     static_cast<const char*>(words->Buffer()->Data()) + words->ByteOffset()) + index;
   const int32_t value = info[2].As<v8::Int32>()->Value();
   const auto end = uv_hrtime() + static_cast<uint64_t>(info[3].As<v8::Number>()->Value() * 1e6);
-  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value && uv_hrtime() < end) uv_sleep(1);
+  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value && uv_hrtime() < end) {
+    std::this_thread::sleep_for(std::chrono::microseconds(100));
+  }
 }
 
 // stats(): returns [keys, bytes, unstored, mark-sweeps]

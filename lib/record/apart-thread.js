@@ -28,12 +28,22 @@ if (main !== undefined) process.argv[1] = main // an exporter that the program h
 
 const source = new SpanSource(() => Atomics.add(words, slots.TICKS, 1))
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
-const sinks = createSinks(outputs, {
-  warn: (code, sentence) => news.postMessage({ warning: [code, sentence] }),
-  // Two would hear of each other's connections
-  isOwnThread: outputs.filter(({ target }) => target.url !== undefined).length === 1
-})
+let sinks = sinksFor(outputs)
 let kept = ''
+/** codes of warnings: each is given once */
+const warned = new Set()
+
+/** @param {import('./apart').PlacedOutput[]} list */
+function sinksFor (list) {
+  return createSinks(list, { warn, isOwnThread: true })
+}
+
+/** @param {string} code @param {string} sentence */
+function warn (code, sentence) {
+  if (warned.has(code)) return
+  warned.add(code)
+  news.postMessage({ warning: [code, sentence] })
+}
 
 /**
  * What a message may ask for; where that takes longer, a promise.
@@ -46,6 +56,7 @@ const commands = {
       const part = parts.slice(i, i + 1)
       const made = source.take({ parts: part, isAll: isAll && isEnd, isLast: isLast && isEnd })
       for (const span of made) sinks.write(span)
+      Atomics.add(words, slots.MADE, made.length)
       Atomics.add(words, slots.TICKS, 1)
     }
     const isTooMuch = v8.getHeapStatistics().used_heap_size > heap * 2 ** 20
@@ -57,10 +68,13 @@ const commands = {
   },
   reopen: () => sinks.reopen(),
   sync: () => {},
-  stats: () => news.postMessage({ stats: sinks.stats() }),
+  setOutputs (/** @type {import('./apart').PlacedOutput[]} */ list) {
+    sinks.close()
+    sinks = sinksFor(list)
+  },
   close () {
     sinks.close()
-    sinks.settled().then(() => port.close())
+    port.unref() // what is under way to a collector keeps the thread
   }
 }
 
@@ -69,11 +83,11 @@ function hasBegun () {
   return Atomics.compareExchange(words, slots.STATE, states.NEW, states.BEGUN) !== states.REPLACED
 }
 
-/** Tells which files are open: they are not the program's. */
-function tellKept () {
+/** Tells what is written, and which files are open: they are not the program's. */
+function tellNews () {
   const list = [...keptOpen]
   const text = String(list.map(([fd, { dev, ino }]) => [fd, dev, ino]))
-  if (text !== kept) news.postMessage({ kept: list })
+  news.postMessage({ stats: sinks.stats(), ...(text !== kept && { kept: list }) })
   kept = text
 }
 
@@ -85,14 +99,14 @@ port.on('message', async (/** @type {Record<string, any>} */ message) => {
   let done
   loopIterations.batch(() => { done = commands[command](value) })
   if (done !== undefined) await done
-  tellKept()
+  tellNews()
   Atomics.store(words, slots.WAITING, source.waiting)
   if (command === 'take') Atomics.add(words, slots.BYTES, value.size)
   // One that an answer was awaited for may end behind a later one
   if (((number - Atomics.load(words, slots.DONE)) | 0) > 0) Atomics.store(words, slots.DONE, number)
   Atomics.notify(words, slots.DONE)
 })
-tellKept()
+tellNews()
 process.on('exit', () => {
   Atomics.store(words, slots.HAS_ENDED, 1)
   Atomics.notify(words, slots.DONE)

@@ -21,21 +21,23 @@ const { safe, targetOf } = require('../sinks/outputs')
 const { createIfMissing, faultOf } = require('../sinks/output-file')
 const { createSinks, isWantedBy } = require('../sinks/sinks')
 const { messageOf, warn } = require('../warnings')
+const { hasOpenSpans } = require('./texts')
 const { Pieces } = require('./pieces')
 const { SpanSource } = require('./span-source')
 const taking = require('./taking')
 
 const HEAP = 128 // MiB that the thread may take: at the limit of V8's, Node 26 hangs for minutes
 const MAX_BATCH = 1 << 20 // bytes that wait to be posted
+const MAX_WITHIN = 1 << 24 // the same on top of the program's code, where no thread is started if it can wait
 const MAX_POSTED = 1 << 26 // on their way; what comes while there are more is dropped
 const PATIENCE = 5000 // ms without any progress of the thread
 const POLL = 20 // ms until it is looked for progress that woke nobody
 
 /**
  * Words that both threads share: the number of the last message that is done, bytes of all, spans that are
- * to be made, whether the thread has ended, signs of progress, whether the thread has begun.
+ * to be made, spans that are made, whether the thread has ended, signs of progress, whether it has begun.
  */
-const slots = { DONE: 0, BYTES: 1, WAITING: 2, HAS_ENDED: 3, TICKS: 4, STATE: 5 }
+const slots = { DONE: 0, BYTES: 1, WAITING: 2, MADE: 3, HAS_ENDED: 4, TICKS: 5, STATE: 6 }
 /** of the last one: whoever changes it first */
 const states = { NEW: 0, BEGUN: 1, REPLACED: 2 }
 
@@ -55,6 +57,8 @@ const states = { NEW: 0, BEGUN: 1, REPLACED: 2 }
 class Here {
   source = new SpanSource()
   sinks
+  /** what came was read in full: V8 may terminate the code that it is read in */
+  #isWhole = true
 
   /** @param {Output[]} outputs */
   constructor (outputs) {
@@ -63,7 +67,14 @@ class Here {
 
   /** @param {Batch} batch */
   take (batch) {
-    for (const span of this.source.take(batch)) this.sinks.write(span)
+    if (!this.#isWhole) {
+      this.source = new SpanSource()
+      taking.repeat()
+    }
+    this.#isWhole = false
+    const made = this.source.take(batch)
+    this.#isWhole = true
+    for (const span of made) this.sinks.write(span)
   }
 }
 
@@ -82,8 +93,12 @@ class Apart {
   /** number of the last message that was posted, and bytes of all */
   #posted = 0
   #postedBytes = 0
+  /** spans and other records in all that was posted */
+  #postedSpans = 0
   /** ms of the clock */
   #postedAt = -Infinity
+  /** words of the thread when it had shown no sign of progress for long, NaN: it has not */
+  #silentAt = { done: NaN, ticks: NaN }
   /** what was posted before the thread has begun @type {Batch[]} */
   #unbegun = []
   /** descriptors of the thread @type {number[]} */
@@ -104,36 +119,71 @@ class Apart {
 
   /** @param {Output[]} outputs */
   constructor (outputs) {
-    this.#outputs = outputs.map((output) => ({ ...output, target: targetOf(output.to) }))
-    const list = outputs.map(({ to }) => ({ to: safe(to), written: 0, waiting: 0, dropped: 0 }))
-    this.#stats = { written: 0, waiting: 0, dropped: 0, replaced: 0, outputs: list }
-    for (const output of this.#outputs) createFile(output)
+    this.#outputs = placed(outputs)
+    this.#stats = noStats(outputs)
     taking.add(this)
+  }
+
+  /**
+   * Writes to others from now on. What is known of spans that are open stays.
+   * @param {Output[]} outputs
+   * @returns {boolean} whether that can be: what is under way to a collector needs the thread for itself
+   */
+  setOutputs (outputs) {
+    const next = placed(outputs)
+    if ([...this.#outputs, ...next].some(({ target }) => target.url !== undefined)) return false
+    const isOver = this.#isOver
+    this.#isOver = true // no thread is waited for that starts
+    this.writeNow()
+    this.#isOver = isOver
+    this.#here?.sinks.close()
+    if (this.#thread !== undefined) this.#order({ setOutputs: next })
+    this.#outputs = next
+    this.#stats = noStats(outputs)
+    this.#dropped = 0
+    if (this.#here !== undefined) this.#here.sinks = createSinks(next, { warn })
+    return true
   }
 
   /** Whether an output takes a span. @param {import('../sinks/sinks').Candidate} span */
   wants (span) { return isWantedBy(this.#outputs, span) }
 
-  /** At the end of the program nothing may wait. */
-  get isEager () { return this.#isOver }
+  /** At the end of the program nothing may wait, nor what is made in its thread. */
+  get isEager () { return this.#isOver || this.#here !== undefined }
+
+  /** @param {keyof typeof slots} slot */
+  #read (slot) { return Atomics.load(this.#words, slots[slot]) }
 
   isWaiting () {
     if (this.#isWanted && !this.#pieces.isEmpty) return true
     if (this.#here !== undefined) return this.#here.source.isWaiting
-    const isDone = Atomics.load(this.#words, slots.DONE) === this.#posted
-    return !isDone || Atomics.load(this.#words, slots.WAITING) > 0
+    const isDone = this.#read('DONE') === this.#posted
+    return !isDone || this.#read('WAITING') > 0
   }
 
   /** @param {taking.Piece} piece */
   take (piece) {
-    this.#pieces.add(piece)
+    const pieces = this.#pieces
+    pieces.add(piece)
     this.#isOver ||= piece.isLast
-    this.#isWanted ||= this.#pieces.spans > 0
-    if (this.#isOver) return this.#finish()
-    // No thread is started on top of code of the program's
-    const isTime = piece.isNewest && this.#isWanted && !(piece.isWithin && this.#isIdle)
-    if (this.#pieces.size >= MAX_BATCH || (isTime && piece.now - this.#postedAt >= this.within)) this.#post()
+    this.#isWanted ||= pieces.spans > 0 || (pieces.size >= MAX_BATCH && hasOpenSpans())
+    if (this.#isOver) return this.writeNow()
+    if (this.#here !== undefined) return this.#post()
+    if (!this.#isWanted) {
+      if (pieces.size >= MAX_BATCH) this.#forgetPieces()
+      return
+    }
+    // If it can wait, no thread is started on top of the program's code
+    const mayStart = !(piece.isWithin && this.#isIdle)
+    const isTime = piece.isNewest && mayStart
+    const isMuch = pieces.size >= (mayStart ? MAX_BATCH : MAX_WITHIN)
+    if (isMuch || (isTime && piece.now - this.#postedAt >= this.within)) this.#post()
     else if (isTime) loopIterations.scheduleWithin(this.#post, this.within)
+  }
+
+  #forgetPieces () {
+    this.#pieces.clear()
+    taking.repeat()
   }
 
   /** Whether neither the thread nor what replaces it is there. */
@@ -144,18 +194,19 @@ class Apart {
     this.#receive()
     this.#postedAt = now()
     const pieces = this.#pieces
-    if (pieces.isEmpty) return
+    if (pieces.isEmpty || !this.#isWanted) return
     if (this.#isIdle) this.#start()
     if (this.#here !== undefined) return this.#here.take(pieces.take())
     const { size } = pieces
     const isTooMuch = () => {
-      const waiting = (this.#postedBytes - Atomics.load(this.#words, slots.BYTES)) | 0
+      const waiting = (this.#postedBytes - this.#read('BYTES')) | 0
       return waiting + size > MAX_POSTED
     }
     if (isTooMuch() && this.#isOver) this.#settle()
     if (isTooMuch()) return this.#drop()
+    this.#postedSpans += pieces.spans
     const { buffer, ...batch } = pieces.take()
-    const hasBegun = Atomics.load(this.#words, slots.STATE) === states.BEGUN
+    const hasBegun = this.#read('STATE') === states.BEGUN
     if (hasBegun) this.#unbegun = []
     else this.#unbegun.push(batch)
     this.#postedBytes = (this.#postedBytes + size) | 0
@@ -170,8 +221,7 @@ class Apart {
 
   #drop () {
     this.#dropped += this.#pieces.spans
-    this.#pieces.clear()
-    taking.repeat()
+    this.#forgetPieces()
     warn('SPANS_THREAD', 'spans are dropped, and counted in trace.stats().spans: ' +
       'the thread that makes them gets too little of the CPU.')
   }
@@ -207,6 +257,7 @@ class Apart {
       if (this.#replaceUnbegun()) return
       this.#forgetThread()
       if (this.#isClosed) return
+      this.#countLost()
       const reason = error === undefined ? 'it was ended' : messageOf(error)
       warn('SPANS_THREAD', `some spans are lost: the thread that makes them has failed: ${reason}. ` +
         "The next ones are made in the program's thread.")
@@ -215,16 +266,23 @@ class Apart {
     })
   }
 
-  /** Does the work of the thread, unless that has begun. @returns {boolean} whether it does */
+  /** Counts what the thread had and has not written. */
+  #countLost () {
+    const { waiting, outputs } = this.#stats
+    const unmade = Math.max(0, this.#postedSpans - this.#read('MADE'))
+    this.#dropped += waiting + unmade
+    this.#stats = { ...this.#stats, waiting: 0, outputs: outputs.map((one) => ({ ...one, waiting: 0 })) }
+  }
+
+  /** Does the work of the thread, if that has not begun. @returns {boolean} whether it does */
   #replaceUnbegun () {
+    if (this.#thread === undefined) return false
     const state = Atomics.compareExchange(this.#words, slots.STATE, states.NEW, states.REPLACED)
     if (state !== states.NEW) return false
     this.#forgetThread()
     const here = this.#here = new Here(this.#outputs)
     for (const batch of this.#unbegun) here.take(batch)
     this.#unbegun = []
-    if (this.#isOver) here.sinks.flush()
-    if (this.#isClosed) here.sinks.close()
     return true
   }
 
@@ -254,42 +312,48 @@ class Apart {
     }
   }
 
-  /** Waits until all is done that was posted. @returns {boolean} whether it is */
+  /**
+   * Waits until all is done that was posted: not again for a thread that has shown no sign of progress since.
+   * @returns {boolean} whether it is
+   */
   #settle () {
-    const words = this.#words
-    const read = (/** @type {keyof typeof slots} */ slot) => Atomics.load(words, slots[slot])
-    let done = read('DONE')
-    let ticks = read('TICKS')
-    for (let deadline = now() + PATIENCE; done !== this.#posted && now() < deadline;) {
-      pauseWhile(words, slots.DONE, done, POLL)
-      if (read('HAS_ENDED') === 1) break
-      if (read('DONE') !== done || read('TICKS') !== ticks) deadline = now() + PATIENCE
-      done = read('DONE')
-      ticks = read('TICKS')
+    let done = this.#read('DONE')
+    let ticks = this.#read('TICKS')
+    const { done: silentDone, ticks: silentTicks } = this.#silentAt
+    const isSilent = done === silentDone && ticks === silentTicks
+    let deadline = isSilent ? -Infinity : now() + PATIENCE
+    while (done !== this.#posted && this.#read('HAS_ENDED') === 0 && now() < deadline) {
+      pauseWhile(this.#words, slots.DONE, done, POLL)
+      if (this.#read('DONE') !== done || this.#read('TICKS') !== ticks) deadline = now() + PATIENCE
+      done = this.#read('DONE')
+      ticks = this.#read('TICKS')
     }
     this.#receive()
-    return done === this.#posted
+    const isDone = done === this.#posted
+    if (!isDone) this.#silentAt = { done, ticks }
+    return isDone
   }
 
-  /** @param {string} command @returns {boolean} whether it was carried out */
+  /** @param {Record<string, unknown>} command @returns {boolean} whether it was carried out */
   #order (command) {
-    this.#send({ [command]: true })
+    this.#send(command)
     return this.#settle()
   }
 
-  /** Has all made and written, now. */
+  /** Has all made and written, now. What a collector has not confirmed is waited for, a bounded time. */
   #finish () {
+    this.#replaceUnbegun()
     this.#post()
     this.#here?.sinks.flush()
-    if (this.#thread === undefined || this.#order('flush') || this.#replaceUnbegun()) return
+    if (this.#thread === undefined || this.#order({ flush: true })) return
     warn('SPANS_THREAD', 'spans may be missing: the thread that makes them gives no answer.')
   }
 
-  /** Has what has come made and written while a callback of the program's runs on. */
+  /** Has what has come made and written while the program's code runs on. */
   writeNow () {
-    if (!this.#isWanted) return
+    if (this.#isOver) this.#replaceUnbegun()
     this.#post()
-    if (this.#thread !== undefined) this.#order('sync')
+    if (this.#thread !== undefined) this.#order({ sync: true })
   }
 
   /** The program ends, and all has come. */
@@ -310,17 +374,18 @@ class Apart {
   reopen () {
     this.#post()
     this.#here?.sinks.reopen()
-    if (this.#thread !== undefined) this.#order('reopen')
+    if (this.#thread !== undefined) this.#order({ reopen: true })
   }
 
   close () {
     this.#isOver = this.#isClosed = true
-    this.#pieces.end()
+    this.#replaceUnbegun()
     taking.remove(this)
+    this.#pieces.end()
     this.#post()
     this.#here?.sinks.close()
     if (this.#thread === undefined) return
-    this.#order('close')
+    this.#order({ close: true })
     // What is under way to a collector goes on
     const isSending = this.#outputs.some(({ target }) => target.url !== undefined)
     if (isSending) process.once('exit', this.#awaitThread)
@@ -328,13 +393,13 @@ class Apart {
   }
 
   #awaitThread = () => {
-    guard.run(() => this.#order('flush'))
+    guard.run(() => this.#order({ flush: true }))
   }
 
   /** @returns {SinkStats} */
   stats () {
     this.#post()
-    if (this.#thread !== undefined) this.#order('stats')
+    if (this.#thread !== undefined) this.#order({ sync: true })
     const all = [this.#stats, ...(this.#here === undefined ? [] : [this.#here.sinks.stats()])]
     const sum = (/** @type {'written' | 'waiting' | 'dropped' | 'replaced'} */ key) =>
       all.reduce((total, stats) => total + stats[key], 0)
@@ -356,8 +421,27 @@ class Apart {
 
   /** How many spans have ended that are not made yet. */
   waiting () {
-    return this.#pieces.spans + (this.#here?.source.waiting ?? Atomics.load(this.#words, slots.WAITING))
+    if (this.#here !== undefined) return this.#pieces.spans + this.#here.source.waiting
+    const isDone = this.#read('DONE') === this.#posted
+    return this.#pieces.spans + (isDone ? this.#read('WAITING') : this.#postedSpans - this.#read('MADE'))
   }
+}
+
+/**
+ * Returns outputs with their places: the program may change its directory. Files are created.
+ * @param {Output[]} outputs
+ * @returns {PlacedOutput[]}
+ */
+function placed (outputs) {
+  const list = outputs.map((output) => ({ ...output, target: targetOf(output.to) }))
+  for (const output of list) createFile(output)
+  return list
+}
+
+/** @param {Output[]} outputs @returns {SinkStats} */
+function noStats (outputs) {
+  const list = outputs.map(({ to }) => ({ to: safe(to), written: 0, waiting: 0, dropped: 0 }))
+  return { written: 0, waiting: 0, dropped: 0, replaced: 0, outputs: list }
 }
 
 /**

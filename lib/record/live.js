@@ -21,7 +21,10 @@ const consumer = {
     const made = source.take(batchOf(piece))
     isWhole = true
     for (const span of made) attempt(() => tell(span))
-    if (!piece.isWithin) flushRecords()
+  },
+
+  taken (isWithin) {
+    if (!isWithin) flushRecords()
   },
 
   addSpan: (span) => source.addSpan(toldOf(span)),

@@ -55,7 +55,7 @@ class Pieces {
     this.#textLength += texts.length
     this.#spans += spans
     this.#isAll ||= isAll
-    this.#isLast = isLast
+    this.#isLast ||= isLast
     this.isEmpty = false
   }
 

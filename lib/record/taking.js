@@ -40,6 +40,7 @@ const RETRY_MS = 50 // where a consumer waits for what time tells
  *
  * @typedef {object} Consumer
  * @property {(piece: Piece) => void} take may be terminated
+ * @property {(isWithin: boolean) => void} [taken] called when all consumers have what there was
  * @property {() => void} [prepare] called before a piece is made; may call `repeat`
  * @property {number} [within] ms after which it gets entries at the latest, while callbacks end
  * @property {() => boolean} [isWaiting] wants to be called although there are no entries
@@ -180,6 +181,8 @@ function take ({ isWithin = true, isAll = false, isLast = false } = {}) {
   } while (unread > 0)
   runLog.taken(newest)
   isBusy = false
+  // They may remove consumers, or add some
+  for (const consumer of [...consumers]) attempt(() => consumer.taken?.(isWithin))
   if (isWaiting() && !isLast) loopIterations.scheduleWithin(takeRest, RETRY_MS)
 }
 

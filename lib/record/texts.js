@@ -379,6 +379,8 @@ module.exports = {
   /** Has no spans told but those that outputs of spans take. @param {boolean} isWanted */
   setPartial (isWanted) { isPartial = isWanted },
 
+  hasOpenSpans: () => spans.openSpans().length > 0,
+
   /** Whether all spans are told, whatever outputs of spans take. */
   isForAll: () => ints !== undefined && !isPartial,
 

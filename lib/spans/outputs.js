@@ -32,18 +32,28 @@ let receivers = []
 function setOutputs (next) {
   texts.keepAttributes(listeners.size > 0)
   if (next === wanted) return
-  sinks?.close()
-  apart?.close()
-  sinks = apart = undefined
   wanted = next
-  if (next === undefined) return
-  const { isApart, parseOutputs } = require('../sinks/outputs')
-  const outputs = parseOutputs(next)
-  // A thread that ends takes those with it that it has started
-  const others = isMainThread() ? outputs.filter(isApart) : []
+  const outputs = next === undefined ? [] : require('../sinks/outputs').parseOutputs(next)
+  const others = apartOf(outputs)
   const own = outputs.filter((output) => !others.includes(output))
-  if (own.length > 0) sinks = require('../sinks/sinks').createSinks(own, { warn })
-  if (others.length > 0) apart = new (require('../record/apart').Apart)(others)
+  sinks?.close()
+  sinks = own.length === 0 ? undefined : require('../sinks/sinks').createSinks(own, { warn })
+  if (others.length > 0 && apart?.setOutputs(others)) return
+  apart?.close()
+  apart = others.length === 0 ? undefined : new (require('../record/apart').Apart)(others)
+}
+
+/**
+ * Returns outputs that a thread of longstack's own writes to. None in a thread of the program's: one that
+ * ends takes those with it that it has started. None where there are several collectors, each of which would
+ * hear of the connections of the others.
+ * @param {import('../sinks/outputs').Output[]} outputs
+ */
+function apartOf (outputs) {
+  if (!isMainThread() || outputs.length === 0) return []
+  const { isApart, targetOf } = require('../sinks/outputs')
+  const collectors = outputs.filter(({ to }) => targetOf(to).url !== undefined)
+  return collectors.length > 1 ? [] : outputs.filter(isApart)
 }
 
 /** Counts, over all outputs. */

@@ -76,14 +76,14 @@ const cases = {
 /** @type {Record<string, Case>} */
 const shimmed = {
   'a disk that is full for a while': {
-    env: { FAULT_WRITE: '28', DURING: ON, AFTER: OFF }, says: /the disk is full \(ENOSPC\)/, kept: 'all', recovers: true
+    env: { FAULT_WRITE: '28', DURING: ON, AFTER: `trace?.stats(); ${OFF}` }, says: /the disk is full \(ENOSPC\)/, kept: 'all', recovers: true
   },
   'a quota': { env: { FAULT_WRITE: '122', DURING: ON }, says: /the disk quota is used up \(EDQUOT\)/, kept: 'some' },
   'a device with errors': {
-    env: { FAULT_WRITE: '5', DURING: ON, AFTER: OFF }, says: /the device reports an error \(EIO\)/, kept: 'all', recovers: true
+    env: { FAULT_WRITE: '5', DURING: ON, AFTER: `trace?.stats(); ${OFF}` }, says: /the device reports an error \(EIO\)/, kept: 'all', recovers: true
   },
   'a file server that forgot the file': {
-    env: { FAULT_WRITE: '116', DURING: ON, AFTER: OFF }, says: /the file server no longer knows it \(ESTALE\)/, kept: 'all', recovers: true
+    env: { FAULT_WRITE: '116', DURING: ON, AFTER: `trace?.stats(); ${OFF}` }, says: /the file server no longer knows it \(ESTALE\)/, kept: 'all', recovers: true
   },
   'writes of one byte': { env: { FAULT_WRITE: 'short', DURING: ON }, kept: 'all', recovers: true },
   'too many open files in the kernel': {

@@ -225,3 +225,88 @@ test('what is written while the program is in Atomics.wait() leaves V8 its list 
   t.regex(stderr, /the event loop is blocked, for \d+ ms so far/)
   t.deepEqual(numbers(spans.filter(({ name }) => name.startsWith('n '))), range(4))
 })
+
+test('a program without spans has no thread, however much it does', async (t) => {
+  const { stdout, stderr, spans } = await run(t, `
+    let left = 60_000
+    setImmediate(function next () {
+      if (left-- > 0) return setImmediate(next)
+      console.log(made.length)
+      span(0)
+    })`)
+  t.deepEqual([stdout, stderr], ['0\n', ''])
+  t.deepEqual(numbers(spans), [0])
+})
+
+patiently('disable() waits for no collector', async (t) => {
+  const { stdout, stderr, code } = await run(t, `
+    const requests = []
+    trace.disable()
+    const server = require('node:http').createServer((request, response) => {
+      requests.push(request.url)
+      request.resume().on('end', () => response.end('{}'))
+    }).listen(0, '127.0.0.1', async () => {
+      for (const thread of [false, true]) {
+        trace.enable({ spans: 'http://127.0.0.1:' + server.address().port })
+        for (let i = 0; i < 5; i++) span(i)
+        if (thread) while (trace.stats().spans.written < 5) await wait(20) // each request makes a span of the server
+        span(5)
+        trace.disable()
+        const before = requests.length
+        while (requests.length === before) await wait(20)
+      }
+      console.log(requests.every((url) => url === '/v1/traces'))
+      server.close().closeAllConnections()
+    })`)
+  t.deepEqual([stdout, stderr, code], ['true\n', '', 0])
+})
+
+test('a listener may turn tracing off: what had ended is in the file', async (t) => {
+  const { stdout, stderr, spans } = await run(t, `
+    trace.disable()
+    let heard = 0
+    trace.on('span', () => { if (heard++ === 0) trace.disable() })
+    trace.enable({ spans: undefined })
+    trace.enable({ spans: process.env.LONGSTACK_SPANS })
+    setTimeout(() => { for (let i = 0; i < 5; i++) span(i) }, 20)
+    setTimeout(() => console.log(heard), 200)`)
+  t.deepEqual([stdout, stderr], ['5\n', ''])
+  t.deepEqual(numbers(spans), range(5))
+})
+
+patiently('a span that is open when the file changes has its stack and its figures', async (t) => {
+  const { file, stderr } = await run(t, `
+    ;(async () => {
+      for (let i = 0; i < 20; i++) { span(i); await wait(10) }
+      const across = trace.span('n across', { i: 21 }, async () => { await wait(100); await wait(100) })
+      span(20)
+      await wait(100)
+      trace.enable({ spans: process.env.LONGSTACK_SPANS + '.2' })
+      await across
+      span(22)
+    })()`)
+  t.is(stderr, '')
+  t.deepEqual(numbers(read(file)), range(21))
+  const [across, last] = read(`${file}.2`)
+  t.deepEqual(numbers([across, last]), [21, 22])
+  t.is(across.attributes['longstack.waits'].length, 2)
+  t.true(across.attributes['longstack.waited_ms'] > 150)
+  t.regex(across.attributes['code.stacktrace'], /\[eval\]/)
+})
+
+patiently('nothing is forgotten of a thread that has ended without a word', async (t) => {
+  const { stdout, code } = await run(t, `
+    ;(async () => {
+      for (let i = 0; i < 40; i++) { span(i); await wait(10) }
+      trace.stats()
+      const { ended } = trace.stats().spans
+      made[0].terminate()
+      for (let i = 40; i < 60; i++) span(i)
+      const first = trace.stats().spans
+      while (trace.stats().spans.dropped === 0) await wait(20)
+      const last = trace.stats().spans
+      console.log(JSON.stringify([ended, first.written + first.waiting, last.written + last.dropped]))
+    })()`)
+  t.is(code, 0)
+  t.deepEqual(JSON.parse(stdout), [40, 60, 60])
+})
