@@ -99,7 +99,9 @@ class Apart {
   #postedAt = -Infinity
   /** words of the thread when it had shown no sign of progress for long, NaN: it has not */
   #silentAt = { done: NaN, ticks: NaN }
-  /** what was posted before the thread has begun @type {Batch[]} */
+  /** what there was is on its way: V8 may terminate the code that sends it */
+  #isWhole = true
+  /** what was posted before the thread has begun, or is to be made in its place @type {Batch[]} */
   #unbegun = []
   /** descriptors of the thread @type {number[]} */
   #kept = []
@@ -132,10 +134,8 @@ class Apart {
   setOutputs (outputs) {
     const next = placed(outputs)
     if ([...this.#outputs, ...next].some(({ target }) => target.url !== undefined)) return false
-    const isOver = this.#isOver
-    this.#isOver = true // no thread is waited for that starts
-    this.writeNow()
-    this.#isOver = isOver
+    this.#replaceAbsent()
+    this.#sync()
     this.#here?.sinks.close()
     if (this.#thread !== undefined) this.#order({ setOutputs: next })
     this.#outputs = next
@@ -167,7 +167,7 @@ class Apart {
     pieces.add(piece)
     this.#isOver ||= piece.isLast
     this.#isWanted ||= pieces.spans > 0 || (pieces.size >= MAX_BATCH && hasOpenSpans())
-    if (this.#isOver) return this.writeNow()
+    if (this.#isOver) return this.#sync()
     if (this.#here !== undefined) return this.#post()
     if (!this.#isWanted) {
       if (pieces.size >= MAX_BATCH) this.#forgetPieces()
@@ -193,24 +193,41 @@ class Apart {
   #post = () => {
     this.#receive()
     this.#postedAt = now()
+    if (this.#pieces.isEmpty || !this.#isWanted) return
+    if (this.#isOver) this.#replaceAbsent()
+    else if (this.#isIdle) this.#start()
+    if (!this.#isWhole) taking.repeat()
+    this.#isWhole = false
+    this.#handOn()
+    this.#isWhole = true
+  }
+
+  #handOn () {
     const pieces = this.#pieces
-    if (pieces.isEmpty || !this.#isWanted) return
-    if (this.#isIdle) this.#start()
-    if (this.#here !== undefined) return this.#here.take(pieces.take())
-    const { size } = pieces
+    if (this.#here !== undefined) {
+      this.#unbegun.push(pieces.take())
+      return this.#makeHere(this.#here)
+    }
+    const { size, spans } = pieces
     const isTooMuch = () => {
       const waiting = (this.#postedBytes - this.#read('BYTES')) | 0
       return waiting + size > MAX_POSTED
     }
     if (isTooMuch() && this.#isOver) this.#settle()
     if (isTooMuch()) return this.#drop()
-    this.#postedSpans += pieces.spans
     const { buffer, ...batch } = pieces.take()
     const hasBegun = this.#read('STATE') === states.BEGUN
     if (hasBegun) this.#unbegun = []
     else this.#unbegun.push(batch)
-    this.#postedBytes = (this.#postedBytes + size) | 0
     this.#send({ take: batch }, hasBegun ? [buffer] : undefined)
+    this.#postedBytes = (this.#postedBytes + size) | 0
+    this.#postedSpans += spans
+  }
+
+  /** @param {Here} here */
+  #makeHere (here) {
+    const batches = this.#unbegun
+    for (let one = batches.shift(); one !== undefined; one = batches.shift()) here.take(one)
   }
 
   /** @param {Record<string, unknown>} message @param {ArrayBuffer[]} [transferList] */
@@ -227,10 +244,6 @@ class Apart {
   }
 
   #start () {
-    if (this.#isOver) {
-      this.#here = new Here(this.#outputs)
-      return
-    }
     const { port1, port2: news } = new MessageChannel()
     try {
       this.#thread = startThread(path.join(__dirname, 'apart-thread.js'), {
@@ -256,6 +269,7 @@ class Apart {
       this.#receive()
       if (this.#replaceUnbegun()) return
       this.#forgetThread()
+      this.#unbegun = []
       if (this.#isClosed) return
       this.#countLost()
       const reason = error === undefined ? 'it was ended' : messageOf(error)
@@ -266,11 +280,13 @@ class Apart {
     })
   }
 
+  /** How many spans were posted that are not made. */
+  get #unmade () { return (this.#postedSpans - this.#read('MADE')) | 0 }
+
   /** Counts what the thread had and has not written. */
   #countLost () {
     const { waiting, outputs } = this.#stats
-    const unmade = Math.max(0, this.#postedSpans - this.#read('MADE'))
-    this.#dropped += waiting + unmade
+    this.#dropped += waiting + Math.max(0, this.#unmade)
     this.#stats = { ...this.#stats, waiting: 0, outputs: outputs.map((one) => ({ ...one, waiting: 0 })) }
   }
 
@@ -280,10 +296,13 @@ class Apart {
     const state = Atomics.compareExchange(this.#words, slots.STATE, states.NEW, states.REPLACED)
     if (state !== states.NEW) return false
     this.#forgetThread()
-    const here = this.#here = new Here(this.#outputs)
-    for (const batch of this.#unbegun) here.take(batch)
-    this.#unbegun = []
+    this.#makeHere(this.#here = new Here(this.#outputs))
     return true
+  }
+
+  /** Has no thread started, or waited for that has not begun. */
+  #replaceAbsent () {
+    if (!this.#replaceUnbegun() && this.#isIdle && this.#isWanted) this.#here = new Here(this.#outputs)
   }
 
   #forgetThread () {
@@ -342,18 +361,23 @@ class Apart {
 
   /** Has all made and written, now. What a collector has not confirmed is waited for, a bounded time. */
   #finish () {
-    this.#replaceUnbegun()
+    this.#replaceAbsent()
     this.#post()
     this.#here?.sinks.flush()
     if (this.#thread === undefined || this.#order({ flush: true })) return
     warn('SPANS_THREAD', 'spans may be missing: the thread that makes them gives no answer.')
   }
 
-  /** Has what has come made and written while the program's code runs on. */
-  writeNow () {
-    if (this.#isOver) this.#replaceUnbegun()
+  /** Has what has come made, and handed to the sinks. */
+  #sync () {
     this.#post()
     if (this.#thread !== undefined) this.#order({ sync: true })
+  }
+
+  /** Has what has come written while a callback of the program's runs on. */
+  writeNow () {
+    this.#sync()
+    this.#here?.sinks.flush(true)
   }
 
   /** The program ends, and all has come. */
@@ -363,12 +387,7 @@ class Apart {
   }
 
   /** Has all written that has come: a signal may end the program now. */
-  flush () {
-    const isOver = this.#isOver
-    this.#isOver = true // no thread is started
-    this.#finish()
-    this.#isOver = isOver
-  }
+  flush () { this.#finish() }
 
   /** Opens files again by their names. */
   reopen () {
@@ -379,7 +398,7 @@ class Apart {
 
   close () {
     this.#isOver = this.#isClosed = true
-    this.#replaceUnbegun()
+    this.#replaceAbsent()
     taking.remove(this)
     this.#pieces.end()
     this.#post()
@@ -423,7 +442,7 @@ class Apart {
   waiting () {
     if (this.#here !== undefined) return this.#pieces.spans + this.#here.source.waiting
     const isDone = this.#read('DONE') === this.#posted
-    return this.#pieces.spans + (isDone ? this.#read('WAITING') : this.#postedSpans - this.#read('MADE'))
+    return this.#pieces.spans + (isDone ? this.#read('WAITING') : this.#unmade)
   }
 }
 

@@ -52,9 +52,10 @@ let last = 0
 
 /** Returns the number of the next span in this thread. @returns {number} */
 function nextNumber () {
-  last = last % 0x7fffffff + 1
-  if (ids === undefined || (last & (CHUNK - 1)) === 0) draw(last & MASK & ~(CHUNK - 1))
-  return last
+  const next = last % 0x7fffffff + 1
+  if (ids === undefined || (next & (CHUNK - 1)) === 0) draw(next & MASK & ~(CHUNK - 1))
+  last = next // V8 may terminate it before all are drawn
+  return next
 }
 
 /** Draws the ids of the spans to come. @param {number} slot the first */

@@ -18,6 +18,8 @@ const MAX_WAITING = 1000 // records, as long as the program lets a step end now 
 
 /** what the sinks were made for @type {unknown} */
 let wanted
+/** they were made in full: V8 may terminate the code that makes them */
+let isSet = true
 /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
 let sinks
 /** the same for outputs that a thread of longstack's own writes to
@@ -31,16 +33,19 @@ let receivers = []
 /** @param {unknown} next where spans go, undefined: only to listeners */
 function setOutputs (next) {
   texts.keepAttributes(listeners.size > 0)
-  if (next === wanted) return
+  if (next === wanted && isSet) return
   wanted = next
+  isSet = false
   const outputs = next === undefined ? [] : require('../sinks/outputs').parseOutputs(next)
   const others = apartOf(outputs)
   const own = outputs.filter((output) => !others.includes(output))
   sinks?.close()
   sinks = own.length === 0 ? undefined : require('../sinks/sinks').createSinks(own, { warn })
-  if (others.length > 0 && apart?.setOutputs(others)) return
-  apart?.close()
-  apart = others.length === 0 ? undefined : new (require('../record/apart').Apart)(others)
+  if (others.length === 0 || apart?.setOutputs(others) !== true) {
+    apart?.close()
+    apart = others.length === 0 ? undefined : new (require('../record/apart').Apart)(others)
+  }
+  isSet = true
 }
 
 /**
