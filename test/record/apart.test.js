@@ -310,3 +310,40 @@ patiently('nothing is forgotten of a thread that has ended without a word', asyn
   t.is(code, 0)
   t.deepEqual(JSON.parse(stdout), [40, 60, 60])
 })
+
+patiently('what V8 terminates on the way to it costs what was on the way, and no more', async (t) => {
+  const { spans, stdout, stderr } = await run(t, `
+    const vm = require('node:vm')
+    const context = vm.createContext({ trace })
+    ;(async () => {
+      for (let i = 0; i < 40; i++) { span(i); await wait(10) }
+      trace.stats()
+      const [thread] = made
+      const post = thread.postMessage
+      thread.postMessage = function (message, list) {
+        if (message.take !== undefined) for (;;);
+        return post.call(this, message, list)
+      }
+      try {
+        vm.runInContext('trace.span("lost", {}, () => {}); trace.stats()', context, { timeout: 200 })
+      } catch (error) { console.log(error.code) }
+      thread.postMessage = post
+      for (let i = 40; i < 80; i++) { span(i); trace.span('lost', { i: 100 + i }, () => {}); await wait(10) }
+    })()`)
+  t.deepEqual([stdout, stderr], ['ERR_SCRIPT_EXECUTION_TIMEOUT\n', ''])
+  const named = spans.filter(({ name }) => name === 'lost')
+  t.deepEqual(numbers(spans.filter(({ name }) => name !== 'lost')).slice(-38), range(80).slice(42))
+  t.deepEqual(numbers(named).slice(-38), range(80).slice(42).map((i) => 100 + i))
+})
+
+test('without it, what blocks the loop is in the file while it does', async (t) => {
+  const { stdout, code } = await run(t, `
+    setTimeout(() => span(0), 50)
+    setTimeout(() => {
+      span(1)
+      for (const end = Date.now() + 2500; Date.now() < end;);
+      console.log(fs.readFileSync(process.env.LONGSTACK_SPANS, 'utf8').match(/"name":"(n 1|blocked)"/g).length)
+    }, 300)
+    const fs = require('node:fs')`, { change: "if (/apart/.test(file)) throw new Error('forbidden')", env: { LONGSTACK_BLOCKED: '100' } })
+  t.deepEqual([stdout, code], ['2\n', 0])
+})
