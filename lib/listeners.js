@@ -53,6 +53,14 @@ function isChanging () {
   return changingId !== undefined && changingId === executionAsyncId()
 }
 
+/** Who changes the state, to be put back by the caller of code that V8 has terminated. */
+const saveChange = () => changingId
+
+/** @param {number | undefined} saved */
+function restoreChange (saved) {
+  changingId = saved
+}
+
 /** The listeners of one event. @template E @extends {Set<(event: E) => void>} */
 class Listeners extends Set {
   /**
@@ -73,4 +81,4 @@ class Listeners extends Set {
   }
 }
 
-module.exports = { Listeners, afterChange, changeState }
+module.exports = { Listeners, afterChange, changeState, restoreChange, saveChange }

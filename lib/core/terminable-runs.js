@@ -8,6 +8,7 @@
 
 const { Script } = require('node:vm')
 const guard = require('./guard')
+const { restoreChange, saveChange } = require('../listeners')
 const { wrap } = require('../wrap')
 const { repair } = require('./installer')
 const { emit } = require('./on')
@@ -43,6 +44,7 @@ const make = (method) => ({
   /** @this {any} */
   runInContext () {
     const saved = guard.save()
+    const change = saveChange()
     const isTerminable = arguments[TIMEOUT] > 0 || arguments[BREAK_ON_SIGINT] === true
     if (isTerminable) guard.run(loadBuiltIns)
     const isOutermost = isTerminable && startTerminable()
@@ -56,6 +58,7 @@ const make = (method) => ({
       if (isTerminable) endTerminable(isOutermost) // in its step
       if (!hasReturned) {
         guard.restore(saved)
+        restoreChange(change)
         if (isTerminable) repair()
       }
     }

@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 10_225,
-  core: 4440,
+  core: 4450,
   spans: 2430,
   stacks: 2890,
   '.': 2290,

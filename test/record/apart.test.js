@@ -336,6 +336,27 @@ patiently('what V8 terminates on the way to it costs what was on the way, and no
   t.deepEqual(numbers(named).slice(-38), range(80).slice(42).map((i) => 100 + i))
 })
 
+patiently('an enable() that V8 terminates may be called again', async (t) => {
+  const { file, stdout } = await run(t, `
+    const vm = require('node:vm')
+    const other = process.env.LONGSTACK_SPANS + '.2'
+    const context = vm.createContext({ trace, other })
+    ;(async () => {
+      for (let i = 0; i < 40; i++) { span(i); await wait(10) }
+      trace.stats()
+      const post = made[0].postMessage
+      made[0].postMessage = () => { for (;;); }
+      span(40)
+      try { vm.runInContext('trace.enable({ spans: other })', context, { timeout: 200 }) } catch (error) { console.log(error.code) }
+      made[0].postMessage = post
+      trace.enable({ spans: other })
+      for (let i = 50; i < 60; i++) { span(i); await wait(10) }
+    })()`)
+  t.is(stdout, 'ERR_SCRIPT_EXECUTION_TIMEOUT\n')
+  t.deepEqual(numbers(read(file)).slice(0, 40), range(40))
+  t.deepEqual(numbers(read(`${file}.2`)).slice(-9), range(60).slice(51))
+})
+
 test('without it, what blocks the loop is in the file while it does', async (t) => {
   const { stdout, code } = await run(t, `
     setTimeout(() => span(0), 50)
