@@ -2,9 +2,8 @@
 // parts. Whatever the arguments are, and in whatever order calls come, none of them accesses memory that is
 // not its own: an argument of another type counts as 0, or the call does nothing.
 
-#include <chrono>
+#include <ctime>
 #include <new>
-#include <thread>
 
 #include <node.h>
 #include <uv.h>
@@ -225,6 +224,15 @@ void UseSample(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->UseSample();
 }
 
+void SleepBriefly() {
+#ifdef _WIN32
+  uv_sleep(1);
+#else
+  constexpr timespec kTime = {0, 100000};
+  nanosleep(&kTime, nullptr);
+#endif
+}
+
 // pause(words, index, value, ms): returns once the word is another one, or after the time. In Atomics.wait()
 // V8 runs interrupts, and there is one node of its list for a thread (src/execution/futex-emulation.cc): what
 // an interrupt would wait for in the same way ties the list into a ring, and each thread that wakes another
@@ -238,9 +246,7 @@ void Pause(const FunctionCallbackInfo<Value>& info) {
     static_cast<const char*>(words->Buffer()->Data()) + words->ByteOffset()) + index;
   const int32_t value = info[2].As<v8::Int32>()->Value();
   const auto end = uv_hrtime() + static_cast<uint64_t>(info[3].As<v8::Number>()->Value() * 1e6);
-  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value && uv_hrtime() < end) {
-    std::this_thread::sleep_for(std::chrono::microseconds(100));
-  }
+  while (__atomic_load_n(word, __ATOMIC_SEQ_CST) == value && uv_hrtime() < end) SleepBriefly();
 }
 
 // stats(): returns [keys, bytes, unstored, mark-sweeps]
