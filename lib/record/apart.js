@@ -371,7 +371,7 @@ class Apart {
   /** Has what has come made, and handed to the sinks. */
   #sync () {
     this.#post()
-    if (this.#thread !== undefined) this.#order({ sync: true })
+    if (this.#thread !== undefined && !this.#order({ sync: true })) this.#replaceUnbegun()
   }
 
   /** Has what has come written while a callback of the program's runs on. */
@@ -417,8 +417,7 @@ class Apart {
 
   /** @returns {SinkStats} */
   stats () {
-    this.#post()
-    if (this.#thread !== undefined) this.#order({ sync: true })
+    this.#sync()
     const all = [this.#stats, ...(this.#here === undefined ? [] : [this.#here.sinks.stats()])]
     const sum = (/** @type {'written' | 'waiting' | 'dropped' | 'replaced'} */ key) =>
       all.reduce((total, stats) => total + stats[key], 0)

@@ -9,7 +9,7 @@ const guard = require('../core/guard')
 const { endingSignal } = require('../kill')
 const { isMainThread } = require('../passing/threads')
 const { loadBinding } = require('../stacks/binding')
-const { wrap } = require('../wrap')
+const { wrap, wrapAll } = require('../wrap')
 
 const { apply } = Reflect
 const ENDS = ['abort', 'execve', 'reallyExit']
@@ -35,19 +35,9 @@ function wrapKill (method) {
   }
 }
 
-/**
- * Wraps a function that ends the process.
- * @param {Function} method
- */
-function wrapEnd (method) {
-  return {
-    /** @this {unknown} */
-    end () {
-      const isDone = /** @type {any} */ (process)._exiting // process.exit calls process.reallyExit
-      if (!isDone && !guard.inOwnWork) workNow()
-      return apply(method, this, arguments)
-    }
-  }.end
+function beforeEnd () {
+  const isDone = /** @type {any} */ (process)._exiting // process.exit calls process.reallyExit
+  if (!isDone && !guard.inOwnWork) workNow()
 }
 
 /**
@@ -58,7 +48,7 @@ function atSuddenEnd (work) {
   if (!isMainThread()) return
   works.add(work)
   if (works.size > 1) return
-  unwraps = [wrap(process, 'kill', wrapKill), ...ENDS.map((name) => wrap(process, name, wrapEnd))]
+  unwraps = [wrap(process, 'kill', wrapKill), wrapAll([process], ENDS, beforeEnd)]
   const { constants } = require('node:os') // only here: the program may be the first that loads it
   const unheard = SIGNALS.filter((name) => process.listenerCount(name) === 0)
   signals()?.hold?.(() => {
