@@ -159,12 +159,23 @@ const isWaiting = () => consumers.some((consumer) => consumer.isWaiting?.() === 
 function take ({ isWithin = true, isAll = false, isLast = false } = {}) {
   if (isBusy) return
   isBusy = true
+  let isTaken = false
+  try {
+    isTaken = takeAll({ isWithin, isAll, isLast })
+  } finally { // the stack may be full
+    isBusy = false
+  }
+  if (!isTaken) return
+  // They may remove consumers, or add some
+  for (const consumer of [...consumers]) attempt(() => consumer.taken?.(isWithin))
+  if (isWaiting() && !isLast) loopIterations.scheduleWithin(takeRest, RETRY_MS)
+}
+
+/** @param {Pick<Piece, 'isWithin' | 'isAll' | 'isLast'>} how @returns {boolean} whether there was anything */
+function takeAll ({ isWithin, isAll, isLast }) {
   takenAt = now()
   texts.prepare()
-  if (ints[COUNT] === taken && texts.size() === 0 && (!isLast || isOver) && !isWaiting()) {
-    isBusy = false
-    return
-  }
+  if (ints[COUNT] === taken && texts.size() === 0 && (!isLast || isOver) && !isWaiting()) return false
   if (isWithin) runLog.paused(takenAt)
   const newest = ints[COUNT]
   let unread = (newest - taken) | 0
@@ -180,10 +191,7 @@ function take ({ isWithin = true, isAll = false, isLast = false } = {}) {
     lost = 0
   } while (unread > 0)
   runLog.taken(newest)
-  isBusy = false
-  // They may remove consumers, or add some
-  for (const consumer of [...consumers]) attempt(() => consumer.taken?.(isWithin))
-  if (isWaiting() && !isLast) loopIterations.scheduleWithin(takeRest, RETRY_MS)
+  return true
 }
 
 /**
