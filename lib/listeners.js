@@ -53,7 +53,7 @@ function isChanging () {
   return changingId !== undefined && changingId === executionAsyncId()
 }
 
-/** Who changes the state, to be put back by the caller of code that V8 has terminated. */
+/** Returns what `restoreChange` gets after V8 has terminated a change of state. */
 const saveChange = () => changingId
 
 /** @param {number | undefined} saved */

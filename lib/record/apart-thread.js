@@ -46,7 +46,7 @@ function warn (code, sentence) {
 }
 
 /**
- * What a message may ask for; where that takes longer, a promise.
+ * What a message can ask for. A command that is not done when it returns returns a promise.
  * @type {Record<string, (value: any) => any>}
  */
 const commands = {
@@ -74,7 +74,7 @@ const commands = {
   },
   close () {
     sinks.close()
-    port.unref() // what is under way to a collector keeps the thread
+    port.unref() // requests to a collector keep the thread alive until they are answered
   }
 }
 

@@ -1,12 +1,13 @@
 'use strict'
 
-// Spans to files and collectors, made and written by a thread of longstack's own (apart-thread.js). The
-// program's thread copies entries of the run log and their texts, and posts them every
-// 50 ms; it waits for nothing but, at the very end, what is not written yet.
+// Spans to files and to one collector, made and written by a thread of longstack's own (apart-thread.js). The
+// program's thread copies entries of the run log and their texts, and posts them every 50 ms. It waits for
+// the thread only when the program ends, turns spans off or asks for counts.
 //
-// The thread starts when the first span has ended: a program without spans has none. Spans of one that is
-// over before its loop runs are made here, as are those of one whose thread does not start, or has failed.
-// What a thread gets that has not begun to work is kept meanwhile: one that cannot start loses nothing.
+// The thread starts when the first span has ended, so a program without spans has none. The program's thread
+// makes the spans itself if the program is over before its loop runs, and if the thread does not start or has
+// failed. Until the thread begins to work, batches that were posted to it are kept here as well, so that
+// nothing is lost if it cannot start.
 
 const process = require('node:process')
 const path = require('node:path')
@@ -31,14 +32,14 @@ const MAX_BATCH = 1 << 20 // bytes that wait to be posted
 const MAX_WITHIN = 1 << 24 // the same on top of the program's code, where no thread is started if it can wait
 const MAX_POSTED = 1 << 26 // on their way; what comes while there are more is dropped
 const PATIENCE = 5000 // ms without any progress of the thread
-const POLL = 20 // ms until it is looked for progress that woke nobody
+const POLL = 20 // ms after which it looks again, woken or not
 
 /**
  * Words that both threads share: the number of the last message that is done, bytes of all, spans that are
  * to be made, spans that are made, whether the thread has ended, signs of progress, whether it has begun.
  */
 const slots = { DONE: 0, BYTES: 1, WAITING: 2, MADE: 3, HAS_ENDED: 4, TICKS: 5, STATE: 6 }
-/** of the last one: whoever changes it first */
+/** values of STATE: the thread and the program's thread each try to replace NEW, and the first one wins */
 const states = { NEW: 0, BEGUN: 1, REPLACED: 2 }
 
 /**
@@ -99,7 +100,7 @@ class Apart {
   #postedAt = -Infinity
   /** words of the thread when it had shown no sign of progress for long, NaN: it has not */
   #silentAt = { done: NaN, ticks: NaN }
-  /** what there was is on its way: V8 may terminate the code that sends it */
+  /** false while a batch is being sent, and after V8 has terminated the code that sends it */
   #isWhole = true
   /** what was posted before the thread has begun, or is to be made in its place @type {Batch[]} */
   #unbegun = []
@@ -129,11 +130,11 @@ class Apart {
   /**
    * Writes to others from now on. What is known of spans that are open stays.
    * @param {Output[]} outputs
-   * @returns {boolean} whether that can be: what is under way to a collector needs the thread for itself
+   * @returns {boolean} false if one of them is a collector: a thread serves one, until all is sent
    */
   setOutputs (outputs) {
+    if (this.#hasCollector || outputs.some(({ to }) => targetOf(to).url !== undefined)) return false
     const next = placed(outputs)
-    if ([...this.#outputs, ...next].some(({ target }) => target.url !== undefined)) return false
     this.#replaceAbsent()
     this.#sync()
     this.#here?.sinks.close()
@@ -144,6 +145,8 @@ class Apart {
     if (this.#here !== undefined) this.#here.sinks = createSinks(next, { warn })
     return true
   }
+
+  get #hasCollector () { return this.#outputs.some(({ target }) => target.url !== undefined) }
 
   /** Whether an output takes a span. @param {import('../sinks/sinks').Candidate} span */
   wants (span) { return isWantedBy(this.#outputs, span) }
@@ -280,10 +283,10 @@ class Apart {
     })
   }
 
-  /** How many spans were posted that are not made. */
+  /** Spans that the thread got and has not made yet. */
   get #unmade () { return (this.#postedSpans - this.#read('MADE')) | 0 }
 
-  /** Counts what the thread had and has not written. */
+  /** Counts spans as dropped that the thread got and did not write. */
   #countLost () {
     const { waiting, outputs } = this.#stats
     this.#dropped += waiting + Math.max(0, this.#unmade)
@@ -300,7 +303,7 @@ class Apart {
     return true
   }
 
-  /** Has no thread started, or waited for that has not begun. */
+  /** From now on no thread is started, and one that has not begun is not waited for. */
   #replaceAbsent () {
     if (!this.#replaceUnbegun() && this.#isIdle && this.#isWanted) this.#here = new Here(this.#outputs)
   }
@@ -405,9 +408,8 @@ class Apart {
     this.#here?.sinks.close()
     if (this.#thread === undefined) return
     this.#order({ close: true })
-    // What is under way to a collector goes on
-    const isSending = this.#outputs.some(({ target }) => target.url !== undefined)
-    if (isSending) process.once('exit', this.#awaitThread)
+    // The thread stays until the collector has answered
+    if (this.#hasCollector) process.once('exit', this.#awaitThread)
     else this.#forgetThread()
   }
 
@@ -437,7 +439,7 @@ class Apart {
     }
   }
 
-  /** How many spans have ended that are not made yet. */
+  /** Spans that have ended and are not made yet. */
   waiting () {
     if (this.#here !== undefined) return this.#pieces.spans + this.#here.source.waiting
     const isDone = this.#read('DONE') === this.#posted
@@ -463,7 +465,7 @@ function noStats (outputs) {
 }
 
 /**
- * Creates the file of an output, so that whoever sets it learns at once where that cannot be.
+ * Creates the file of an output: if that is impossible, the warning comes when the output is set.
  * @param {PlacedOutput} output
  */
 function createFile ({ to, target: { path: name } }) {
