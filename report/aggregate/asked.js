@@ -3,19 +3,21 @@
 // What spans asked on connections: valid entries of a line, and how many of a route's requests' there are.
 
 const { amount, isRecord, list, text } = require('../read/values')
-const { Sums, periodsOf, sum } = require('./lists')
+const { Sums, peakOf, periodsOf, sum } = require('./lists')
 const { framesOf, siteTextsOf } = require('./sites')
 
-const MAX_ASKED = 64
+const MAX_ASKED = 10_000 // of a line that is summed up
+const MAX_SHOWN = 64 // of one that is kept
 const MAX_TEXT_CHARS = 300
 const ROUNDING_MS = 0.002
 const MAX_FRAMES = 300 // of a route
+const MAX_PEERS = 100
 const MIN_SERIAL = 0.95 // of the queries of one place: else they are under way at once
 
 /**
  * @typedef {object} Asked a query: what was asked on a connection, until the answer had come
- * @property {number} start ms since the span's
- * @property {number} ms
+ * @property {number} start when it was sent, ms since the span's
+ * @property {number} ms until its answer had come
  * @property {boolean} unanswered the span ended before the answer had come
  * @property {string | undefined} at innermost frame of the program
  * @property {string[]} callers innermost first
@@ -29,9 +31,13 @@ const MIN_SERIAL = 0.95 // of the queries of one place: else they are under way 
  * @property {number} ms during which one or more of them were under way
  */
 
-/** @param {unknown} asked of a line @returns {Asked[]} in order of start */
-function askedOf (asked) {
-  const valid = list(asked, MAX_ASKED).filter((question) => isRecord(question) &&
+/**
+ * @param {unknown} asked of a line
+ * @param {number} [max] more are left out
+ * @returns {Asked[]} in order of start
+ */
+function askedOf (asked, max = MAX_SHOWN) {
+  const valid = list(asked, max).filter((question) => isRecord(question) &&
     amount(question.start) !== undefined && amount(question.ms) !== undefined)
   return valid.map((question) => {
     const { at: place, callers } = siteTextsOf(question)
@@ -54,6 +60,15 @@ class AskedSums {
   count = 0
   serial = 0
   ms = 0
+  #unsentMs = 0
+  #answerMs = 0
+  #most = 0
+  /** @type {Sums<string>} */
+  #peers = new Sums(MAX_PEERS)
+  /** ms of answers by peer @type {Sums<string>} */
+  #answeredBy = new Sums(MAX_PEERS)
+  /** @type {Sums<string>} */
+  #innermost = new Sums(MAX_FRAMES)
   /** queries by frame that led to them @type {Sums<string>} */
   #below = new Sums(MAX_FRAMES)
   /** those of them one after another @type {Sums<string>} */
@@ -62,7 +77,7 @@ class AskedSums {
   /** @param {Record<string, any>} attributes of a span @param {number} weight */
   add (attributes, weight) {
     this.weight += weight
-    const asked = askedOf(attributes['longstack.asked'])
+    const asked = askedOf(attributes['longstack.asked'], MAX_ASKED)
     if (asked.length === 0) return
     const more = amount(attributes['longstack.asked_more']?.count) ?? 0
     this.count += (asked.length + more) * weight
@@ -75,6 +90,38 @@ class AskedSums {
       }
     }
     this.ms += coveredMs(asked) * weight
+    this.#addAtOnce(asked, weight)
+  }
+
+  /** @param {Asked[]} asked @param {number} weight */
+  #addAtOnce (asked, weight) {
+    for (const { at: frame, peer, ms, unsent = 0 } of asked) {
+      this.#unsentMs += unsent * weight
+      this.#answerMs += ms * weight
+      if (peer !== undefined) this.#peers.add(peer, weight)
+      if (peer !== undefined) this.#answeredBy.add(peer, ms * weight)
+      if (frame !== undefined) this.#innermost.add(frame, weight)
+    }
+    /** @type {Array<[number, number]>} */
+    const periods = asked.map(({ start, ms }) => [start, start + ms])
+    this.#most = Math.max(this.#most, peakOf(periods).count)
+  }
+
+  /**
+   * Returns means of queries that wait to be sent.
+   * @returns {{ unsentMs: number, answerMs: number, most: number, peer: string | undefined,
+   *   at: string | undefined }} most: under way at once, of one request; peer and at: of most of them
+   */
+  unsent () {
+    const { count } = this
+    const mostOf = (/** @type {Sums<string>} */ sums) => [...sums].sort((a, b) => b[1] - a[1])[0]?.[0]
+    return {
+      unsentMs: this.#unsentMs / count,
+      answerMs: this.#answerMs / count,
+      most: this.#most,
+      peer: mostOf(this.#peers),
+      at: mostOf(this.#innermost)
+    }
   }
 
   /**
@@ -88,6 +135,17 @@ class AskedSums {
     return count > 0 && serial >= count * MIN_SERIAL ? count / this.weight : 0
   }
 
+  /** @param {string | undefined} peer @returns {number} queries that a request asks it, 0: not known */
+  countOf (peer) {
+    return peer === undefined || this.weight === 0 ? 0 : (this.#peers.get(peer) ?? 0) / this.weight
+  }
+
+  /** @param {string} peer @returns {number | undefined} mean ms until an answer has come, if it is known */
+  answerMsOf (peer) {
+    const queries = this.#peers.get(peer)
+    return queries === undefined ? undefined : (this.#answeredBy.get(peer) ?? 0) / queries
+  }
+
   /** @returns {AskedFigures | undefined} undefined if nothing was asked */
   means () {
     const { weight, count, serial, ms } = this
@@ -95,13 +153,16 @@ class AskedSums {
   }
 }
 
-/** Returns those that came one after another, of those that were answered. @param {Asked[]} asked */
+/**
+ * Returns those that were asked one after another, of those that were answered: each when the one before was.
+ * @param {Asked[]} asked
+ */
 function serialOf (asked) {
   const byEnd = asked.filter(({ unanswered }) => !unanswered)
     .sort((a, b) => a.start + a.ms - b.start - b.ms)
   let end = -Infinity
-  return byEnd.filter(({ start, ms }) => {
-    const isAfter = start >= end - ROUNDING_MS
+  return byEnd.filter(({ start, ms, unsent = 0 }) => {
+    const isAfter = start - unsent >= end - ROUNDING_MS
     if (isAfter) end = start + ms
     return isAfter
   })

@@ -4,6 +4,7 @@
 // written while it was open is held until its end is read, copies in other files are ignored.
 
 const { Blockers, MAX_GROUPS } = require('./blockers')
+const { Calls } = require('./calls')
 const { convoysOf } = require('./convoys')
 const { delayersOf, digest } = require('./digest')
 const { Failures } = require('./failures')
@@ -37,6 +38,7 @@ class ModelBuilder {
   renames = new Renames()
   #blockers = new Blockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
+  #calls = new Calls()
   /** of records of open intervals */
   intervals = new IntervalFacts()
   #recordings = new Recordings()
@@ -108,7 +110,9 @@ class ModelBuilder {
       traces: {}
     }
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
-    model.verdict = verdictOf(model, this.#routes.facts(), this.intervals, this.#recordings)
+    const { peers } = this.#calls
+    const others = { intervals: this.intervals, peers }
+    model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
   }
 
@@ -116,7 +120,8 @@ class ModelBuilder {
   #addEnded (span) {
     if (span.weight !== 1) this.#sampledLines++
     if (span.blocked) return this.#addCallback(span)
-    this.#routes.add(span)
+    this.#calls.add(span)
+    this.#routes.add(span, this.#calls.triesOf(span))
     this.#addDelays(span)
     this.#failures.add(span, labelOf(span))
     this.renames.learn(span)

@@ -50,7 +50,7 @@ const { firstIndex } = require('./summary')
  */
 
 const MAX_REQUESTS = 10_000
-const MAX_RUNS = 64
+const MAX_RUNS = 1000 // of a line, see report/path/runs.js
 const MAX_SERVICE_CHARS = 300
 const MAX_OVERLAP = 0.02 // of the runs: one event loop has none
 const ROUNDING_MS = 0.01

@@ -39,6 +39,7 @@ const { RouteFacts } = require('./verdict/facts')
  * @property {import('./digest').Split | undefined} split means; undefined if no line has it
  * @property {import('./asked').AskedFigures | undefined} asked means; undefined if nothing was asked
  * @property {number} totalMs sum of the durations, weighted
+ * @property {number} unreadMs mean time before requests were read, which no duration has
  * @property {import('./sites').Site[]} sites where its requests waited, worst first, at most 50
  * @property {import('./sites').OtherSites | undefined} otherSites waits that are not in `sites`
  */
@@ -59,6 +60,7 @@ class RouteSums {
   /** @type {Sums<string>} */
   wait = new Sums()
   asked = new AskedSums() // of those with a breakdown
+  queuedMs = 0
   facts = new RouteFacts() // of the outermost with a breakdown, for the verdict
 
   /**
@@ -79,11 +81,12 @@ class RouteSums {
 
   get totalMs () { return this.durations.sum }
 
-  /** @param {Span} span */
-  add (span) {
+  /** @param {Span} span @param {import('./calls').Tries[]} tries */
+  add (span, tries) {
     const { ms, startMs, weight, failed, attributes, traceId } = span
     this.durations.add(ms, weight)
     if (failed) this.errors += weight
+    this.queuedMs += (amount(attributes['longstack.queued_ms']) ?? 0) * weight
     const split = splitOf(attributes)
     const isRequest = isOutermost(span)
     const bucket = isRequest ? this.axis.bucketOf(startMs) : 0
@@ -99,7 +102,7 @@ class RouteSums {
     if (!isRequest) return this.innerPaths.add(path, weight, traceId)
     this.times.add(bucket, 0, weight, split.run * weight, split.waited * weight, split.delayed * weight)
     this.outermostPaths.add(path, weight, traceId, bucket)
-    this.facts.add(span, split, waits)
+    this.facts.add(span, split, waits, tries)
     this.slowest.add(ms, weight, traceId, path)
   }
 
@@ -132,6 +135,7 @@ class RouteSums {
       errors,
       open,
       totalMs,
+      unreadMs: weighted > 0 ? this.queuedMs / weighted : 0,
       ...listSites([...this.outermostPaths.list(), ...this.innerPaths.list()], totalMs, axis),
       split: this.#means(),
       asked: this.asked.means(),
@@ -172,9 +176,9 @@ class Routes {
       getOrCreate(this.#routes, `${kind} ${OTHERS}`, () => sumsOf(OTHERS))
   }
 
-  /** @param {Span} span that ended */
-  add (span) {
-    this.#find(span).add(span)
+  /** @param {Span} span that ended @param {import('./calls').Tries[]} tries */
+  add (span, tries) {
+    this.#find(span).add(span, tries)
   }
 
   /** @param {Span} span that is open */

@@ -42,6 +42,8 @@ const LARGE_SHARE = 0.2 // of all time, below which a route has one site in shor
 const [SHORT_SHARE, FULL_SHARE] = [0.08, 0.001] // of a route's time, below which a site is left out
 const SHORT_CALLERS = 1
 const SHARE_COLUMNS = 8
+// Mean time before a request was read, which no duration has, and its part of these: less is not told
+const [MIN_UNREAD_MS, MIN_UNREAD_SHARE] = [1, 0.1]
 
 /** @param {Model} model @param {Context} context @returns {string[][]} */
 function routeParts ({ routes }, context) {
@@ -109,10 +111,13 @@ function amounts (route, colours) {
 }
 
 /** @param {Route} route @param {Context} context */
-function shortFigures ({ summary, split }, { paragraph }) {
+function shortFigures ({ summary, split, unreadMs }, { paragraph }) {
   if (summary === undefined) return []
   const { median, p99, max } = summary
-  const figures = [`median ${time(median)}`, `p99 ${time(p99)}`, `max ${time(max)}`].map(glued).join(', ')
+  const isUnread = unreadMs >= Math.max(MIN_UNREAD_MS, summary.mean * MIN_UNREAD_SHARE)
+  const unread = isUnread ? [`unread before ${time(unreadMs)}`] : []
+  const durations = [`median ${time(median)}`, `p99 ${time(p99)}`, `max ${time(max)}`]
+  const figures = [...durations, ...unread].map(glued).join(', ')
   const whole = split === undefined ? 0 : split.run + split.waited + split.delayed
   if (split === undefined || whole === 0) return paragraph(figures, '  ')
   const parts = /** @type {const} */ (['run', 'waited', 'delayed']).map((name) =>

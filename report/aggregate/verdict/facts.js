@@ -31,6 +31,13 @@ const MAX_PROCESSES = 1000
  * @typedef {import('../critical-paths').PathEntry} Wait
  * @typedef {import('../../read/span-line').Span} Span
  *
+ * @typedef {object} TriesFacts requests that tried a call again, weighted
+ * @property {number} requests
+ * @property {number} succeeded requests that got an answer in the end
+ * @property {number} calls
+ * @property {number} most of one request
+ * @property {number} failedMs
+ *
  * @typedef {object} Work waits for answers at one place, weighted
  * @property {number} spans requests that waited there
  * @property {number} ms
@@ -81,6 +88,10 @@ class RouteFacts {
   undelayedMs = 0 // without what the loop ran for others: that is no property of the route
   runMs = 0
   longRuns = 0 // requests that ran for MIN_LONG_MS or longer
+  queuedMs = 0 // for which they lay unread
+  queued = 0 // requests
+  /** calls that were tried again, by name @type {BoundedMap<string, TriesFacts>} */
+  tries = new BoundedMap(MAX_NAMES)
   /** requests that did not wait for a turn, and those that did @type {[number, number]} */
   requests = [0, 0]
   /** ms by the name of the request that ran @type {Sums<string>} */
@@ -107,8 +118,9 @@ class RouteFacts {
    * @param {Span} span
    * @param {import('../digest').Split} split
    * @param {Wait[]} waits
+   * @param {import('../calls').Tries[]} tries
    */
-  add (span, split, waits) {
+  add (span, split, waits, tries) {
     const { ms, startMs, weight, kind, attributes } = span
     this.lines++
     if (weight !== 1) this.isSampled = true
@@ -116,6 +128,10 @@ class RouteFacts {
     this.undelayedMs += Math.max(0, ms - split.delayed) * weight
     this.runMs += split.run * weight
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
+    const queuedMs = amount(attributes['longstack.queued_ms']) ?? 0
+    this.queuedMs += queuedMs * weight
+    if (queuedMs > 0) this.queued += weight
+    for (const each of tries) this.#addTries(each, weight)
     if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))
     // the part of each wait that was for a turn
@@ -134,6 +150,18 @@ class RouteFacts {
       const isOfClient = kind === 'SERVER' && facts?.peer === `${address}:${port}`
       if (facts !== undefined && !isOfClient) this.#addWait(facts, waits[i], turns[i], group, span)
     })
+  }
+
+  /** @param {import('../calls').Tries} tries @param {number} weight */
+  #addTries ({ name, count, failedMs, succeeded }, weight) {
+    const none = () => ({ requests: 0, succeeded: 0, calls: 0, most: 0, failedMs: 0 })
+    const facts = this.tries.find(name, none)
+    if (facts === undefined) return
+    facts.requests += weight
+    facts.calls += count * weight
+    facts.failedMs += failedMs * weight
+    facts.most = Math.max(facts.most, count)
+    if (succeeded) facts.succeeded += weight
   }
 
   /**

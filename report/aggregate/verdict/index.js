@@ -4,7 +4,9 @@
 // it speaks, and why its limits are what they are. Those that need one look at the facts are here, and what
 // the verdict says of a finding, and advises.
 
+const { fanOut, retries } = require('./calls')
 const { MIN_LONG_MS } = require('./facts')
+const { loop } = require('./loop')
 const { pool } = require('./pool')
 const { sequence } = require('./sequence')
 const { OUTSIDE } = require('../blockers')
@@ -19,7 +21,8 @@ const MAX_NAME_CHARS = 100
 
 /**
  * @typedef {object} Fault what a rule found
- * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer'} rule
+ * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
+ *   'fanOut'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs time of requests that it explains
@@ -39,21 +42,22 @@ const MAX_NAME_CHARS = 100
  * @property {RouteEvidence[]} routes of requests
  * @property {number} totalMs of all requests
  * @property {import('./facts').IntervalFacts} intervals
+ * @property {Set<string>} peers that are asked by HTTP
  */
 
 /**
  * @param {import('../model').Model} model complete but for the verdict
  * @param {Evidence['routes']} routes
- * @param {Evidence['intervals']} intervals
+ * @param {Pick<Evidence, 'intervals' | 'peers'>} others
  * @param {import('../recording').Recordings} recordings
  * @returns {Finding[]} worst first; empty if no fault is certain
  */
-function verdictOf (model, routes, intervals, recordings) {
+function verdictOf (model, routes, others, recordings) {
   const totalMs = sum(routes, ({ facts }) => facts.totalMs)
-  const evidence = { model, routes, totalMs, intervals }
+  const evidence = { model, routes, totalMs, ...others }
   /** @type {Fault[]} */
   const faults = []
-  for (const rule of [blocker, pool, sequence, dependency, delayer, interval]) {
+  for (const rule of [blocker, retries, fanOut, pool, sequence, dependency, delayer, loop, interval]) {
     faults.push(...rule(evidence, faults))
   }
   const certain = faults
@@ -151,14 +155,16 @@ const DEPENDENCY = {
  * @returns {Fault[]}
  */
 function dependency ({ routes }) {
-  return routes.flatMap(({ name, facts }) => {
+  return routes.flatMap(({ name, facts, asked: queries }) => {
     const asked = facts.places.filter(({ peer, allWork: { sent, count } }) =>
       peer !== undefined && sent >= count / 2)
     return groupsOf(asked, ({ peer }) => String(peer)).flatMap((sites) => {
       const [{ peer }] = sites
       const ms = sum(sites, ({ allWork }) => allWork.ms)
       const count = sum(sites, ({ allWork }) => allWork.count)
-      const [share, answerMs] = [ms / facts.totalMs, ms / count]
+      const share = ms / facts.totalMs
+      // A wait may be for several queries, and for a free connection
+      const answerMs = queries.answerMsOf(String(peer)) ?? ms / count
       if (facts.lines < MIN_REQUESTS || count < facts.count / 2) return []
       if (!(share >= DEPENDENCY.MIN_SHARE && answerMs >= DEPENDENCY.MIN_ANSWER_MS)) return []
       const { place } = sites.reduce((worst, site) => site.allWork.ms > worst.allWork.ms ? site : worst)
@@ -235,6 +241,31 @@ const sentences = {
       'to answer.',
     'look at that service, keep its answers, or do without it'
   ],
+  loop ({ route, share, figures: { unreadMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
+    const forClients = victim === undefined
+      ? ''
+      : ` ${short(victim)} takes ${time(victimMs)} here, ${time(victimMs + victimUnreadMs)} for its clients.`
+    return [
+      `Requests lay unread for ${time(unreadMs)} on average, ${percent(share)} of what their clients ` +
+        `waited: meanwhile the event loop ran ${short(route)}, ${time(runMs)} a request, ` +
+        `${percent(runShare)} of all that ran.${forClients}`,
+      'record with --blocked 20 to find the function; do its work in slices, or in a worker thread'
+    ]
+  },
+  retries: ({ route, share, figures: { call, callsPerRequest, most, failedShare } }) => [
+    `${short(route)} repeats ${short(call)} until it succeeds: ${meanText(callsPerRequest)} calls a ` +
+      `request, ${most} at most; ${percent(failedShare)} of them fail, for ${percent(share)} of its time.`,
+    'find out why these calls fail; wait longer before each try, and give up after a few'
+  ],
+  fanOut ({ route, at: frame, share, figures: { queries, unsentMs, answerMs, atOnce, peer } }) {
+    const site = frame === undefined ? '' : ` at ${place(frame)}`
+    const limit = `${atOnce} at a time are sent${peer === undefined ? '' : ` to ${short(peer)}`}`
+    return [
+      `${short(route)} asks ${meanText(queries)} queries at once${site}, and ${limit}: each waits ` +
+        `${time(unsentMs)} until then and ${time(answerMs)} for its answer, ${percent(share)} of its time.`,
+      'ask for all of it in one query, or for a few at a time'
+    ]
+  },
   interval ({ route, at: frame, figures: { open, requests }, details: { label } }) {
     const site = frame === undefined ? '' : `, set at ${place(frame)}`
     return [

@@ -18,7 +18,7 @@ const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
 /**
  * @typedef {import('./facts').RouteFacts} RouteFacts
  * @typedef {import('./facts').PlaceFacts} PlaceFacts
- * @typedef {{ name: string, facts: RouteFacts }} RouteEvidence
+ * @typedef {import('./index').RouteEvidence} RouteEvidence
  *
  * @typedef {object} Turns of one pool
  * @property {RouteEvidence[]} routes
@@ -27,19 +27,22 @@ const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
  * @property {number} spans
  * @property {number} lines
  * @property {{ ms: number, at: string | undefined }} worst
+ * @property {boolean} isGiven by another request: it settled what was awaited
  */
 
 /**
  * Speaks where a part of requests' time is waits for others to be done with a connection or a place, and they
  * do the same work afterwards; is silent where they share an answer or wait for an event.
  * @param {import('./index').Evidence} evidence
+ * @param {import('./index').Fault[]} faults of the rules before: who asks much at once waits for itself
  * @returns {import('./index').Fault[]}
  */
-function pool ({ routes }) {
+function pool ({ routes, peers }, faults) {
   /** @type {Map<string, Turns>} */
   const pools = new Map()
   const users = usersOf(routes)
-  for (const route of routes) addTurns(pools, route, users)
+  const atOnce = new Set(faults.map(({ rule, route }) => rule === 'fanOut' ? route : undefined))
+  for (const route of routes) if (!atOnce.has(route.name)) addTurns(pools, route, users)
   return [...pools.values()].flatMap((turns) => {
     const totalMs = sum(turns.routes, ({ facts }) => facts.totalMs)
     const undelayedMs = sum(turns.routes, ({ facts }) => facts.undelayedMs)
@@ -47,7 +50,7 @@ function pool ({ routes }) {
     const share = turns.ms / totalMs
     if (turns.lines < MIN_TURNS || turns.spans < requests * MIN_PART) return []
     if (!(turns.ms >= undelayedMs * MIN_SHARE)) return []
-    return [faultOf(turns, share, requests)]
+    return [faultOf(turns, share, requests, peers)]
   })
 }
 
@@ -72,12 +75,13 @@ function addTurns (pools, route, users) {
   const peer = peerOf(facts)
   const key = peer ?? String(worst.place.at)
   const turns = getOrCreate(pools, key, () =>
-    ({ routes: [], peer, ms: 0, spans: 0, lines: 0, worst: { ms: 0, at: undefined } }))
+    ({ routes: [], peer, ms: 0, spans: 0, lines: 0, worst: { ms: 0, at: undefined }, isGiven: false }))
   turns.routes.push(route)
   turns.ms += lostMs
   turns.spans += Math.max(...sites.map(({ turnSpans }) => turnSpans))
   turns.lines += Math.max(...sites.map(({ turnLines }) => turnLines))
   if (worst.turnMs > turns.worst.ms) turns.worst = { ms: worst.turnMs, at: worst.place.at }
+  if (worst.settler !== undefined) turns.isGiven = true
 }
 
 /**
@@ -128,15 +132,24 @@ function peerOf (facts) {
   return asked.sort((a, b) => b.work[1].ms - a.work[1].ms)[0]?.peer
 }
 
-/** @param {Turns} turns @param {number} share @param {number} requests @returns {import('./index').Fault} */
-function faultOf ({ routes, peer, ms, worst }, share, requests) {
+/**
+ * @param {Turns} turns
+ * @param {number} share
+ * @param {number} requests
+ * @param {Set<string>} httpPeers
+ * @returns {import('./index').Fault}
+ */
+function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPeers) {
   const atATime = routes.some(({ facts }) => facts.isSampled)
     ? undefined
     : concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
   const connections = peer === undefined ? undefined : connectionsOf(routes, peer)
   // A lock, or a limit of the program's own: connections would have been free
   const isLimit = connections !== undefined && atATime !== undefined && atATime < connections
-  const isQueue = peer === undefined || isLimit
+  // Clients of HTTP open connections as they need them: who lets another request go on there is a lock of the
+  // program, or its queue. So is one place alone.
+  const isOwn = isGiven && (atATime === 1 || (peer !== undefined && httpPeers.has(peer)))
+  const isQueue = peer === undefined || isLimit || isOwn
   return {
     rule: 'pool',
     route: routes.length === 1 ? routes[0].name : undefined,
@@ -151,11 +164,11 @@ function faultOf ({ routes, peer, ms, worst }, share, requests) {
   }
 }
 
-/** @param {RouteEvidence[]} routes @param {string} peer @param {number} ms of turns */
+/** @param {RouteEvidence[]} routes @param {string | undefined} peer @param {number} ms of turns */
 function queriesOf (routes, peer, ms) {
-  const figures = routes.map(({ facts }) => {
+  const figures = routes.map(({ facts, asked }) => {
     const sites = facts.places.filter((site) => site.peer === peer)
-    const sent = sum(sites, ({ allWork }) => allWork.sent) / facts.count
+    const sent = asked.countOf(peer) || sum(sites, ({ allWork }) => allWork.sent) / facts.count
     return { sent, ms: sum(sites, ({ allWork }) => allWork.ms) }
   })
   return {

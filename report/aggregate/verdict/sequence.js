@@ -44,14 +44,17 @@ const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
  * Speaks where requests wait for three or more answers of peers one after another, each of which they asked
  * for, in a loop or at sites of one named function.
  * @param {import('./index').Evidence} evidence
+ * @param {import('./index').Fault[]} faults of the rules before: what is repeated, or at once
  * @returns {import('./index').Fault[]}
  */
-function sequence ({ routes }) {
+function sequence ({ routes }, faults) {
   const callersOf = sharing(routes)
+  const others = faults.filter(({ rule }) => rule === 'retries' || rule === 'fanOut')
+  const told = new Set(others.map(({ route }) => route))
   return routes.flatMap(({ name, facts, asked }) => {
-    if (facts.lines < MIN_REQUESTS) return []
+    if (facts.lines < MIN_REQUESTS || told.has(name)) return []
     const candidates = sequencesOf(facts).filter((found) => isCertain(found, facts.undelayedMs))
-    const loop = loopOf(facts, callersOf)
+    const loop = loopOf(facts, callersOf, asked)
     const best = choose(candidates, callersOf) ?? loop
     if (best === undefined) return []
     const { positions, ms, lostMs } = best
@@ -100,17 +103,21 @@ function countOf ({ positions, steps }, asked) {
  * Returns the questions that each request asks again and again at one place: they are counted, not timed.
  * @param {import('./facts').RouteFacts} facts
  * @param {(frame: string) => number} callersOf
+ * @param {import('../asked').AskedSums} asked
  * @returns {Sequence | undefined} the most
  */
-function loopOf (facts, callersOf) {
-  const loops = facts.places.filter(isAsked).flatMap((site) => {
+function loopOf (facts, callersOf, asked) {
+  const loops = facts.places.filter(({ peer }) => peer !== undefined).flatMap((site) => {
     const { ms, count, spans } = site.allWork
     const frames = framesOf(site.place)
-    const steps = count / facts.count
-    if (steps < MIN_LOOP || spans < facts.count * MIN_PART || frames.length === 0) return []
+    if (frames.length === 0) return []
     // A helper is called from elsewhere as well
     const depth = Math.max(0, frames.findIndex((frame) => callersOf(frame) === 1))
-    const longest = ms / count
+    const counted = asked.serialAt([frames[depth]]) // exact: a busy loop has answers that nobody waits for
+    const isMostly = spans >= facts.count * MIN_PART && isAsked(site)
+    const steps = Math.max(counted, isMostly ? count / facts.count : 0)
+    if (steps < MIN_LOOP || count === 0) return []
+    const longest = ms / Math.max(count, facts.count)
     const position = { frame: frames[depth], depth, ms, count, spans, longest }
     return [{ positions: [position], steps, ms, lostMs: ms - longest * facts.count }]
   })

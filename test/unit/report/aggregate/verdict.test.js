@@ -140,14 +140,13 @@ test('sequence: queries are counted exactly, where the file has them', (t) => {
   const waits = () => [query(5, 1, { at: 'session (/app/app.js:20:9)', callers: [] }), query(77, 7, { at: 'load (/app/db.js:5:9)', callers: users })]
   const load = (/** @type {number} */ i) => ({ start: 6 + i * 11, ms: 10, at: 'load (/app/db.js:5:9) via pg', callers: users })
   const asked = [{ start: 0, ms: 5, at: 'session (/app/app.js:20:9)' }, ...Array.from({ length: 8 }, (_, i) => load(i))]
-  const withAsked = (/** @type {object[]} */ list) => requests(30, waits, { run: 18 })
-    .map((record) => ({ ...record, attributes: { ...record.attributes, 'longstack.asked': list } }))
-  const found = only(t, withAsked(asked), 'sequence')
+  const withQueries = (/** @type {object[]} */ list) => withAsked(requests(30, waits, { run: 18 }), list)
+  const found = only(t, withQueries(asked), 'sequence')
   t.like(found.figures, { steps: 8, queries: 9 })
   t.regex(found.sentence, /^GET \/report asks 9 queries a request, 8 of them one after another at load \(db\.js:5\): 8 × load in each request, for 77 ms/)
-  t.regex(only(t, withAsked(asked.slice(1)), 'sequence').sentence, /asks 8 queries a request, one after another at load/)
+  t.regex(only(t, withQueries(asked.slice(1)), 'sequence').sentence, /asks 8 queries a request, one after another at load/)
   for (const list of [asked.slice(0, 5), asked.map((question) => ({ ...question, start: 0 }))]) {
-    t.regex(only(t, withAsked(list), 'sequence').sentence, /waits for 7 answers one after another at load .*: 7 × load/)
+    t.regex(only(t, withQueries(list), 'sequence').sentence, /waits for 7 answers one after another at load .*: 7 × load/)
   }
 })
 
@@ -177,6 +176,98 @@ test('sequence: sites of one function', (t) => {
   only(t, requests(30, () => [site(24, 80), site(25, 10), site(26, 10)]))
   const unnamed = (/** @type {number} */ line) => query(30, 1, { at: `<anonymous> (/app/app.js:${line}:9)`, callers: [] })
   only(t, requests(30, () => [unnamed(3), unnamed(4), unnamed(5)]))
+})
+
+/** @param {object[]} records @param {object[]} asked */
+const withAsked = (records, asked) =>
+  records.map((record) => ({ ...record, attributes: { ...record.attributes, 'longstack.asked': asked } }))
+
+test('sequence: a loop is told by its queries, though a busy loop had most answers before anybody waited', (t) => {
+  const users = ['users (/app/app.js:24:9)']
+  const waits = () => [query(8, 2, { at: 'load (/app/db.js:5:9)', callers: users, sent: 1 })]
+  const asked = Array.from({ length: 12 }, (_, i) => ({ start: i * 7, ms: 6, at: 'load (/app/db.js:5:9)', callers: users }))
+  const found = only(t, withAsked(requests(30, waits, { run: 20, delayed: 72 }), asked), 'sequence')
+  t.regex(found.sentence, /asks 12 queries a request, one after another at load .*: 12 × load in each request/)
+})
+
+test('fan-out: many queries at once, of which few are sent at a time', (t) => {
+  const site = { at: 'load (/app/db.js:5:9)', callers: [], peer: '127.0.0.1:5432' }
+  const batch = (/** @type {number} */ i) => Math.floor(i / 3) * 5
+  const asked = Array.from({ length: 30 }, (_, i) => ({ ...site, start: batch(i), ms: 5, unsent: batch(i) }))
+  const waits = () => [query(50, 1, { unsent: 45 })]
+  const found = only(t, withAsked(requests(30, waits, { run: 10 }), asked), 'fanOut')
+  t.like(found.figures, { queries: 30, unsentMs: 22.5, answerMs: 5, atOnce: 3, peer: '127.0.0.1:5432' })
+  t.is(found.sentence, 'GET /report asks 30 queries at once at load (db.js:5), and 3 at a time are sent to 127.0.0.1:5432: ' +
+    'each waits 23 ms until then and 5.0 ms for its answer, 68 % of its time.')
+  // On one connection they come one after another, and are asked at once all the same
+  const single = Array.from({ length: 30 }, (_, i) => ({ ...site, start: i * 5, ms: 5, unsent: i * 5 }))
+  t.is(only(t, withAsked(requests(30, () => [query(150)], { run: 10 }), single), 'fanOut').figures.atOnce, 1)
+  const unhindered = asked.map((question) => ({ ...question, start: 0, unsent: 0 }))
+  only(t, withAsked(requests(30, () => [query(5)], { run: 10 }), unhindered))
+  only(t, withAsked(requests(9, waits, { run: 10 }), asked))
+})
+
+test('pool: where another request lets one go on, and HTTP is asked then, or one place is all, it is a lock', (t) => {
+  const call = (/** @type {object} */ request, /** @type {number} */ at) => span({
+    name: 'GET 127.0.0.1/seats',
+    kind: 'CLIENT',
+    at,
+    ms: 39,
+    parentSpanId: /** @type {any} */ (request).spanId,
+    attributes: { 'http.request.method': 'GET', 'server.address': '127.0.0.1', 'server.port': 5432 }
+  })
+  const reserved = requests(60, (i) => [turn(60), query(39, 1, { on: [11 + i % 3] })], { run: 0, apart: 13 })
+  t.is(only(t, reserved, 'pool').figures.connections, 3)
+  const called = reserved.flatMap((request, i) => [call(request, i * 13), request])
+  const found = only(t, called, 'pool')
+  t.is(found.figures.connections, undefined)
+  t.notRegex(found.sentence, /connection/)
+  const alone = requests(60, () => [turn(60), query(39, 1, { on: [11] })], { run: 0, apart: 39 })
+  t.regex(only(t, alone, 'pool').sentence, /waits for a lock at acquire .*: at most 1 at a time\.$/)
+})
+
+test('retries: a call that is made again until it succeeds', (t) => {
+  /** @param {object} request @param {number} at @param {boolean} failed @param {number} ms */
+  const call = (request, at, failed, ms = 20) => span({
+    name: 'GET stock.test/item',
+    kind: 'CLIENT',
+    at,
+    ms,
+    failed,
+    parentSpanId: /** @type {any} */ (request).spanId,
+    attributes: { 'http.request.method': 'GET', 'server.address': '127.0.0.1', 'server.port': 5432 }
+  })
+  /** @param {(i: number, tries: number) => boolean} isFailed */
+  const service = (isFailed, apart = 22) => {
+    const records = requests(30, () => [query(84, 4)], { run: 16 })
+    return records.flatMap((request, i) => {
+      const calls = [0, 1, 2, 3].map((tries) => call(request, i * 10 + tries * apart, isFailed(i, tries)))
+      return [...calls, request]
+    })
+  }
+  const found = only(t, service((i, tries) => tries < 3), 'retries')
+  near(t, found.share, 0.6)
+  t.like(found.figures, { call: 'GET stock.test/item', callsPerRequest: 4, most: 4, failedShare: 0.75 })
+  t.regex(found.sentence, /^GET \/report repeats GET stock\.test\/item until it succeeds: 4 calls a request, 4 at most; 75 % of them fail/)
+  only(t, service(() => false), 'sequence') // different questions
+  only(t, service((i, tries) => tries === 1), 'sequence') // goes on after an error
+  only(t, service(() => true), 'sequence') // nothing says that they are the same question
+  only(t, service((i, tries) => tries < 3, 1), 'sequence') // at once
+})
+
+test('loop: requests lie unread while one route runs', (t) => {
+  const unread = (/** @type {object[]} */ records, /** @type {number} */ ms) => records.map((record) =>
+    span({ ...record, attributes: { ...Object(record).attributes, 'longstack.queued_ms': ms } }))
+  const login = (run = 20, apart = 22) => requests(40, () => [], { name: 'POST /login', run, apart })
+  const health = (ms = 60) => unread(requests(40, () => [], { name: 'GET /health', run: 0.4, apart: 22 }), ms)
+  const found = only(t, [...login(), ...health()], 'loop')
+  t.is(found.route, 'POST /login')
+  near(t, found.share, 2400 / (2400 + 800 + 16))
+  t.is(found.sentence, 'Requests lay unread for 30 ms on average, 75 % of what their clients waited: meanwhile the ' +
+    'event loop ran POST /login, 20 ms a request, 98 % of all that ran. GET /health takes 0.4 ms here, 60 ms for its clients.')
+  only(t, [...login(), ...health(4)])
+  only(t, [...login(9, 10), ...health()])
+  only(t, [...login(20, 60), ...health()]) // the loop was idle for most of the time
 })
 
 test('dependency: a peer that takes long', (t) => {

@@ -1,0 +1,58 @@
+'use strict'
+
+// The event loop as the limit: requests lie unread while one route runs.
+
+const { sum } = require('../lists')
+
+const MIN_REQUESTS = 10
+const MIN_SHARE = 0.2 // of the time that clients wait
+const MIN_UNREAD_MS = 5 // mean: less is noticed by nobody
+const MIN_OF_RUNS = 0.5 // of all that ran: else no route alone is at fault
+// Of the time that was recorded: on a machine that gives the process no CPU, requests lie unread as well.
+const MIN_BUSY = 0.7
+const MIN_RUN_MS = 10 // of a request of that route: many short ones are load, not a fault
+const MIN_RUN_PART = 0.6 // of its own time, without delays: what waits lets others run
+
+/**
+ * Speaks where a large part of what clients wait is time before Node read their requests, and one route ran
+ * for most of that; is silent where the function is known to block.
+ * @param {import('./index').Evidence} evidence
+ * @param {import('./index').Fault[]} faults of the rules before
+ * @returns {import('./index').Fault[]}
+ */
+function loop ({ model, routes, totalMs }, faults) {
+  const lostMs = sum(routes, ({ facts }) => facts.queuedMs)
+  const requests = sum(routes, ({ facts }) => facts.count)
+  const runMs = sum(routes, ({ facts }) => facts.runMs)
+  const share = lostMs / (totalMs + lostMs)
+  if (requests < MIN_REQUESTS || !(share >= MIN_SHARE) || lostMs < requests * MIN_UNREAD_MS) return []
+  const busiest = routes.reduce((most, route) => route.facts.runMs > most.facts.runMs ? route : most)
+  const { name, facts } = busiest
+  const ofLoop = faults.filter(({ rule }) => rule === 'blocker' || rule === 'delayer')
+  const isTold = ofLoop.some(({ route }) => route === name)
+  const { fromUnixMs = 0, toUnixMs = 0 } = model.span ?? {}
+  const isBusy = runMs >= (toUnixMs - fromUnixMs) * MIN_BUSY && facts.runMs >= runMs * MIN_OF_RUNS
+  const isLong = facts.runMs >= facts.count * MIN_RUN_MS && facts.runMs >= facts.undelayedMs * MIN_RUN_PART
+  if (isTold || !isBusy || !isLong) return []
+  const worst = routes.filter((route) => route !== busiest && route.facts.count >= MIN_REQUESTS)
+    .sort((a, b) => unreadOf(b) - unreadOf(a))[0]
+  return [{
+    rule: 'loop',
+    route: name,
+    lostMs,
+    share,
+    figures: {
+      unreadMs: lostMs / requests,
+      runMs: facts.runMs / facts.count,
+      runShare: facts.runMs / runMs,
+      victim: worst?.name,
+      victimMs: worst && worst.facts.totalMs / worst.facts.count,
+      victimUnreadMs: worst && unreadOf(worst)
+    }
+  }]
+}
+
+/** @param {import('./index').RouteEvidence} route @returns {number} mean, in ms */
+const unreadOf = ({ facts }) => facts.queuedMs / facts.count
+
+module.exports = { loop }
