@@ -106,7 +106,15 @@ const requests = object({
     uses: list(object({ what: text, sinceMs: optional(figure) })),
     hops
   })),
-  noteCode: optional(text)
+  noteCode: optional(text),
+  // A process that loaded an older version does not say it
+  idle: optional(list(object({
+    peer: text,
+    open: number,
+    idle: number,
+    leastMs: figure,
+    users: list(object({ request: optional(text), at: optional(text), count: number }))
+  })))
 })
 const agentQueues = list(object({ peer: text, waiting: number, sockets: number, max: figure }))
 const pending = object({

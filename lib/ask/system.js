@@ -367,6 +367,16 @@ const run = (program, ...args) =>
 /** @param {string} file @returns {string} empty where it cannot be read */
 const read = (file) => attempt(() => fs.readFileSync(file, 'utf8')) ?? ''
 
+/**
+ * Returns for how many ms the main thread of a process has waited for a CPU so far.
+ * @param {number} pid
+ * @returns {number | undefined} undefined: the system does not tell (sched-stats.rst of Linux)
+ */
+function cpuWaitOf (pid) {
+  const waited = Number(read(`/proc/${pid}/schedstat`)?.split(' ')[1])
+  return waited >= 0 ? waited / 1e6 : undefined
+}
+
 /** @param {string} file */
 const readLink = (file) => attempt(() => fs.readlinkSync(file)) ?? ''
 
@@ -374,6 +384,7 @@ module.exports = {
   GoneError,
   RefusedError,
   checkProcess,
+  cpuWaitOf,
   endedSentence,
   findTarget,
   hasEnded,

@@ -309,5 +309,6 @@ module.exports = {
   listText,
   madeNotOpened,
   printed,
+  requestOf,
   summary
 }

@@ -49,6 +49,7 @@ const MAX_USES = 10 // of one request
  * @property {number} count how many there are
  * @property {RequestInFlight[]} requests the oldest first, at most MAX_REQUESTS
  * @property {import('./pending').PendingNoteCode | undefined} noteCode why `waits` are not known
+ * @property {import('./idle-connections').IdleConnections[]} idle
  *
  * @typedef {object} AgentQueue requests of this thread that wait for a free socket of an http.Agent
  * @property {string} peer `127.0.0.1:8080`
@@ -83,7 +84,8 @@ function * requestsInFlight () {
       hops: ref === 0 ? [] : hops(contextAt(ref))
     })
   }
-  return { count: served.length, requests: list, noteCode }
+  const idle = list.length === 0 ? [] : yield * require('./idle-connections').idleConnections()
+  return { count: served.length, requests: list, noteCode, idle }
 }
 
 /**

@@ -206,4 +206,4 @@ function originOf ({ object, handle, context, type }) {
   return handle === undefined && idOf(resource) === undefined ? 'unknown' : 'early'
 }
 
-module.exports = { handles, open, report, summary, why }
+module.exports = { handles, lastWriter, open, report, summary, why }

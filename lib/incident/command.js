@@ -78,6 +78,7 @@ async function look (observation, target, withChildren) {
     watched.watch(target, asked, withChildren)
     if (watched.threads.length === 0) return // all are blocked: that is the answer, at once
     await withStatus((show) => watch(observation, watched, show))
+    observation.readCpuWaits()
     await Promise.all(watched.threads.map((thread) => askLast(observation, thread)))
   } finally {
     await watched.close()
@@ -166,7 +167,7 @@ async function askLast (observation, thread) {
   try {
     const [requests, queues, graph, log] = await Promise.all(LAST_QUESTIONS
       .map((name) => thread.call(name, {}, ANSWER_MS)))
-    observation.addLast({ requests: requests.requests, queues, graph, unsentMs: log?.unsentMs })
+    observation.addLast({ ...requests, queues, graph, unsentMs: log?.unsentMs })
   } catch (error) {
     if (!(error instanceof RefusedError)) throw error
     if (!thread.isClosed) await askSilent(observation, thread.pid, ANSWER_MS)

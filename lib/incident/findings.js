@@ -15,17 +15,30 @@ const MIN_BLOCKED_SHARE = 0.1 // of the time, where it happened some times
 const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
 const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
+const MIN_CPU_WAIT = 0.25 // of the time
 const MIN_QUEUE = 5 // and twice as many as are let through: less is a limit that does its work
 const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
 const MAX_OF_KIND = 3
+const MAX_IDLE_PEERS = 2
+const NOTHING_PENDING = 'nothing is pending for it: its callbacks have returned without an answer, unless ' +
+  'another request is to give it.'
 
 // Growth is certain where counts lie on a line: what comes and goes does not, nor what fills up and is full.
 const GROWTH = { MIN_MORE: 10, MIN_LOOKS: 4, MIN_FIT: 0.9, MIN_LAST_THIRD: 0.15 }
 
-/** By rule of the verdict. @type {Record<string, FindingKind>} */
+/** @typedef {import('../../report/aggregate/verdict').Fault['rule']} VerdictRule */
+/** By rule of the verdict. @type {Record<VerdictRule, FindingKind>} */
 const kindOfRule = {
-  blocker: 'blocks', delayer: 'blocks', pool: 'waits', sequence: 'slow', dependency: 'slow', interval: 'grows'
+  blocker: 'blocks',
+  delayer: 'blocks',
+  loop: 'blocks',
+  pool: 'waits',
+  fanOut: 'waits',
+  sequence: 'slow',
+  dependency: 'slow',
+  retries: 'slow',
+  interval: 'grows'
 }
 /** What is worse than all that has a share. @type {Partial<Record<FindingKind, number>>} */
 const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1 }
@@ -48,7 +61,7 @@ const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -
 function findingsOf (observation) {
   const [pid = observation.name] = [...observation.blocked, ...observation.refused]
     .map((one) => one.pid).concat([...observation.threads.keys()])
-  const rules = [blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, busy, grows]
+  const rules = [blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, starved, busy, grows]
   /** @type {Finding[]} */
   const findings = []
   for (const rule of rules) {
@@ -167,7 +180,7 @@ function waitsFor ({ graphs, inFlight }, _, pid) {
 }
 
 /** @type {Rule} */
-function hangs ({ frame, inFlight, graphs, wantedMs }, _, pid) {
+function hangs ({ frame, inFlight, idle, isVague, graphs, wantedMs }, _, pid) {
   const minMs = Math.max(MIN_HANG_MS, Math.min(HANG_MS, wantedMs / 2))
   const longest = new Map(frame.routes.map(({ name, maxMs }) => [name, maxMs]))
   // Others of the route took as long, and were answered
@@ -183,17 +196,44 @@ function hangs ({ frame, inFlight, graphs, wantedMs }, _, pid) {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
     const age = first.ageMs === undefined ? `${time(frame.ms)} at least` : time(first.ageMs)
     const [wait] = first.waits
+    // What a request waits for that came before tracing was on is not known
+    const isKnown = !isVague && first.ageMs !== undefined
     const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...first.uses.map(({ what }) => what)]
     const oldest = group.length === 1 ? age : `${age} (the oldest of ${grouped(group.length)})`
     return {
       kind: 'hangs',
-      sentence: `${first.request} is not answered for ${oldest}; ` +
-        (whats.length === 0 ? 'what it waits for is not known.' : `it waits for ${whats.join(', ')}.`),
+      sentence: `${first.request} is not answered for ${oldest}; ` + (whats.length === 0
+        ? isKnown ? NOTHING_PENDING : 'what it waits for is not known.'
+        : `it waits for ${whats.join(', ')}.${idleSentence(idle, first)}`),
       at: wait?.at,
       share: group.length / inFlight.length,
       next: `longstack why ${pid}`
     }
   })
+}
+
+/**
+ * Says who used the connections last that a request may wait for: all of a peer's are idle.
+ * @param {Observation['idle']} idle
+ * @param {Observation['inFlight'][number]} request
+ */
+function idleSentence (idle, { waits: [wait], uses, ageMs = Infinity }) {
+  // It asks on none, and waits in code of a package, as a driver is
+  if (uses.length > 0 || !/ via \S+$/.test(String(wait?.at))) return ''
+  const minMs = Math.min(ageMs, MIN_HANG_MS)
+  const unused = idle.filter(({ open, idle: count, leastMs }) => count === open && leastMs >= minMs)
+  return unused.slice(0, MAX_IDLE_PEERS).map(({ peer, open, leastMs, users }) => {
+    const by = users.map(({ request, at: place, count }) => {
+      const site = place === undefined ? undefined : `at ${shortFrame(place)}`
+      const who = [request, site].filter(Boolean).join(', ')
+      return who === '' || users.length === 1 ? who : `${count} × ${who}`
+    }).filter(Boolean).join('; ')
+    const [all, have, they] = open === 1
+      ? ['The only connection', 'has', 'it is']
+      : [`All ${open} connections`, 'have', 'they are']
+    return ` ${all} to ${peer} ${have} been idle for ${time(leastMs)}` +
+      `${by === '' ? '' : `, last used by ${by}`}: see whether ${they} given back there.`
+  }).join('')
 }
 
 /** @type {Rule} */
@@ -216,9 +256,20 @@ function failed ({ report, frame }, _, pid) {
 }
 
 /** @type {Rule} */
+function starved ({ cpuWaits }) {
+  return [...cpuWaits].filter(([, share]) => share >= MIN_CPU_WAIT).map(([pid, share]) => ({
+    kind: /** @type {const} */ ('busy'),
+    sentence: `The main thread of process ${pid} waited for a CPU ${percent(share)} of the time: others ` +
+      'used it. That makes callbacks and requests take longer, too.',
+    share: 1 + share, // the rest may be its consequence
+    next: 'ps -eo pid,pcpu,args --sort=-pcpu | head'
+  }))
+}
+
+/** @type {Rule} */
 function busy ({ busiest }, found) {
   if (busiest === undefined || busiest.share < MIN_BUSY_SHARE) return []
-  if (found.some(({ kind }) => kind === 'blocks' || kind === 'blocked')) return []
+  if (found.some(({ kind }) => kind === 'blocks' || kind === 'blocked' || kind === 'busy')) return []
   const [pid, threadId] = busiest.key.split(' ')
   const name = threadId === '0' ? `process ${pid}` : `thread ${threadId} of process ${pid}`
   const { share, cpuShare } = busiest

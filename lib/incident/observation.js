@@ -6,6 +6,7 @@
 const { Readable } = require('node:stream')
 const { isDeepStrictEqual } = require('node:util')
 const { grouped } = require('../../report/render/text-parts')
+const { cpuWaitOf } = require('../ask/system')
 const { Model } = require('../top/model')
 
 /**
@@ -22,6 +23,7 @@ const { Model } = require('../top/model')
 
 const MIN_FREE = 4 // files, that asking takes
 const MAX_UNREAD = 1 << 26 // bytes of run logs
+const MIN_CPU_MS = 1000 // less says little of who has the CPU
 
 /** @param {OpenFiles} files */
 const isOutOfFiles = ({ open, max }) => max - open < MIN_FREE
@@ -38,6 +40,10 @@ class Observation {
   threads = new Map()
   /** @type {RequestInFlight[]} */
   inFlight = []
+  /** @type {import('../handles/idle-connections').IdleConnections[]} */
+  idle = []
+  /** a thread does not say what waits */
+  isVague = false
   /** @type {AgentQueue[]} */
   queues = []
   /** of each thread @type {WaitGraph[]} */
@@ -58,6 +64,13 @@ class Observation {
   isInterrupted = false
   /** what the report makes of the spans @type {import('../../report/aggregate/model').Model | undefined} */
   report
+  /**
+   * when each process was seen first, and ms for which its main thread had waited for a CPU by then
+   * @type {Map<number, { at: number, waitedMs: number }>}
+   */
+  #cpu = new Map()
+  /** since then, as a share of the time, where it is known @type {Map<number, number>} */
+  cpuWaits = new Map()
   /** ms of each thread @type {Map<string, { busyMs: number, cpuMs: number }>} */
   #loops = new Map()
 
@@ -111,6 +124,8 @@ class Observation {
   /** @param {AskedThread} thread */
   addThread (thread) {
     const { pid } = thread
+    const waitedMs = this.#cpu.has(pid) ? undefined : cpuWaitOf(pid)
+    if (waitedMs !== undefined) this.#cpu.set(pid, { at: performance.now(), waitedMs })
     const own = this.threads.get(pid) ?? []
     this.threads.set(pid, [...own, thread].sort((a, b) => a.facts.threadId - b.facts.threadId))
     thread.onEvent = (event, { block }) => {
@@ -145,15 +160,28 @@ class Observation {
    * Adds what a thread has said at the end.
    * @param {object} answer
    * @param {RequestInFlight[]} answer.requests
+   * @param {import('../handles/idle-connections').IdleConnections[]} [answer.idle]
+   * @param {string} [answer.noteCode]
    * @param {AgentQueue[]} answer.queues
    * @param {WaitGraph} answer.graph
    * @param {number} [answer.unsentMs]
    */
-  addLast ({ requests, queues, graph, unsentMs = 0 }) {
+  addLast ({ requests, idle = [], noteCode, queues, graph, unsentMs = 0 }) {
     this.graphs.push(graph)
     this.inFlight.push(...requests)
+    this.idle.push(...idle)
+    if (noteCode !== undefined) this.isVague = true
     this.queues.push(...queues)
     this.unsentMs += unsentMs
+  }
+
+  /** The time is over: what comes now is not looked at. */
+  readCpuWaits () {
+    for (const [pid, { at: begun, waitedMs }] of this.#cpu) {
+      const now = cpuWaitOf(pid)
+      const ms = performance.now() - begun
+      if (now !== undefined && ms >= MIN_CPU_MS) this.cpuWaits.set(pid, (now - waitedMs) / ms)
+    }
   }
 
   /** What is seen so far, in a line. */

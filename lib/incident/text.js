@@ -13,6 +13,9 @@ const STACK_LINES = 8
 const MAX_SENTENCE_CHARS = 500
 const MEGABYTE = 1e6
 const LABEL_COLUMNS = 9
+const MIN_REQUESTS = 10 // of a route, as the verdict of the report asks for
+const MIN_SLOW_MS = 100 // what is shorter is not missed
+const MAX_FEW = 4 // routes
 
 /**
  * @typedef {import('./observation').Observation} Observation
@@ -88,10 +91,21 @@ function lastLine (observation, findings, { colours, paragraph }) {
   if (isInterrupted) more.push(`Interrupted after ${time(ms)}.`)
   if (unsentMs > 0) more.push(`What happened in ${time(unsentMs)} of it was too much to be sent.`)
   if (isBehind) more.push('More was sent than this command could read: some requests are left out.')
+  const few = worst === undefined ? fewOf(frame.routes) : []
+  if (few.length > 0) more.push(`Too few requests to judge: ${few.join(', ')}.`)
   const end = worst === undefined
     ? `${colours.bold('nothing found')} in ${time(ms)}, ${requestsText(frame.total.count)}`
     : `${colours.bold('next:')} ${worst.next}`
   return [...more.flatMap((text) => paragraph(text)), end].join('\n')
+}
+
+/**
+ * Names routes that had less requests than the verdict needs, and are slow.
+ * @param {Array<{ name: string, count: number, maxMs: number }>} routes
+ */
+function fewOf (routes) {
+  return routes.filter(({ count, maxMs }) => count > 0 && count < MIN_REQUESTS && maxMs >= MIN_SLOW_MS)
+    .slice(0, MAX_FEW).map(({ name, count }) => `${grouped(count)} of ${word(name)}`)
 }
 
 /** @param {Observation} observation @param {Finding[]} findings @returns {object} */

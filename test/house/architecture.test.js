@@ -12,17 +12,17 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_225,
+  report: 10_435,
   core: 4450,
   spans: 2430,
   stacks: 2890,
   '.': 2290,
-  handles: 2280,
+  handles: 2325,
   requests: 1040,
-  ask: 1730,
+  ask: 1745,
   top: 1410,
   metrics: 360,
-  incident: 540,
+  incident: 605,
   cli: 1430,
   sinks: 1290,
   format: 1020,

@@ -182,6 +182,68 @@ own('a pool that is exhausted for good', async (t) => {
   t.regex(words, /hangs GET \/work is not answered for .* \(the oldest of \d+\); it waits for await at acquire \(app\d+\.js:\d+\)\./)
 })
 
+own('a pool whose connections were not given back: who used them last; and what nobody answers', async (t) => {
+  const driver = path.join(directory, 'node_modules', 'driver')
+  fs.mkdirSync(driver, { recursive: true })
+  fs.writeFileSync(path.join(driver, 'index.js'), `
+    const net = require('node:net')
+    module.exports = class {
+      free = []
+      waiting = []
+      async open (port) { for (let i = 0; i < 2; i++) this.free.push(await connect(port)) }
+      async acquire () { return this.free.pop() ?? await new Promise((resolve) => this.waiting.push(resolve)) }
+      release (socket) { this.free.push(socket) }
+      ask (socket) { return new Promise((resolve) => { socket.once('data', resolve); socket.write('?') }) }
+    }
+    const connect = (port) => new Promise((resolve) => {
+      const socket = net.connect(port, '127.0.0.1', () => resolve(socket))
+    })
+  `)
+  const { pid } = await run(`
+    const Driver = require('driver')
+    const database = net.createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1', async () => {
+      const pool = new Driver()
+      await pool.open(database.address().port)
+      async function transfer () { await pool.ask(await pool.acquire()) }
+      const port = await serve(async ({ url }, response) => {
+        if (url === '/forgotten') return sleep(1)
+        await transfer()
+        response.end()
+      })
+      for (const path of ['/bad', '/bad', '/ok', '/ok', '/forgotten']) {
+        get(port, path).catch(() => {})
+        await sleep(100)
+      }
+      console.log('ready')
+    })
+  `, { traced: true })
+  const { code, words } = await look(pid, 5)
+  t.is(code, 0)
+  t.regex(words, new RegExp('hangs GET /ok is not answered for .* \\(the oldest of 2\\); it waits for await at transfer ' +
+    '\\(app\\d+\\.js:\\d+\\) via driver\\. All 2 connections to 127\\.0\\.0\\.1:\\d+ have been idle for .* s, ' +
+    'last used by GET /bad, at transfer \\(app\\d+\\.js:\\d+\\): see whether they are given back there\\.'))
+  t.regex(words, /hangs GET \/forgotten is not answered for .* s; nothing is pending for it: its callbacks have returned/)
+})
+
+own('a process that waits for a CPU is not blocked by its own code', async (t) => {
+  const spinners = [1, 2, 3, 4].map(() => spawn('taskset', ['-c', '0', process.execPath, '-e', 'for (;;);']))
+  t.teardown(() => { for (const spinner of spinners) spinner.kill() })
+  const { pid } = await run(`
+    require('node:child_process').execFileSync('taskset', ['-p', '-c', '0', String(process.pid)])
+    service(() => { spin(10); return '' }, 12)
+  `)
+  const { code, words } = await look(pid, 5)
+  t.is(code, 0)
+  t.regex(words, new RegExp(`busy The main thread of process ${pid} waited for a CPU \\d+ % of the time: others used it`))
+})
+
+own('says which slow routes had too few requests to judge', async (t) => {
+  const { pid } = await run('service(async () => { await sleep(150); return "" }, 800)')
+  const { code, words } = await look(pid)
+  t.is(code, 0)
+  t.regex(words, /Too few requests to judge: \d of GET \/work\. nothing found in /)
+})
+
 own('a pool that is too small: the verdict of the report', async (t) => {
   const { pid } = await run(`
     const pool = new Pool()
