@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_435,
+  report: 10_440,
   core: 4450,
   spans: 2430,
   stacks: 2890,

@@ -13,6 +13,10 @@ const MIN_WORK_PART = 0.5 // of the frequency
 const MIN_WORK_MS = 0.1 // of the turn: less is no work
 const CONNECTS = /^(?:TCP|PIPE)$/ // what a wait for a connection ends with
 const MIN_STEADY_PART = 0.6 // of the time in which some waited: else the number changes, or is not known
+const MIN_QUERIES = 0.5 // of a request
+/** Packages that let so many run at a time, whatever they do. */
+const LIMITERS = new RegExp(' via (?:p-limit|p-queue|p-map|p-all|p-throttle|async|neo-async|async-mutex|' +
+  'async-lock|async-sema|await-lock|await-semaphore|bottleneck|fastq|throat|promise-limit|limiter)$')
 const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
 
 /**
@@ -146,9 +150,12 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
   const connections = peer === undefined ? undefined : connectionsOf(routes, peer)
   // A lock, or a limit of the program's own: connections would have been free
   const isLimit = connections !== undefined && atATime !== undefined && atATime < connections
+  const queries = peer === undefined ? undefined : queriesOf(routes, peer, ms)
   // Clients of HTTP open connections as they need them: who lets another request go on there is a lock of the
-  // program, or its queue. So is one place alone.
-  const isOwn = isGiven && (atATime === 1 || (peer !== undefined && httpPeers.has(peer)))
+  // program, or its queue. So is one place alone, and where nothing is known to be asked.
+  const isHttp = peer !== undefined && httpPeers.has(peer)
+  const isUnasked = queries !== undefined && queries.queries < MIN_QUERIES
+  const isOwn = isUnasked || LIMITERS.test(String(worst.at)) || (isGiven && (atATime === 1 || isHttp))
   const isQueue = peer === undefined || isLimit || isOwn
   return {
     rule: 'pool',
@@ -158,13 +165,13 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
     share,
     figures: {
       turnMs: ms / requests,
-      ...(isQueue ? { atATime } : { peer, connections, ...queriesOf(routes, peer, ms) })
+      ...(isQueue ? { atATime } : { peer, connections, ...queries })
     },
     details: { isQueue, routes: routes.length, peer }
   }
 }
 
-/** @param {RouteEvidence[]} routes @param {string | undefined} peer @param {number} ms of turns */
+/** @param {RouteEvidence[]} routes @param {string} peer @param {number} ms of turns */
 function queriesOf (routes, peer, ms) {
   const figures = routes.map(({ facts, asked }) => {
     const sites = facts.places.filter((site) => site.peer === peer)

@@ -222,6 +222,13 @@ test('pool: where another request lets one go on, and HTTP is asked then, or one
   const found = only(t, called, 'pool')
   t.is(found.figures.connections, undefined)
   t.notRegex(found.sentence, /connection/)
+  const limited = requests(60, (i) =>
+    [turn(60, { at: 'report (/app/app.js:23:9) via p-limit' }), query(39, 1, { on: [11 + i % 3] })], { run: 0, apart: 13 })
+  t.deepEqual(Object.keys(only(t, limited, 'pool').figures), ['turnMs', 'atATime'])
+  // A queue that starts the next in the callback of the connection of the one before
+  const next = { at: 'report (/app/app.js:23:9) via p-queue', until: DATABASE, unsent: 60 }
+  const queued = requests(60, () => [turn(60, next), query(39)], { apart: 13 })
+  t.is(only(t, queued, 'pool').figures.connections, undefined)
   const alone = requests(60, () => [turn(60), query(39, 1, { on: [11] })], { run: 0, apart: 39 })
   t.regex(only(t, alone, 'pool').sentence, /waits for a lock at acquire .*: at most 1 at a time\.$/)
 })
