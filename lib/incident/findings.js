@@ -7,6 +7,7 @@ const { counted, grouped, percent, time } = require('../../report/render/text-pa
 const { placeOf } = require('../format/pending')
 const { convoySentence, cycleSentence, knownBy } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
+const { generalPath } = require('../path-names')
 const { shortFrame } = require('../text')
 const { isOutOfFiles } = require('./observation')
 
@@ -179,6 +180,9 @@ function waitsFor ({ graphs, inFlight }, _, pid) {
   ])
 }
 
+/** @param {string} request `GET /invoice/10` @returns {string} `GET /invoice/*` */
+const generalName = (request) => request.replace(/\/\S*$/, generalPath)
+
 /** @type {Rule} */
 function hangs ({ frame, inFlight, idle, isVague, graphs, wantedMs }, _, pid) {
   const minMs = Math.max(MIN_HANG_MS, Math.min(HANG_MS, wantedMs / 2))
@@ -192,14 +196,16 @@ function hangs ({ frame, inFlight, idle, isVague, graphs, wantedMs }, _, pid) {
   const old = inFlight.filter(({ request, ageMs = frame.ms, answering, waits: [wait] }) =>
     !answering && ageMs >= minMs && !known.has(String(wait?.at)) && !isUsual(request, ageMs))
   return groupBy(old, ({ request, waits, uses }) =>
-    JSON.stringify([request, waits.map(placeOf), uses.map(({ what }) => what)])).map((group) => {
+    JSON.stringify([generalName(request), waits.map(placeOf), uses.map(({ what }) => what)])).map((group) => {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
     const age = first.ageMs === undefined ? `${time(frame.ms)} at least` : time(first.ageMs)
     const [wait] = first.waits
     // What a request waits for that came before tracing was on is not known
     const isKnown = !isVague && first.ageMs !== undefined
     const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...first.uses.map(({ what }) => what)]
-    const oldest = group.length === 1 ? age : `${age} (the oldest of ${grouped(group.length)})`
+    const isOne = group.every(({ request }) => request === first.request)
+    const ofName = isOne ? '' : ` of ${generalName(first.request)}`
+    const oldest = group.length === 1 ? age : `${age} (the oldest of ${grouped(group.length)}${ofName})`
     return {
       kind: 'hangs',
       sentence: `${first.request} is not answered for ${oldest}; ` + (whats.length === 0
