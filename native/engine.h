@@ -52,7 +52,7 @@ class Engine {
 
   // Keeps an object weakly in a slot (lib/core/weak-slots.js), and returns it while it lives. To V8's scavenger a WeakRef of JavaScript
   // is a strong reference: one for each response kept all of them until a mark-sweep.
-  static constexpr uint32_t kWeakSlots = (1 << 13) + (1 << 6);
+  static constexpr uint32_t kWeakSlots = (1 << 13) + (1 << 6) + (1 << 10);
   void KeepWeak(uint32_t slot, v8::Local<v8::Object> object);
   v8::Local<v8::Object> WeakAt(uint32_t slot);
 

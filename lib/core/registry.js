@@ -11,6 +11,7 @@ const { connectionTypes } = require('./kinds')
 const { PASSED, TIMER, copyOn, isAsk } = require('./records')
 const { source } = require('./source')
 const timers = require('./timers')
+const { BRIEF, FIRST_BRIEF, keepWeak, weakAt } = require('./weak-slots')
 const {
   addressOf, handleOf, idOf, isClosedFile, isClosedTimer, numberOf, ownerOf
 } = require('../node-objects')
@@ -277,16 +278,13 @@ function sweep (time = Infinity) {
 
 // Files that were just opened. V8 takes a WeakRef for a strong reference until the next mark-sweep: one for
 // each file would promote them, with their contexts, to the old generation. Most are closed soon, so they
-// wait in a list until SETTLE_MS have passed, and only what is still open then gets an entry.
+// wait in weak slots until SETTLE_MS have passed, and only what is still open then gets an entry.
 
 const SETTLE_MS = 32
-const CAPACITY = 1024
 
-/** @type {any[]} */
-const briefResources = Array(CAPACITY).fill(undefined)
-const briefIds = new Float64Array(CAPACITY)
+const briefIds = new Float64Array(BRIEF)
 /** ms of the clock */
-const briefTimes = new Float64Array(CAPACITY)
+const briefTimes = new Float64Array(BRIEF)
 let briefCount = 0
 /** ms of the clock */
 let settleAt = Infinity
@@ -307,10 +305,10 @@ function admitBrief (asyncId) {
  * @param {object} resource that is still being made: it must not be asked anything
  */
 function addBrief (asyncId, time, resource) {
-  if (briefCount === CAPACITY || time >= settleAt) settleBrief(time)
+  if (briefCount === BRIEF || time >= settleAt) settleBrief(time)
   if (briefCount === 0) settleAt = time + SETTLE_MS
   const index = briefCount++
-  briefResources[index] = resource
+  keepWeak(FIRST_BRIEF + index, resource)
   briefTimes[index] = time
   briefIds[index] = asyncId
 }
@@ -322,27 +320,26 @@ function addBrief (asyncId, time, resource) {
 function settleBrief (time) {
   let kept = 0
   for (let i = 0; i < briefCount; i++) {
-    const resource = briefResources[i]
-    if (isClosedFile(resource)) continue
+    const resource = weakAt(FIRST_BRIEF + i)
+    if (resource === undefined || isClosedFile(resource)) continue // or collected
     if (time - briefTimes[i] >= SETTLE_MS) {
-      admit(i)
+      admit(i, resource)
       continue
     }
-    briefResources[kept] = resource
+    if (kept !== i) keepWeak(FIRST_BRIEF + kept, resource)
     briefTimes[kept] = briefTimes[i]
     briefIds[kept++] = briefIds[i]
   }
-  for (let i = kept; i < briefCount; i++) briefResources[i] = undefined
   briefCount = kept
   // All at once: to settle each in its time would look at most of them again and again.
   settleAt = kept > 0 ? time + SETTLE_MS : Infinity
-  if (kept > CAPACITY / 2) settleBrief(Infinity) // there is no room for the next ones
+  if (kept > BRIEF / 2) settleBrief(Infinity) // there is no room for the next ones
 }
 
-/** @param {number} index */
-function admit (index) {
+/** @param {number} index @param {object} resource */
+function admit (index, resource) {
   const context = contextOfId(briefIds[index])
-  if (context?.kind.brief && !entries.has(context.asyncId)) opened(context, briefResources[index])
+  if (context?.kind.brief && !entries.has(context.asyncId)) opened(context, resource)
 }
 
 Object.assign(source, { lastAsks })

@@ -38,7 +38,7 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {() => Array<string | number> | undefined} unnamed returns file, line and column, from 0, of each
  *   frame whose function has one of too many names, see native/names.h; undefined: there is none
  * @property {(promise: object) => unknown} rejection returns the reason of a rejected promise
- * @property {(slot: number, object: object) => void} keepWeak keeps an object weakly in one of 8256 slots
+ * @property {(slot: number, object: object) => void} keepWeak keeps an object weakly in one of 9280 slots
  * @property {(slot: number) => object | undefined} weakAt returns it, undefined once it is collected
  * @property {() => void} forget
  * @property {import('../hooks/native-hooks').NativeBinding} [hooks] callbacks of other addons; see

@@ -223,6 +223,20 @@ test('watching traffic is undone by disable, again and again, and passes on what
   t.true(idle < age - 55, `idle for ${idle} ms, ${age} ms old`)
 })
 
+test('a file that was just opened is not held', async (t) => {
+  const { told } = await reports(`
+    process.on('uncaughtException', () => {}) // Node 26: one that was not closed is collected
+    process.on('warning', () => {})
+    let file
+    const open = async () => { file = new WeakRef(await require('node:fs/promises').open(__filename)) }
+    open().then(() => setImmediate(() => setImmediate(() => {
+      gc()
+      say('file', { isHeld: file.deref() !== undefined })
+      process.exit()
+    })))`, { args: ['--expose-gc', '--no-warnings'] })
+  t.false(told.file.isHeld)
+})
+
 test('what is gone is found by time, ever later where nothing goes', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc')
