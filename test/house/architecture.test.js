@@ -22,7 +22,7 @@ const maxLines = {
   ask: 1745,
   top: 1410,
   metrics: 360,
-  incident: 605,
+  incident: 607,
   cli: 1430,
   sinks: 1290,
   format: 1020,
@@ -102,7 +102,7 @@ const commandEnds = {
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }
 const commands = {
-  'cli/': ['ask/protocol.js', 'errors.js', 'files.js', 'format/', 'group-by.js', 'text.js', 'leak-watch.js', 'options.js', 'platform.js', 'metrics/openmetrics.js', 'profile/preload.js', 'top/buckets.js',
+  'cli/': ['ask/protocol.js', 'errors.js', 'files.js', 'format/', 'group-by.js', 'text.js', 'leak-watch.js', 'options.js', 'path-names.js', 'platform.js', 'metrics/openmetrics.js', 'profile/preload.js', 'top/buckets.js',
     'report/aggregate/', 'report/read/', 'report/render/']
 }
 
