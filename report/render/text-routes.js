@@ -114,15 +114,14 @@ function amounts (route, colours) {
 function shortFigures ({ summary, split, unreadMs }, { paragraph }) {
   if (summary === undefined) return []
   const { median, p99, max } = summary
+  const figures = [`median ${time(median)}`, `p99 ${time(p99)}`, `max ${time(max)}`].map(glued).join(', ')
   const isUnread = unreadMs >= Math.max(MIN_UNREAD_MS, summary.mean * MIN_UNREAD_SHARE)
-  const unread = isUnread ? [`unread before ${time(unreadMs)}`] : []
-  const durations = [`median ${time(median)}`, `p99 ${time(p99)}`, `max ${time(max)}`]
-  const figures = [...durations, ...unread].map(glued).join(', ')
+  const unread = isUnread ? paragraph(`clients waited ${time(unreadMs)} longer: requests lay unread`, '  ') : []
   const whole = split === undefined ? 0 : split.run + split.waited + split.delayed
-  if (split === undefined || whole === 0) return paragraph(figures, '  ')
+  if (split === undefined || whole === 0) return [...paragraph(figures, '  '), ...unread]
   const parts = /** @type {const} */ (['run', 'waited', 'delayed']).map((name) =>
     glued(`${name} ${percent(split[name] / whole)}`))
-  return paragraph(`${figures}; ${parts.join(', ')}`, '  ')
+  return [...paragraph(`${figures}; ${parts.join(', ')}`, '  '), ...unread]
 }
 
 /** @param {number} mean of counts */
