@@ -116,7 +116,8 @@ function shortFigures ({ summary, split, unreadMs }, { paragraph }) {
   const { median, p99, max } = summary
   const figures = [`median ${time(median)}`, `p99 ${time(p99)}`, `max ${time(max)}`].map(glued).join(', ')
   const isUnread = unreadMs >= Math.max(MIN_UNREAD_MS, summary.mean * MIN_UNREAD_SHARE)
-  const unread = isUnread ? paragraph(`clients waited ${time(unreadMs)} longer: requests lay unread`, '  ') : []
+  const sentence = `clients waited ${time(unreadMs)} longer: requests lay unread`
+  const unread = isUnread ? paragraph(sentence, '  ') : []
   const whole = split === undefined ? 0 : split.run + split.waited + split.delayed
   if (split === undefined || whole === 0) return [...paragraph(figures, '  '), ...unread]
   const parts = /** @type {const} */ (['run', 'waited', 'delayed']).map((name) =>
