@@ -3,10 +3,10 @@
 // The HTTP calls of requests: to which peers, and which were tried again until one succeeded. Lines of calls
 // come before the line of the request that made them.
 
-const { BoundedMap, groupsOf } = require('./lists')
+const { getOrCreate, groupsOf } = require('./lists')
 
-const MAX_REQUESTS = 10_000 // that have not ended
-const MAX_CALLS = 1000 // of a request
+const MAX_REQUESTS = 2000 // that have not ended, or ended before their calls: the newest
+const MAX_CALLS = 100 // of a request
 const MAX_PEERS = 1000
 const OVERLAP_MS = 0.5 // of two calls one after another: clocks of spans are rounded
 
@@ -22,8 +22,8 @@ const OVERLAP_MS = 0.5 // of two calls one after another: clocks of spans are ro
  */
 
 class Calls {
-  /** @type {BoundedMap<string, Call[]>} by id of the request */
-  #pending = new BoundedMap(MAX_REQUESTS)
+  /** by id of the request @type {Map<string, Call[]>} */
+  #pending = new Map()
   /** addresses that are asked by HTTP @type {Set<string>} */
   peers = new Set()
 
@@ -35,8 +35,10 @@ class Calls {
       const isKnown = typeof address === 'string' && typeof port === 'number'
       if (isKnown && this.peers.size < MAX_PEERS) this.peers.add(`${address}:${port}`)
     }
-    const calls = parentSpanId === undefined ? undefined : this.#pending.find(parentSpanId, () => [])
-    if (calls !== undefined && calls.length < MAX_CALLS) calls.push({ name, startMs, ms, failed })
+    if (parentSpanId === undefined) return
+    const calls = getOrCreate(this.#pending, parentSpanId, () => [])
+    if (calls.length < MAX_CALLS) calls.push({ name, startMs, ms, failed })
+    if (this.#pending.size > MAX_REQUESTS) this.#pending.delete(String(this.#pending.keys().next().value))
   }
 
   /**

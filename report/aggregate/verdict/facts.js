@@ -89,7 +89,6 @@ class RouteFacts {
   runMs = 0
   longRuns = 0 // requests that ran for MIN_LONG_MS or longer
   queuedMs = 0 // for which they lay unread
-  queued = 0 // requests
   /** calls that were tried again, by name @type {BoundedMap<string, TriesFacts>} */
   tries = new BoundedMap(MAX_NAMES)
   /** requests that did not wait for a turn, and those that did @type {[number, number]} */
@@ -128,9 +127,7 @@ class RouteFacts {
     this.undelayedMs += Math.max(0, ms - split.delayed) * weight
     this.runMs += split.run * weight
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
-    const queuedMs = amount(attributes['longstack.queued_ms']) ?? 0
-    this.queuedMs += queuedMs * weight
-    if (queuedMs > 0) this.queued += weight
+    this.queuedMs += (amount(attributes['longstack.queued_ms']) ?? 0) * weight
     for (const each of tries) this.#addTries(each, weight)
     if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))
