@@ -73,7 +73,8 @@ function addTurns (pools, route, users) {
   if (ms === 0 || sum(released, ({ turnMs }) => turnMs) < ms * MIN_SETTLERS) return
   const ownMs = sum(facts.places, ({ work: [, own] }) => own.ms)
   if (facts.requests[0] === 0 && ownMs < ms * MIN_WORK_MS) return
-  const lostMs = ms - sharedWork(facts, ms / facts.requests[1]) * facts.requests[1]
+  const shared = sharedWork(facts, ms / facts.requests[1], new Set(sites.map(({ place }) => place.at)))
+  const lostMs = ms - shared * facts.requests[1]
   if (!(lostMs > 0)) return
   const worst = sites.reduce((worst, site) => site.turnMs > worst.turnMs ? site : worst)
   const peer = peerOf(facts)
@@ -115,12 +116,15 @@ function usersOf (routes) {
  * (p-queue), and then it is part of the wait, as is what delayed the other one, and what that ran.
  * @param {RouteFacts} facts
  * @param {number} turnMs mean
+ * @param {Set<string | undefined>} turnsAt where they wait for it: who waits there for what is not known, as
+ *   at the begin of a recording, does no work
  * @returns {number} ms
  */
-function sharedWork (facts, turnMs) {
+function sharedWork (facts, turnMs, turnsAt) {
   const [without, waiting] = facts.requests
   if (without === 0) return 0
-  const shared = sum(facts.places, ({ peer, place: { until }, work: [work, own] }) => {
+  const shared = sum(facts.places, ({ peer, place: { at: frame, until }, work: [work, own] }) => {
+    if (until === undefined && turnsAt.has(frame)) return 0
     // A few of them open the connections, which is no work for others
     if (work.sent === 0 && peer === undefined && CONNECTS.test(String(until))) return 0
     const isShared = own.spans / waiting < work.spans / without * MIN_WORK_PART

@@ -103,6 +103,12 @@ test('pool: an answer that requests share is no turn', (t) => {
   only(t, requests(100, authenticated))
 })
 
+test('pool: at the begin of a recording it is not known who gave a turn', (t) => {
+  const waits = (/** @type {number} */ i) => i === 0 ? [turn(70, { until: undefined })] : [turn(60)]
+  const worked = { ms: 39, count: 1, at: 'report (/app/app.js:30:9)' }
+  only(t, requests(60, (i) => [...waits(i), worked], { apart: 39 }), 'pool')
+})
+
 test('pool: an event that another route brings is no turn', (t) => {
   const poll = requests(50, () => [turn(500, { until: 'POST /message of another request' }), query(30)])
   only(t, [...poll, ...requests(50, () => [], { name: 'POST /message' })])
