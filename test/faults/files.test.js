@@ -13,6 +13,7 @@ const { runsAll } = require('../helpers/run')
 const ON = 'switchFaults("on")'
 const OFF = 'switchFaults("off")'
 const WAIT = 'await wait(1100)' // after a fault longstack tries again each second
+const WAIT_LONGER = 'await wait(3000)' // until it has tried on a busy machine, too
 
 const { shim } = buildShim()
 const isRoot = process.getuid?.() === 0
@@ -87,7 +88,7 @@ const shimmed = {
   },
   'writes of one byte': { env: { FAULT_WRITE: 'short', DURING: ON }, kept: 'all', recovers: true },
   'too many open files in the kernel': {
-    env: { FAULT_OPEN: '23', DURING: `${ON}; fs.rmSync(dir + "/spans.jsonl", { force: true }); ${WAIT}`, AFTER: `${OFF}; ${WAIT}` },
+    env: { FAULT_OPEN: '23', DURING: `${ON}; fs.rmSync(dir + "/spans.jsonl", { force: true }); ${WAIT_LONGER}`, AFTER: `${OFF}; ${WAIT}` },
     says: /the kernel has too many open files \(ENFILE\)/,
     kept: 'some',
     recovers: true
