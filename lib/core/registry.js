@@ -276,9 +276,8 @@ function sweep (time = Infinity) {
   sweepSize = Math.max(MIN_SWEEP_SIZE, entries.size * 2)
 }
 
-// Files that were just opened. V8 takes a WeakRef for a strong reference until the next mark-sweep: one for
-// each file would promote them, with their contexts, to the old generation. Most are closed soon, so they
-// wait in weak slots until SETTLE_MS have passed, and only what is still open then gets an entry.
+// Files that were just opened wait in weak slots (weak-slots.js): most are closed soon, and only what is
+// still open after SETTLE_MS gets an entry.
 
 const SETTLE_MS = 32
 
