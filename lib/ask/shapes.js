@@ -107,7 +107,7 @@ const requests = object({
     hops
   })),
   noteCode: optional(text),
-  // A process that loaded an older version does not say it
+  // Absent if the process has loaded an older version
   idle: optional(list(object({
     peer: text,
     open: number,

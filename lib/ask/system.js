@@ -373,7 +373,7 @@ const read = (file) => attempt(() => fs.readFileSync(file, 'utf8')) ?? ''
  * @returns {number | undefined} undefined: the system does not tell (sched-stats.rst of Linux)
  */
 function cpuWaitOf (pid) {
-  const waited = Number(read(`/proc/${pid}/schedstat`)?.split(' ')[1])
+  const waited = Number(read(`/proc/${pid}/schedstat`).split(' ')[1])
   return waited >= 0 ? waited / 1e6 : undefined
 }
 

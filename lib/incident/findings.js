@@ -3,6 +3,7 @@
 // What is wrong, by what was seen: facts that are rare in a healthy process, worst first, each with the
 // command that tells more. What the verdict of the report says is not found again by other rules.
 
+const { isOfLimiter } = require('../../report/aggregate/frames')
 const { counted, grouped, percent, time } = require('../../report/render/text-parts')
 const { placeOf } = require('../format/pending')
 const { convoySentence, cycleSentence, knownBy } = require('../format/wait-graph')
@@ -22,8 +23,6 @@ const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
 const MAX_OF_KIND = 3
 const MAX_IDLE_PEERS = 2
-const NOTHING_PENDING = 'nothing is pending for it: its callbacks have returned without an answer, unless ' +
-  'another request is to give it.'
 
 // Growth is certain where counts lie on a line: what comes and goes does not, nor what fills up and is full.
 const GROWTH = { MIN_MORE: 10, MIN_LOOKS: 4, MIN_FIT: 0.9, MIN_LAST_THIRD: 0.15 }
@@ -184,7 +183,7 @@ function waitsFor ({ graphs, inFlight }, _, pid) {
 const generalName = (request) => request.replace(/\/\S*$/, generalPath)
 
 /** @type {Rule} */
-function hangs ({ frame, inFlight, idle, isVague, graphs, wantedMs }, _, pid) {
+function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
   const minMs = Math.max(MIN_HANG_MS, Math.min(HANG_MS, wantedMs / 2))
   const longest = new Map(frame.routes.map(({ name, maxMs }) => [name, maxMs]))
   // Others of the route took as long, and were answered
@@ -200,8 +199,6 @@ function hangs ({ frame, inFlight, idle, isVague, graphs, wantedMs }, _, pid) {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
     const age = first.ageMs === undefined ? `${time(frame.ms)} at least` : time(first.ageMs)
     const [wait] = first.waits
-    // What a request waits for that came before tracing was on is not known
-    const isKnown = !isVague && first.ageMs !== undefined
     const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...first.uses.map(({ what }) => what)]
     const isOne = group.every(({ request }) => request === first.request)
     const ofName = isOne ? '' : ` of ${generalName(first.request)}`
@@ -209,7 +206,7 @@ function hangs ({ frame, inFlight, idle, isVague, graphs, wantedMs }, _, pid) {
     return {
       kind: 'hangs',
       sentence: `${first.request} is not answered for ${oldest}; ` + (whats.length === 0
-        ? isKnown ? NOTHING_PENDING : 'what it waits for is not known.'
+        ? 'what it waits for is not known.'
         : `it waits for ${whats.join(', ')}.${idleSentence(idle, first)}`),
       at: wait?.at,
       share: group.length / inFlight.length,
@@ -224,8 +221,9 @@ function hangs ({ frame, inFlight, idle, isVague, graphs, wantedMs }, _, pid) {
  * @param {Observation['inFlight'][number]} request
  */
 function idleSentence (idle, { waits: [wait], uses, ageMs = Infinity }) {
-  // It asks on none, and waits in code of a package, as a driver is
-  if (uses.length > 0 || !/ via \S+$/.test(String(wait?.at))) return ''
+  // It uses no connection, and waits in a package, which may be a driver
+  const waitsAt = String(wait?.at)
+  if (uses.length > 0 || !/ via \S+$/.test(waitsAt) || isOfLimiter(waitsAt)) return ''
   const minMs = Math.min(ageMs, MIN_HANG_MS)
   const unused = idle.filter(({ open, idle: count, leastMs }) => count === open && leastMs >= minMs)
   return unused.slice(0, MAX_IDLE_PEERS).map(({ peer, open, leastMs, users }) => {
@@ -265,8 +263,8 @@ function failed ({ report, frame }, _, pid) {
 function starved ({ cpuWaits }) {
   return [...cpuWaits].filter(([, share]) => share >= MIN_CPU_WAIT).map(([pid, share]) => ({
     kind: /** @type {const} */ ('busy'),
-    sentence: `The main thread of process ${pid} waited for a CPU ${percent(share)} of the time: others ` +
-      'used it. That makes callbacks and requests take longer, too.',
+    sentence: `The main thread of process ${pid} waited for a CPU ${percent(share)} of the time: ` +
+      'others used it, or its container may use no more. Callbacks and requests took longer for that.',
     share: 1 + share, // the rest may be its consequence
     next: 'ps -eo pid,pcpu,args --sort=-pcpu | head'
   }))

@@ -42,8 +42,6 @@ class Observation {
   inFlight = []
   /** @type {import('../handles/idle-connections').IdleConnections[]} */
   idle = []
-  /** a thread does not say what waits */
-  isVague = false
   /** @type {AgentQueue[]} */
   queues = []
   /** of each thread @type {WaitGraph[]} */
@@ -161,16 +159,14 @@ class Observation {
    * @param {object} answer
    * @param {RequestInFlight[]} answer.requests
    * @param {import('../handles/idle-connections').IdleConnections[]} [answer.idle]
-   * @param {string} [answer.noteCode]
    * @param {AgentQueue[]} answer.queues
    * @param {WaitGraph} answer.graph
    * @param {number} [answer.unsentMs]
    */
-  addLast ({ requests, idle = [], noteCode, queues, graph, unsentMs = 0 }) {
+  addLast ({ requests, idle = [], queues, graph, unsentMs = 0 }) {
     this.graphs.push(graph)
     this.inFlight.push(...requests)
     this.idle.push(...idle)
-    if (noteCode !== undefined) this.isVague = true
     this.queues.push(...queues)
     this.unsentMs += unsentMs
   }

@@ -46,7 +46,7 @@ function warn (code, sentence) {
 }
 
 /**
- * What a message can ask for. A command that is not done when it returns returns a promise.
+ * The commands that a message can name. One that is not done when it returns gives a promise.
  * @type {Record<string, (value: any) => any>}
  */
 const commands = {

@@ -63,6 +63,7 @@ class AskedSums {
   #unsentMs = 0
   #answerMs = 0
   #most = 0
+  #listed = 0 // queries, of which the lines tell more than how many they are
   /** @type {Sums<string>} */
   #peers = new Sums(MAX_PEERS)
   /** ms of answers by peer @type {Sums<string>} */
@@ -95,6 +96,7 @@ class AskedSums {
 
   /** @param {Asked[]} asked @param {number} weight */
   #addAtOnce (asked, weight) {
+    this.#listed += asked.length * weight
     for (const { at: frame, peer, ms, unsent = 0 } of asked) {
       this.#unsentMs += unsent * weight
       this.#answerMs += ms * weight
@@ -110,17 +112,18 @@ class AskedSums {
   /**
    * Returns means of queries that wait to be sent.
    * @returns {{ unsentMs: number, answerMs: number, most: number, peer: string | undefined,
-   *   at: string | undefined }} most: under way at once, of one request; peer and at: of most of them
+   *   at: string | undefined }} most: under way at once, of one request; peer: the only one, else undefined;
+   *   at: where most of them were asked
    */
   unsent () {
-    const { count } = this
-    const mostOf = (/** @type {Sums<string>} */ sums) => [...sums].sort((a, b) => b[1] - a[1])[0]?.[0]
+    const [peer, other] = this.#peers.keys()
+    const places = [...this.#innermost].sort((a, b) => b[1] - a[1])
     return {
-      unsentMs: this.#unsentMs / count,
-      answerMs: this.#answerMs / count,
+      unsentMs: this.#unsentMs / this.#listed,
+      answerMs: this.#answerMs / this.#listed,
       most: this.#most,
-      peer: mostOf(this.#peers),
-      at: mostOf(this.#innermost)
+      peer: other === undefined ? peer : undefined,
+      at: places[0]?.[0]
     }
   }
 

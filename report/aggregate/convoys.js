@@ -13,8 +13,8 @@ const MIN_MS = 20 // of the longest wait: at 60 frames a second nobody notices l
 const LONG_MS = 1000 // a single convoy is worth a line, as in a running process
 const MIN_SHARE = 0.05 // else of the time of all requests
 const SAME_MS = 1 // waits that end within it after the run of the one before share one answer
-// Of a line, see report/path/runs.js: with so many others may be left out, and which ended a wait is not
-// certain.
+// A line lists at most so many runs (report/path/runs.js). If some are left out, it is not certain which run
+// ended a wait.
 const MAX_RUNS = 1000
 const MAX_CONVOYS = 20
 

@@ -9,6 +9,9 @@ const { shortFrame } = require('../../lib/text')
 const HOP = '\n  ── '
 const MAX_FRAME_CHARS = 1000 // longer ones are not parsed
 const CALLED = /^(.*? \()(.+?):(\d+)(?::(\d+))?(\)(?: via .*)?)$/s
+/** Packages that let so many run at a time, whatever these do. */
+const LIMITER = new RegExp(' via (?:p-limit|p-queue|p-map|p-all|p-throttle|async|neo-async|async-mutex|' +
+  'async-lock|async-sema|await-lock|await-semaphore|bottleneck|fastq|throat|promise-limit|limiter)$')
 const PLACE = /^()(.+?):(\d+)(?::(\d+))?( via .*)?$/s
 
 /**
@@ -33,6 +36,9 @@ function functionOf (frame) {
   const place = parseFrame(frame)
   return place === undefined ? frame : place.start + place.path + place.end
 }
+
+/** Whether a frame waits in a package that limits how many run at a time. @param {string} frame */
+const isOfLimiter = (frame) => LIMITER.test(frame)
 
 /** @param {string} text of frames @returns {string[]} */
 function framesOf (text) {
@@ -133,5 +139,6 @@ module.exports = {
   functionOf,
   innermostFrame,
   innermostOwnFrame,
+  isOfLimiter,
   parseFrame
 }

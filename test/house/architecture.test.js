@@ -12,17 +12,17 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_440,
+  report: 10_446,
   core: 4450,
   spans: 2430,
   stacks: 2890,
   '.': 2290,
-  handles: 2325,
+  handles: 2323,
   requests: 1040,
-  ask: 1745,
+  ask: 1742,
   top: 1410,
   metrics: 360,
-  incident: 607,
+  incident: 604,
   cli: 1430,
   sinks: 1290,
   format: 1020,

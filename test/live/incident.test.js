@@ -182,7 +182,7 @@ own('a pool that is exhausted for good', async (t) => {
   t.regex(words, /hangs GET \/work is not answered for .* \(the oldest of \d+\); it waits for await at acquire \(app\d+\.js:\d+\)\./)
 })
 
-own('a pool whose connections were not given back: who used them last; and what nobody answers', async (t) => {
+own('a pool whose connections were not given back: who used them last; requests of one route are one line', async (t) => {
   const driver = path.join(directory, 'node_modules', 'driver')
   fs.mkdirSync(driver, { recursive: true })
   fs.writeFileSync(path.join(driver, 'index.js'), `
@@ -222,7 +222,7 @@ own('a pool whose connections were not given back: who used them last; and what 
   t.regex(words, new RegExp('hangs GET /ok is not answered for .* \\(the oldest of 2\\); it waits for await at transfer ' +
     '\\(app\\d+\\.js:\\d+\\) via driver\\. All 2 connections to 127\\.0\\.0\\.1:\\d+ have been idle for .* s, ' +
     'last used by GET /bad, at transfer \\(app\\d+\\.js:\\d+\\): see whether they are given back there\\.'))
-  t.regex(words, /hangs GET \/forgotten\/1 is not answered for .* s \(the oldest of 2 of GET \/forgotten\/\*\); nothing is pending for it: its callbacks have returned/)
+  t.regex(words, /hangs GET \/forgotten\/1 is not answered for .* s \(the oldest of 2 of GET \/forgotten\/\*\); what it waits for is not known\./)
 })
 
 own('a process that waits for a CPU is not blocked by its own code', async (t) => {

@@ -15,7 +15,7 @@ const FAN_OUT = {
   MIN_QUERIES: 8,
   MAX_SERIAL: 0.7, // of the queries: on a pool of two, half of them come one after another
   MIN_RATIO: 2, // of the wait to be sent to that for the answer
-  MIN_SHARE: 0.3 // of the time, in which queries are under way
+  MIN_SHARE: 0.3 // of the route's time: for so long at least one query is under way
 }
 
 /**

@@ -8,7 +8,8 @@ const MIN_REQUESTS = 10
 const MIN_SHARE = 0.2 // of the time that clients wait
 const MIN_UNREAD_MS = 5 // mean: less is noticed by nobody
 const MIN_OF_RUNS = 0.5 // of all that ran: else no route alone is at fault
-// Of the time that was recorded: on a machine that gives the process no CPU, requests lie unread as well.
+// Of the recorded time. If the loop ran for less than this, requests may be unread because the process got no
+// CPU.
 const MIN_BUSY = 0.7
 const MIN_RUN_MS = 10 // of a request of that route: many short ones are load, not a fault
 const MIN_RUN_PART = 0.6 // of its own time, without delays: what waits lets others run

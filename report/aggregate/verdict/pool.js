@@ -2,6 +2,7 @@
 
 // A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
 
+const { isOfLimiter } = require('../frames')
 const { Sums, getOrCreate, peakOf, sum } = require('../lists')
 const { widen } = require('./facts')
 
@@ -14,9 +15,6 @@ const MIN_WORK_MS = 0.1 // of the turn: less is no work
 const CONNECTS = /^(?:TCP|PIPE)$/ // what a wait for a connection ends with
 const MIN_STEADY_PART = 0.6 // of the time in which some waited: else the number changes, or is not known
 const MIN_QUERIES = 0.5 // of a request
-/** Packages that let so many run at a time, whatever they do. */
-const LIMITERS = new RegExp(' via (?:p-limit|p-queue|p-map|p-all|p-throttle|async|neo-async|async-mutex|' +
-  'async-lock|async-sema|await-lock|await-semaphore|bottleneck|fastq|throat|promise-limit|limiter)$')
 const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
 
 /**
@@ -159,7 +157,7 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
   // program, or its queue. So is one place alone, and where nothing is known to be asked.
   const isHttp = peer !== undefined && httpPeers.has(peer)
   const isUnasked = queries !== undefined && queries.queries < MIN_QUERIES
-  const isOwn = isUnasked || LIMITERS.test(String(worst.at)) || (isGiven && (atATime === 1 || isHttp))
+  const isOwn = isUnasked || isOfLimiter(String(worst.at)) || (isGiven && (atATime === 1 || isHttp))
   const isQueue = peer === undefined || isLimit || isOwn
   return {
     rule: 'pool',

@@ -22,14 +22,17 @@ const { sum } = require('../../../aggregate/lists')
 
 /** @typedef {import('../data').PageRun['verdict'][number]} Finding */
 
-/** @type {Record<string, string>} */
+/** @type {Record<Finding['rule'], string>} */
 const rules = {
   blocker: 'blocked event loop',
   pool: 'pool is the limit',
   sequence: 'one after the other',
   dependency: 'slow dependency',
   interval: 'leaked interval',
-  delayer: 'delays others'
+  delayer: 'delays others',
+  loop: 'busy event loop',
+  retries: 'retries',
+  fanOut: 'too many at once'
 }
 const NO_SPAN = { fromUnixMs: NaN, toUnixMs: NaN }
 
@@ -69,7 +72,7 @@ function item (finding) {
   const { rule, sentence, advice, whatIf, lostMs, share } = finding
   const remarks = [lostMs > 0 && `explains ${time(lostMs)}`, share > 0 && `${percent(share)} of the time`]
   return h('li', {},
-    h('p', { class: 'rule' }, badge(rules[rule] ?? rule), h('small', {}, remarks.filter(Boolean).join(', '))),
+    h('p', { class: 'rule' }, badge(rules[rule]), h('small', {}, remarks.filter(Boolean).join(', '))),
     h('p', { class: 'sentence' }, foreign(sentence)),
     whatIf !== undefined && h('p', { class: 'what-if' }, foreign(whatIf.sentence)),
     h('p', { class: 'advice' }, foreign(sentenceOf(advice))),

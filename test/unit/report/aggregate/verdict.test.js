@@ -208,6 +208,11 @@ test('fan-out: many queries at once, of which few are sent at a time', (t) => {
   // On one connection they come one after another, and are asked at once all the same
   const single = Array.from({ length: 30 }, (_, i) => ({ ...site, start: i * 5, ms: 5, unsent: i * 5 }))
   t.is(only(t, withAsked(requests(30, () => [query(150)], { run: 10 }), single), 'fanOut').figures.atOnce, 1)
+  // Of two peers none is said to be asked three at a time
+  const mixed = asked.map((question, i) => ({ ...question, peer: `127.0.0.1:${5432 + i % 2}` }))
+  const { figures, sentence } = only(t, withAsked(requests(30, waits, { run: 10 }), mixed), 'fanOut')
+  t.is(figures.peer, undefined)
+  t.regex(sentence, /, and 3 at a time are sent: each waits/)
   const unhindered = asked.map((question) => ({ ...question, start: 0, unsent: 0 }))
   only(t, withAsked(requests(30, () => [query(5)], { run: 10 }), unhindered))
   only(t, withAsked(requests(9, waits, { run: 10 }), asked))
