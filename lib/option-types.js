@@ -10,34 +10,33 @@
  * @property {string[]} filter names of the subsystems whose resources get a stack; default ['*']
  * @property {number} frames frames kept per hop; default 10
  * @property {number} depth hops printed per chain; default 16
- * @property {'auto' | 'native' | 'js'} capture the capture engine; auto is native where the addon loads,
- *   else js; default auto
- * @property {boolean} internals fold nothing, and also show node: frames, raw types, hops of Node and
- *   frames of longstack; default off
- * @property {string | ((request: IncomingMessage) => boolean) | undefined} scope the only requests, or
- *   calls, that get stacks; default none
- * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that a text folds into a
- *   count; default node_modules
+ * @property {'auto' | 'native' | 'js'} capture the capture engine; auto is native if the addon loads, else
+ *   js; default auto
+ * @property {boolean} internals fold nothing, and also show node: frames, raw types, Node's hops and
+ *   longstack's own frames; default off
+ * @property {string | ((request: IncomingMessage) => boolean) | undefined} scope limit stacks to these
+ *   requests or calls; default none
+ * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that text output folds into
+ *   a count; default node_modules
  * @property {boolean | 'print'} errors append hops to the stack of errors; default on
- * @property {boolean} listeners tell of an error in the listener of an event where that was registered;
- *   default off
- * @property {string | undefined} signal print the open handles, and who opened them, on this signal;
- *   default none
+ * @property {boolean} listeners show where the failing event listener was registered; default off
+ * @property {string | undefined} signal print open handles and who opened them on this signal; default none
  * @property {boolean} whyExit print what ended the process: the call, the signal, or what was still
  *   awaited; default off
  * @property {import('./sinks/outputs').GivenOutputs | undefined} spans write a span for each request and
  *   connection to this destination; default none
- * @property {string | undefined} record record what runs to this file, which longstack report and longstack
- *   spans read; default none
+ * @property {string | undefined} record record every callback to this file, for longstack report and
+ *   longstack spans; default none
  * @property {string | undefined} metrics send the figures of trace.metrics() to this OTLP collector;
  *   default none
- * @property {string | undefined} socket answer longstack why, top and the like on this Unix socket; default
- *   none
+ * @property {string | undefined} socket answer longstack why, top and similar commands on this Unix socket;
+ *   default none
  * @property {boolean} propagate send a traceparent header with outgoing requests; default off
- * @property {boolean} peek read the first bytes of queries, for verb and table, or command; default off
+ * @property {boolean} peek read the verb and table, or the command, from the first bytes of queries;
+ *   default off
  * @property {number | undefined} blocked report callbacks that block the event loop for longer than this,
  *   ms; default none
- * @property {number} budget memory that contexts and stacks may take, bytes; default 64 MiB (67108864)
+ * @property {number} budget memory limit for contexts and stacks, bytes; default 64 MiB (67108864)
  */
 
 module.exports = {}

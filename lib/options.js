@@ -83,18 +83,18 @@ const table = {
   },
   depth: { purpose: 'hops printed per chain', initial: 16, placeholder: 'N', ...integer(1, 1000, 'hops') },
   capture: {
-    purpose: 'the capture engine; auto is native where the addon loads, else js',
+    purpose: 'the capture engine; auto is native if the addon loads, else js',
     initial: 'auto',
     placeholder: 'ENGINE',
     ...oneOf('auto', 'native', 'js')
   },
   internals: {
-    purpose: 'fold nothing, and also show node: frames, raw types, hops of Node and frames of longstack',
+    purpose: "fold nothing, and also show node: frames, raw types, Node's hops and longstack's own frames",
     initial: false,
     ...boolean
   },
   scope: {
-    purpose: 'the only requests, or calls, that get stacks',
+    purpose: 'limit stacks to these requests or calls',
     initial: undefined,
     placeholder: 'WHAT',
     type: 'string | ((request: IncomingMessage) => boolean)',
@@ -106,7 +106,7 @@ const table = {
     fromText: (text) => text.trim()
   },
   hide: {
-    purpose: 'frames that a text folds into a count',
+    purpose: 'frames that text output folds into a count',
     initial: 'node_modules',
     placeholder: 'FILES',
     type: "'node_modules' | RegExp | ((frame: Frame) => boolean)",
@@ -126,12 +126,12 @@ const table = {
     fromText: (text) => text.trim() === 'print' ? 'print' : boolean.fromText(text)
   },
   listeners: {
-    purpose: 'tell of an error in the listener of an event where that was registered',
+    purpose: 'show where the failing event listener was registered',
     initial: false,
     ...boolean
   },
   signal: {
-    purpose: 'print the open handles, and who opened them, on this signal',
+    purpose: 'print open handles and who opened them on this signal',
     initial: undefined,
     placeholder: 'NAME',
     ...string('the name of a signal that can be caught and that Node does not use, for example ' +
@@ -151,7 +151,7 @@ const table = {
     type: "import('./sinks/outputs').GivenOutputs"
   },
   record: {
-    purpose: 'record what runs to this file, which longstack report and longstack spans read',
+    purpose: 'record every callback to this file, for longstack report and longstack spans',
     initial: undefined,
     placeholder: 'FILE',
     ...string('the name of a file, for example "app.rec"', (value) => typeof value === 'string' &&
@@ -165,7 +165,7 @@ const table = {
       (value) => require('./sinks/outputs').parseMetrics(value) !== undefined)
   },
   socket: {
-    purpose: 'answer longstack why, top and the like on this Unix socket',
+    purpose: 'answer longstack why, top and similar commands on this Unix socket',
     initial: undefined,
     placeholder: 'PATH',
     ...string(`the path of a Unix socket, of at most ${MAX_SOCKET_PATH} bytes`,
@@ -176,7 +176,7 @@ const table = {
     purpose: 'send a traceparent header with outgoing requests', initial: false, ...boolean
   },
   peek: {
-    purpose: 'read the first bytes of queries, for verb and table, or command',
+    purpose: 'read the verb and table, or the command, from the first bytes of queries',
     initial: false,
     ...boolean
   },
@@ -187,7 +187,7 @@ const table = {
     ...integer(1, 3_600_000, 'ms')
   },
   budget: {
-    purpose: 'memory that contexts and stacks may take',
+    purpose: 'memory limit for contexts and stacks',
     initial: 64 << 20,
     placeholder: 'BYTES',
     ...integer(1 << 20, 2 ** 40, 'bytes')

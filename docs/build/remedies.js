@@ -1,8 +1,8 @@
 'use strict'
 
-// What docs/errors.md adds to the codes of lib/errors.js, lib/reasons.js, lib/doctor.js and of warnings: an
-// example of the details in the sentence, and what to do. tsc checks that no error, no reason and no problem
-// is missing; a test, no warning.
+// Examples and remedies that docs/errors.md adds to the messages of lib/errors.js, lib/reasons.js,
+// lib/doctor.js and of warnings. tsc checks that every error, reason and problem has one;
+// a test checks the warnings.
 
 /**
  * @typedef {{ example: any[], remedy: string }} ErrorText example: details that a caller can cause
@@ -12,17 +12,19 @@
 
 const NOTHING = 'Nothing to do.'
 const REPORT = 'Please report it with the version of Node and the platform.'
-const JS_ENGINE = 'The JavaScript engine is in force.'
-const TRIAL = 'That holds until Node or longstack is another, or the file named by `trace.doctor()` is gone.'
-const RETRIED = 'It is tried again after ten minutes, or once the file named by `trace.doctor()` is gone.'
+const JS_ENGINE = 'longstack uses the JavaScript engine.'
+const TRIAL = 'The result is kept until Node or longstack changes, or the file named by `trace.doctor()` ' +
+  'is deleted.'
+const RETRIED = 'longstack tries again after ten minutes, or once the file named by `trace.doctor()` ' +
+  'is deleted.'
 
 /** @type {Record<import('../../lib/errors').ErrorKey, ErrorText>} */
 const errors = {
   UNKNOWN_SUBSYSTEM: {
     example: ['TPC', 'TCP'],
-    remedy: 'Correct the name. A type of `AsyncResource` in capitals is written `type:NAME`.'
+    remedy: 'Correct the name. Write an `AsyncResource` type in capitals as `type:NAME`.'
   },
-  INVALID_FILTER: { example: ['TCP'], remedy: 'Pass an array, also for a single name.' },
+  INVALID_FILTER: { example: ['TCP'], remedy: 'Pass an array, even for a single name.' },
   UNKNOWN_OPTION: { example: ['frame', 'frames'], remedy: 'See [options](options.md).' },
   UNKNOWN_VARIABLE: {
     example: ['LONGSTACK_FRAME', 'LONGSTACK_FRAMES'],
@@ -38,7 +40,7 @@ const errors = {
   },
   NOT_AVAILABLE: {
     example: ['trace.nativeHooks', 'no binary for darwin-arm64, ABI 137'],
-    remedy: 'It needs the native addon: see [engine codes](#engine).'
+    remedy: 'It requires the native addon: see [engine codes](#engine).'
   },
   INVALID_OUTPUT: {
     example: ['ftp://host/spans', 'ftp: is none of http:, https: and file:'],
@@ -56,7 +58,7 @@ const errors = {
   },
   INTERCEPT: {
     example: ['upper', { returned: 'text' }],
-    remedy: 'Correct the transform. The connection was closed with this error; the server goes on.'
+    remedy: 'Correct the transform. The connection was closed with this error; the server continues.'
   },
   INVALID_SPAN: {
     example: [undefined],
@@ -67,7 +69,7 @@ const errors = {
     remedy: 'See [profile](profile.md).'
   },
   UNKNOWN_PROFILE_OPTION: { example: ['second', 'seconds'], remedy: 'See [profile](profile.md).' },
-  PROFILE_RUNS: { example: [], remedy: 'Await the first one, or share its promise.' },
+  PROFILE_RUNS: { example: [], remedy: 'Await the first profile, or share its promise.' },
   NOT_ENABLED: {
     example: ['trace.profile'],
     remedy: 'Call `trace.enable()`, or start the program with `node -r longstack/register`.'
@@ -93,35 +95,34 @@ const errors = {
 const engine = {
   NOT_ENABLED: { remedy: 'Call `trace.enable()`.' },
   ASKED: { remedy: '`capture: \'js\'` was set.' },
-  SELF_TEST_PASSED: { remedy: 'Nothing to do: the native engine is in force.' },
-  SLOWER_KEY: { remedy: `The native engine is in force, but slower. ${REPORT}` },
+  SELF_TEST_PASSED: { remedy: 'Nothing to do: longstack uses the native engine.' },
+  SLOWER_KEY: { remedy: `longstack uses the native engine, but it is slower. ${REPORT}` },
   SELF_TEST_FAILED: { remedy: `${JS_ENGINE} ${REPORT}` },
   UNSUPPORTED_BUILD: { detail: 'v8_enable_pointer_compression', remedy: JS_ENGINE },
   NO_BINARY: {
     detail: 'darwin-arm64, ABI 137',
-    remedy: `${JS_ENGINE} On Linux with a compiler: \`npm run build\`.`
+    remedy: `${JS_ENGINE} On Linux with a compiler, run \`npm run build\`.`
   },
   NOT_INSTALLED: {
     detail: 'longstack-linux-x64@0.1.0',
-    remedy: `${JS_ENGINE} Install without \`--omit=optional\`, with a lock file that was made for all ` +
-      'platforms.'
+    remedy: `${JS_ENGINE} Install without \`--omit=optional\`, with a lock file that covers all platforms.`
   },
   OTHER_VERSION: {
     detail: 'longstack-linux-x64@0.0.9, expected 0.1.0',
-    remedy: `${JS_ENGINE} Install both again: each version has its own.`
+    remedy: `${JS_ENGINE} Reinstall both packages: their versions must match.`
   },
-  DAMAGED_BINARY: { remedy: 'Install longstack again.' },
+  DAMAGED_BINARY: { remedy: 'Reinstall longstack.' },
   ADDONS_FORBIDDEN: {
     detail: '--no-addons',
     remedy: 'Remove the flag, or allow addons with `--allow-addons`.'
   },
-  READ_FORBIDDEN: { remedy: 'Allow to read the package with `--allow-fs-read`.' },
+  READ_FORBIDDEN: { remedy: 'Allow reading the package with `--allow-fs-read`.' },
   LOAD_FAILED: {
     detail: 'libstdc++.so.6: cannot open shared object file',
-    remedy: 'Build it here: `npm run build`.'
+    remedy: 'Build it on this machine: `npm run build`.'
   },
   TRIAL_CRASHED: { detail: 'SIGSEGV', remedy: `${JS_ENGINE} ${TRIAL} ${REPORT}` },
-  TRIAL_HUNG: { detail: '1.5 s', remedy: `${JS_ENGINE} A busy machine can be the cause. ${RETRIED}` },
+  TRIAL_HUNG: { detail: '1.5 s', remedy: `${JS_ENGINE} The machine may have been busy. ${RETRIED}` },
   TRIAL_FAILED: { detail: 'self-test failed', remedy: `${JS_ENGINE} ${RETRIED} ${REPORT}` },
   TRIAL_IMPOSSIBLE: {
     detail: '--permission forbids child processes',
@@ -140,21 +141,21 @@ const clock = {
 /** @type {Record<import('../../lib/doctor').ProblemCode, string>} */
 const problems = {
   FAULT: 'Please report the sentence and the code, `faultCode`.',
-  SEVERAL_COPIES: 'Nothing to do, if they have the same version; else preload the copy that the program or ' +
-    'the plug-in of the test runner finds.',
-  TRACING_OFF: 'Enable it.',
+  SEVERAL_COPIES: 'Nothing to do if they have the same version. Otherwise preload the copy that the ' +
+    'program or the test runner plug-in resolves.',
+  TRACING_OFF: 'Enable tracing.',
   UNSAFE_NODE: 'Update Node.',
   ENGINE_JS: 'See `engineCode`, [above](#engine).',
   CLOCK_OFF: 'See `clockCode`, [above](#clock).',
-  OTHER_DESTROY_HOOK: 'Find what else uses `async_hooks.createHook` with `destroy`.',
+  OTHER_DESTROY_HOOK: 'Find the library that calls `async_hooks.createHook` with `destroy`.',
   ERRORS_OFF: NOTHING,
-  FORMATTER_FIXED: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.',
+  FORMATTER_FIXED: 'Load longstack before the code that freezes `Error`, or print `trace.stack(error)`.',
   FORMATTER_REPLACED: NOTHING,
   NO_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more.',
   FEW_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more, or use `trace.stack(error)`.',
   MANY_FRAMES: 'Set `Error.stackTraceLimit` to less than 200.',
-  PERMISSIONS: 'Allow what longstack is to use: `addon` for the native engine, `worker` for `blocked` ' +
-    'without it and for OTLP, `fs.write` for spans in files.',
+  PERMISSIONS: 'Allow what you need: `addon` for the native engine, `worker` for OTLP and for `blocked` ' +
+    'without the native engine, `fs.write` for spans in files.',
   BUDGET: 'Raise [`budget`](options.md#budget), or set a [`filter`](options.md#filter).',
   DROPPED_HOPS: 'Raise [`budget`](options.md#budget).'
 }
@@ -162,27 +163,26 @@ const problems = {
 /** Without LONGSTACK_WARN_. @type {Record<string, WarningText>} */
 const warnings = {
   ENGINE: {
-    meaning: 'Releases have a binary for this platform and this Node, but it is missing here or does not ' +
-      'load. Printed once on a machine.',
+    meaning: 'Releases include a binary for this platform and Node version, but it is missing here or does ' +
+      'not load. Printed once per machine.',
     remedy: 'See [engine](#engine).'
   },
   FROZEN: {
     meaning: '`Error.prepareStackTrace` cannot be set, so errors keep their short stack.',
-    remedy: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.'
+    remedy: 'Load longstack before the code that freezes `Error`, or print `trace.stack(error)`.'
   },
   LIGHT_MODE: {
-    meaning: 'Light mode was asked for, which is gone: full costs less, and is in force.',
-    remedy: 'Leave out the option `mode`; likewise `LONGSTACK_MODE`, `--mode` and `--light`, which get a ' +
-      'line on stderr.'
+    meaning: 'Light mode was requested, but no longer exists. longstack uses full mode, which costs less.',
+    remedy: 'Remove the option `mode`, `LONGSTACK_MODE`, `--mode` or `--light`.'
   },
   HOOK: { meaning: 'A callback of `trace.hook` threw.', remedy: 'Correct the callback; it is called again.' },
   SCOPE: {
     meaning: 'The function of the option [`scope`](options.md#scope) threw, or returned an object.',
-    remedy: 'Return true or false. It is called again; where it fails, a request gets no stacks.'
+    remedy: 'Return true or false. The function is called again; requests for which it fails get no stacks.'
   },
   HANDLER: {
     meaning: 'A handler of `trace.onError` threw.',
-    remedy: 'Correct the handler; the error counts as not handled.'
+    remedy: 'Correct the handler; the error counts as unhandled.'
   },
   SPAN: {
     meaning: "A listener of `trace.on('span')` threw.",
@@ -193,50 +193,49 @@ const warnings = {
     remedy: 'Correct the listener; it is called again.'
   },
   INTERCEPT: {
-    meaning: 'A transform of `trace.intercept` threw, or returned something else than bytes; its ' +
-      'connection was closed.',
+    meaning: 'A transform of `trace.intercept` threw or did not return bytes; its connection was closed.',
     remedy: 'Correct the transform: [`LONGSTACK_ERR_INTERCEPT`](#errors).'
   },
   BLOCKED: {
-    meaning: 'Blocking callbacks cannot be watched: no thread could be started.',
-    remedy: 'The message says why; under the permission model allow `--allow-addons` or `--allow-worker`.'
+    meaning: 'Blocking callbacks cannot be detected: no thread could be started.',
+    remedy: 'The message says why. Under the permission model, add `--allow-addons` or `--allow-worker`.'
   },
   BLOCKED_THREAD: {
-    meaning: 'Without the native engine blocking callbacks of the main thread alone are watched.',
+    meaning: 'Without the native engine, blocking callbacks are detected only on the main thread.',
     remedy: 'See [engine](#engine).'
   },
   SOCKET: {
     meaning: 'The process cannot listen on [`socket`](options.md#socket).',
-    remedy: 'The message says why, for example that a file has that name, or that its directory is missing.'
+    remedy: 'The message says why: for example, a file has that name, or the directory is missing.'
   },
   METRICS_NO_EXPORTER: {
     meaning: 'The package that sends metrics to an OTLP collector is not installed.',
     remedy: '`npm install @opentelemetry/exporter-metrics-otlp-http`'
   },
   METRICS_UNSENT: {
-    meaning: 'A collector does not take metrics; what it did not take is dropped.',
-    remedy: 'Check its address and that it runs. See [metrics.md](metrics.md#otlp).'
+    meaning: 'A collector does not accept metrics; these are dropped.',
+    remedy: 'Check its address and that it is running. See [metrics.md](metrics.md#otlp).'
   },
   SPANS_NO_EXPORTER: {
     meaning: 'The package that sends spans to an OTLP collector is not installed.',
     remedy: '`npm install @opentelemetry/exporter-trace-otlp-http`'
   },
   SPANS_UNSENT: {
-    meaning: 'A collector does not take spans; they are dropped, and counted in `trace.stats().spans`.',
-    remedy: 'Check its address and that it runs. See [opentelemetry.md](opentelemetry.md).'
+    meaning: 'A collector does not accept spans; they are dropped and counted in `trace.stats().spans`.',
+    remedy: 'Check its address and that it is running. See [opentelemetry.md](opentelemetry.md).'
   },
   SPANS_SLOW_READER: {
-    meaning: 'The reader of a pipe is too slow; spans are dropped, and counted.',
-    remedy: 'Write to a file, or keep a [sample](sinks.md).'
+    meaning: 'The reader of a pipe is too slow; spans are dropped and counted.',
+    remedy: 'Write to a file, or write a [sample](sinks.md).'
   },
   RECORD_SLOW_READER: {
-    meaning: 'The reader of a pipe is too slow; blocks of the recording are dropped, and counted.',
+    meaning: 'The reader of a pipe is too slow; blocks of the recording are dropped and counted.',
     remedy: 'Record to a file.'
   },
   SPANS_THREAD: {
-    meaning: 'The thread that makes spans has failed, gives no answer, or gets too little of the CPU; some ' +
+    meaning: 'The thread that writes spans has failed, does not respond, or gets too little CPU; some ' +
       'spans are lost.',
-    remedy: "After a failure the next ones are made in the program's thread."
+    remedy: "After a failure, the program's own thread writes the following spans."
   },
   SPANS_FAILED: {
     meaning: 'An output of spans could not be set up, or failed without a system error.',
