@@ -91,19 +91,20 @@ function method ({ how: setup, workloads }) {
   const warm = [...new Set(Object.values(workloads).map((workload) => workload.warm))].filter((s) => s > 0)
   const seconds = warm.sort((a, b) => b - a).join(', ')
   return [
-    '- All subjects of a workload run at once in clean child processes, and share one CPU in slices of ' +
-      'milliseconds: whatever slows the machine slows all equally.',
+    '- All subjects of a workload run at the same time in clean child processes and share one CPU in ' +
+      'slices of milliseconds, so that anything that slows the machine slows all of them equally.',
     setup.pinned
-      ? '- They were pinned to one CPU, their load generators to another.'
+      ? '- They were pinned to one CPU, and their load generators to another.'
       : '- **Nothing was pinned to a CPU: there was no taskset.**',
-    `- Warm-up: ${seconds} s, by workload. Measured: ${setup.seconds} s in each of ${rounds}; the median ` +
-      'of the ratios to bare in the same round.',
-    '- CPU is that of the whole process, collector and compiler threads included, divided by the units done.',
-    `- Start-up and the first error: wall time of ${setup.turns} processes of each subject in turn with ` +
-      'bare.',
-    '- Afterwards each subject had to prove that it was active: a long stack, a span, a list of handles.',
+    `- Warm-up: ${seconds} s, depending on the workload. Measured: ${setup.seconds} s in each of ${rounds}` +
+      '; the figure is the median of the ratios to bare in the same round.',
+    '- CPU is that of the whole process, including garbage collector and compiler threads, per unit of work.',
+    `- Start-up and the first error are wall time of ${setup.turns} processes of each subject, alternating ` +
+      'with bare.',
+    '- Afterwards each subject had to prove that it was active, by a long stack, a span or a list of ' +
+      'handles.',
     '',
-    'What many pending timers cost: [limits](limits.md#memory-and-cost).'
+    'For the cost of many pending timers, see [limits](limits.md#memory-and-cost).'
   ].join('\n')
 }
 
@@ -117,7 +118,7 @@ function page (report) {
     ...warnings(version.results).map((warning) => `**Warning.** ${warning}`)
   ].join('\n\n'))
   const quick = setup.quick
-    ? '. **A quick run: it proves that everything works, its figures mean nothing**'
+    ? '. **A quick run: it proves that everything works; its figures mean nothing**'
     : ''
   /** @param {Array<[string, { says: string }]>} entries */
   const list = (entries) => entries.map(([name, { says }]) => `- **${name}**: ${says}`).join('\n')
@@ -127,16 +128,16 @@ function page (report) {
     '# What tracing costs',
     `Measured on ${report.date.slice(0, 10)} with Node ${versions} on ${machine.cpu}, ` +
       `${machine.processors} CPUs, ${Math.round(machine.memory / 2 ** 30)} GiB, ${machine.system}${quick}. ` +
-      'Absolute times drift between runs; ratios within one run hold.',
-    'Ratios of CPU per unit to that of bare Node; where a unit is given, the amount itself, after `+` what ' +
-      'comes on top of bare:',
+      'Absolute times drift between runs; ratios within one run are comparable.',
+    'Ratios are CPU per unit of work relative to bare Node. Figures with a unit are absolute; `+` means in ' +
+      'addition to bare Node.',
     ...sections,
     '## What was measured',
-    'The workloads:',
+    'Workloads:',
     list(Object.entries(workloads).filter(([name]) => measured.has(name))),
-    'The subjects:',
+    'Subjects:',
     list(Object.entries(subjects)),
-    'How:',
+    'Method:',
     method(report),
     ...Object.keys(peers).length > 0
       ? [`Versions: ${Object.entries(peers).map(([name, version]) => `${name} ${version}`).join(', ')}.`]

@@ -230,7 +230,7 @@ test('tables: every round is there, overheads are compared with that of full, fa
   t.true(markdown.includes('| wtfnode | failed | '))
   t.true(markdown.includes('| longstack-full | 1.20 | 150 ns | +15.1 ms |'))
   t.regex(markdown, /2026-01-02 with Node 20\.0\.0 on a processor/)
-  t.regex(markdown, /Warm-up: 10, 2 s, by workload\. Measured: 6 s in each of 3 rounds;/)
+  t.regex(markdown, /Warm-up: 10, 2 s, depending on the workload\. Measured: 6 s in each of 3 rounds;/)
   t.notRegex(markdown, /quick run|no taskset/)
   t.regex(page({ ...example, how: { ...example.how, quick: true } }), /A quick run/)
   t.regex(page({ ...example, how: { ...example.how, pinned: false } }), /there was no taskset/)
