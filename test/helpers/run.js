@@ -7,7 +7,7 @@ const { spawn } = require('node:child_process')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { runsAll, runsAllLayouts } = require('./scope')
+const { runsAll } = require('./scope')
 const { timeFactor } = require('./time-factor')
 
 const root = path.resolve(__dirname, '..', '..')
@@ -163,7 +163,6 @@ module.exports = {
   separator,
   withoutHops,
   runsAll,
-  runsAllLayouts,
   root,
   register
 }

@@ -5,22 +5,21 @@
 //
 //   unset     everything; of what takes long, a sample
 //   all       everything, whole: on the oldest version of Node
+//   rest      the same, but for what `npm test` has run whole
 //   version   a sample, on each of the others: what rests on Node itself, which is hooks, promises, streams,
-//             errors, spans, the addon. The newest also has what rests on terminals and other programs.
+//             errors, spans, the addon. The newest also has what rests on terminals and other programs; 22,
+//             whose hooks are those of 20, has what `npm test` runs.
 //   platform  what rests on the system and its processor and needs nothing but Node, on each platform
 //   windows   what can run on Windows, with the JavaScript engine
 
 const NEWEST = 26
-const LAYOUTS = [20, 24] // have all of them
+const CORE = 22 // has the core alone
 
 const scope = process.env.TESTS
 const major = Number(process.versions.node.split('.', 1)[0])
 
 /** Whether what takes long runs whole, not as a sample. */
-const runsAll = scope === 'all'
-
-/** Whether all layouts are tested. */
-const runsAllLayouts = runsAll || (scope === 'version' && LAYOUTS.includes(major))
+const runsAll = scope === 'all' || scope === 'rest'
 
 /** Rests on no version of Node, or on what is the same in each: files, amounts, arithmetic, the report. */
 const onOldest = [
@@ -60,20 +59,27 @@ const onPlatforms = [
   'unit/**'
 ]
 
-/** What `npm test` runs (core.config.js): the heart of every feature, in files that take a few seconds. */
-const core = [
-  'attribution/{attribution,attribution-flows,on-error,random-programs}',
+/** What `npm test` runs only in part: a sample, or without what a machine may lack. */
+const coreInPart = [
+  'attribution/{attribution,random-programs}',
   'blocked/blocked-domain',
+  'cli/cli',
+  'house/workflows',
+  'native/native-matches-js'
+]
+
+/** What `npm test` runs besides: the heart of every feature, in files that take a few seconds. */
+const core = [
+  'attribution/{attribution-flows,on-error}',
   'chains/{carried,chains-*,errors-off,filters,hostile-types,listener-registered,messages,modes,modes-threads}',
   'chains/{processes,realms,records,requests-labels,without-promises,workers}',
-  'cli/{cli,cli-run,doctor}',
+  'cli/{cli-run,doctor}',
   'defects/{attribution,formatters,keys,small,span-places}',
   'handles/{handles,pending,printing,requests-in-flight,signal,snapshots,why,why-others,why-requests}',
   'hooks/**',
-  'house/**',
+  'house/{architecture,documents,scope}',
   'intercept/{intercept,intercept-same}',
   'live/cluster',
-  'native/native-matches-js',
   'package/{docs,input,modules,start-up}',
   'report/{report,report-text}',
   'sinks/sinks-preload',
@@ -89,16 +95,18 @@ const onWindows = ['package/windows', 'unit/**']
 function testFiles () {
   if (scope === 'platform') return onPlatforms.map(patternOf)
   if (scope === 'windows') return onWindows.map(patternOf)
+  const files = scope === 'version' && major === CORE ? coreFiles() : [patternOf('**')]
   const elsewhere = major === NEWEST ? onOldest : [...onOldest, ...onOldestAndNewest]
-  return [patternOf('**'), ...(scope === 'version' ? elsewhere : []).map((name) => `!${patternOf(name)}`)]
+  const leftOut = scope === 'version' ? elsewhere : scope === 'rest' ? core : []
+  return [...files, ...leftOut.map((name) => `!${patternOf(name)}`)]
 }
 
-/** Returns patterns of `core`. @returns {string[]} */
-const coreFiles = () => core.map(patternOf)
+/** What `npm test` runs (core.config.js). @returns {string[]} */
+const coreFiles = () => [...core, ...coreInPart].map(patternOf)
 
 /** @param {string} name below test/ */
 const patternOf = (name) => `test/${name}${name.endsWith('**') ? '/*' : ''}.test.js`
 
 module.exports = {
-  core, coreFiles, onOldest, onOldestAndNewest, onPlatforms, onWindows, runsAll, runsAllLayouts, testFiles
+  core, coreFiles, coreInPart, onOldest, onOldestAndNewest, onPlatforms, onWindows, runsAll, testFiles
 }

@@ -6,7 +6,7 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
-const { core, onOldest, onOldestAndNewest, onPlatforms, onWindows } = require('../helpers/scope')
+const { core, coreInPart, onOldest, onOldestAndNewest, onPlatforms, onWindows } = require('../helpers/scope')
 const { root } = require('../helpers/run')
 
 const names = fs.readdirSync(path.join(root, 'test'), { recursive: true, encoding: 'utf8' })
@@ -24,7 +24,7 @@ function regularExpression (pattern) {
   return new RegExp(`^${pattern.replaceAll('.', '\\.').replace(/\*+/g, (stars) => stars === '*' ? '[^/]*' : '.*')}$`)
 }
 
-const lists = { core, onOldest, onOldestAndNewest, onPlatforms, onWindows }
+const lists = { core, coreInPart, onOldest, onOldestAndNewest, onPlatforms, onWindows }
 for (const [list, patterns] of Object.entries(lists)) {
   test(`${list} names files that are there`, (t) => {
     const expressions = patterns.flatMap(alternatives).map(regularExpression)

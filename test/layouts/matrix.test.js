@@ -14,11 +14,11 @@ const { AS_STDOUT, differencesOf, expectedSpans, inputs, outputs, play, redirect
 const { cover } = require('../helpers/cover')
 const { Layouts, layouts, noReadOnly } = require('../helpers/layouts')
 const { oddNames } = require('../helpers/odd-names')
-const { inTurn, runsAllLayouts, split } = require('../helpers/run')
+const { inTurn, runsAll, split } = require('../helpers/run')
 const { noTerminal } = require('../helpers/terminal')
 const { recordsOf } = require('../helpers/records')
 
-const strength = Number(process.env.LAYOUTS ?? (runsAllLayouts ? 2 : 1))
+const strength = Number(process.env.LAYOUTS ?? (runsAll ? 2 : 1))
 
 const dimensions = {
   layout: Object.keys(layouts),

@@ -11,7 +11,7 @@ const { pathToFileURL } = require('node:url')
 const test = require('ava')
 const { Layouts } = require('../helpers/layouts')
 const { oddNames } = require('../helpers/odd-names')
-const { inherited, node, runsAllLayouts, split } = require('../helpers/run')
+const { inherited, node, runsAll, split } = require('../helpers/run')
 const { noTerminal, onTerminal } = require('../helpers/terminal')
 const { recordsOf } = require('../helpers/records')
 
@@ -41,7 +41,7 @@ test.after.always(() => trees.remove())
 if (reason !== undefined) test(reason, (t) => t.pass())
 
 for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
-  if (!runsAllLayouts && i % 4 !== 3) continue
+  if (!runsAll && i % 4 !== 3) continue
   const { cwd: directory, register } = trees.make('plain', name)
   const cli = path.join(path.dirname(register), 'cli', 'main.js')
   const preload = ['-r', register]
