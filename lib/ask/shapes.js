@@ -112,6 +112,7 @@ const requests = object({
     peer: text,
     open: number,
     idle: number,
+    silent: optional(number),
     leastMs: figure,
     users: list(object({ request: optional(text), at: optional(text), count: number }))
   })))

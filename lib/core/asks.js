@@ -167,7 +167,9 @@ function noteSettled (words, offset) {
 }
 
 module.exports = {
+  DUE_MS,
   ONE,
+  QUIET_MS,
   SHARED,
   UNKNOWN,
   answer,

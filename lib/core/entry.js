@@ -52,6 +52,8 @@ class Entry {
     this.isShared = false
     /** when several questions were asked at once, whole ms of the clock; 0: never */
     this.dueSince = 0
+    /** what was asked until then was not seen, and may still be answered: ms of the clock, 0: nothing */
+    this.unseenUntil = 0
     /** of a connection of the program: it has begun to connect */
     this.hasTraffic = false
     /** the program has asked on it, not its driver alone, while runs are logged */

@@ -153,7 +153,10 @@ function setOwner (resource, owner) {
 function watch (time, listener) {
   watchedSince = time
   onFirstSocket = listener
-  for (const { context } of entries.values()) noteType(context.type)
+  for (const entry of entries.values()) {
+    noteType(entry.context.type)
+    if (entry.isClient) entry.unseenUntil = time
+  }
 }
 
 /** Tracing is disabled: from now on activity shows only in the count of bytes. */

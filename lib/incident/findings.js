@@ -206,7 +206,7 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
     return {
       kind: 'hangs',
       sentence: `${first.request} is not answered for ${oldest}; ` + (whats.length === 0
-        ? 'what it waits for is not known.'
+        ? `what it waits for is not known.${silenceSentence(idle)}`
         : `it waits for ${whats.join(', ')}.${idleSentence(idle, first)}`),
       at: wait?.at,
       share: group.length / inFlight.length,
@@ -237,6 +237,21 @@ function idleSentence (idle, { waits: [wait], uses, ageMs = Infinity }) {
       : [`All ${open} connections`, 'have', 'they are']
     return ` ${all} to ${peer} ${have} been idle for ${time(leastMs)}` +
       `${by === '' ? '' : `, last used by ${by}`}: see whether ${they} given back there.`
+  }).join('')
+}
+
+/**
+ * Says on which connections nothing has come or gone, all of a peer's: what is waited for is not known.
+ * @param {Observation['idle']} idle
+ */
+function silenceSentence (idle) {
+  const unused = idle.filter(({ open, silent, leastMs }) => silent === open && leastMs >= MIN_HANG_MS)
+  return unused.slice(0, MAX_IDLE_PEERS).map(({ peer, open, leastMs }) => {
+    const [on, they] = open === 1
+      ? ['the only connection', 'it is']
+      : [`any of the ${open} connections`, 'they are']
+    return ` Nothing was sent or received on ${on} to ${peer} for ${time(leastMs)} at least: ` +
+      `see whether ${they} given back, and the peer answers.`
   }).join('')
 }
 

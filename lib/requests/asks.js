@@ -2,16 +2,17 @@
 
 // Notes who writes on connections of the program: the asks of core/asks.js.
 
+const { ChainValues } = require('../core/chain-values')
 const { now } = require('../core/clock')
 const { contextAt, typeOfStep } = require('../core/context')
 const {
-  ONE, SHARED, UNKNOWN, descends, distanceToAnswer, isOutstanding, isSameFlow, setAsk
+  DUE_MS, ONE, QUIET_MS, SHARED, UNKNOWN, descends, distanceToAnswer, isOutstanding, isSameFlow, setAsk
 } = require('../core/asks')
 const {
   CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_SPAN, PRESENT_ERA, current
 } = require('../core/current')
 const records = require('../core/records')
-const { emit } = require('../core/on')
+const { emit, on } = require('../core/on')
 const { requestOf } = require('../core/request-of')
 const { source } = require('../core/source')
 const { own } = require('../objects')
@@ -28,6 +29,14 @@ const {
 const MAX_PLACES = 1000
 const MAX_STEPS = 8 // between an answer and a write, that are told
 const noParts = [0, 0, 0]
+/** of a package, that gives back what a pool lent */
+const RELEASE = /(?:^|[.# ])_?release(?:Connection|Client|Resource)?$/i
+
+// Whether the writer is who asks, by the chain of the write. Each is looked at once.
+const ASKS = 1
+const HANDS_ON = 2
+let writers = new ChainValues()
+on('forgetting', () => { writers = new ChainValues() })
 
 /**
  * @typedef {import('../core/entry').Entry} Entry
@@ -68,10 +77,28 @@ function noteWrite (entry, socket, isHeld) {
   const hasData = own(socket, '_readableState')?.dataEmitted === true
   const distance = hasData ? distanceToAnswer(entry.context.ref) : -1
   const cause = current[CURRENT_CAUSE]
-  const isKnown = distance === -1 || noteInAnswer(entry, place, distance)
-  if (distance === -1) ask(entry, { chain, place, cause, span: current[CURRENT_SPAN] })
-  emit('asked', entry, distance === -1 ? place : 0, isHeld, isKnown ? place : 0)
+  let isKnown = !handsOn(place)
+  if (!isKnown) setUnknown(entry)
+  else if (distance === -1) ask(entry, { chain, place, cause, span: current[CURRENT_SPAN] })
+  else isKnown = noteInAnswer(entry, place, distance)
+  emit('asked', entry, isKnown && distance === -1 ? place : 0, isHeld, isKnown ? place : 0)
   return true
+}
+
+/**
+ * Whether a pool writes while a connection is given back: for who waits in line, not for who gives it back.
+ * @param {number} place chain of the write
+ */
+function handsOn (place) {
+  let writer = writers.get(place)
+  if (writer === 0) {
+    const isRelease = framesOf(place).some(({ kind, functionName = '' }) => {
+      return kind === 'module' && RELEASE.test(functionName)
+    })
+    writer = isRelease ? HANDS_ON : ASKS
+    writers.set(place, writer)
+  }
+  return writer === HANDS_ON
 }
 
 /**
@@ -128,6 +155,7 @@ function noteUse (entry, request) {
 
 /** @param {Entry} entry @param {Asker} asker */
 function ask (entry, asker) {
+  if (entry.unseenUntil !== 0 && isUnseen(entry)) return askUnseen(entry, asker.cause)
   const last = findRecord(entry.ask)
   if (last === undefined) return add(entry, asker, ONE)
   const { words, offset } = last
@@ -280,6 +308,35 @@ function addAnswered (entry, step) {
 /** @param {Entry} entry @returns {Asker} */
 function nobody (entry) {
   return { chain: ROOT_CHAIN, place: placeless(ROOT_CHAIN, entry), cause: 0, span: 0 }
+}
+
+/**
+ * Whether an answer may still come for what was asked while tracing was off: until the connection has been
+ * silent for long, or has answered for a while, and nothing is outstanding.
+ * @param {Entry} entry
+ */
+function isUnseen (entry) {
+  const last = findRecord(entry.ask)
+  const isAnswered = last !== undefined && (last.words[last.offset + FLAGS] & ANSWERED) !== 0
+  const quietMs = isAnswered ? QUIET_MS : DUE_MS
+  if (capture.clock[0] - entry.unseenUntil < quietMs) return true
+  if (last !== undefined && isOutstanding(last, entry.dueSince, capture.clock[0])) return true
+  entry.unseenUntil = 0
+  setAsk(entry, 0)
+  return false
+}
+
+/**
+ * A flow asks while that may be. Whether several do at once shows already.
+ * @param {Entry} entry
+ * @param {number} cause reference of the step that asks
+ */
+function askUnseen (entry, cause) {
+  const last = findRecord(entry.ask)
+  const isWaiting = last !== undefined && (last.words[last.offset + FLAGS] & ANSWERED) === 0
+  if (isWaiting && !isSameFlow(cause, last.words[last.offset + FIRST_ASK])) entry.isShared = true
+  setUnknown(entry)
+  records.writeWord(entry.ask, FIRST_ASK, cause)
 }
 
 /** @param {Entry} entry @param {number} [count] of questions that may be written at once */

@@ -67,6 +67,8 @@ function enable () {
   for (const { name, listener } of subscriptions) channels.subscribe(name, listener)
   if (settings.options.errors !== false) changedStates.enable()
   registry.watch(capture.clock[0], () => (traffic ??= require('./socket-activity')).enable())
+  const open = /** @type {any} */ (process)._getActiveHandles()
+  if (open.length > 0) require('./early-connections').adopt(open)
 }
 
 function disable () {

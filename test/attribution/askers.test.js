@@ -40,10 +40,11 @@ test.after.always(() => Promise.all(servers.map(({ stop }) => stop())))
 /**
  * @typedef {{ right: number, none: number, wrong: number, sample?: string, unknown?: string }} Count
  * @param {Record<string, string>} env
+ * @param {string[]} [flags]
  * @returns {Record<string, Count>} by kind
  */
-function run (env) {
-  const { stdout, stderr } = spawnSync(process.execPath, ['-r', register, app], {
+function run (env, flags = ['-r', register]) {
+  const { stdout, stderr } = spawnSync(process.execPath, [...flags, app], {
     encoding: 'utf8',
     timeout: 120_000 * timeFactor,
     env: { ...inherited, ...ports, PAIR: JSON.stringify({ key: pem('key'), cert: pem('cert') }), ...env }
@@ -65,6 +66,18 @@ for (const env of engines) {
       if (isTold) t.regex(unknown, /── on a connection opened by .*; who asked is not known ──/, kind)
       if (kind.includes('called')) t.true(right > 0, `${kind}: ${unknown}`)
       else t.is(none, 0, `${kind}: ${unknown}`)
+    }
+  })
+}
+
+for (const isPreloaded of [true, false]) {
+  const title = isPreloaded ? 'of all drivers at once' : 'that are older than tracing'
+  test.serial(`an error on connections ${title} names who asked, or nobody`, (t) => {
+    const counts = run({ LATE: '1' }, isPreloaded ? undefined : [])
+    t.true(Object.keys(counts).length >= 12, JSON.stringify(counts))
+    for (const [kind, { right, wrong, sample }] of Object.entries(counts)) {
+      t.is(wrong, 0, `${kind}: ${sample}`)
+      if (/^(?:net|tls|pg)\b/.test(kind)) t.true(right > 0, `${kind}: ${JSON.stringify(counts[kind])}`)
     }
   })
 }

@@ -182,7 +182,8 @@ own('a pool that is exhausted for good', async (t) => {
   t.regex(words, /hangs GET \/work is not answered for .* \(the oldest of \d+\); it waits for await at acquire \(app\d+\.js:\d+\)\./)
 })
 
-own('a pool whose connections were not given back: who used them last; requests of one route are one line', async (t) => {
+/** Writes a package `driver`: a pool whose connections are opened by hand. */
+function writeDriver () {
   const driver = path.join(directory, 'node_modules', 'driver')
   fs.mkdirSync(driver, { recursive: true })
   fs.writeFileSync(path.join(driver, 'index.js'), `
@@ -199,6 +200,10 @@ own('a pool whose connections were not given back: who used them last; requests 
       const socket = net.connect(port, '127.0.0.1', () => resolve(socket))
     })
   `)
+}
+
+own('a pool whose connections were not given back: who used them last; requests of one route are one line', async (t) => {
+  writeDriver()
   const { pid } = await run(`
     const Driver = require('driver')
     const database = net.createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1', async () => {
@@ -223,6 +228,53 @@ own('a pool whose connections were not given back: who used them last; requests 
     '\\(app\\d+\\.js:\\d+\\) via driver\\. All 2 connections to 127\\.0\\.0\\.1:\\d+ have been idle for .* s, ' +
     'last used by GET /bad, at transfer \\(app\\d+\\.js:\\d+\\): see whether they are given back there\\.'))
   t.regex(words, /hangs GET \/forgotten\/1 is not answered for .* s \(the oldest of 2 of GET \/forgotten\/\*\); what it waits for is not known\./)
+})
+
+own('a process that was not traced: what is asked on connections that are older', async (t) => {
+  writeDriver()
+  const { pid } = await run(`
+    const Driver = require('driver')
+    const database = net.createServer((socket) => socket.on('data', () => setTimeout(() => socket.write('.'), 3)))
+    database.listen(0, '127.0.0.1', async () => {
+      const pool = new Driver()
+      await pool.open(database.address().port)
+      async function loadUser (socket) { await pool.ask(socket) }
+      await service(async function orders () {
+        const socket = await pool.acquire()
+        for (let i = 0; i < 6; i++) await loadUser(socket)
+        pool.waiting.length > 0 ? pool.waiting.shift()(socket) : pool.release(socket)
+      }, 100)
+    })
+  `)
+  const { code, words } = await look(pid, 5)
+  t.is(code, 0)
+  t.regex(words, /slow GET \/work asks 6 queries a request, one after another at loadUser \(app\d+\.js:\d+\)/)
+})
+
+own('a process that was not traced, and hangs: on which connections nothing comes or goes', async (t) => {
+  writeDriver()
+  const { pid } = await run(`
+    const Driver = require('driver')
+    const { Worker } = require('node:worker_threads')
+    new Worker(\`
+      const server = require('node:net').createServer(() => {}).listen(0, '127.0.0.1', () => {
+        require('node:worker_threads').parentPort.postMessage(server.address().port)
+      })
+    \`, { eval: true }).once('message', async (database) => {
+      const pool = new Driver()
+      await pool.open(database)
+      pool.free = []
+      const port = await serve(async (request, response) => { response.end(await pool.acquire()) })
+      for (let i = 0; i < 3; i++) get(port, '/work').catch(() => {})
+      setTimeout(() => console.log('ready'), 500)
+    })
+  `)
+  const { code, words } = await look(pid, 5)
+  t.is(code, 0)
+  t.regex(words, new RegExp('hangs GET /work is not answered for .* at least \\(the oldest of 3\\); what it waits for is not known\\. ' +
+    'Nothing was sent or received on any of the 2 connections to 127\\.0\\.0\\.1:\\d+ for .* s at least: ' +
+    'see whether they are given back, and the peer answers\\.'))
+  t.is(words.match(/Nothing was sent/g)?.length, 1)
 })
 
 own('a process that waits for a CPU is not blocked by its own code', async (t) => {

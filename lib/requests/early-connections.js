@@ -1,0 +1,54 @@
+'use strict'
+
+// Connections that the program had made before tracing was enabled. They get entries like those that are made
+// later, so that who asks on them is known from here on.
+
+const { Context, contextTag } = require('../core/context')
+const { kindOf } = require('../core/kinds')
+const { EARLY_CHAIN } = require('../core/records')
+const registry = require('../core/registry')
+const { handleOf, idOf, providerOf } = require('../node-objects')
+const { isAnyObject, own } = require('../objects')
+const { settings } = require('../settings')
+const capture = require('../stacks/capture')
+
+/** Those of pipes do not tell whether the program has made them: standard output may be one. */
+const types = new Set(['TCPWRAP', 'TLSWRAP'])
+
+/** @param {object[]} sockets what Node lists as open */
+function adopt (sockets) {
+  for (let i = 0; i < sockets.length; i++) {
+    const socket = sockets[i]
+    const handle = handleOf(socket)
+    const type = handle && providerOf(handle)
+    const id = handle && idOf(handle)
+    if (handle === undefined || id === undefined || type === undefined || !types.has(type)) continue
+    if (!isClient(socket) || registry.get(id) !== undefined || !settings.isSelected(type)) continue
+    if (contextTag.read(handle) === undefined) open(socket, handle, type, id)
+  }
+}
+
+/** Whether the program has made a connection, not a server. @param {any} socket */
+function isClient (socket) {
+  if (own(socket, 'connecting') !== false || isAnyObject(own(socket, '_server'))) return false
+  const tls = own(socket, '_tlsOptions')
+  return tls === undefined || (isAnyObject(tls) && own(tls, 'isServer') !== true)
+}
+
+/** @param {object} socket @param {object} handle @param {string} type @param {number} id */
+function open (socket, handle, type, id) {
+  const time = capture.clock[0]
+  const context = new Context(id, 0, kindOf(type, true), null, time)
+  context.chain = EARLY_CHAIN
+  context.ref = id << 1
+  context.origin = 'early'
+  contextTag.write(handle, context)
+  const entry = registry.opened(context, handle)
+  registry.setOwner(handle, socket)
+  registry.connected(entry)
+  entry.isClient = entry.hasTraffic = entry.isWritten = entry.isAsked = entry.hadGap = true
+  entry.activeAt = 0 // not known
+  entry.unseenUntil = time
+}
+
+module.exports = { adopt }
