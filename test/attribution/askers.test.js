@@ -4,7 +4,7 @@
 // its own. An error names the request that asked, never another one as a fact; the one that opened the
 // connection is at most a line.
 
-const { spawnSync } = require('node:child_process')
+const { execFile } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
@@ -39,25 +39,29 @@ test.after.always(() => Promise.all(servers.map(({ stop }) => stop())))
 
 /**
  * @typedef {{ right: number, none: number, wrong: number, sample?: string, unknown?: string }} Count
+ * Runs the program, while the servers' output is read on.
  * @param {Record<string, string>} env
  * @param {string[]} [flags]
- * @returns {Record<string, Count>} by kind
+ * @returns {Promise<Record<string, Count>>} by kind
  */
 function run (env, flags = ['-r', register]) {
-  const { stdout, stderr } = spawnSync(process.execPath, [...flags, app], {
-    encoding: 'utf8',
+  const options = {
     timeout: 120_000 * timeFactor,
     env: { ...inherited, ...ports, PAIR: JSON.stringify({ key: pem('key'), cert: pem('cert') }), ...env }
+  }
+  return new Promise((resolve) => {
+    execFile(process.execPath, [...flags, app], options, (_, stdout, stderr) => {
+      resolve(stdout === '' ? /** @type {any} */ (stderr) : JSON.parse(stdout))
+    })
   })
-  return stdout === '' ? /** @type {any} */ (stderr) : JSON.parse(stdout)
 }
 
 /** @type {Array<Record<string, string>>} */
 const engines = [{}, { LONGSTACK_CAPTURE: 'js' }]
 
 for (const env of engines) {
-  test.serial(`an error on a pooled connection names who asked, ${JSON.stringify(env)}`, (t) => {
-    const counts = run(env)
+  test.serial(`an error on a pooled connection names who asked, ${JSON.stringify(env)}`, async (t) => {
+    const counts = await run(env)
     t.true(Object.keys(counts).length >= 12, JSON.stringify(counts))
     for (const [kind, { right, none, wrong, sample, unknown }] of Object.entries(counts)) {
       t.is(wrong, 0, `${kind}: ${sample}`)
@@ -72,8 +76,8 @@ for (const env of engines) {
 
 for (const isPreloaded of [true, false]) {
   const title = isPreloaded ? 'of all drivers at once' : 'that are older than tracing'
-  test.serial(`an error on connections ${title} names who asked, or nobody`, (t) => {
-    const counts = run({ LATE: '1' }, isPreloaded ? undefined : [])
+  test.serial(`an error on connections ${title} names who asked, or nobody`, async (t) => {
+    const counts = await run({ LATE: '1' }, isPreloaded ? undefined : [])
     t.true(Object.keys(counts).length >= 12, JSON.stringify(counts))
     for (const [kind, { right, wrong, sample }] of Object.entries(counts)) {
       t.is(wrong, 0, `${kind}: ${sample}`)
