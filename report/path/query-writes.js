@@ -20,6 +20,7 @@ const CLAIMED = 1 // a promise has it as its own
 const PART = 2 // it belongs to a query that a promise claims, or to the write before
 const GREETING = 4 // of a driver by itself, when it had connected
 const IN_ANSWER = 8 // made in a callback of its own connection
+const NO_BYTES = 16 // of data: the other side has ended the connection
 const SETTLED = CLAIMED | PART | GREETING
 const DRIVERS_OWN = CLAIMED | GREETING // it made the promise, too
 
@@ -160,9 +161,10 @@ class Traffic {
 
   /** @param {number} i data */
   receive (i) {
-    const { asked, came, flags, ref, sent } = this.recording
+    const { asked, came, flags, ref, sent, x } = this.recording
     const connection = this.#get(ref[i])
-    const { write } = connection
+    const { data: before, write } = connection
+    if (before !== NONE && x[i] > 0 && x[i] === x[before]) flags[i] = NO_BYTES
     connection.data = i
     asked[i] = write
     if (write === NONE || (flags[write] & SETTLED) !== 0) return
@@ -173,9 +175,9 @@ class Traffic {
 
   /** @param {number} i promise that was settled */
   settle (i) {
-    const { b, came, head, previous, ref, request, sent, settled } = this.recording
+    const { b, came, flags, head, previous, ref, request, sent, settled } = this.recording
     const data = settled[i] === NONE ? NONE : came[head[settled[i]]]
-    if (data === NONE) return
+    if (data === NONE || (flags[data] & NO_BYTES) !== 0) return
     const connection = this.#get(ref[data])
     this.#dropHandedOn(i, data)
     const write = this.#writeOf(connection, i, data)

@@ -418,3 +418,16 @@ test('a stream of another request, answered before the queue of a pool writes', 
   t.deepEqual(times(log, A), [[111, 120]])
   t.deepEqual(times(log, B), [[101, 110]])
 })
+
+test('a promise that is settled when the other side ends the connection: no query', (t) => {
+  const log = begin()
+  const run = log.serve(100, A)
+  log.sent(POOLED, run, { request: A, a: 10, x: 20 })
+  log.poll(110, QUIET)
+  log.settle(log.came(110, POOLED, { chain: 2 }, { a: 30, x: 50 }), run, { request: A })
+  log.sent(POOLED, 0, { a: 50, x: 30 }) // the driver says goodbye
+  log.poll(120, QUIET)
+  log.settle(log.came(120, POOLED, { chain: 2 }, { a: 35, x: 50 }), run, { request: A })
+  log.end(130, A, run)
+  t.deepEqual(times(log, A), [[100, 110]])
+})
