@@ -38,15 +38,16 @@ const kindOfRule = {
   sequence: 'slow',
   dependency: 'slow',
   retries: 'slow',
-  interval: 'grows'
+  interval: 'grows',
+  after: 'after'
 }
 /** What is worse than all that has a share. @type {Partial<Record<FindingKind, number>>} */
-const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1 }
+const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1, after: -1 }
 
 /**
  * @typedef {import('./observation').Observation} Observation
  * @typedef {'blocked' | 'files' | 'deadlock' | 'blocks' | 'waits' | 'hangs' | 'slow'
- *   | 'failed' | 'busy' | 'grows'} FindingKind
+ *   | 'failed' | 'busy' | 'grows' | 'after'} FindingKind
  *
  * @typedef {object} Finding
  * @property {FindingKind} kind

@@ -33,6 +33,7 @@ class SpanSource {
   /** @param {() => void} [onTold] called often while entries are taken */
   constructor (onTold) {
     if (onTold !== undefined) this.#reader.onTold = onTold
+    this.#reader.onAfter = (after) => this.#maker.addAfter(after)
   }
 
   /** Whether spans have ended that it has not returned. */

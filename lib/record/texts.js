@@ -113,6 +113,11 @@ on('forgetting', () => {
   }
 })
 
+// A query that fails when its request was answered: nothing else tells.
+on('rejected', (reason, context, { ref, span }) => {
+  if (ints !== undefined && span !== 0 && source.spanAt(span) === undefined) add({ rejected: ref })
+})
+
 /** @param {object} text */
 function add (text) {
   lines += `${lineOf(text, onReplaced)}\n`

@@ -17,6 +17,7 @@ const { MAX_ROUTES, Routes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
 const { TimeAxis, Times } = require('./time-axis')
 const { verdictOf } = require('./verdict')
+const { AfterFacts } = require('./verdict/after')
 const { IntervalFacts } = require('./verdict/facts')
 
 /**
@@ -39,8 +40,8 @@ class ModelBuilder {
   #blockers = new Blockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
   #calls = new Calls()
-  /** of records of open intervals */
-  intervals = new IntervalFacts()
+  #intervals = new IntervalFacts()
+  #after = new AfterFacts()
   #recordings = new Recordings()
   #endedIds = new IdTable()
   #open = new OpenSpans()
@@ -79,6 +80,12 @@ class ModelBuilder {
     }
   }
 
+  /** @param {Span} record that is no span */
+  addFacts (record) {
+    if ('longstack.after' in record.attributes) this.#after.add(record)
+    else this.#intervals.add(record)
+  }
+
   /**
    * @param {FileReport[]} files
    * @returns {Model}
@@ -111,7 +118,7 @@ class ModelBuilder {
     }
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
     const { peers } = this.#calls
-    const others = { intervals: this.intervals, peers }
+    const others = { intervals: this.#intervals, after: this.#after, peers }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
   }

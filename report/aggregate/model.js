@@ -75,7 +75,7 @@ async function modelOf (names, { slowest = 20, traces = false, progress, source 
   /** @type {import('../read/span-files').Reading} */
   const reading = {
     span: (span, file) => builder.add(span, file),
-    intervals: (record) => builder.intervals.add(record),
+    facts: (record) => builder.addFacts(record),
     progress,
     source
   }

@@ -4,6 +4,8 @@
 
 const { NONE } = require('./entries')
 
+/** @type {Request[]} */
+const NO_CALLS = []
 const MAX_SPANS = 1 << 12 // that are known although they have ended: their code may run on
 
 /**
@@ -31,6 +33,7 @@ const MAX_SPANS = 1 << 12 // that are known although they have ended: their code
  * @property {number} asked its newest write or query
  * @property {number} dropped ms that it ran in runs that the recording has no longer
  * @property {number} droppedUntil ms, when the last of these ended
+ * @property {Request[]} calls by HTTP that it goes on with after its response
  * @property {boolean} isTold
  */
 
@@ -59,6 +62,7 @@ function cutSpan (number) {
     asked: NONE,
     dropped: 0,
     droppedUntil: 0,
+    calls: NO_CALLS,
     isTold: false
   }
   span.top = span

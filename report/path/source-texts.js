@@ -11,6 +11,7 @@ const MAX_CHAINS = 50_000
 const NAMES = 1 << 13 // of spans that are known, a power of two: numbers follow each other
 const MAX_OTHERS = 20_000 // of connections, statements, forms and frames
 const IDS = 2 ** 31 // asyncIds that are told apart by the bits that entries have of them
+const ACCEPTED = 202
 const TRACE = 32 // digits of a trace's id, which comes before that of the span
 const UNKNOWN_TYPES = new Set(['process', 'unknown'])
 
@@ -25,7 +26,7 @@ const UNKNOWN_TYPES = new Set(['process', 'unknown'])
  * @property {boolean} isOwn the newest step has code of the program
  * @property {string | undefined} stack the long stack of the place
  *
- * @typedef {{ name: string, spanId: string }} Name
+ * @typedef {{ name: string, spanId: string, isAccepted: boolean }} Name
  * @typedef {object} Form what spans have in common
  * @property {string} name
  * @property {ToldSpan['kind']} kind
@@ -64,10 +65,14 @@ class SourceTexts {
   #ends = new Latest(MAX_OTHERS)
   /** one object for equal attributes of forms, by JSON @type {Latest<Record<string, unknown>, string>} */
   #shared = new Latest(MAX_OTHERS)
+  /** references of promises that failed after the end of their span @type {Latest<boolean>} */
+  #rejected = new Latest(MAX_OTHERS)
   /** @type {Array<[start: number, end: number, frame: string]>} */
   #frames = []
   /** about: of when it was told */
   #newestId = 0
+  /** ms since 1970 at which the clock of the newest form began */
+  origin = 0
   /** @type {Record<string, unknown>} */
   resource = {}
   /** the last one that was told @type {Record<string, unknown> | undefined} */
@@ -79,10 +84,10 @@ class SourceTexts {
    * @returns {ToldSpan | undefined} the span that it tells of
    */
   add (text) {
-    const { chain, connection, end, form, frame, name, newestId, request, sent, source, span, spanId } = text
+    const { chain, connection, end, form, frame, name, newestId, rejected, sent, source, span } = text
     if (isNumber(chain)) this.#addChain(chain, text)
     else if (isNumber(span)) return this.#spanOf(span, text)
-    else if (isNumber(name)) this.addName(name, String(request), String(spanId))
+    else if (isNumber(name)) this.addName(name, String(text.request), String(text.spanId))
     else if (isNumber(connection)) this.#peers.set(connection, String(text.peer))
     else if (isNumber(sent)) {
       const { operation, system, commands } = text
@@ -91,6 +96,7 @@ class SourceTexts {
     else if (isNumber(end)) this.#ends.set(end, { peer: text.peer, peerPort: text.peerPort })
     else if (Array.isArray(frame)) this.#addFrame(frame)
     else if (isNumber(newestId)) this.#newestId = newestId
+    else if (isNumber(rejected)) this.#rejected.set(rejected, true)
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}
@@ -123,6 +129,7 @@ class SourceTexts {
     if (known !== undefined) this.#forms.set(number, { ...known, path, statusCode, route })
     else if (base === undefined) {
       this.#forms.set(number, { name, kind, origin, shared: attributes && this.#sharedOf(attributes) })
+      this.origin = origin
     }
   }
 
@@ -188,7 +195,7 @@ class SourceTexts {
    * @returns {ToldSpan}
    */
   #toldOf ({ name, kind, origin, shared }, own) {
-    this.addName(own.number, name, own.spanId)
+    this.addName(own.number, name, own.spanId, own.attributes['http.response.status_code'] === ACCEPTED)
     return { ...own, name, kind, origin, shared }
   }
 
@@ -199,11 +206,16 @@ class SourceTexts {
     return bits + Math.max(0, wraps) * IDS
   }
 
-  /** @param {number} number of a span @param {string} name @param {string} spanId */
-  addName (number, name, spanId) {
+  /**
+   * @param {number} number of a span
+   * @param {string} name
+   * @param {string} spanId
+   * @param {boolean} [isAccepted] its response says that the work goes on
+   */
+  addName (number, name, spanId, isAccepted = false) {
     const slot = number & (NAMES - 1)
     this.#named[slot] = number
-    this.#names[slot] = { name, spanId }
+    this.#names[slot] = { name, spanId, isAccepted }
   }
 
   /** @param {number} number */
@@ -211,6 +223,12 @@ class SourceTexts {
 
   /** @param {number} chain */
   siteOf (chain) { return this.chainAt(chain).site }
+
+  /** @param {import('./queries').Query} query */
+  siteOfQuery ({ chain, writer }) { return this.siteOf(this.chainAt(writer).isOwn ? writer : chain) }
+
+  /** @param {number} promise reference */
+  isRejected (promise) { return this.#rejected.has(promise) }
 
   /** Returns the site of a chain if it has a place of the program. @param {number} chain */
   placeOf (chain) {

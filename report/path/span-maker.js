@@ -10,6 +10,7 @@ const { SpanForm } = require('../../lib/encoding/span-form')
 const { unpack } = require('../../lib/encoding/packed-spans')
 const { withAttributes } = require('../../lib/encoding/serialize')
 const { CLIENT } = require('../../lib/core/run-log-words')
+const { AfterResponse } = require('./after-response')
 const { Latest } = require('./latest')
 const { NO_CHAIN, SourceTexts } = require('./source-texts')
 
@@ -41,6 +42,7 @@ class SpanMaker {
   #held = []
   /** @type {MadeSpan[]} */
   #records = []
+  #after = new AfterResponse()
 
   /** Who recorded it, as the source says itself. */
   get source () { return this.#texts.source }
@@ -116,8 +118,13 @@ class SpanMaker {
     return made
   }
 
+  /** @param {import('./after-response').After} after */
+  addAfter (after) { this.#after.add(after, this.#texts) }
+
   /** Makes the rest: no more comes. Of spans whose ends are lost the figures are not known. */
   finish () {
+    const after = this.#after.record(this.#texts)
+    if (after !== undefined) this.#records.push(recordOf(after))
     const made = this.make([])
     for (const span of this.#told.values()) made.push(this.#formWith(withUnknown(span), noFigures(span)))
     this.#told.clear()
@@ -263,13 +270,13 @@ class SpanMaker {
       else share[0]++
     }
     return queries.map((query) => {
-      const { start, end, chain, writer, connection, sent, unsent, unanswered, out = 0, in: read = 0 } = query
+      const { start, end, connection, sent, unsent, unanswered, out = 0, in: read = 0 } = query
       const share = /** @type {number[]} */ (shares.get(sent))
       return {
         start: start - begin,
         ms: end - start,
         unanswered,
-        site: texts.siteOf(texts.chainAt(writer).isOwn ? writer : chain),
+        site: texts.siteOfQuery(query),
         peer: texts.peerOf(connection),
         connection: texts.idOf(connection),
         unsent,

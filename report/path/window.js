@@ -3,7 +3,7 @@
 // Reads a run log block by block, and returns the spans that have ended since. Memory is bounded.
 
 const {
-  BEGIN, CAME, DISCARDED, END, POLL, RESUME, RUN, SENT, SETTLED_BY_ANSWER, TIME,
+  BEGIN, CAME, CLIENT, DISCARDED, END, ERROR, POLL, RESUME, RUN, SENT, SERVER, SETTLED_BY_ANSWER, TIME,
   WORDS
 } = require('../../lib/core/run-log-words')
 const { MIN_SHARE } = require('../../lib/encoding/span-figures')
@@ -16,11 +16,13 @@ const { isAsking, queriesOf } = require('./queries')
 const { Traffic } = require('./query-writes')
 const { Spans } = require('./requests')
 const { runsOf } = require('./runs')
-const { Timeline } = require('./timeline')
+const { Timeline, isSameIteration } = require('./timeline')
 
 const BYTES = WORDS * 4 // of an entry
 const CHUNK = 1 << 10 // entries that are read at once
 const HINDSIGHT = 100 // ms after its end in which it may turn out who asked what a span had written
+const AFTER = 1000 // ms after its response in which it is noted what a request does
+const MAX_CALLS = 16 // of a request then
 const RETRY = 10 // ms
 const MAX_GAPS = 64 // of which the times are kept apart
 const MIN_SIZE = 1 << 14 // entries that are kept at once
@@ -30,6 +32,7 @@ const MAX_OPEN = 1 << 14 // spans
 
 /**
  * @typedef {import('./requests').Request} Request
+ * @typedef {import('./after-response').After} After
  *
  * @typedef {object} Block consecutive entries of one thread
  * @property {number} first number of the first entry
@@ -56,6 +59,8 @@ class SpanReader {
   /** that have asked what is not answered @type {Request[]} */
   #asking = []
   #retryAt = -Infinity
+  /** that were answered, of which it is not told yet what they do then @type {Request[]} */
+  #answered = []
 
   #maxSize
   #minShare
@@ -78,6 +83,8 @@ class SpanReader {
     this.spans.onEnclosed = (span, request, since) => this.turns.rename(span, request, since)
     /** called for each span that is told: deep in many others, that takes a millisecond */
     this.onTold = () => {}
+    /** called with what requests did after their responses @type {((after: After) => void) | undefined} */
+    this.onAfter = undefined
   }
 
   /** @param {Block} block */
@@ -122,6 +129,7 @@ class SpanReader {
     this.#tellEnded()
     for (const span of this.#asking.splice(0)) this.#tell(span)
     for (const span of spans.byNumber.values()) if (span.isOpen && !span.isCut) this.#tellOpen(span)
+    this.#tellAfter(Infinity)
   }
 
   /** Returns the spans that have ended since the last call, with hindsight. */
@@ -218,6 +226,33 @@ class SpanReader {
     const runs = runsOf(this.recording, request)
     this.#ended.push({ request, path, delays, queries, figures, runs })
     this.onTold()
+    if (this.onAfter !== undefined) this.#noteEnd(request)
+  }
+
+  /**
+   * Notes that a request was answered, or that a call of one ended that was answered before. A response to
+   * the call may have been read by then, unless it began in the last iteration of the event loop.
+   * @param {Request} span
+   */
+  #noteEnd (span) {
+    const { begin, end, firstRun, kind, top } = span
+    if (top === span && kind === SERVER && !span.isOpen && span.status !== ERROR) this.#answered.push(span)
+    if (top !== span && kind === CLIENT && top.kind === SERVER && !top.isOpen && end > top.end) {
+      const isLate = begin >= top.end || isSameIteration(this.recording, firstRun, top.lastRun)
+      if (isLate && top.calls.length < MAX_CALLS) top.calls = [...top.calls, span]
+    }
+    this.#tellAfter(this.timeline.now - AFTER)
+  }
+
+  /** Tells what requests did after their responses. @param {number} until ms, of the responses */
+  #tellAfter (until) {
+    const later = this.#answered.findIndex(({ end }) => end > until)
+    for (const request of this.#answered.splice(0, later === -1 ? Infinity : later)) {
+      const { calls, end: begin } = request
+      const since = { ...request, begin, end: this.timeline.now, endEntry: this.recording.placed }
+      const queries = queriesOf(this, since).filter(({ unanswered }) => !unanswered)
+      if (queries.length > 0 || calls.length > 0) this.onAfter?.({ request, queries, calls })
+    }
   }
 
   /** @returns {number} for how many entries there is room */
@@ -243,6 +278,7 @@ class SpanReader {
   #drop (most, limit) {
     const { recording, recording: { at, count, size }, spans, timeline, traffic, turns } = this
     turns.update()
+    this.#tellAfter(Infinity)
     const from = count - (size >> 3)
     const untold = this.#tellOldest()
     const marks = new Marks(this, from)

@@ -76,7 +76,9 @@ class RecordedLines {
   #sourceOf (number) {
     let source = this.#sources.get(number)
     if (source === undefined) {
-      source = { spans: new SpanReader(), maker: new SpanMaker(), definitions: new Definitions() }
+      const maker = new SpanMaker()
+      source = { spans: new SpanReader(), maker, definitions: new Definitions() }
+      source.spans.onAfter = (after) => maker.addAfter(after)
       this.#sources.set(number, source)
     }
     return source

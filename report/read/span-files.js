@@ -24,7 +24,7 @@ const { parseJson } = require('./values')
  *
  * @typedef {object} Reading
  * @property {(span: Span, file: FileReport) => void} span
- * @property {(record: Span) => void} [intervals] is given each record of open intervals, which is no span
+ * @property {(record: Span) => void} [facts] is given each record that is no span
  * @property {(head: string) => boolean} [wants] whether the line that begins so is to be parsed
  * @property {(bytes: number, total: number | undefined) => void} [progress] total: undefined if not known
  * @property {import('./sources').Source} [source] gives the bytes of a file
@@ -235,7 +235,7 @@ class FileLines {
   #handle (record, number, size) {
     const span = parseSpan(this.#definitions.resolve(record), size)
     if (typeof span === 'string') return this.#skip(span, number)
-    if (span.intervals) return this.#reading.intervals?.(span)
+    if (span.facts) return this.#reading.facts?.(span)
     this.#reading.span(span, this.#report)
     this.#report.spans++
   }

@@ -18,7 +18,7 @@ const { amount, isRecord, list, parseJson } = require('./values')
  * @property {number} weight spans that this line stands for
  * @property {boolean} open it had not ended when the line was written
  * @property {boolean} blocked a blocking callback, not a span
- * @property {boolean} intervals a record of open intervals, not a span
+ * @property {boolean} facts a record of open intervals or of what came after responses, not a span
  * @property {boolean} failed
  * @property {Record<string, any>} record the line itself
  * @property {number} size characters of the line
@@ -33,7 +33,7 @@ const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
 const MAX_NAME_CHARS = 300
 const BY_SUBSYSTEM = /^(longstack\.wait_ms)\.(.+)$/s
 const JSON_ATTRIBUTES =
-  /^longstack\.(delayed_by|delays|runs|waits|asked|asked_more|ran|wait_ms|open_intervals)$/
+  /^longstack\.(delayed_by|delays|runs|waits|asked|asked_more|ran|wait_ms|open_intervals|after)$/
 
 /** Why a line is not a span. */
 const reasons = {
@@ -87,7 +87,7 @@ function parseSpan (record, size) {
     weight: ratio === undefined ? 1 : 1 / ratio,
     open: attributes['longstack.end'] === 'open',
     blocked: amount(attributes['longstack.blocked_ms']) !== undefined,
-    intervals: Array.isArray(attributes['longstack.open_intervals']),
+    facts: Array.isArray(attributes['longstack.open_intervals'] ?? attributes['longstack.after']),
     failed: record.status?.code === 'ERROR'
   }
 }

@@ -68,7 +68,7 @@ async function runServer (groups, env = {}) {
     const file = path.join(directory, 'spans.jsonl')
     const text = env.LONGSTACK_SPANS === '' ? '' : fs.readFileSync(file, 'utf8')
     const records = text.split('\n').filter(Boolean)
-    const spans = recordsOf(records).filter(({ name }) => name !== 'open intervals')
+    const spans = recordsOf(records).filter(({ name }) => name !== 'open intervals' && name !== 'after responses')
     return { records: spans, measures, ports }
   } finally {
     agent.destroy()

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_446,
+  report: 10_620,
   core: 4450,
   spans: 2430,
   stacks: 2890,
@@ -22,7 +22,7 @@ const maxLines = {
   ask: 1742,
   top: 1410,
   metrics: 360,
-  incident: 604,
+  incident: 605,
   cli: 1430,
   sinks: 1290,
   format: 1020,

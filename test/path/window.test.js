@@ -10,6 +10,7 @@ const { Log } = require('./recordings')
 const A = 7 // requests
 const B = 8
 const C = 9
+const D = 10
 const ENTRY = WORDS * 4 // bytes
 
 /** Pushes a log in blocks. @param {SpanReader} reader @param {Log} log @param {number} size of a block */
@@ -155,4 +156,36 @@ test('a million entries beside a span that never ends need a bounded memory', (t
   t.is(figures.run + figures.waited + figures.delayed, figures.duration)
   const runs = (ENTRIES / 9) * 100 // µs, nearly
   t.true(Math.abs(figures.run - runs) < runs / 10, `${figures.run} of ${runs}`)
+})
+
+test('what a request goes on with after its response: queries, and calls that were not awaited', (t) => {
+  for (const size of [1, 5, 100]) {
+    const log = new Log()
+    log.poll(100, 5)
+    const run = log.serve(100, A)
+    log.sent(90, run, { request: A, b: ASKED })
+    log.client(B, A, run)
+    log.poll(110, 5)
+    log.came(110, 90)
+    const later = log.callback(112, { request: A, registered: run })
+    log.client(C, A, later) // whose response may have come by then
+    log.sent(91, later, { request: A, b: ASKED })
+    log.poll(114, 1)
+    const last = log.callback(115, { request: A, registered: later })
+    log.client(D, A, last)
+    log.end(115, A, last)
+    for (const call of [B, C, D]) log.end(120, call, log.callback(120, { request: A, registered: run }))
+    log.poll(130, 5)
+    log.came(130, 91)
+    /** @type {any[]} */
+    const after = []
+    const reader = new SpanReader()
+    reader.onAfter = (each) => after.push(each)
+    t.is([...play(reader, log, size)].flat().length, 4)
+    const [{ request, queries, calls }] = after
+    t.is(after.length, 1)
+    t.is(request.number, A)
+    t.deepEqual(queries.map(({ start, end }) => [start, end]), [[115, 130]])
+    t.deepEqual(calls.map(({ number }) => number), [D])
+  }
 })

@@ -97,7 +97,9 @@ const faulty = {
   'hot-route': { rule: 'loop', route: 'GET /login' },
   'fan-out': { rule: 'fanOut', route: 'GET /export', figures: { queries: 30, atOnce: 3, peer: '127.0.0.1:PORT' } },
   blocker: { rule: 'blocker', route: 'GET /price', at: 'computePrice', env: { LONGSTACK_BLOCKED: '20' } },
-  delayer: { rule: 'delayer', route: 'GET /price' }
+  delayer: { rule: 'delayer', route: 'GET /price' },
+  'after-response': { rule: 'after', route: 'GET /order' },
+  'after-failure': { rule: 'after', route: 'GET /order', at: 'notify' }
 }
 if (runsAll) faulty.interval = { rule: 'interval', route: 'GET /watch', at: 'watch' }
 

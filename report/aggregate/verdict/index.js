@@ -4,6 +4,7 @@
 // it speaks, and why its limits are what they are. Those that need one look at the facts are here, and what
 // the verdict says of a finding, and advises.
 
+const { after } = require('./after')
 const { fanOut, retries } = require('./calls')
 const { MIN_LONG_MS } = require('./facts')
 const { loop } = require('./loop')
@@ -16,13 +17,14 @@ const { whatIf } = require('../what-if')
 const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MIN_SHARE_OF_ALL = 0.01 // of the time of all requests
+const UNTIMED = new Set(['interval', 'after']) // no request takes longer for it
 const MAX_FINDINGS = 20
 const MAX_NAME_CHARS = 100
 
 /**
  * @typedef {object} Fault what a rule found
  * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
- *   'fanOut'} rule
+ *   'fanOut' | 'after'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs time of requests that it explains
@@ -42,13 +44,14 @@ const MAX_NAME_CHARS = 100
  * @property {RouteEvidence[]} routes of requests
  * @property {number} totalMs of all requests
  * @property {import('./facts').IntervalFacts} intervals
+ * @property {import('./after').AfterFacts} after
  * @property {Set<string>} peers that are asked by HTTP
  */
 
 /**
  * @param {import('../model').Model} model complete but for the verdict
  * @param {Evidence['routes']} routes
- * @param {Pick<Evidence, 'intervals' | 'peers'>} others
+ * @param {Pick<Evidence, 'intervals' | 'after' | 'peers'>} others
  * @param {import('../recording').Recordings} recordings
  * @returns {Finding[]} worst first; empty if no fault is certain
  */
@@ -57,11 +60,11 @@ function verdictOf (model, routes, others, recordings) {
   const evidence = { model, routes, totalMs, ...others }
   /** @type {Fault[]} */
   const faults = []
-  for (const rule of [blocker, retries, fanOut, pool, sequence, dependency, delayer, loop, interval]) {
+  for (const rule of [blocker, retries, fanOut, pool, sequence, dependency, delayer, loop, interval, after]) {
     faults.push(...rule(evidence, faults))
   }
   const certain = faults
-    .filter(({ rule, lostMs }) => rule === 'interval' || lostMs >= totalMs * MIN_SHARE_OF_ALL)
+    .filter(({ rule, lostMs }) => UNTIMED.has(rule) || lostMs >= totalMs * MIN_SHARE_OF_ALL)
     .sort((a, b) => b.lostMs - a.lostMs)
     .slice(0, MAX_FINDINGS)
   const recorded = certain.length === 0 ? undefined : recordings.list()
@@ -203,8 +206,8 @@ const percent = (share) => `${Math.round(share * 100)} %`
 /** Formats a duration, below 10 ms with a decimal. @param {number} ms */
 const time = (ms) => ms < 9.95 ? `${ms.toFixed(1)} ms` : formatDuration(ms)
 
-/** @param {number} count @param {string} noun */
-const counted = (count, noun) => `${count} ${noun}${count === 1 ? '' : 's'}`
+/** @param {number} count @param {string} noun @param {string} [nouns] */
+const counted = (count, noun, nouns = `${noun}s`) => `${count} ${count === 1 ? noun : nouns}`
 
 /** @param {string} name of a route or function, from a file */
 const short = (name) => name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME_CHARS)}…` : name
@@ -272,6 +275,18 @@ const sentences = {
       `${short(route)} leaves ${label === undefined ? 'an interval' : short(label)} behind with each ` +
         `request${site}: ${open} are open after ${counted(requests, 'request')}.`,
       'clear it when the response is closed'
+    ]
+  },
+  after ({ route, at: frame, figures, details: { caller, count } }) {
+    const { requests, calls, asked, failed, lateMs } = figures
+    const each = meanText(asked / requests)
+    const [one, several] = calls > 0 ? ['call', 'calls'] : ['query', 'queries']
+    const failures = failed > 0 ? `; ${failed} of ${counted(asked, one, several)} fail` : ''
+    return [
+      `${short(route)} goes on after its response in ${requests} of ${counted(count, 'request')}: ` +
+        `${each} ${each === '1' ? one : several} at ${place(frame)}` +
+        `${caller === undefined ? '' : ` ← ${place(caller)}`}, for ${time(lateMs)}${failures}.`,
+      'await it before the response is sent, or handle its errors: no client sees them'
     ]
   },
   pool ({ route, at: frame, share, figures, details: { isQueue, routes } }) {

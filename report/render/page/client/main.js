@@ -29,6 +29,7 @@ const rules = {
   sequence: 'one after the other',
   dependency: 'slow dependency',
   interval: 'leaked interval',
+  after: 'work after the response',
   delayer: 'delays others',
   loop: 'busy event loop',
   retries: 'retries',

@@ -44,7 +44,7 @@ function verdict (records) {
   for (const record of records) {
     const parsed = parseSpan(JSON.parse(JSON.stringify(record)), 100)
     if (typeof parsed === 'string') throw new Error(parsed)
-    if (parsed.intervals) builder.intervals.add(parsed)
+    if (parsed.facts) builder.addFacts(parsed)
     else builder.add(parsed, file)
   }
   return builder.build([file]).verdict
@@ -379,6 +379,32 @@ test('interval: one of each request stays', (t) => {
   only(t, [...served, open(30_000, 50, 4_999)])
   only(t, [...served, open(30_000, 50, 10_000, 'GET /other')])
   only(t, [...requests(9, () => []), open(30_000, 9)])
+})
+
+/** @param {Record<string, number>} figures of requests that went on */
+const goesOn = (figures) => span({
+  name: 'after responses',
+  kind: 'INTERNAL',
+  at: 20_000,
+  ms: 0,
+  startTimeUnixNano: nanos(20_000),
+  attributes: {
+    'longstack.after': [{
+      name: 'GET /report', at: 'query (/app/db.js:7:3)', callers: ['save (/app/app.js:12:5)'], calls: 0, failed: 0, ...figures
+    }]
+  }
+})
+
+test('after: requests that go on after their response', (t) => {
+  const served = requests(50, () => [])
+  const found = only(t, [...served, goesOn({ requests: 48, queries: 96, ms: 960, failed: 2 })], 'after')
+  t.is(found.sentence, 'GET /report goes on after its response in 48 of 50 requests: 2 queries at query (db.js:7) ← ' +
+    'save (app.js:12), for 20 ms; 2 of 96 queries fail.')
+  only(t, [...served, goesOn({ requests: 15, queries: 0, calls: 15, ms: 150 })], 'after')
+  only(t, [...served, goesOn({ requests: 14, queries: 14, ms: 140 })]) // less than three in ten
+  only(t, [...served, goesOn({ requests: 10, queries: 10, ms: 10, failed: 10 })], 'after')
+  only(t, [...served, goesOn({ requests: 10, queries: 10, ms: 10, failed: 9 })])
+  only(t, [...requests(9, () => []), goesOn({ requests: 9, queries: 9, ms: 90 })])
 })
 
 test('several findings: those that cost most come first, what costs nothing of all is left out', (t) => {

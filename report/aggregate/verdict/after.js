@@ -1,0 +1,69 @@
+'use strict'
+
+// Work that a request does not await: its queries and calls are answered after its response.
+
+const { amount, isRecord, list, text } = require('../../read/values')
+const { BoundedMap } = require('../lists')
+const { framesOf, siteTextsOf } = require('../sites')
+
+const MAX_GROUPS = 200 // of a record
+const MAX_ROUTES = 2000
+const MAX_NAME_CHARS = 300
+const MIN_REQUESTS = 10
+const MIN_PART = 0.3 // of the requests: a batch or a poll that one of them begins is nobody's
+const MIN_FAILED = 10
+const FIGURES = /** @type {const} */ (['requests', 'queries', 'calls', 'failed', 'ms'])
+
+/** @typedef {Record<typeof FIGURES[number], number> & { frames: string[], most: number }} AfterSums */
+
+class AfterFacts {
+  /** by name of the requests @type {BoundedMap<string, AfterSums>} */
+  routes = new BoundedMap(MAX_ROUTES)
+
+  /** @param {import('../../read/span-line').Span} record */
+  add ({ attributes }) {
+    for (const group of list(attributes['longstack.after'], MAX_GROUPS).filter(isRecord)) {
+      const none = () => ({ requests: 0, queries: 0, calls: 0, failed: 0, ms: 0, frames: [], most: 0 })
+      const sums = this.routes.find(text(group.name, MAX_NAME_CHARS) ?? '', none)
+      const figures = FIGURES.map((name) => amount(group[name]) ?? 0)
+      if (sums === undefined) continue
+      FIGURES.forEach((name, i) => { sums[name] += figures[i] })
+      if (figures[0] <= sums.most) continue
+      sums.most = figures[0]
+      sums.frames = framesOf(siteTextsOf(group))
+    }
+  }
+}
+
+/**
+ * Speaks where many requests of a route are not over with their response: what they have asked is answered
+ * well after it, or fails.
+ * @param {import('./index').Evidence} evidence
+ * @returns {import('./index').Fault[]}
+ */
+function after ({ routes, after }) {
+  return routes.flatMap(({ name, facts }) => {
+    const { requests, queries, calls, failed, ms, frames } = after.routes.get(name) ?? NONE
+    if (requests < MIN_REQUESTS || frames.length === 0) return []
+    if (requests < facts.count * MIN_PART && failed < MIN_FAILED) return []
+    return [{
+      rule: /** @type {const} */ ('after'),
+      route: name,
+      at: frames[0],
+      lostMs: 0,
+      share: 0,
+      figures: {
+        requests,
+        calls,
+        asked: queries + calls,
+        failed,
+        lateMs: ms / requests
+      },
+      details: { caller: frames[1], count: Math.max(requests, Math.round(facts.count)) }
+    }]
+  })
+}
+
+const NONE = { requests: 0, queries: 0, calls: 0, failed: 0, ms: 0, frames: [] }
+
+module.exports = { AfterFacts, after }

@@ -1,0 +1,91 @@
+'use strict'
+
+// What requests asked and did not await: queries and calls by HTTP of the program that were answered after
+// the response. Summed up by request and place, and told in one record when no more comes.
+
+const ids = require('../../lib/encoding/ids')
+const { textsOf } = require('../../lib/encoding/span-form')
+const { unixNano } = require('../../lib/encoding/times')
+const { ERROR } = require('../../lib/core/run-log-words')
+
+const MAX_GROUPS = 200
+const MIN_MS = 5 // a cache or a counter that is written meanwhile is nothing that anybody awaits
+
+/**
+ * @typedef {import('./source-texts').SourceTexts} SourceTexts
+ *
+ * @typedef {object} After what a request did after its response
+ * @property {import('./requests').Request} request
+ * @property {import('./queries').Query[]} queries that were answered then
+ * @property {import('./requests').Request[]} calls by HTTP that ended then
+ *
+ * @typedef {object} Group requests of one name, and where each of them asked first
+ * @property {string} name
+ * @property {string | undefined} at
+ * @property {string[] | undefined} callers
+ * @property {number} requests that went on for long, or failed then
+ * @property {number} queries
+ * @property {number} calls
+ * @property {number} failed of both
+ * @property {number} ms from the responses to the last answers
+ */
+
+class AfterResponse {
+  /** @type {Map<string, Group>} */
+  #groups = new Map()
+  #latest = 0 // end of a response, ms of the clock
+
+  /** @param {After} after @param {SourceTexts} texts */
+  add ({ request, queries, calls }, texts) {
+    const { name, isAccepted = false } = texts.nameOf(request.number) ?? {}
+    if (name === undefined || isAccepted) return
+    const asked = [
+      ...queries.map((query) =>
+        ({ ...query, site: texts.siteOfQuery(query), failed: texts.isRejected(query.promise), calls: 0 })),
+      ...calls.map(({ begin: start, end, chain, status }) =>
+        ({ start, end, site: texts.siteOf(chain), failed: status === ERROR, calls: 1 }))
+    ].filter(({ site }) => site.at !== undefined).sort((a, b) => a.start - b.start)
+    const ms = Math.max(...asked.map(({ end }) => end)) - request.end
+    if (ms < MIN_MS && !asked.some(({ failed }) => failed)) return
+    const group = this.#groupOf(name, textsOf(asked[0].site))
+    if (group === undefined) return
+    this.#latest = Math.max(this.#latest, request.end)
+    group.requests++
+    group.ms += ms
+    for (const { failed, calls } of asked) {
+      group.calls += calls
+      group.queries += 1 - calls
+      if (failed) group.failed++
+    }
+  }
+
+  /** @param {string} name @param {ReturnType<typeof textsOf>} site */
+  #groupOf (name, { at: place, callers }) {
+    const key = JSON.stringify([name, place, callers])
+    let group = this.#groups.get(key)
+    if (group === undefined && this.#groups.size < MAX_GROUPS) {
+      group = { name, at: place, callers, requests: 0, queries: 0, calls: 0, failed: 0, ms: 0 }
+      this.#groups.set(key, group)
+    }
+    return group
+  }
+
+  /** @param {SourceTexts} texts @returns {object | undefined} undefined: there is nothing to tell */
+  record ({ origin, resource }) {
+    if (this.#groups.size === 0) return undefined
+    const time = unixNano(origin, this.#latest)
+    return {
+      traceId: 'f'.repeat(32), // in every sample
+      spanId: ids.spanId(),
+      name: 'after responses',
+      kind: 'INTERNAL',
+      startTimeUnixNano: time,
+      endTimeUnixNano: time,
+      status: { code: 'UNSET' },
+      attributes: { 'longstack.after': [...this.#groups.values()] },
+      resource
+    }
+  }
+}
+
+module.exports = { AfterResponse }
