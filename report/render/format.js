@@ -49,6 +49,16 @@ function counted (value, noun) {
   return `${grouped(value)} ${noun}${Math.round(value) === 1 ? '' : 's'}`
 }
 
+const [MIN_UNREAD_MS, MIN_UNREAD_SHARE] = [1, 0.1]
+
+/**
+ * Whether requests lay unread for so long that their durations mislead.
+ * @param {{ unreadMs: number, summary?: { mean: number } }} route
+ */
+function isUnread ({ unreadMs, summary }) {
+  return summary !== undefined && unreadMs >= Math.max(MIN_UNREAD_MS, summary.mean * MIN_UNREAD_SHARE)
+}
+
 /** Formats a rate. */
 const rate = orNone((perSecond) => `${perSecond >= 1000 ? grouped(perSecond) : digits(perSecond)}/s`)
 
@@ -87,5 +97,5 @@ function clock (unixMs) {
 }
 
 module.exports = {
-  NONE, change, clock, counted, digits, fromTo, grouped, isNumber, moment, percent, rate, tick, time
+  NONE, change, clock, counted, digits, fromTo, grouped, isNumber, isUnread, moment, percent, rate, tick, time
 }

@@ -4,6 +4,7 @@
 // plot and all waits. A wait is told by its site with the callers, what ended it, and how long it was.
 
 const { blockLine, columns, counted, digits, figure, grouped, percent, time, word } = require('./text-parts')
+const { isUnread } = require('./format')
 const { glued } = require('./wrap')
 const { sum } = require('../aggregate/lists')
 
@@ -43,7 +44,6 @@ const [SHORT_SHARE, FULL_SHARE] = [0.08, 0.001] // of a route's time, below whic
 const SHORT_CALLERS = 1
 const SHARE_COLUMNS = 8
 // Mean time before a request was read, which no duration has, and its part of these: less is not told
-const [MIN_UNREAD_MS, MIN_UNREAD_SHARE] = [1, 0.1]
 
 /** @param {Model} model @param {Context} context @returns {string[][]} */
 function routeParts ({ routes }, context) {
@@ -111,13 +111,13 @@ function amounts (route, colours) {
 }
 
 /** @param {Route} route @param {Context} context */
-function shortFigures ({ summary, split, unreadMs }, { paragraph }) {
+function shortFigures (route, { paragraph }) {
+  const { summary, split, unreadMs } = route
   if (summary === undefined) return []
   const { median, p99, max } = summary
   const figures = [`median ${time(median)}`, `p99 ${time(p99)}`, `max ${time(max)}`].map(glued).join(', ')
-  const isUnread = unreadMs >= Math.max(MIN_UNREAD_MS, summary.mean * MIN_UNREAD_SHARE)
   const sentence = `clients waited ${time(unreadMs)} longer: requests lay unread`
-  const unread = isUnread ? paragraph(sentence, '  ') : []
+  const unread = isUnread(route) ? paragraph(sentence, '  ') : []
   const whole = split === undefined ? 0 : split.run + split.waited + split.delayed
   if (split === undefined || whole === 0) return [...paragraph(figures, '  '), ...unread]
   const parts = /** @type {const} */ (['run', 'waited', 'delayed']).map((name) =>

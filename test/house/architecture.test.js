@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_620,
+  report: 10_626,
   core: 4450,
   spans: 2430,
   stacks: 2890,

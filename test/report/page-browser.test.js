@@ -438,3 +438,14 @@ able('fits a sheet of paper', async (t) => {
   t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth))
   t.is(await page.evaluate(() => getComputedStyle(document.body).color), 'rgb(0, 0, 0)')
 })
+
+able('a route says how long its requests lay unread', async (t) => {
+  const attributes = { 'longstack.run_ms': 2, 'longstack.waited_ms': 0, 'longstack.delayed_ms': 0 }
+  const model = await modelOf([0, 100].flatMap((at) => [
+    span({ name: 'GET /health', at, ms: 2, attributes: { ...attributes, 'longstack.queued_ms': 79 } }),
+    span({ name: 'GET /item', at, ms: 2, attributes: { ...attributes, 'longstack.queued_ms': 0.1 } })
+  ]))
+  const { page } = await open(model)
+  t.deepEqual(await lane(page, 'GET /health').locator('.unread').allTextContents(), ['+ 79.0 ms unread'])
+  t.is(await lane(page, 'GET /item').locator('.unread').count(), 0)
+})

@@ -176,6 +176,7 @@ function routeInRange (route, buckets, seconds) {
   return {
     ...route,
     ...{ weighted, count: weighted, rate: weighted / seconds, errors: sumOf('errors'), totalMs, open: NaN },
+    unreadMs: 0, // not known
     summary: /** @type {PageRoute['summary']} */ ({ ...(isEmpty ? {} : summarize(sample)), ...exact }),
     box: isEmpty ? undefined : { ...boxOf(sample), outliers: [] },
     logDensity: isEmpty ? undefined : logDensityOf(sample, CURVE_POINTS),

@@ -8,7 +8,7 @@
 const { axis, gridLine, ticksOf } = require('./axis')
 const { current, follow, isComparison, labels, noteOf, runs, select, selectedRoutes } = require('./data')
 const { facts, foreign, h, legend, link, s, section } = require('./dom')
-const { change, fromTo, grouped, isNumber, percent, rate, time } = require('../../format')
+const { change, fromTo, grouped, isNumber, isUnread, percent, rate, time } = require('../../format')
 const { createTable, figure, textual } = require('./table')
 const { lineUp } = require('../../../aggregate/lists')
 const { routeKey } = require('../../../aggregate/route-names')
@@ -34,6 +34,7 @@ const QUARTILES = /** @type {const} */ ([
   ['Min', 'min'], ['1st Qu.', 'q1'], ['Median', 'median'], ['Mean', 'mean'], ['3rd Qu.', 'q3'],
   ['p99', 'p99'], ['Max', 'max']
 ])
+const UNREAD = 'clients waited longer: requests lay unread'
 const CAPTION = 'Durations are on one logarithmic axis. The curve is how often each occurred, to its own ' +
   'height; the box holds the middle half, its line is the median, whiskers reach to the last value within ' +
   '1.5 box lengths, dots lie outside.'
@@ -180,11 +181,15 @@ const splitColumn = {
   text: true,
   descends: true,
   value: (lane) => Math.max(...lane.runs.map((route) => route?.split?.delayed ?? -1)),
-  cell: (lane) => eachRun(lane, ({ name, split }) => split && [
-    splitBar(split, name),
-    h('small', { class: 'shares' }, PARTS.map(([part]) => shareOf(split, part)).join(' · '))
+  cell: (lane) => eachRun(lane, (route) => route.split && [
+    splitBar(route.split, route.name),
+    h('small', { class: 'shares' }, sharesOf(route.split)),
+    isUnread(route) && h('small', { class: 'unread', title: UNREAD }, `+ ${time(route.unreadMs)} unread`)
   ])
 }
+
+/** @param {Split} split */
+const sharesOf = (split) => PARTS.map(([part]) => shareOf(split, part)).join(' · ')
 
 /** @param {Split} split */
 const sumOf = ({ run, waited, delayed }) => run + waited + delayed
