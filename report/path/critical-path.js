@@ -4,7 +4,7 @@
 // lie the cause's own code, what else the request ran, the wait until what it waited for had come, and from
 // then on what ran for others, which delayed it. The parts of all steps add up to the duration.
 
-const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER } = require('../../lib/core/run-log-words')
+const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER, USED } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 const { callbackAt } = require('./runs')
 const { findAnswer, isAskedByOther, lastWriteBefore, queryEndedBy, writeOf } = require('./queries')
@@ -427,8 +427,9 @@ class Walk {
     const query = queryEndedBy(log, data, outermost, run)
     const write = query === NONE ? lastWriteBefore(log, data, outermost) : writeOf(recording, query)
     if (write === NONE) {
-      wait.unsent = isAskedByOther(log, data, outermost) ? wait.ms : 0
-      return
+      if (!isAskedByOther(log, data, outermost)) return
+      wait.unsent = wait.ms
+      return this.addQueued(wait, recording.asked[data], newest)
     }
     wait.sent = write > run ? 1 : 0
     // Its own request of HTTP waited for the connection, not for one of a pool.
@@ -439,6 +440,27 @@ class Walk {
     if (!isHeld && isSameIteration(recording, run, recording.registered[write])) return
     const unsent = sentAt - wait.begin - this.requestBetween(wait.begin, sentAt, newest)
     wait.unsent = Math.max(0, Math.min(wait.ms, unsent))
+  }
+
+  /**
+   * Notes that a wait was one for the answer to a call by HTTP that another request wrote: a pool had it in
+   * its queue until that was done with the connection (undici).
+   * @param {Wait} wait
+   * @param {number} write by the other request
+   * @param {number} newest slice of the whole request before then
+   */
+  addQueued (wait, write, newest) {
+    const { recording: { b, time }, request: { top } } = this
+    const sentAt = time[write]
+    const call = (b[write] & USED) === 0
+      ? undefined
+      : top.queued.find(({ begin, end }) => begin >= wait.begin && begin <= sentAt && end >= wait.cameBy)
+    if (call === undefined) return
+    const unsent = sentAt - wait.begin - this.requestBetween(wait.begin, sentAt, newest)
+    wait.unsent = Math.max(0, Math.min(wait.ms, unsent))
+    wait.sent = 1
+    wait.site = call.chain
+    wait.isProven = true
   }
 
   /**

@@ -2,8 +2,10 @@
 
 // Requests, and the spans inside of them: which slices belong to which.
 
+const { CLIENT } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
+const MAX_QUEUED = 64 // of a request
 /** @type {Request[]} */
 const NO_CALLS = []
 const MAX_SPANS = 1 << 12 // that are known although they have ended: their code may run on
@@ -34,6 +36,7 @@ const MAX_SPANS = 1 << 12 // that are known although they have ended: their code
  * @property {number} dropped ms that it ran in runs that the recording has no longer
  * @property {number} droppedUntil ms, when the last of these ended
  * @property {Request[]} calls by HTTP that it goes on with after its response
+ * @property {Request[]} queued calls by HTTP that began when another request was done with a connection
  * @property {boolean} isTold
  */
 
@@ -63,6 +66,7 @@ function cutSpan (number) {
     dropped: 0,
     droppedUntil: 0,
     calls: NO_CALLS,
+    queued: NO_CALLS,
     isTold: false
   }
   span.top = span
@@ -145,6 +149,10 @@ class Spans {
     span.unread = Math.max(0, x[i])
     span.chain = chain[i]
     if (b[i] !== 0 && b[i] !== request[i]) this.#enclose(span, this.get(b[i]))
+    const { firstRun, kind, top } = span
+    if (kind !== CLIENT || firstRun === NONE || top.queued.length === MAX_QUEUED) return
+    const maker = this.outermostOf(request[firstRun])
+    if (maker !== 0 && maker !== top.number) top.queued = [...top.queued, span]
   }
 
   /** @param {number} i entry of an end @returns {Request | undefined} the span, unless it had ended */

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_626,
+  report: 10_655,
   core: 4450,
   spans: 2430,
   stacks: 2890,

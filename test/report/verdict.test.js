@@ -88,6 +88,7 @@ const faulty = {
   'pool-own-release': { rule: 'pool', route: 'GET /items', at: 'acquire', figures: { connections: 3 } },
   'pool-socket-release': { rule: 'pool', route: 'GET /items', at: 'acquire', figures: { connections: 2 } },
   'pool-query': { rule: 'pool', route: 'GET /items', at: '/items', figures: { connections: 2 } },
+  'pool-undici': { rule: 'pool', route: 'GET /order', figures: { connections: 2 } },
   queue: { rule: 'pool', route: 'GET /pdf', at: 'limit' },
   'sequence-loop': { rule: 'sequence', route: 'GET /report', at: 'loadItems' },
   'sequence-sites': { rule: 'sequence', route: 'GET /page', at: 'loadPage', figures: { places: 4 } },
