@@ -39,7 +39,8 @@ const kindOfRule = {
   dependency: 'slow',
   retries: 'slow',
   interval: 'grows',
-  after: 'after'
+  after: 'after',
+  failing: 'failed'
 }
 /** What is worse than all that has a share. @type {Partial<Record<FindingKind, number>>} */
 const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1, after: -1 }

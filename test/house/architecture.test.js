@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_655,
+  report: 10_692,
   core: 4450,
   spans: 2430,
   stacks: 2890,

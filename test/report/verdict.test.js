@@ -89,6 +89,7 @@ const faulty = {
   'pool-socket-release': { rule: 'pool', route: 'GET /items', at: 'acquire', figures: { connections: 2 } },
   'pool-query': { rule: 'pool', route: 'GET /items', at: '/items', figures: { connections: 2 } },
   'pool-undici': { rule: 'pool', route: 'GET /order', figures: { connections: 2 } },
+  failing: { rule: 'failing', route: 'GET /invoice/*', figures: { path: '/invoice/3', failed: 20 } },
   queue: { rule: 'pool', route: 'GET /pdf', at: 'limit' },
   'sequence-loop': { rule: 'sequence', route: 'GET /report', at: 'loadItems' },
   'sequence-sites': { rule: 'sequence', route: 'GET /page', at: 'loadPage', figures: { places: 4 } },

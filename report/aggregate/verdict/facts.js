@@ -7,6 +7,7 @@
 // connection. Requests that waited for a turn and those that did not are summed up apart: what both do is
 // work, what only those do that did not wait was done for the others as well (a shared answer).
 
+const { FailedPath } = require('./failing')
 const { amount, isRecord, list, text } = require('../../read/values')
 const { turnsOf } = require('../convoys')
 const { delayersOf } = require('../digest')
@@ -89,6 +90,7 @@ class RouteFacts {
   runMs = 0
   longRuns = 0 // requests that ran for MIN_LONG_MS or longer
   queuedMs = 0 // for which they lay unread
+  failedPath = new FailedPath()
   /** calls that were tried again, by name @type {BoundedMap<string, TriesFacts>} */
   tries = new BoundedMap(MAX_NAMES)
   /** requests that did not wait for a turn, and those that did @type {[number, number]} */
@@ -128,6 +130,7 @@ class RouteFacts {
     this.runMs += split.run * weight
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
     this.queuedMs += (amount(attributes['longstack.queued_ms']) ?? 0) * weight
+    this.failedPath.add(span)
     for (const each of tries) this.#addTries(each, weight)
     if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))

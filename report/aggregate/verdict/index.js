@@ -7,6 +7,7 @@
 const { after } = require('./after')
 const { fanOut, retries } = require('./calls')
 const { MIN_LONG_MS } = require('./facts')
+const { failing } = require('./failing')
 const { loop } = require('./loop')
 const { pool } = require('./pool')
 const { sequence } = require('./sequence')
@@ -17,14 +18,14 @@ const { whatIf } = require('../what-if')
 const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MIN_SHARE_OF_ALL = 0.01 // of the time of all requests
-const UNTIMED = new Set(['interval', 'after']) // no request takes longer for it
+const UNTIMED = new Set(['interval', 'after', 'failing']) // no request takes longer for it
 const MAX_FINDINGS = 20
 const MAX_NAME_CHARS = 100
 
 /**
  * @typedef {object} Fault what a rule found
  * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
- *   'fanOut' | 'after'} rule
+ *   'fanOut' | 'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs time of requests that it explains
@@ -60,7 +61,10 @@ function verdictOf (model, routes, others, recordings) {
   const evidence = { model, routes, totalMs, ...others }
   /** @type {Fault[]} */
   const faults = []
-  for (const rule of [blocker, retries, fanOut, pool, sequence, dependency, delayer, loop, interval, after]) {
+  const rules = [
+    blocker, retries, fanOut, pool, sequence, dependency, delayer, loop, interval, after, failing
+  ]
+  for (const rule of rules) {
     faults.push(...rule(evidence, faults))
   }
   const certain = faults
@@ -277,6 +281,11 @@ const sentences = {
       'clear it when the response is closed'
     ]
   },
+  failing: ({ route, figures: { path, failed, others } }) => [
+    `All ${counted(failed, 'request')} of ${short(route)} that fail are ${short(path)}; ` +
+      `${counted(others, 'request')} of other paths succeed.`,
+    'repeat this request, and look at what is special about it'
+  ],
   after ({ route, at: frame, figures, details: { caller, count } }) {
     const { requests, calls, asked, failed, lateMs } = figures
     const each = meanText(asked / requests)

@@ -30,6 +30,7 @@ const rules = {
   dependency: 'slow dependency',
   interval: 'leaked interval',
   after: 'work after the response',
+  failing: 'one path fails',
   delayer: 'delays others',
   loop: 'busy event loop',
   retries: 'retries',

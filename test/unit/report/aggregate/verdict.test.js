@@ -407,6 +407,22 @@ test('after: requests that go on after their response', (t) => {
   only(t, [...requests(9, () => []), goesOn({ requests: 9, queries: 9, ms: 90 })])
 })
 
+test('failing: all requests that fail have one path', (t) => {
+  /** @param {string} path @param {number} count @param {number} [status] */
+  const of = (path, count, status = 200) => requests(count, () => [], { name: 'GET /invoice/:id' }).map((record) => ({
+    ...record,
+    status: { code: status >= 400 ? 'ERROR' : 'UNSET' },
+    attributes: { ...record.attributes, 'url.path': path, 'http.response.status_code': status }
+  }))
+  const found = only(t, [...of('/invoice/10', 29, 500), ...of('/invoice/3', 171)], 'failing')
+  t.is(found.sentence, 'All 29 requests of GET /invoice/:id that fail are /invoice/10; 171 requests of other paths succeed.')
+  only(t, [...of('/invoice/10', 9, 500), ...of('/invoice/3', 171)])
+  only(t, [...of('/invoice/10', 29, 500), ...of('/invoice/3', 9)])
+  only(t, [...of('/invoice/10', 29, 404), ...of('/invoice/3', 171)])
+  only(t, [...of('/invoice/10', 29, 500), ...of('/invoice/3', 171), ...of('/invoice/4', 1, 500)])
+  only(t, [...of('/invoice/10', 29, 500), ...of('/invoice/10', 3), ...of('/invoice/3', 171)])
+})
+
 test('several findings: those that cost most come first, what costs nothing of all is left out', (t) => {
   const findings = verdict([
     ...requests(60, () => [turn(60), query(39)]),
