@@ -9,7 +9,7 @@ const { unixNano } = require('../../lib/encoding/times')
 const { ERROR } = require('../../lib/core/run-log-words')
 
 const MAX_GROUPS = 200
-const MIN_MS = 5 // a cache or a counter that is written meanwhile is nothing that anybody awaits
+const MIN_MS = 10 // a cache or a counter that is written meanwhile is nothing that anybody awaits
 
 /**
  * @typedef {import('./source-texts').SourceTexts} SourceTexts
