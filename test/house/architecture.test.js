@@ -22,7 +22,7 @@ const maxLines = {
   ask: 1742,
   top: 1410,
   metrics: 360,
-  incident: 605,
+  incident: 606,
   cli: 1430,
   sinks: 1290,
   format: 1020,
