@@ -152,10 +152,6 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   disabled. Keeps the process alive no longer. See docs/profile.md. Rejects with
  *   LONGSTACK_ERR_INVALID_PROFILE, LONGSTACK_ERR_UNKNOWN_PROFILE_OPTION, LONGSTACK_ERR_PROFILE_RUNS,
  *   LONGSTACK_ERR_NOT_ENABLED.
- * @property {<T>(fn: () => T) => T} scope
- *   Runs `fn` inside of the scope, and returns what it returns: with the option `scope`, what `fn` does, and
- *   what comes of that, gets stacks. Without the option `fn` just runs. See docs/options.md. Throws
- *   LONGSTACK_ERR_INVALID_HANDLER.
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
  *   Binds a function to the present context, for code that keeps callbacks in queues of its own. Throws
  *   LONGSTACK_ERR_INVALID_HANDLER.
@@ -245,8 +241,8 @@ const trace = {
   metrics: () => answer(() => require('./metrics/figures').readMetrics()),
 
   doctor () {
-    const { filter, scope } = settings.options
-    const facts = { stats: trace.stats(), filter, scope, copies: [...tracer.copies] }
+    const { filter } = settings.options
+    const facts = { stats: trace.stats(), filter, copies: [...tracer.copies] }
     return guard.run(() => require('./doctor').examine({ ...facts, formatter: formatter.inForce() }))
   },
 
@@ -281,11 +277,6 @@ const trace = {
     if (typeof fn !== 'function') throw mistake('INVALID_SPAN', fn)
     const recorder = spans.recorder()
     return recorder?.isEnabled() === true ? recorder.span(name, checkedAttributes, fn) : fn(spans.noSpan)
-  },
-
-  scope (fn) {
-    checkFunction('The argument of trace.scope', fn)
-    return settings.enabled ? require('./core/run-in-scope').runInScope(fn) : fn()
   },
 
   async profile (options) {

@@ -6,7 +6,7 @@ export default trace
 export const {
   enable, disable, current, chain, stack, why, handles, snapshot, diff, assertNoLeaks, stats, doctor, hook,
   nativeHooks, onError, on, span, reopen, intercept, bind, profile,
-  metrics, pending, request, scope
+  metrics, pending, request
 } = trace
 
 /**

@@ -14,8 +14,6 @@
  *   else js; default auto
  * @property {boolean} internals fold nothing, and also show node: frames, raw types, hops of Node and
  *   frames of longstack; default off
- * @property {string | ((request: IncomingMessage) => boolean) | undefined} scope the only requests, or
- *   calls, that get stacks; default none
  * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that a text folds into a
  *   count; default node_modules
  * @property {boolean | 'print'} errors append hops to the stack of errors; default on

@@ -93,18 +93,6 @@ const table = {
     initial: false,
     ...boolean
   },
-  scope: {
-    purpose: 'the only requests, or calls, that get stacks',
-    initial: undefined,
-    placeholder: 'WHAT',
-    type: 'string | ((request: IncomingMessage) => boolean)',
-    allowed: '"calls", "header:NAME", "header:NAME=VALUE", "one-in:N", "file:PATTERN", or a function of a ' +
-      'request',
-    written: '"calls", "header:NAME", "header:NAME=VALUE", "one-in:N" or "file:PATTERN"',
-    accepts: (value) => typeof value === 'function' ||
-      (typeof value === 'string' && /^(calls|header:[\w-]+(=.*)?|one-in:[1-9]\d{0,8}|file:.+)$/.test(value)),
-    fromText: (text) => text.trim()
-  },
   hide: {
     purpose: 'frames that a text folds into a count',
     initial: 'node_modules',

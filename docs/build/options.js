@@ -31,20 +31,6 @@ const details = {
   internals: 'A text then has all that is known: no package is folded (`hide` has no effect), no test ' +
     'runner nor `npm`, it does not end at a request, and functions that V8 prints as `at async` are ' +
     'told again. [What a short text leaves out](hops.md#what-a-text-leaves-out).',
-  scope: 'For a service whose requests are many and few of interest. `header:x-trace` selects requests ' +
-    'that have this header, `header:x-trace=1` those that have it with this value, `one-in:100` every ' +
-    'hundredth; a function gets the `IncomingMessage` of each HTTP/1 request before the program does ' +
-    'and returns true to select it. `calls` selects none: only what [`trace.scope(fn)`](api.md) runs, ' +
-    'which adds to the others as well. What a selected request or call begins is inside, however late ' +
-    'it runs. `file:jobs/*.js` selects what is begun while a function of such a file is on the stack ' +
-    '(`*` is a part of a name, `**` of a path too).\n\nOutside, errors have the stack of Node, ' +
-    '`trace.why` knows no opener, `trace.pending` no place, and profiles and the waits of spans name no ' +
-    'site; `trace.request()`, handles, spans and their times stay whole. An `await` outside takes about ' +
-    '200 ns in place of 260, CPU per request of [the server `real`](cost.md) is 1.49 of bare in place of ' +
-    '1.57: the stacks are saved, not the hooks. With `file:` nothing is saved, since the stack of each ' +
-    'step has to be looked at. A function that throws is reported once (`LONGSTACK_WARN_SCOPE`), its ' +
-    'requests stay outside. A header is what a client sends: whoever knows it has stacks made for all of ' +
-    'his requests, at most the cost of no scope.',
   hide: 'Neighbours become a line such as `... 9 frames in express, router`. A function gets a frame ' +
     'and returns true to fold it; `() => false` folds none. What is data (`trace.chain()`, `--json`, ' +
     'spans) has all frames, and so has a text with `internals`.',

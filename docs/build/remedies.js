@@ -176,10 +176,6 @@ const warnings = {
       'line on stderr.'
   },
   HOOK: { meaning: 'A callback of `trace.hook` threw.', remedy: 'Correct the callback; it is called again.' },
-  SCOPE: {
-    meaning: 'The function of the option [`scope`](options.md#scope) threw, or returned an object.',
-    remedy: 'Return true or false. It is called again; where it fails, a request gets no stacks.'
-  },
   HANDLER: {
     meaning: 'A handler of `trace.onError` threw.',
     remedy: 'Correct the handler; the error counts as not handled.'
