@@ -114,9 +114,8 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   Returns figures about longstack itself, which `console.log` prints as text.
  * @property {() => Metrics} metrics
  *   Returns figures of this thread for dashboards: how late the event loop is, requests in flight, how long
- *   they took, open handles by opener, awaits by place, an estimate of longstack's own cost. Counters,
- *   histograms and delays are measured from the first call on. Where tracing is off there are none. See
- *   docs/metrics.md.
+ *   they took, open handles by opener, awaits by place. Counters, histograms and delays are measured from
+ *   the first call on. Where tracing is off there are none. See docs/metrics.md.
  * @property {() => Diagnosis} doctor
  *   Returns what is in force and why, and which problems this process has; `console.log` prints its `text`.
  * @property {(callbacks: HookCallbacks) => () => void} hook

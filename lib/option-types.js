@@ -27,8 +27,6 @@
  *   connection to this destination; default none
  * @property {string | undefined} record record what runs to this file, which longstack report and longstack
  *   spans read; default none
- * @property {string | undefined} metrics send the figures of trace.metrics() to this OTLP collector;
- *   default none
  * @property {string | undefined} socket answer longstack why, top and the like on this Unix socket; default
  *   none
  * @property {boolean} propagate send a traceparent header with outgoing requests; default off

@@ -145,13 +145,6 @@ const table = {
     ...string('the name of a file, for example "app.rec"', (value) => typeof value === 'string' &&
       require('./sinks/outputs').fileOf(value) !== undefined)
   },
-  metrics: {
-    purpose: 'send the figures of trace.metrics() to this OTLP collector',
-    initial: undefined,
-    placeholder: 'URL',
-    ...string('the http(s) address of an OTLP collector, with ";interval=SECONDS" or without, 1 to 86400',
-      (value) => require('./sinks/outputs').parseMetrics(value) !== undefined)
-  },
   socket: {
     purpose: 'answer longstack why, top and the like on this Unix socket',
     initial: undefined,

@@ -45,7 +45,6 @@ const details = {
     'switch it on at the start.',
   spans: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: [spans.md](spans.md).',
   record: 'What survives which end of the process, rotation, faults: [record.md](record.md).',
-  metrics: 'Each minute, or at another interval, and when the process ends: [metrics.md](metrics.md#otlp).',
   socket: 'A link into the directory `NAME.longstack`, which only its user may enter. There each thread ' +
     'of each process has a socket; a command that is given the name finds them all. See ' +
     '[live.md](live.md).',

@@ -205,14 +205,6 @@ const warnings = {
     meaning: 'The process cannot listen on [`socket`](options.md#socket).',
     remedy: 'The message says why, for example that a file has that name, or that its directory is missing.'
   },
-  METRICS_NO_EXPORTER: {
-    meaning: 'The package that sends metrics to an OTLP collector is not installed.',
-    remedy: '`npm install @opentelemetry/exporter-metrics-otlp-http`'
-  },
-  METRICS_UNSENT: {
-    meaning: 'A collector does not take metrics; what it did not take is dropped.',
-    remedy: 'Check its address and that it runs. See [metrics.md](metrics.md#otlp).'
-  },
   SPANS_NO_EXPORTER: {
     meaning: 'The package that sends spans to an OTLP collector is not installed.',
     remedy: '`npm install @opentelemetry/exporter-trace-otlp-http`'

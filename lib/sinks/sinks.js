@@ -128,7 +128,7 @@ function sinkFor (output, context) {
   const { to, target = targetOf(to) } = output
   try {
     if (target.url !== undefined) {
-      return new (require('./otlp').OtlpSink)(output, context.warn, 'spans', context.isOwnThread)
+      return new (require('./otlp').OtlpSink)(output, context.warn, context.isOwnThread)
     }
     return new (require('./file').LineSink)(target, to === '-' ? 'stdout' : to, context)
   } catch (error) {
