@@ -194,12 +194,8 @@ const warnings = {
     remedy: 'Correct the transform: [`LONGSTACK_ERR_INTERCEPT`](#errors).'
   },
   BLOCKED: {
-    meaning: 'Blocking callbacks cannot be watched: no thread could be started.',
-    remedy: 'The message says why; under the permission model allow `--allow-addons` or `--allow-worker`.'
-  },
-  BLOCKED_THREAD: {
-    meaning: 'Without the native engine blocking callbacks of the main thread alone are watched.',
-    remedy: 'See [engine](#engine).'
+    meaning: 'Blocking callbacks cannot be watched: there is no native engine, or no thread could be started.',
+    remedy: 'The message says why; see [engine](#engine), and under the permission model allow `--allow-addons`.'
   },
   SOCKET: {
     meaning: 'The process cannot listen on [`socket`](options.md#socket).',
