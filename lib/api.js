@@ -18,7 +18,6 @@ const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { isAnyObject } = require('./objects')
 const { environmentOptions, parseOptions } = require('./options')
-const record = require('./record/index')
 const { settings } = require('./settings')
 const spans = require('./spans/index')
 const formatter = require('./stacks/formatter')
@@ -142,8 +141,6 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   Runs `fn` as a span of its own inside of the running one, and returns what `fn` returns; for a promise,
  *   another one that settles like it when the span has ended. An error that `fn` throws or rejects with is
  *   recorded and passed on. Where spans are off, `fn` just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
- * @property {() => void} reopen
- *   Opens the files of spans and recordings again by their names, after they were renamed.
  * @property {(options?: { seconds?: number, samples?: boolean }) => Promise<Profile>} profile
  *   Records where asynchronous time of this thread goes, for `seconds` (default 5, at most 1800): for each
  *   chain how often it ran, how long it ran and how long it waited; with `samples` (default true) also where
@@ -282,13 +279,6 @@ const trace = {
     const checkedOptions = checkProfile(options)
     if (!settings.enabled) throw mistake('NOT_ENABLED', 'trace.profile')
     return guard.run(() => tracer.recordProfile(checkedOptions))
-  },
-
-  reopen () {
-    guard.run(() => {
-      spans.recorder()?.reopen()
-      record.reopen()
-    })
   },
 
   intercept (server, transform) {
