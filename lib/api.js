@@ -187,7 +187,7 @@ function answer (work, target) {
 /** @type {Trace} */
 const trace = {
   enable (options) {
-    tracer.apply(parseOptions(options, environmentOptions(), warn))
+    tracer.apply(parseOptions(options, environmentOptions()))
     return trace
   },
 

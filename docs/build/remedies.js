@@ -170,11 +170,6 @@ const warnings = {
     meaning: '`Error.prepareStackTrace` cannot be set, so errors keep their short stack.',
     remedy: 'Load longstack before what freezes `Error`, or print `trace.stack(error)`.'
   },
-  LIGHT_MODE: {
-    meaning: 'Light mode was asked for, which is gone: full costs less, and is in force.',
-    remedy: 'Leave out the option `mode`; likewise `LONGSTACK_MODE`, `--mode` and `--light`, which get a ' +
-      'line on stderr.'
-  },
   HOOK: { meaning: 'A callback of `trace.hook` threw.', remedy: 'Correct the callback; it is called again.' },
   HANDLER: {
     meaning: 'A handler of `trace.onError` threw.',
