@@ -189,8 +189,10 @@ const warnings = {
     remedy: 'Correct the transform: [`LONGSTACK_ERR_INTERCEPT`](#errors).'
   },
   BLOCKED: {
-    meaning: 'Blocking callbacks cannot be watched: there is no native engine, or no thread could be started.',
-    remedy: 'The message says why; see [engine](#engine), and under the permission model allow `--allow-addons`.'
+    meaning: 'Blocking callbacks cannot be watched: there is no native engine, or no thread could be ' +
+      'started.',
+    remedy: 'The message says why; see [engine](#engine), and under the permission model allow ' +
+      '`--allow-addons`.'
   },
   SOCKET: {
     meaning: 'The process cannot listen on [`socket`](options.md#socket).',

@@ -109,7 +109,7 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
 
   watched(test, `${title}: a blocking callback`, async (t) => {
     const file = write('blocking.cjs', BLOCKING)
-    const { stderr } = await node([...preload, file], { env: { LONGSTACK_BLOCKED: '200' } })
+    const { stderr } = await node([...preload, file], { env: { LONGSTACK_BLOCKED: '200', LONGSTACK_CAPTURE: 'native' } })
     t.true(stderr.includes(`at block (${file}:2:`), stderr)
   })
 
