@@ -56,9 +56,6 @@ const subjects = {
   'longstack-spans': longstack('native engine, and spans to a file', (directory) => ({
     LONGSTACK_CAPTURE: 'native', LONGSTACK_SPANS: path.join(directory, 'spans.jsonl')
   })),
-  'longstack-scope': subject('native engine, a scope that selects nothing', ['-r', register], {
-    env: { LONGSTACK_CAPTURE: 'native', LONGSTACK_SCOPE: 'header:x-trace' }, engine: 'native'
-  }),
   'longstack-tcp': longstack('filter TCP', { LONGSTACK: 'TCP' }),
   'longstack-js': longstack('JavaScript engine', { LONGSTACK_CAPTURE: 'js' }, 'js'),
 

@@ -30,7 +30,6 @@ const near = {
   LONGSTACK: ['TCP', '*,-PROMISE', 'tcp', 'type:', '-'],
   LONGSTACK_BLOCKED: ['60000', '0', '-1', '3600001'],
   LONGSTACK_CAPTURE: ['js', 'native', 'auto', 'JS'],
-  LONGSTACK_MODE: ['light', 'full', 'lite'],
   LONGSTACK_SIGNAL: ['SIGUSR2', 'SIGKILL', 'SIGUSR1', 'toString'],
   LONGSTACK_SPANS: ['spans.ndjson', '.', '/', '/dev/full', 'http://127.0.0.1:9', 'http://[', 'a,b', '-',
     'otlp:', 'file:///x', '/proc/none/x'],
@@ -42,7 +41,7 @@ function variables () {
   const known = fc.constantFrom(...Object.values(rules).map(({ variable }) => variable))
   const name = fc.oneof({ arbitrary: known, weight: 6 },
     fc.constantFrom('LONGSTACK_', 'LONGSTACK_FRAME', 'LONGSTACK___proto__', 'LONGSTACK_toString',
-      'LONGSTACK_LEAKS', 'LONGSTACK_MODE'),
+      'LONGSTACK_LEAKS'),
     fc.string().map((text) => `LONGSTACK_${text.replaceAll(/[\0=]/g, '').toWellFormed()}`))
   const variable = name.chain((key) => {
     const texts = near[key] === undefined ? hostileText : fc.oneof(fc.constantFrom(...near[key]), hostileText)

@@ -199,7 +199,6 @@ async function main () {
     if (second - lastRotation >= rotationSeconds) {
       lastRotation = second
       rotations = rotation.rotate()
-      if (!isBare && rotations % 2 === 0) server.send({ question: 'reopen' }) // else the sink has to find out
     }
     console.log(row(/** @type {any} */ (samples.at(-1)), answeredIn(requests), rotations))
     if (samplesFile !== undefined) fs.writeFileSync(samplesFile, JSON.stringify(samples))

@@ -18,7 +18,6 @@ const { changeState } = require('./listeners')
 const { providers } = require('./node-objects')
 const { isAnyObject } = require('./objects')
 const { environmentOptions, parseOptions } = require('./options')
-const record = require('./record/index')
 const { settings } = require('./settings')
 const spans = require('./spans/index')
 const formatter = require('./stacks/formatter')
@@ -114,9 +113,8 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   Returns figures about longstack itself, which `console.log` prints as text.
  * @property {() => Metrics} metrics
  *   Returns figures of this thread for dashboards: how late the event loop is, requests in flight, how long
- *   they took, open handles by opener, awaits by place, an estimate of longstack's own cost. Counters,
- *   histograms and delays are measured from the first call on. Where tracing is off there are none. See
- *   docs/metrics.md.
+ *   they took, open handles by opener, awaits by place. Counters, histograms and delays are measured from
+ *   the first call on. Where tracing is off there are none. See docs/metrics.md.
  * @property {() => Diagnosis} doctor
  *   Returns what is in force and why, and which problems this process has; `console.log` prints its `text`.
  * @property {(callbacks: HookCallbacks) => () => void} hook
@@ -143,8 +141,6 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   Runs `fn` as a span of its own inside of the running one, and returns what `fn` returns; for a promise,
  *   another one that settles like it when the span has ended. An error that `fn` throws or rejects with is
  *   recorded and passed on. Where spans are off, `fn` just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
- * @property {() => void} reopen
- *   Opens the files of spans and recordings again by their names, after they were renamed.
  * @property {(options?: { seconds?: number, samples?: boolean }) => Promise<Profile>} profile
  *   Records where asynchronous time of this thread goes, for `seconds` (default 5, at most 1800): for each
  *   chain how often it ran, how long it ran and how long it waited; with `samples` (default true) also where
@@ -152,10 +148,6 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  *   disabled. Keeps the process alive no longer. See docs/profile.md. Rejects with
  *   LONGSTACK_ERR_INVALID_PROFILE, LONGSTACK_ERR_UNKNOWN_PROFILE_OPTION, LONGSTACK_ERR_PROFILE_RUNS,
  *   LONGSTACK_ERR_NOT_ENABLED.
- * @property {<T>(fn: () => T) => T} scope
- *   Runs `fn` inside of the scope, and returns what it returns: with the option `scope`, what `fn` does, and
- *   what comes of that, gets stacks. Without the option `fn` just runs. See docs/options.md. Throws
- *   LONGSTACK_ERR_INVALID_HANDLER.
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
  *   Binds a function to the present context, for code that keeps callbacks in queues of its own. Throws
  *   LONGSTACK_ERR_INVALID_HANDLER.
@@ -195,7 +187,7 @@ function answer (work, target) {
 /** @type {Trace} */
 const trace = {
   enable (options) {
-    tracer.apply(parseOptions(options, environmentOptions(), warn))
+    tracer.apply(parseOptions(options, environmentOptions()))
     return trace
   },
 
@@ -245,8 +237,8 @@ const trace = {
   metrics: () => answer(() => require('./metrics/figures').readMetrics()),
 
   doctor () {
-    const { filter, scope } = settings.options
-    const facts = { stats: trace.stats(), filter, scope, copies: [...tracer.copies] }
+    const { filter } = settings.options
+    const facts = { stats: trace.stats(), filter, copies: [...tracer.copies] }
     return guard.run(() => require('./doctor').examine({ ...facts, formatter: formatter.inForce() }))
   },
 
@@ -283,22 +275,10 @@ const trace = {
     return recorder?.isEnabled() === true ? recorder.span(name, checkedAttributes, fn) : fn(spans.noSpan)
   },
 
-  scope (fn) {
-    checkFunction('The argument of trace.scope', fn)
-    return settings.enabled ? require('./core/run-in-scope').runInScope(fn) : fn()
-  },
-
   async profile (options) {
     const checkedOptions = checkProfile(options)
     if (!settings.enabled) throw mistake('NOT_ENABLED', 'trace.profile')
     return guard.run(() => tracer.recordProfile(checkedOptions))
-  },
-
-  reopen () {
-    guard.run(() => {
-      spans.recorder()?.reopen()
-      record.reopen()
-    })
   },
 
   intercept (server, transform) {

@@ -44,7 +44,6 @@ const scopes = {
  * @property {string | undefined} trial file with the result of its trial, where it was never tested; deleted,
  *   the next process tries again
  * @property {string[]} filter
- * @property {string | undefined} scope `function` for one of the program's
  * @property {boolean} promiseHooks promises make events, for longstack or for another hook
  * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
  * @property {boolean} destroyHook another library has one, which makes every promise expensive
@@ -146,12 +145,11 @@ function problemsOf (facts, formatter) {
  * @param {object} state
  * @param {import('./stats').Stats} state.stats
  * @param {string[]} state.filter
- * @param {import('./options').Options['scope']} state.scope
  * @param {string[]} state.copies directories
  * @param {FormatterState} state.formatter
  * @returns {Diagnosis}
  */
-function examine ({ stats, filter, scope, copies, formatter }) {
+function examine ({ stats, filter, copies, formatter }) {
   const file = attempt(() => findFile(binaryName(process.versions.modules)))
   /** @type {Facts} */
   const facts = {
@@ -169,7 +167,6 @@ function examine ({ stats, filter, scope, copies, formatter }) {
     binary: file,
     trial: trialOf(file),
     filter,
-    scope: typeof scope === 'function' ? 'function' : scope,
     errors: stats.errors,
     // Node marks a promise that async_hooks saw (lib/internal/async_hooks.js); V8's own hooks leave no mark.
     promiseHooks: stats.enabled || Object.getOwnPropertySymbols(Promise.resolve()).length > 0,
@@ -197,9 +194,6 @@ function trialOf (file) {
 }
 
 /** @param {Facts} facts */
-const scopeInWords = ({ scope }) => scope === undefined ? '' : `, scope ${scope}`
-
-/** @param {Facts} facts */
 function errorsInWords ({ errors, enabled }) {
   if (errors === 'print') return 'with hops where they are printed'
   if (errors) return 'with hops'
@@ -210,7 +204,7 @@ function errorsInWords ({ errors, enabled }) {
 function textOf (facts, notes) {
   const rows = formatRows({
     longstack: `${facts.longstack}, Node ${facts.node}, ${target()}`,
-    tracing: facts.enabled ? `on, filter ${facts.filter.join(',')}${scopeInWords(facts)}` : 'off',
+    tracing: facts.enabled ? `on, filter ${facts.filter.join(',')}` : 'off',
     engine: `${facts.engine} (${facts.engineWhy})`,
     clock: `${facts.clock} (${facts.clockWhy})`,
     binary: facts.binary ?? 'none',

@@ -5,8 +5,8 @@ import trace from '../index.js'
 export default trace
 export const {
   enable, disable, current, chain, stack, why, handles, snapshot, diff, assertNoLeaks, stats, doctor, hook,
-  nativeHooks, onError, on, span, reopen, intercept, bind, profile,
-  metrics, pending, request, scope
+  nativeHooks, onError, on, span, intercept, bind, profile,
+  metrics, pending, request
 } = trace
 
 /**

@@ -14,8 +14,6 @@
  *   js; default auto
  * @property {boolean} internals fold nothing, and also show node: frames, raw types, Node's hops and
  *   longstack's own frames; default off
- * @property {string | ((request: IncomingMessage) => boolean) | undefined} scope limit stacks to these
- *   requests or calls; default none
  * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that text output folds into
  *   a count; default node_modules
  * @property {boolean | 'print'} errors append hops to the stack of errors; default on
@@ -27,8 +25,6 @@
  *   connection to this destination; default none
  * @property {string | undefined} record record every callback to this file, for longstack report and
  *   longstack spans; default none
- * @property {string | undefined} metrics send the figures of trace.metrics() to this OTLP collector;
- *   default none
  * @property {string | undefined} socket answer longstack why, top and similar commands on this Unix socket;
  *   default none
  * @property {boolean} propagate send a traceparent header with outgoing requests; default off

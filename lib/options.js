@@ -29,7 +29,6 @@ const { printFromMainThread } = require('./warnings')
 
 const MAX_SOCKET_PATH = 80 // the system allows 103 to 107; a pid and a directory's name may follow
 const MEASURES = ['ms', 'bytes'] // units that a message names; frames and hops are counted
-const NO_LIGHT_MODE = 'there is no light mode any more; full costs less, and is in force.'
 
 /** @param {number} min @param {number} max @param {string} unit @returns {Kind} */
 const integer = (min, max, unit) => ({
@@ -93,18 +92,6 @@ const table = {
     initial: false,
     ...boolean
   },
-  scope: {
-    purpose: 'limit stacks to these requests or calls',
-    initial: undefined,
-    placeholder: 'WHAT',
-    type: 'string | ((request: IncomingMessage) => boolean)',
-    allowed: '"calls", "header:NAME", "header:NAME=VALUE", "one-in:N", "file:PATTERN", or a function of a ' +
-      'request',
-    written: '"calls", "header:NAME", "header:NAME=VALUE", "one-in:N" or "file:PATTERN"',
-    accepts: (value) => typeof value === 'function' ||
-      (typeof value === 'string' && /^(calls|header:[\w-]+(=.*)?|one-in:[1-9]\d{0,8}|file:.+)$/.test(value)),
-    fromText: (text) => text.trim()
-  },
   hide: {
     purpose: 'frames that text output folds into a count',
     initial: 'node_modules',
@@ -156,13 +143,6 @@ const table = {
     placeholder: 'FILE',
     ...string('the name of a file, for example "app.rec"', (value) => typeof value === 'string' &&
       require('./sinks/outputs').fileOf(value) !== undefined)
-  },
-  metrics: {
-    purpose: 'send the figures of trace.metrics() to this OTLP collector',
-    initial: undefined,
-    placeholder: 'URL',
-    ...string('the http(s) address of an OTLP collector, with ";interval=SECONDS" or without, 1 to 86400',
-      (value) => require('./sinks/outputs').parseMetrics(value) !== undefined)
   },
   socket: {
     purpose: 'answer longstack why, top and similar commands on this Unix socket',
@@ -227,21 +207,16 @@ function defaultOptions () {
  * Checks the argument of trace.enable.
  * @param {unknown} value undefined, a filter, or an object
  * @param {Options} base what it leaves out
- * @param {(code: string, sentence: string) => void} [warn] called for an option that is gone
  * @returns {Options}
  * @throws {import('./errors').LongstackError}
  */
-function parseOptions (value, base, warn = () => {}) {
+function parseOptions (value, base) {
   if (value === undefined) return { ...base }
   const entries = entriesOf(value)
   if (entries === undefined) throw require('./errors').mistake('INVALID_OPTIONS', value)
   /** @type {any} */
   const options = { ...base }
   for (const [name, option] of entries) {
-    if (name === 'mode') {
-      if (option !== undefined && option !== 'full') warn('LIGHT_MODE', `option "mode": ${NO_LIGHT_MODE}`)
-      continue
-    }
     if (!Object.hasOwn(rules, name)) throw unknownName('UNKNOWN_OPTION', name, Object.keys(rules))
     if (option !== undefined) options[name] = check(/** @type {keyof Options} */ (name), option)
   }
@@ -311,9 +286,7 @@ function readEnvironment (env, report) {
     const name = names.find((candidate) => rules[candidate].variable === variable)
     const text = /** @type {string} */ (env[variable])
     try {
-      if (variable === 'LONGSTACK_MODE') {
-        if (!['', 'full'].includes(text.trim())) report(`${variable}: ${NO_LIGHT_MODE}`)
-      } else if (name === undefined) {
+      if (name === undefined) {
         const variables = Object.values(rules).map((rule) => rule.variable).concat(otherVariables)
         report(unknownName('UNKNOWN_VARIABLE', variable, variables).message)
       } else if (text.trim() !== '') { // an empty variable counts as not set
@@ -335,4 +308,4 @@ function environmentOptions () {
   return fromEnvironment
 }
 
-module.exports = { NO_LIGHT_MODE, defaultOptions, environmentOptions, parseOptions, rules }
+module.exports = { defaultOptions, environmentOptions, parseOptions, rules }

@@ -35,8 +35,6 @@ let exitReport
 let signal
 /** answers commands @type {InstanceType<typeof import('./ask/server').LiveServer> | undefined} */
 let server
-/** sends metrics @type {InstanceType<typeof import('./metrics/exporter').MetricsExporter> | undefined} */
-let exporter
 
 function install () {
   settings.enabled = true
@@ -92,11 +90,11 @@ formatter.setReporter({
 
 /** What this file puts in force, and takes back where tracing is off. */
 const appliers = [
-  applyErrors, applyListeners, applyOpeners, applySignal, applyWhyExit, applySocket, applyMetrics
+  applyErrors, applyListeners, applyOpeners, applySignal, applyWhyExit, applySocket
 ]
 
 const off = {
-  errors: false, listeners: false, signal: undefined, whyExit: false, socket: undefined, metrics: undefined
+  errors: false, listeners: false, signal: undefined, whyExit: false, socket: undefined
 }
 const inForce = () => settings.enabled ? settings.options : off
 
@@ -174,12 +172,6 @@ function applyWhyExit () {
 function applySocket () {
   const { socket } = inForce()
   server = replaced(server, socket, (path) => new (require('./ask/server').LiveServer)(path))
-}
-
-/** Has metrics sent, or no longer. */
-function applyMetrics () {
-  const { metrics } = inForce()
-  exporter = replaced(exporter, metrics, (url) => new (require('./metrics/exporter').MetricsExporter)(url))
 }
 
 /**

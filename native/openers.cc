@@ -42,7 +42,6 @@ constexpr size_t kCurrentWords = 32;
 // Numbers of chains in lib/core/record-words.js.
 constexpr uint32_t kRootChain = 1;
 constexpr uint32_t kOwnWorkChain = 2;
-constexpr uint32_t kOutsideChain = 0xff0000;
 constexpr uint32_t kChainBits = 0xffffff;
 
 constexpr double kMainScript = 1;         // its async id
@@ -146,7 +145,7 @@ class Openers {
       opener->cause = current_[kCurrentCause];
     }
     opener->chain = 0;
-    if (parent == kOwnWorkChain || parent >= kOutsideChain) return true;
+    if (parent == kOwnWorkChain) return true;
     engine_->clock().Tick();
     opener->time = engine_->clock().time();
     uint32_t chain = engine_->FindStep(callback_fp, parent, kind);

@@ -31,23 +31,6 @@ const details = {
   internals: 'Text then contains everything: packages are not folded (`hide` has no effect), hops of test ' +
     'runners and npm are shown, chains continue past the request, and functions that V8 prints as ' +
     '`at async` are repeated. [What a text leaves out](hops.md#what-a-text-leaves-out).',
-  scope: 'Use it if a service handles many requests and few are of interest.\n\n' +
-    '`header:x-trace` selects requests with this header, `header:x-trace=1` those with this value, and ' +
-    '`one-in:100` every hundredth request. A function gets the `IncomingMessage` of each HTTP/1 request ' +
-    'before the program does, and returns true to select it. `calls` selects only what ' +
-    '[`trace.scope(fn)`](api.md#scope) runs, which also works together with the others. `file:jobs/*.js` ' +
-    'selects everything started while a function of a matching file is on the stack (`*` matches within a ' +
-    'path segment, `**` across segments). Everything that a selected request or call starts is inside the ' +
-    'scope, however late it runs.\n\n' +
-    "Outside the scope, errors have Node's stack, `trace.why` knows no opener, `trace.pending` no place, " +
-    'and profiles and the waits of spans name no site. `trace.request()`, handles, spans and their times ' +
-    'are complete.\n\n' +
-    'A scope saves the stacks, not the hooks: an `await` outside takes about 200 ns instead of 260, and ' +
-    '[the server `real`](cost.md) uses 1.49 times the CPU of bare Node instead of 1.57. `file:` saves ' +
-    'nothing, because the stack of every step has to be inspected.\n\n' +
-    'If the function throws, that is reported once (`LONGSTACK_WARN_SCOPE`), and the request stays ' +
-    'outside. Clients choose their headers: anyone who knows the header can have stacks captured for all ' +
-    'of their requests, which costs at most as much as no scope.',
   hide: 'Adjacent frames become a line such as `... 9 frames in express, router`. A function gets a frame ' +
     'and returns true to fold it; `() => false` folds nothing. Data (`trace.chain()`, `--json`, spans) and ' +
     'text with `internals` always have all frames.',
@@ -61,7 +44,6 @@ const details = {
     'which adds about 200 ns per call. Earlier registrations are unknown, so turn it on at the start.',
   spans: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: [spans.md](spans.md).',
   record: 'Reading, rotation, and what survives a crash: [record.md](record.md).',
-  metrics: 'Sent every minute or other interval, and when the process ends: [metrics.md](metrics.md#otlp).',
   socket: 'The name becomes a link into the directory `NAME.longstack`, which only this user may enter. ' +
     'Each thread of each process has a socket there, and commands find all of them by the name. See ' +
     '[live.md](live.md#without-a-signal-longstack_socket).',

@@ -154,8 +154,8 @@ const problems = {
   NO_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more.',
   FEW_FRAMES: 'Set `Error.stackTraceLimit` to 10 or more, or use `trace.stack(error)`.',
   MANY_FRAMES: 'Set `Error.stackTraceLimit` to less than 200.',
-  PERMISSIONS: 'Allow what you need: `addon` for the native engine, `worker` for OTLP and for `blocked` ' +
-    'without the native engine, `fs.write` for spans in files.',
+  PERMISSIONS: 'Allow what you need: `addon` for the native engine and `blocked`, `worker` for OTLP, ' +
+    '`fs.write` for spans in files.',
   BUDGET: 'Raise [`budget`](options.md#budget), or set a [`filter`](options.md#filter).',
   DROPPED_HOPS: 'Raise [`budget`](options.md#budget).'
 }
@@ -171,15 +171,7 @@ const warnings = {
     meaning: '`Error.prepareStackTrace` cannot be set, so errors keep their short stack.',
     remedy: 'Load longstack before the code that freezes `Error`, or print `trace.stack(error)`.'
   },
-  LIGHT_MODE: {
-    meaning: 'Light mode was requested, but no longer exists. longstack uses full mode, which costs less.',
-    remedy: 'Remove the option `mode`, `LONGSTACK_MODE`, `--mode` or `--light`.'
-  },
   HOOK: { meaning: 'A callback of `trace.hook` threw.', remedy: 'Correct the callback; it is called again.' },
-  SCOPE: {
-    meaning: 'The function of the option [`scope`](options.md#scope) threw, or returned an object.',
-    remedy: 'Return true or false. The function is called again; requests for which it fails get no stacks.'
-  },
   HANDLER: {
     meaning: 'A handler of `trace.onError` threw.',
     remedy: 'Correct the handler; the error counts as unhandled.'
@@ -197,24 +189,13 @@ const warnings = {
     remedy: 'Correct the transform: [`LONGSTACK_ERR_INTERCEPT`](#errors).'
   },
   BLOCKED: {
-    meaning: 'Blocking callbacks cannot be detected: no thread could be started.',
-    remedy: 'The message says why. Under the permission model, add `--allow-addons` or `--allow-worker`.'
-  },
-  BLOCKED_THREAD: {
-    meaning: 'Without the native engine, blocking callbacks are detected only on the main thread.',
-    remedy: 'See [engine](#engine).'
+    meaning: 'Blocking callbacks cannot be detected: the native engine is missing, or no thread could be ' +
+      'started.',
+    remedy: 'The message says why. See [engine](#engine). Under the permission model, add `--allow-addons`.'
   },
   SOCKET: {
     meaning: 'The process cannot listen on [`socket`](options.md#socket).',
     remedy: 'The message says why: for example, a file has that name, or the directory is missing.'
-  },
-  METRICS_NO_EXPORTER: {
-    meaning: 'The package that sends metrics to an OTLP collector is not installed.',
-    remedy: '`npm install @opentelemetry/exporter-metrics-otlp-http`'
-  },
-  METRICS_UNSENT: {
-    meaning: 'A collector does not accept metrics; these are dropped.',
-    remedy: 'Check its address and that it is running. See [metrics.md](metrics.md#otlp).'
   },
   SPANS_NO_EXPORTER: {
     meaning: 'The package that sends spans to an OTLP collector is not installed.',

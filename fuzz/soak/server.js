@@ -219,7 +219,6 @@ async function main () {
   process.on('message', async (/** @type {any} */ message) => {
     if (message.upstream) upstream = message.upstream
     if (message.question === 'sample') process.send?.({ sample: await sample() })
-    if (message.question === 'reopen') require('../..').reopen()
     if (message.question === 'end') {
       process.off('disconnect', process.exit)
       session?.close()

@@ -23,7 +23,7 @@ const QUIET_LOOKS = 6 // in a row without CPU time, after which a worker waits f
 const MIN_QUIET_LOOKS = 2 // likewise, where there is time for no more
 const MAX_CPU_SHARE = 0.2 // of such a time: being asked takes some
 const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
-const ownWorker = /[\\/]lib[\\/](blocked[\\/]inspector-worker|(record[\\/]apart|sinks[\\/]otlp)-thread)\.js$/
+const ownWorker = /[\\/]lib[\\/](record[\\/]apart|sinks[\\/]otlp)-thread\.js$/
 
 /**
  * @typedef {import('./threads').Refusal} Refusal

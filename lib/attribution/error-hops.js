@@ -7,7 +7,6 @@ const guard = require('../core/guard')
 const { formatHops, placeOf } = require('../format/hops')
 const { className, own } = require('../objects')
 const { startQuery } = require('../core/clock')
-const { isOutside } = require('../core/scope')
 const { settings } = require('../settings')
 const { noteStartUpError, readSites, sitesOfText, isStartUpError } = require('../stacks/call-sites')
 const { describe, hops: hopsOf } = require('../stacks/chain')
@@ -77,7 +76,6 @@ function attributedHops (error, sites) {
   const told = []
   parts.forEach(({ context, origin, label, doubt, isMarked, isRequestOnly, until, isPlace }, i) => {
     const isLine = context !== undefined && connectionOrigins.has(origin)
-    if (isLine && label === undefined && isOutside(context.chain)) return
     if (isLine) return told.push(...connectionHops(context, origin, label, !isAwaited))
     const isEnd = until && ((/** @type {Context} */ step) => isSame(step, until))
     const above = i === 0 ? frames : undefined

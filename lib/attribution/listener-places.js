@@ -109,7 +109,7 @@ function around (method, name) {
 function note (event, listener, method, above) {
   try {
     const { number } = kindTable.kinds.get(KIND) ?? kindTable.add(KIND)
-    const chain = capture.stepAnywhere(ROOT_CHAIN, number, above) & CHAIN_BITS
+    const chain = capture.step(ROOT_CHAIN, number, above) & CHAIN_BITS
     if (capture.hasProgramFrame(chain)) guard.run(() => add(event, listener, method, chain))
   } catch {} // the stack may be full
 }

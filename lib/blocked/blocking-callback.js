@@ -167,15 +167,8 @@ function round (ms) {
 // What the samples of one callback have in common: the path of calls, from the event loop inwards, that at
 // least half of its time took. A single sample is reported as it is.
 
-/**
- * Returns the frames of a stack, a line each.
- * @param {string} stack
- * @param {number} skipped innermost frames to leave out
- */
-function linesOf (stack, skipped) {
-  const lines = frameLines(stack, true)
-  return skipped === 0 ? lines : lines.split('\n').slice(skipped).join('\n')
-}
+/** Returns the frames of a stack, a line each. @param {string} stack */
+const linesOf = (stack) => frameLines(stack, true)
 
 /**
  * Returns the common path, and the samples that took all of it.

@@ -14,10 +14,9 @@
 
 const fs = require('node:fs')
 const { BlockingCallback, frameIn, innermostFrame, linesOf } = require('./blocking-callback')
-const { startInspectorWatchdog } = require('./inspector-watchdog')
 const { isInGlobalMatch, preserveRegExpStatics } = require('./regexp-statics')
 const {
-  ARMED, ARMED_START, ASKED, ASLEEP, CALLBACKS, DEBUGGABLE, NATIVE_BYTES, START
+  ARMED, ARMED_START, ASKED, ASLEEP, BYTES, CALLBACKS, DEBUGGABLE, START
 } = require('./shared-memory')
 const { listeners, observers, recorder } = require('./wanted')
 const { now } = require('../core/clock')
@@ -30,6 +29,7 @@ const { BlockingTexts } = require('../format/blocking')
 const { paint } = require('../format/paint')
 const { attempt } = require('../files')
 const { afterChange } = require('../listeners')
+const { ownManifest } = require('../platform')
 const { settings } = require('../settings')
 const { loadBinding } = require('../stacks/binding')
 const { captureText } = require('../stacks/formatter')
@@ -45,7 +45,13 @@ const MAX_RECENT = 64 // callbacks that are remembered
 
 /**
  * @typedef {import('../core/context').Context} Context
- * @typedef {import('./shared-memory').Watch} Watch
+ *
+ * @typedef {object} Watch a running watchdog
+ * @property {() => void} wake to be called when a callback begins while the watchdog sleeps
+ * @property {() => { lostMs: number, stillMs: number }} discount of the armed callback: time that does not
+ *   count, and time in which the thread used no CPU
+ * @property {() => void} stop
+ * @property {() => void} again has `callbackEnded` called in the next iteration of the event loop
  *
  * @typedef {object} RecentCallback
  * @property {number} start ms of the clock
@@ -95,12 +101,17 @@ function restart (next) {
   stop()
   if (next === undefined) return
   threshold = next
-  const target = { threshold, sample, callbackEnded, share }
   const binding = settings.options.capture === 'js' ? undefined : loadBinding().binding?.watch
-  watch = binding === undefined ? startInspectorWatchdog(target) : startNativeWatchdog(binding, target)
+  if (binding !== undefined) {
+    watch = startWatchdog(binding)
+  } else if (settings.options.blocked !== undefined) {
+    shareWarnings()
+    warnOnce('BLOCKED', 'blocking callbacks cannot be detected without the native engine; ' +
+      `${ownManifest().name} doctor tells why it is not in force.`)
+  }
 }
 
-/** @param {ArrayBuffer | SharedArrayBuffer} memory of the watchdog that is about to start */
+/** @param {ArrayBuffer} memory of the watchdog that is about to start */
 function share (memory) {
   const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   times = new Float64Array(memory, 0, 3)
@@ -125,7 +136,6 @@ function finish () {
   safely(() => {
     if (words[ARMED] !== 0) end(now())
     reportEnded()
-    watch?.leave?.()
   })
 }
 
@@ -176,7 +186,6 @@ function count (time, context) {
   if (keepsOrder) words[CALLBACKS]++
   else store(words, CALLBACKS, words[CALLBACKS] + 1)
   startContext = context
-  if (present.callbackBegan !== undefined) present.callbackBegan()
   if (words[ASLEEP] !== 0) present.wake()
 }
 
@@ -199,13 +208,12 @@ function sample () {
     sampled = undefined
     return
   }
-  const { ownFrames } = watch
   const isOwn = guard.inOwnWork
   guard.run(() => {
     const time = now()
     const stack = captureText(sample, SAMPLE_FRAMES)
-    const late = latenessAt(time)
-    const text = linesOf(stack, ownFrames)
+    const late = Math.max(0, time - times[ASKED])
+    const text = linesOf(stack)
     if (text === '') return // nothing below: the callback has ended
     const callback = sampled ??= createCallback()
     const weight = 1 + late / threshold
@@ -214,16 +222,6 @@ function sample () {
     const isDue = time - callback.start >= threshold + REPORT_INSIDE_MS
     if (isDue && !callback.isReported && !isInGlobalMatch(text)) reportInside(callback, time)
   })
-}
-
-/**
- * Returns the ms from the request for a sample to the sample, without those in which the thread waited for
- * a CPU.
- * @param {number} time
- */
-function latenessAt (time) {
-  const late = time - times[ASKED]
-  return Math.max(0, late > LATE_MS ? late - (watch?.queuedMs?.() ?? 0) : late)
 }
 
 /**
@@ -265,9 +263,9 @@ function end (time) {
  * @returns {{ ms: number, stillMs: number } | undefined}
  */
 function countedMs ({ start }, time, min) {
-  const { lostMs, stillMs, isIdle } = /** @type {Watch} */ (watch).discount()
+  const { lostMs, stillMs } = /** @type {Watch} */ (watch).discount()
   const ms = time - start - lostMs
-  return ms < min || isIdle ? undefined : { ms, stillMs }
+  return ms < min ? undefined : { ms, stillMs }
 }
 
 /** Returns whether a debugger caused the pause. @param {{ ms: number, stillMs: number }} length */
@@ -285,8 +283,8 @@ function callbackEnded () {
     if (words[ARMED] !== 0) end(now())
     watch?.wake()
     const wasDue = isDue
-    isDue = ended.length > (wasDue ? 1 : 0) && watch?.again !== undefined
-    if (isDue) watch?.again?.()
+    isDue = ended.length > (wasDue ? 1 : 0)
+    if (isDue) watch?.again()
     if (ended.length === 0 || (isDue && !wasDue)) return
     isReporting = true
     try {
@@ -360,7 +358,7 @@ function isConnected (port) {
   }))
 }
 
-// The watchdog of the native engine: a thread inside the addon, see native/watchdog.cc.
+// The watchdog: a thread inside the addon, see native/watchdog.cc.
 
 /**
  * @typedef {object} WatchBinding
@@ -374,11 +372,10 @@ function isConnected (port) {
 
 /**
  * @param {WatchBinding} binding
- * @param {import('./shared-memory').WatchTarget} target
- * @returns {import('./shared-memory').Watch | undefined} undefined: it cannot start, and has warned
+ * @returns {Watch | undefined} undefined: it cannot start, and has warned
  */
-function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share }) {
-  const memory = new ArrayBuffer(NATIVE_BYTES)
+function startWatchdog (binding) {
+  const memory = new ArrayBuffer(BYTES)
   const out = new Float64Array(2)
   share(memory)
   shareWarnings()
@@ -387,13 +384,12 @@ function startNativeWatchdog (binding, { threshold, sample, callbackEnded, share
     return undefined
   }
   return {
-    ownFrames: 0,
     wake: binding.wake,
     stop: binding.stop,
     again: binding.again,
     discount () {
       binding.lost(out)
-      return { lostMs: out[0], stillMs: out[1], isIdle: false }
+      return { lostMs: out[0], stillMs: out[1] }
     }
   }
 }

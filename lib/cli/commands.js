@@ -23,7 +23,7 @@ const DEFAULTS = {
  * @property {'string' | 'boolean' | 'optional'} type `optional`: a value may follow after an equals sign
  * @property {boolean} [multiple]
  * @property {string} [value] placeholder of its value in the help
- * @property {string} [description] for the help; a flag without one is not listed
+ * @property {string} description for the help
  *
  * @typedef {Record<string, Flag>} Flags
  *
@@ -56,22 +56,21 @@ const NO_CHILDREN = 'no-children  without the Node processes that it has started
 function flagsIn (text) {
   return Object.fromEntries(text.trim().replace(/\n {10,}/g, ' ').split('\n').map((line) => {
     const [, name, optional, value = optional, multiple, description] =
-      /** @type {RegExpExecArray} */ (/^ *([a-z-]+)(?:\[=(\w+)\]| (\w+)(…)?)?(?: {2}(.*))?$/.exec(line))
+      /** @type {RegExpExecArray} */ (/^ *([a-z-]+)(?:\[=(\w+)\]| (\w+)(…)?)? {2}(.*)$/.exec(line))
     const type = optional !== undefined ? 'optional' : value === undefined ? 'boolean' : 'string'
     return [name, { type, value, multiple: multiple !== undefined, description }]
   }))
 }
 
-/** Returns the options of longstack as flags, and --mode, which is gone. @returns {Flags} */
+/** Returns the options of longstack as flags. @returns {Flags} */
 function optionFlags () {
   const { rules } = require('../options')
-  const flags = Object.fromEntries(Object.values(rules).map((rule) => {
+  return Object.fromEntries(Object.values(rules).map((rule) => {
     const { allowed, flag, placeholder, purpose, flagPurpose = purpose, variable, written = allowed } = rule
     const values = placeholder === undefined ? '' : `: ${written}`
     const description = `${flagPurpose}${values}; as ${variable}${describeDefault(rule)}`
     return [flag, { type: placeholder === undefined ? 'boolean' : 'string', value: placeholder, description }]
   }))
-  return { ...flags, mode: { type: 'string' } }
 }
 
 /** @param {import('../options').Rule} rule */
@@ -265,7 +264,6 @@ What was opened before is early: of it only what the handles themselves tell is 
       spans OUT  the process writes a span for each request and connection to this file or OTLP URL
       blocked MS  print what blocks its event loop for longer
       only NAMES  the option filter, for example TCP,HTTP
-      light
       seconds N  detach after N seconds; default: Ctrl-C
       ${NO_CHILDREN}
       json  print JSON: a line for what blocks, at the end what was opened`),
@@ -332,8 +330,8 @@ from the head of a request to the last byte of its response.`,
     load: () => require('./live').metrics,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Prints figures of a running process as OpenMetrics text: how late its event loop is, requests in
-flight and how long they took, open handles by who opened them, awaits by place, an estimate of what longstack
-costs it; of its workers, and of the Node processes that it has started, as well.
+flight and how long they took, open handles by who opened them, awaits by place; of its workers, and of the
+Node processes that it has started, as well.
 
   longstack metrics [flags] PID|:PORT|ADDRESS:PORT|PATH of LONGSTACK_SOCKET
 

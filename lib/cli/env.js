@@ -9,10 +9,10 @@
 // double quotes, anywhere in a word, keep spaces; a backslash escapes a character within quotes only.
 
 const Module = require('node:module')
-const { NO_LIGHT_MODE, defaultOptions, parseOptions, rules } = require('../options')
+const { defaultOptions, parseOptions, rules } = require('../options')
 const { DEFAULTS, REGISTER: OWN_REGISTER, SHELLS } = require('./commands')
 const { quote, suggestion, UsageError } = require('./flags')
-const { asJson, printError, printExactly } = require('./terminal')
+const { asJson, printExactly } = require('./terminal')
 
 const REGISTER = /(?:^|[\\/])longstack[\\/](?:register|lib[\\/]register\.js)$/
 /** A part in quotes, and a word with such parts, behind its spaces. */
@@ -131,7 +131,6 @@ function withRegister (text, file) {
  * @throws {UsageError}
  */
 function variablesOf (values) {
-  if (values.mode !== undefined && values.mode !== 'full') printError(`longstack: --mode: ${NO_LIGHT_MODE}`)
   const entries = Object.entries(rules).filter(([, { flag }]) => values[flag] !== undefined)
   return Object.fromEntries(entries.map(([name, { flag, fromText, initial, variable }]) => {
     const text = initial === true ? 'off' : String(values[flag])

@@ -147,7 +147,7 @@ const ageOf = ({ ageMs }) => ageMs ?? Infinity
 function pendingBlocks (threads, colours) {
   const groups = mergePending(threads.flatMap(({ pending }) => pending?.groups ?? []))
   const codes = new Set(threads.map(({ pending }) => pending?.noteCode))
-  const notes = /** @type {const} */ (['FILTER', 'SCOPE']).flatMap((c) => codes.has(c) ? sentences[c] : [])
+  const notes = codes.has('FILTER') ? [sentences.FILTER] : []
   const title = colours.bold('Awaited and not settled')
   return groups.length === 0 ? notes : [...notes, title, formatPending(groups)]
 }

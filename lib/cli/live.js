@@ -10,7 +10,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { ask, askUnblocked, blockedSentences } = require('../ask/processes')
 const { GoneError, RefusedError, endedSentence, findTarget, isHandleAt } = require('../ask/system')
 const { formatOpenMetrics } = require('../metrics/openmetrics')
-const { NO_LIGHT_MODE, defaultOptions, parseOptions } = require('../options')
+const { defaultOptions, parseOptions } = require('../options')
 const { DEFAULTS } = require('./commands')
 const { UsageError, integer, number } = require('./flags')
 const { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops } = require('./live-text')
@@ -142,9 +142,8 @@ async function diff (values, [word]) {
 
 /** @type {import('./commands').Main} */
 async function attach (values, [word]) {
-  const { light, seconds, json } = values
+  const { seconds, json } = values
   const options = optionsOf(values)
-  if (light) printError(`longstack: --light: ${NO_LIGHT_MODE}`)
   const duration = seconds === undefined ? undefined : integer('seconds', seconds, 1)
   await whileAsking(askUnblocked, word, values, async (asked, threads) => {
     for (const thread of threads) {

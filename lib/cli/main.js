@@ -112,10 +112,8 @@ function itemLines (head, description, column, width) {
 
 /** @param {import('./commands').Flags} flags @param {number} width */
 function flagLines (flags, width) {
-  const rows = Object.entries({ ...flags, help: helpFlag }).flatMap(([name, flag]) => {
-    const { description } = flag
-    return description === undefined ? [] : [{ head: `  --${name}${placeholder(flag)}`, description }]
-  })
+  const rows = Object.entries({ ...flags, help: helpFlag }).map(([name, flag]) =>
+    ({ head: `  --${name}${placeholder(flag)}`, description: flag.description }))
   const column = Math.min(MAX_FLAG_COLUMNS, Math.max(...rows.map(({ head }) => head.length))) + 2
   return rows.flatMap(({ head, description }) => itemLines(head, description, column, width))
 }

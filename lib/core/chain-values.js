@@ -3,7 +3,7 @@
 // A small integer for each chain. Chains are numbered upwards, also once they were forgotten: the array
 // begins where they do.
 
-const { FIRST_CHAIN, OUTSIDE_CHAIN } = require('./record-words')
+const { FIRST_CHAIN } = require('./record-words')
 
 const MIN_LENGTH = 1 << 10
 
@@ -17,10 +17,10 @@ class ChainValues {
     return i >= 0 && i < this.#values.length ? this.#values[i] : 0
   }
 
-  /** @param {number} chain of those forgotten or outside, nothing is stored @param {number} value */
+  /** @param {number} chain of those forgotten, nothing is stored @param {number} value */
   set (chain, value) {
     const i = chain - this.#first
-    if (i < 0 || chain >= OUTSIDE_CHAIN) return
+    if (i < 0) return
     if (i >= this.#values.length) {
       const larger = new Int32Array(Math.max(i + 1, this.#values.length * 2))
       larger.set(this.#values)

@@ -16,7 +16,7 @@ const nodeObjects = require('../node-objects')
 
 const {
   CHAIN, CAUSE, SPAN, DETAIL, ERA, FLAGS, LIVE, ONE_SHOT, OUTER, REPEATS, PRIOR, PASSED, RUNS, SETTLED,
-  LOOPED, TIMER, ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS, OUTSIDE_CHAIN
+  LOOPED, TIMER, ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS
 } = records
 const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
 const CACHED = 256 // contexts in the cache, before those that are not held are dropped
@@ -371,7 +371,6 @@ function recordedParent (context) {
  */
 function isCause (parent, { chain, time }) {
   if (parent.time > time) return false
-  if (chain >= OUTSIDE_CHAIN) return parent.chain >= OUTSIDE_CHAIN
   const made = source.chainAt(chain)?.parent
   if (made === undefined || made === parent.chain) return true
   let ancestor = /** @type {number | undefined} */ (parent.chain)

@@ -14,11 +14,10 @@ const capture = require('../stacks/capture')
 const { safely } = require('./faults')
 const { emit, listeners } = require('./on')
 const orphans = require('./orphans')
-const scope = require('./scope')
 const { streamed } = require('./served-requests')
 const timers = require('./timers')
 
-const { CHAIN, CAUSE, DETAIL, FLAGS, PASSED, RUNS, TICKS, resources } = records
+const { CHAIN, CAUSE, DETAIL, RUNS, TICKS, resources } = records
 const { clock } = capture
 
 /** @type {(value: any) => boolean} */
@@ -118,9 +117,6 @@ function handleHttp2Stream (offset, args) {
   const request = streamed(args[2], args[3], session, clock[0] * TICKS)
   if (request === 0) return
   resources[offset + CAUSE] = request
-  if (!scope.isOn()) return
-  resources[offset + CHAIN] = records.readWord(request, CHAIN)
-  resources[offset + FLAGS] |= PASSED
 }
 
 /** Returns whether a timer had an id before its present one. @param {object} timer */

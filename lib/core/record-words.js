@@ -81,9 +81,6 @@ module.exports = {
   OWN_WORK_CHAIN: 2, // longstack's own work, and what comes of it
   EARLY_CHAIN: 3, // made before longstack was enabled
   FIRST_CHAIN: 4,
-  // With a scope (scope.js): from this number on, past those that engines give, one for each kind of
-  // resource.
-  OUTSIDE_CHAIN: 0xff0000,
 
   // What an engine returns for a step: the number of a chain and, above, how many ancestors up it was found,
   // see stacks/capture.js.

@@ -16,26 +16,23 @@ const { all: allRequests, setResponse } = require('./request-records')
 const requests = require('./request-names')
 const { setAsk } = require('./asks')
 const { answeredBy, answers } = require('./state-changes')
-const { adopt, contextAt, contextTag } = require('./context')
+const { contextTag } = require('./context')
 const { emit } = require('./on')
 const { source } = require('./source')
 const registry = require('./registry')
 const runLog = require('./run-log')
-const kindTable = require('./kind-table')
-const scope = require('./scope')
 const { currentStep, enteredId } = require('./current-step')
 const { ownerOf, underlyingHandle } = require('../node-objects')
 const { className, hiddenProperty, isObject, own } = require('../objects')
 
 const {
-  ANSWERED_AT, CAUSE, CHAIN, DETAIL, FLAGS, INCOMING, OUTER, PARSER, REF, SETTLED_FOR, SHIFT, TICKS
+  ANSWERED_AT, CAUSE, DETAIL, FLAGS, INCOMING, OUTER, PARSER, REF, SETTLED_FOR, SHIFT, TICKS
 } = records
 const { clock } = capture
 
 /** @typedef {import('./entry').Entry} Entry */
 
 const ENDING_STEPS = 4 // from response.end() to its "finish"
-const REQUEST_TYPE = 'HTTPINCOMINGMESSAGE'
 
 const streamHandle = hiddenProperty('kHandle')
 
@@ -50,10 +47,6 @@ const streamHandle = hiddenProperty('kHandle')
 function enterRequest (name, message, response) {
   const parser = records.findResource(enteredId())
   if (parser === undefined || (parser.words[parser.offset + FLAGS] & PARSER) === 0) return false
-  if (scope.isOn()) {
-    const chain = scope.chainOfRequest(message, own(message, 'rawHeaders'), requestKind())
-    parser.words[parser.offset + CHAIN] = current[CURRENT_CHAIN] = chain
-  }
   const request = records.addRequest(parser, clock[0] * TICKS, name)
   const isFirst = parser.words[parser.offset + DETAIL] === 0
   parser.words[parser.offset + DETAIL] = request
@@ -82,9 +75,6 @@ function noteServed (connection, request) {
   below.above = connection
   setAsk(below, request)
 }
-
-/** Returns the number of the kind whose hop names a request. */
-const requestKind = () => (kindTable.kinds.get(REQUEST_TYPE) ?? kindTable.add(REQUEST_TYPE)).number
 
 /** A server got a request. @param {{ request: any, response: object, server: object }} message */
 function started ({ request, response, server }) {
@@ -133,13 +123,7 @@ function streamed (stream, headers, session, time) {
   const number = requests.numberOf(method, typeof path === 'string' ? path : '')
   const handle = streamHandle(stream)
   const context = isObject(handle) ? contextTag.read(handle) : undefined
-  const chain = scope.isOn() ? scope.chainOfRequest(undefined, headers, requestKind()) : 0
-  const ref = records.addRequest(session, chain === 0 ? time : clock[0] * TICKS, number)
-  if (chain !== 0) {
-    records.writeWord(ref, CHAIN, chain)
-    const step = contextAt(ref)
-    if (context !== undefined && step !== undefined) adopt(context, step)
-  }
+  const ref = records.addRequest(session, time, number)
   if (context?.type === 'HTTP2STREAM') {
     context.request = requests.textAt(number)
     context.ensureExtra().requestRef = ref

@@ -13,7 +13,6 @@
  * @typedef {object} Source
  * @property {(chain: number) => ChainParts | undefined} chainAt
  * @property {(parent: number, stack: number, kind: number) => number} intern
- * @property {() => number} emptyStack number of a stack without frames
  * @property {(number: number) => Span | undefined} spanAt
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {(ref: number) => string | undefined} nameOfRequest with the route that a framework reported
@@ -35,7 +34,6 @@
 const source = {
   chainAt: () => undefined,
   intern: () => 0,
-  emptyStack: () => 0,
   spanAt: () => undefined,
   identityAt: () => undefined,
   nameOfRequest: () => undefined,

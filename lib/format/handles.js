@@ -245,7 +245,6 @@ function openerLines ({ type, origin, side, state, opened, enabled, filtered }) 
   if (origin === 'early') {
     return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
   }
-  if (origin === 'outside') return [`  ${verb} by: unknown, it was outside of the scope`]
   if (side === 'server' && origin === 'registered') {
     return ['  accepted by a server from before longstack was enabled']
   }

@@ -22,8 +22,7 @@ const printedWaits = createTag()
 /** @type {Record<PendingNoteCode, string>} */
 const sentences = {
   DISABLED: 'Tracing is off: what is awaited is not known. trace.enable() turns it on.',
-  FILTER: 'The filter leaves promises out: what is awaited is not known. Add PROMISE to it.',
-  SCOPE: 'Outside of the scope it is not known what is awaited.'
+  FILTER: 'The filter leaves promises out: what is awaited is not known. Add PROMISE to it.'
 }
 
 const inspectableWaits = createInspectable((/** @type {PendingWaits} */ waits) => {

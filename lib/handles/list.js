@@ -5,9 +5,8 @@
 
 const { isProxy } = require('node:util').types
 const { OWN_WORK, contextTag } = require('../core/context')
-const { isOutside } = require('../core/scope')
 const { getOrAdd } = require('../group-by')
-const { handleOf, isReferenced, ownerOf } = require('../node-objects')
+const { handleOf, ownerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { descriptors, openerContext } = require('./descriptors')
 const { contextOf } = require('./find')
@@ -155,7 +154,6 @@ const isHandle = (object) => isResource(object) || typeOf(undefined, object) ===
  */
 function isOfProgram (context, handle, known) {
   if (context.type !== 'Timeout' && context.type !== 'MESSAGEPORT') return true
-  if (isOutside(context.chain)) return isReferenced(handle) !== false // Node's own are not, mostly
   return getOrAdd(known, context.chain, () => isMadeByProgram(context))
 }
 

@@ -2,7 +2,7 @@
 
 // Openers of descriptors. No hook reports a synchronous call, so fs.open, fs.openSync, fs.close and
 // fs.closeSync are replaced by functions of the addon, which do not appear in stacks (native/openers.cc).
-// Openers stay unknown with the JavaScript engine and with the option `scope`.
+// Openers stay unknown with the JavaScript engine.
 
 const fs = require('node:fs')
 const { current } = require('../core/current')
@@ -43,8 +43,8 @@ const binding = () => capture.binding()?.openers
 
 /** Has openers noted, or no longer. Called whenever options change. */
 function applyOpeners () {
-  const { enabled, options, isSelected } = settings
-  const isOn = enabled && capture.name === 'native' && options.scope === undefined && isSelected(TYPE)
+  const { enabled, isSelected } = settings
+  const isOn = enabled && capture.name === 'native' && isSelected(TYPE)
   if (isOn) enable(/** @type {OpenerBinding} */ (binding()))
   else disable()
 }

@@ -12,7 +12,6 @@ const { requestOf } = require('../core/request-of')
 const { copyChain } = require('../format/hops')
 const { inspectablePending, printedWaits } = require('../format/pending')
 const { getOrAdd, newMap } = require('../group-by')
-const scope = require('../core/scope')
 const { settings } = require('../settings')
 const { siteOf } = require('../spans/path-sites')
 const { hopsOfStep } = require('../attribution/queued-jobs')
@@ -28,7 +27,7 @@ const MAX_IDS = 5 // of a place
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  *
- * @typedef {'DISABLED' | 'FILTER' | 'SCOPE'} PendingNoteCode why it is not known what is
+ * @typedef {'DISABLED' | 'FILTER'} PendingNoteCode why it is not known what is
  *   awaited, or not of all
  *
  * @typedef {PendingWaits[] & { note?: string, noteCode?: PendingNoteCode }} Pending
@@ -65,7 +64,7 @@ function * slices ({ olderThanMs = 0 } = {}) {
   yield * visitInnermost(time, (chain, ref, ageMs) => {
     if (ageMs >= olderThanMs) groups.add(chain, ref, ageMs)
   })
-  return { groups: yield * groups.list(time), noteCode: scope.isOn() ? 'SCOPE' : undefined }
+  return { groups: yield * groups.list(time), noteCode: undefined }
 }
 
 /**

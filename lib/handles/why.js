@@ -7,7 +7,6 @@
 const { queriedAt, startQuery } = require('../core/clock')
 const { contextAt, contextTag } = require('../core/context')
 const { connectionTypes } = require('../core/kinds')
-const { isOutside } = require('../core/scope')
 const { mistake } = require('../errors')
 const {
   inspectableReport, inspectableReports, printed, summary: summaryOf
@@ -39,8 +38,8 @@ const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
  * @property {string} type Node's provider name; "unknown" where no async resource is known, "DESCRIPTOR" of
  *   a file that none stands behind
  * @property {number | undefined} asyncId
- * @property {'registered' | 'early' | 'outside' | 'unknown'} origin
- *   early: made before longstack was enabled; outside: of the scope; unknown: not in the filter, or no async
+ * @property {'registered' | 'early' | 'unknown'} origin
+ *   early: made before longstack was enabled; unknown: not in the filter, or no async
  *   resource
  * @property {'client' | 'server' | undefined} side
  * @property {string | undefined} state
@@ -198,7 +197,6 @@ function lastActive ({ object, handle, type, entry }) {
 
 /** @param {Subject} subject @returns {Why['origin']} */
 function originOf ({ object, handle, context, type }) {
-  if (context !== undefined && isOutside(context.chain)) return 'outside'
   if (context !== undefined) return context.origin === 'early' ? 'early' : 'registered'
   const resource = handle ?? object
   if (resource === undefined || type === 'unknown') return 'unknown'

@@ -1,9 +1,9 @@
 'use strict'
 
-// Figures of this thread for dashboards: the answer of trace.metrics(), which openmetrics.js and otlp.js make
-// their forms of. They are those of `longstack top`, which counts and names them. What has to be measured
-// over time is measured from the first question on, and says since when: counters since then, delays of the
-// event loop since the same reader asked last, so that readers do not take them from each other.
+// Figures of this thread for dashboards, for trace.metrics() and `longstack metrics`. They are those of
+// `longstack top`, which counts and names them. What has to be measured over time is measured from the first
+// question on, and says since when: counters since then, delays of the event loop since the same reader asked
+// last, so that readers do not take them from each other.
 
 const { performance } = require('node:perf_hooks')
 const timers = require('node:timers') // programs replace the global ones
@@ -13,23 +13,21 @@ const { groupBy } = require('../group-by')
 const { drain } = require('../handles/list')
 const channels = require('../requests/channels')
 const { settings } = require('../settings')
-const capture = require('../stacks/capture')
 const { spanResource } = require('../spans/outputs')
 const { startOf } = require('../top/buckets')
 const { LoopDelay } = require('../top/loop-delay')
 const { ServedFigures } = require('../top/served')
 const { SiteFigures } = require('../top/sites')
-const { OwnCost } = require('./own-cost')
 
 const SWEEP_MS = 250
-const LEASE_MS = 15 * 60_000 // without a question on a socket; the program and an exporter have no lease
+const LEASE_MS = 15 * 60_000 // without a question on a socket; the program has no lease
 const MAX_SITES = 50 // series of a metric; the rest is added up
 const OTHER = '(other)'
 /** seconds, those of OpenTelemetry's semantic conventions for http.server.request.duration */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 /**
- * @typedef {'program' | 'socket' | 'exporter'} Reader
+ * @typedef {'program' | 'socket'} Reader
  *
  * @typedef {object} Metrics
  * @property {boolean} enabled tracing is on; where it is off there are no metrics
@@ -83,10 +81,7 @@ const definitions = {
   'longstack.handles': define('updowncounter', '{handle}',
     'Open handles by the place where they were opened.'),
   'longstack.waits': define('updowncounter', '{wait}',
-    'Awaits that are not settled, by the place where they hang.'),
-  'longstack.own_cost.estimate': define('counter', 'ms',
-    'Estimate of the CPU that longstack costs this thread: what was recorded, by type, times what one of ' +
-    'each costs on a reference machine, by the speed of this one. Often too low, up to some times.')
+    'Awaits that are not settled, by the place where they hang.')
 }
 
 /** @param {Metric['type']} type @param {string} unit @param {string} description */
@@ -103,7 +98,6 @@ class Figures {
   sinceUnixMs = Date.now()
   #loop = performance.eventLoopUtilization()
   #served = new ServedFigures()
-  #cost = new OwnCost()
   #sites = new SiteFigures(0)
   /** @type {Map<Reader, LoopDelay>} */
   #delays = new Map()
@@ -117,7 +111,6 @@ class Figures {
   #sweep = () => {
     if (performance.now() - this.#askedAt > this.#leaseMs) return stop()
     this.#served.sweep()
-    this.#cost.add(this.#served.begun)
   }
 
   /**
@@ -142,17 +135,10 @@ class Figures {
       'http.server.active_requests': [{ attributes: {}, value: this.#served.inFlight }],
       'longstack.http.server.failures': routes.flatMap(failurePoints),
       'longstack.handles': handles,
-      ...(waits && { 'longstack.waits': waits }),
-      ...this.#readCost()
+      ...(waits && { 'longstack.waits': waits })
     }
     return Object.fromEntries(Object.entries(points).map(([name, points]) =>
       [name, { ...definitions[name], points }]))
-  }
-
-  /** @returns {Record<string, MetricPoint[]>} none with the JavaScript engine: its costs were not measured */
-  #readCost () {
-    if (capture.name !== 'native') return {}
-    return { 'longstack.own_cost.estimate': [{ attributes: {}, value: this.#cost.add(this.#served.begun) }] }
   }
 
   /** @returns {MetricPoint[]} */

@@ -9,7 +9,6 @@ const { CURRENT_SPAN, current, setCurrent } = require('../core/current')
 const { kindOf } = require('../core/kinds')
 const { CHAIN_BITS, FIRST_CHAIN, NO_CHAIN, OWN_WORK_CHAIN } = require('../core/records')
 const { joinedChains } = require('../core/loops')
-const { isOutside } = require('../core/scope')
 const { source } = require('../core/source')
 const { currentContext, currentStep } = require('../core/current-step')
 const { inheritedChain, passChain } = require('./threads')
@@ -106,7 +105,7 @@ function chainFor (type, above, { task, isAnswer }) {
     if (task === undefined && isAnswer && !hasUserFrame(number)) return UNKNOWN_SENDER
     if (number < FIRST_CHAIN) return task === undefined ? 0 : UNKNOWN_SENDER
     const memory = table
-    return isOutside(number) ? 0 : guard.run(() => placeOf(memory, number))
+    return guard.run(() => placeOf(memory, number))
   } catch {
     return 0 // the stack may be full
   }

@@ -66,7 +66,6 @@ const commands = {
     sinks.flush()
     return sinks.settled()
   },
-  reopen: () => sinks.reopen(),
   sync: () => {},
   setOutputs (/** @type {import('./apart').PlacedOutput[]} */ list) {
     sinks.close()

@@ -392,13 +392,6 @@ class Apart {
   /** Has all written that has come: a signal may end the program now. */
   flush () { this.#finish() }
 
-  /** Opens files again by their names. */
-  reopen () {
-    this.#post()
-    this.#here?.sinks.reopen()
-    if (this.#thread !== undefined) this.#order({ reopen: true })
-  }
-
   close () {
     this.#isOver = this.#isClosed = true
     this.#replaceAbsent()

@@ -57,6 +57,5 @@ const taking = () => require('./taking')
 module.exports = {
   applyRecord,
   awaitExit,
-  reopen: () => recording?.reopen(),
   stats: () => recording?.stats()
 }

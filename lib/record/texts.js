@@ -10,7 +10,7 @@ const { ChainValues } = require('../core/chain-values')
 const { now } = require('../core/clock')
 const { typeOfStep } = require('../core/context')
 const { on } = require('../core/on')
-const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN, ids, newestId } = require('../core/records')
+const { FIRST_CHAIN, ROOT_CHAIN, ids, newestId } = require('../core/records')
 const registry = require('../core/registry')
 const runLog = require('../core/run-log')
 const {
@@ -64,8 +64,8 @@ let sourceLine = ''
 /** what is not taken yet */
 let lines = ''
 let chains = new ChainValues()
-/** those of steps outside of the scope @type {Set<number>} */
-const outside = new Set()
+/** chains below FIRST_CHAIN that are written @type {Set<number>} */
+const special = new Set()
 /** references of connections whose other ends are told @type {Set<number>} */
 const peers = new Set()
 /** by name @type {Map<string, Form>} */
@@ -135,7 +135,7 @@ function addNumbers (first, last) {
     const chain = words[place + CHAIN]
     if ((words[place + HEAD] & OF_CONNECTION) === OF_CONNECTION) addAccepted(words[place + B])
     const wanted = (words[place + HEAD] & KIND) === BEGIN ? STACK : PLACE
-    if (chain !== 0 && chains.get(chain) < wanted && !outside.has(chain)) addChain(chain, wanted)
+    if (chain !== 0 && chains.get(chain) < wanted && !special.has(chain)) addChain(chain, wanted)
   }
 }
 
@@ -166,7 +166,7 @@ function addAccepted (id) {
 
 /** @param {number} chain @param {number} wanted PLACE or STACK */
 function addChain (chain, wanted) {
-  if (chain < FIRST_CHAIN || chain >= OUTSIDE_CHAIN) outside.add(chain)
+  if (chain < FIRST_CHAIN) special.add(chain)
   else chains.set(chain, wanted)
   const type = chain === ROOT_CHAIN ? 'process' : typeOfStep(chain, 0)
   const frames = chain < FIRST_CHAIN ? undefined : source.chainAt(chain)?.stack?.frames
@@ -305,7 +305,7 @@ function addNewestId () {
 /** Has everything told once more with the entries that need it. @returns {string} the beginning of a file */
 function all () {
   chains = new ChainValues()
-  outside.clear()
+  special.clear()
   peers.clear()
   toldId = 0
   namedAt = 0

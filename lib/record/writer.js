@@ -69,12 +69,6 @@ class Recording {
     this.#queue.write(block, 1)
   }
 
-  /** Opens the file again by its name. */
-  reopen () {
-    taking.takeWithin()
-    this.#queue.reopen()
-  }
-
   /** Writes the rest, in bounded time. */
   flush () {
     this.#queue.flush()

@@ -79,12 +79,6 @@ class LineSink {
     }
   }
 
-  /** Opens the file again by its name; where that fails, it is tried again. */
-  reopen () {
-    this.#writeBatch()
-    this.#queue.reopen()
-  }
-
   /** Writes what waits; waits for a slow reader, for a bounded time. */
   flush () {
     this.#writeBatch()

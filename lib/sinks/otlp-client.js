@@ -1,7 +1,7 @@
 'use strict'
 
 // What sends: gets lines, some hundred at a time, and has OpenTelemetry's exporter send them; a line is a
-// span, or the metrics of a moment. It runs in a thread of longstack's own. The exporter retries by itself;
+// span. It runs in a thread of longstack's own. The exporter retries by itself;
 // what it gives up on is counted as lost, with the reason in a message that is read when something is
 // written, flushed or counted (otlp.js).
 //
@@ -30,11 +30,6 @@ const kinds = { INTERNAL: 0, SERVER: 1, CLIENT: 2 }
 /** @type {Record<string, number>} */
 const statuses = { UNSET: 0, OK: 1, ERROR: 2 }
 
-// Of @opentelemetry/api (ValueType) and sdk-metrics (DataPointType, AggregationTemporality)
-const DOUBLE = 1
-const [HISTOGRAM, GAUGE, SUM] = [0, 2, 3]
-const CUMULATIVE = 1
-
 const scope = { name: 'longstack', version: ownManifest().version }
 const SAMPLED = 1
 
@@ -59,27 +54,7 @@ const resources = new Map()
 const MAX_RESOURCES = 16
 
 /**
- * @type {Record<import('./otlp').Signal, { className: string, timeout: string, batch: number, readable:
- *   (records: any[]) => object }>}
- */
-const signals = {
-  spans: {
-    className: 'OTLPTraceExporter',
-    timeout: 'OTEL_EXPORTER_OTLP_TRACES_TIMEOUT',
-    batch: BATCH,
-    readable: (records) => records.flatMap((record) => [record, ...askedSpans(record)]).map(readableSpan)
-  },
-  metrics: {
-    className: 'OTLPMetricExporter',
-    timeout: 'OTEL_EXPORTER_OTLP_METRICS_TIMEOUT',
-    batch: 1,
-    readable: ([record]) => resourceMetrics(record)
-  }
-}
-
-/**
  * @typedef {object} Task
- * @property {import('./otlp').Signal} signal
  * @property {string} exporter its file
  * @property {string} url
  * @property {BigInt64Array} counts
@@ -89,7 +64,6 @@ const signals = {
 
 class OtlpClient {
   #task
-  #signal
   /** ms that the exporter waits for an answer, or for the next part of one, and within which it retries */
   #timeout
   /** @type {any} */
@@ -112,12 +86,11 @@ class OtlpClient {
 
   /** @param {Task} task @param {() => void} onClosed called when all is sent that it was closed with */
   constructor (task, onClosed) {
-    const { signal, slots, counts } = task
+    const { slots, counts } = task
     this.#task = task
-    this.#signal = signals[signal]
     this.#onClosed = onClosed
     const { env } = process
-    this.#timeout = Number(env[this.#signal.timeout] ?? env.OTEL_EXPORTER_OTLP_TIMEOUT) || 10_000
+    this.#timeout = Number(env.OTEL_EXPORTER_OTLP_TRACES_TIMEOUT ?? env.OTEL_EXPORTER_OTLP_TIMEOUT) || 10_000
     try {
       this.#exporter = this.#createExporter()
       this.#watchConnections()
@@ -134,7 +107,7 @@ class OtlpClient {
   get isReady () { return this.#exporter !== undefined }
 
   #createExporter () {
-    return new (require(this.#task.exporter)[this.#signal.className])({ url: this.#task.url })
+    return new (require(this.#task.exporter).OTLPTraceExporter)({ url: this.#task.url })
   }
 
   /**
@@ -164,7 +137,7 @@ class OtlpClient {
     const queue = this.#queue
     let size = queue[0].length
     let end = 1
-    while (end < queue.length && end < this.#signal.batch && size + queue[end].length <= LARGE) {
+    while (end < queue.length && end < BATCH && size + queue[end].length <= LARGE) {
       size += queue[end++].length
     }
     const lines = queue.slice(0, end)
@@ -190,7 +163,7 @@ class OtlpClient {
    */
   #request (lines) {
     this.#requests++
-    const records = this.#signal.readable(lines.map((line) => JSON.parse(line)))
+    const records = readableSpans(lines.map((line) => JSON.parse(line)))
     let isSettled = false
     const end = (/** @type {{ code: number, error?: Error }} */ { code, error }) => {
       if (isSettled) return
@@ -199,7 +172,7 @@ class OtlpClient {
       this.#requests--
       this.#report(code === 0 ? {} : { fault: reasonOf(error), gone: statusOf(error) === undefined })
       this.#settle(code === 0 ? 'WRITTEN' : 'LOST', lines)
-      if (this.#isClosing || this.#queue.length >= this.#signal.batch) this.#send()
+      if (this.#isClosing || this.#queue.length >= BATCH) this.#send()
       else if (this.#queue.length > 0) this.#sendLater()
     }
     const deadline = setTimeout(() => {
@@ -221,7 +194,7 @@ class OtlpClient {
   #add (line) {
     if (this.#heldLines.size > 0 || line.includes(OPEN)) return this.#addOpen(line, JSON.parse(line))
     this.#queue.push(line)
-    if (this.#queue.length >= this.#signal.batch) this.#send()
+    if (this.#queue.length >= BATCH) this.#send()
     else this.#sendLater()
   }
 
@@ -303,6 +276,14 @@ function delayText ({ name = 'outside of spans', ms, at: frame }) {
   return `${name} ${ms} ms${frame === undefined ? '' : `, ${frame}`}`
 }
 
+/**
+ * Returns spans as the exporter takes them, with a span for each query.
+ * @param {any[]} records
+ */
+function readableSpans (records) {
+  return records.flatMap((record) => [record, ...askedSpans(record)]).map(readableSpan)
+}
+
 /** @param {any} record @returns {object} a ReadableSpan of @opentelemetry/sdk-trace */
 function readableSpan (record) {
   const { traceId, spanId, parentSpanId, name, kind, status, attributes, events, links, resource } = record
@@ -342,38 +323,6 @@ function linkOf ({ traceId, spanId, attributes }) {
 function eventOf ({ name, timeUnixNano, attributes }) {
   return { name: otlpScalar(name), time: hrTime(timeUnixNano), attributes: attributesOf(attributes) }
 }
-
-/** @param {import('../metrics/figures').Metrics} metrics @returns {object} ResourceMetrics of sdk-metrics */
-function resourceMetrics ({ resource, sinceUnixMs, unixMs, metrics }) {
-  const times = { startTime: hrTimeOfMs(sinceUnixMs), endTime: hrTimeOfMs(unixMs) }
-  const list = Object.entries(metrics).filter(([, { points }]) => points.length > 0)
-  return {
-    resource: resourceOf(resource),
-    scopeMetrics: [{ scope, metrics: list.map(([name, metric]) => metricData(name, metric, times)) }]
-  }
-}
-
-/** @param {string} name @param {import('../metrics/figures').Metric} metric @param {object} times */
-function metricData (name, { type, unit, description, points }, times) {
-  return {
-    descriptor: { name, unit, description, valueType: DOUBLE },
-    aggregationTemporality: CUMULATIVE,
-    dataPointType: type === 'histogram' ? HISTOGRAM : type === 'gauge' ? GAUGE : SUM,
-    isMonotonic: type === 'counter',
-    dataPoints: points.map(({ attributes, value, histogram }) =>
-      ({ ...times, attributes: attributesOf(attributes), value: value ?? histogramOf(histogram) }))
-  }
-}
-
-/** @param {import('../metrics/figures').MetricHistogram} [histogram] */
-function histogramOf (histogram) {
-  if (histogram === undefined) return undefined
-  const { count, sum, bounds, counts } = histogram
-  return { count, sum, hasMinMax: false, buckets: { boundaries: bounds, counts } }
-}
-
-/** @param {number} ms @returns {[number, number]} */
-const hrTimeOfMs = (ms) => [Math.floor(ms / 1000), Math.round(ms % 1000 * 1e6)]
 
 /**
  * Returns seconds and nanoseconds, which no double holds at once.

@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans and metrics into any OpenTelemetry collector, by OpenTelemetry's own exporters. It works in a
+// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a
 // thread of its own (otlp-thread.js), which shares nothing with the program: no wrapped http, no fake
 // clock and no loader of the program's reaches it, its requests make no events here, and loading it,
 // turning spans into OTLP and compressing them delay no callback. The program's thread writes a line into
@@ -17,27 +17,7 @@ const { startThread } = require('../own-thread')
 const { messageOf } = require('../warnings')
 const { lineOf } = require('../encoding/serialize')
 
-/**
- * What a sink sends: by which exporter, where to, and its warnings.
- * @type {Record<'spans' | 'metrics', { exporter: string, path: string, warnMissing: Complaint, warnUnsent:
- *   Complaint }>}
- */
-const signals = {
-  spans: {
-    exporter: '@opentelemetry/exporter-trace-otlp-http',
-    path: '/v1/traces',
-    warnMissing: (warn, sentence) => warn('SPANS_NO_EXPORTER', sentence),
-    warnUnsent: (warn, sentence) =>
-      warn('SPANS_UNSENT', `${sentence}, trace.stats().spans counts what is dropped.`)
-  },
-  metrics: {
-    exporter: '@opentelemetry/exporter-metrics-otlp-http',
-    path: '/v1/metrics',
-    warnMissing: (warn, sentence) => warn('METRICS_NO_EXPORTER', sentence),
-    warnUnsent: (warn, sentence) => warn('METRICS_UNSENT', `${sentence}.`)
-  }
-}
-
+const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
 const HEAP = 128 // MiB that the thread may take
 const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped
 const GRACE = 1000 // ms that an ending process waits for the collector
@@ -53,8 +33,6 @@ const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
 const now = performance.now.bind(performance)
 
 /**
- * @typedef {keyof typeof signals} Signal
- * @typedef {(warn: (code: string, sentence: string) => void, sentence: string) => void} Complaint
  * @typedef {{ fault?: string, gone: boolean, fatal: boolean }} News of the thread, see its `report`
  */
 
@@ -77,12 +55,11 @@ class OtlpSender {
    * @param {string | undefined} exporter file of OpenTelemetry's exporter
    * @param {(reason: string | undefined) => void} onExit called when the thread has failed, and when it has
    *   ended
-   * @param {Signal} [signal]
    * @param {boolean} [isHere] this is a thread of longstack's own, which does it
    */
-  constructor (url, exporter, onExit, signal = 'spans', isHere = false) {
+  constructor (url, exporter, onExit, isHere = false) {
     this.#isHere = isHere
-    this.#task = { url, signal, exporter, counts: this.#counts, slots }
+    this.#task = { url, exporter, counts: this.#counts, slots }
     this.#onExit = onExit
     /** records that were handed to the thread */
     this.posted = 0
@@ -106,7 +83,7 @@ class OtlpSender {
     this.#port = port1
     if (this.#isHere) return this.#startHere(news)
     return startThread(path.join(__dirname, 'otlp-thread.js'), {
-      name: this.#task.signal,
+      name: 'spans',
       workerData: { ...this.#task, news },
       transferList: [news],
       heap: HEAP
@@ -164,7 +141,6 @@ class OtlpSender {
 
 class OtlpSink {
   #address
-  #signal
   #warn
   #isHere
   #sender
@@ -183,24 +159,21 @@ class OtlpSink {
   /**
    * @param {{ to: string }} output
    * @param {(code: string, sentence: string) => void} warn gives a warning once a code
-   * @param {Signal} [signal]
    * @param {boolean} [isHere] this is a thread of longstack's own, which does it; who flushes it awaits
    *   `settled` then
    */
-  constructor ({ to }, warn, signal = 'spans', isHere = false) {
-    const { exporter: name, path: defaultPath, warnMissing } = signals[signal]
+  constructor ({ to }, warn, isHere = false) {
     const url = new URL(to)
-    if (url.pathname === '/') url.pathname = defaultPath // OTLP's
+    if (url.pathname === '/') url.pathname = '/v1/traces' // OTLP's
     this.#address = url.origin + url.pathname // without secrets
     this.#warn = warn
-    this.#signal = signal
     this.#isHere = isHere
-    const exporter = findPackage(name)
-    this.#sender = new OtlpSender(url.href, exporter, (reason) => this.#threadEnded(reason), signal,
-      isHere)
+    const exporter = findPackage(EXPORTER)
+    this.#sender = new OtlpSender(url.href, exporter, (reason) => this.#threadEnded(reason), isHere)
     if (exporter !== undefined) return
-    this.#end(`${name} is not installed`)
-    warnMissing(warn, `${signal} cannot go to ${this.#address}: ${this.#fault}; npm install ${name}`)
+    this.#end(`${EXPORTER} is not installed`)
+    warn('SPANS_NO_EXPORTER',
+      `spans cannot go to ${this.#address}: ${this.#fault}; npm install ${EXPORTER}`)
   }
 
   /** @param {string} reason */
@@ -234,8 +207,8 @@ class OtlpSink {
 
   /** @param {string} [reason] */
   #complain (reason = this.#fault ?? 'no answer in time') {
-    signals[this.#signal].warnUnsent(this.#warn,
-      `${this.#signal} do not reach ${this.#address}: ${reason}. The program goes on`)
+    this.#warn('SPANS_UNSENT', `spans do not reach ${this.#address}: ${reason}. The program goes on, ` +
+      'trace.stats().spans counts what is dropped.')
   }
 
   /** @param {object | string} record */

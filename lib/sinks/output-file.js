@@ -77,11 +77,6 @@ class OutputFile {
     this.isMoved = false
   }
 
-  /** The name is to be opened again. */
-  reopen () {
-    this.isMoved = this.opened !== undefined
-  }
-
   /**
    * Opens the file, or the one that its name leads to now.
    * @param {number} time ms

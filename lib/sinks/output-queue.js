@@ -245,13 +245,6 @@ class OutputQueue {
     if (this.#isBusy && count > 0) this.#units.warnSlow()
   }
 
-  /** Opens the file again by its name; where that fails, it is tried again. */
-  reopen () {
-    if (this.#target.path === undefined) return
-    this.#file.reopen()
-    this.#proceed()
-  }
-
   /** Has a file that is to begin now do so, rather than within the write that follows. */
   prepare () {
     const time = now()

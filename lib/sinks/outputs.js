@@ -179,25 +179,10 @@ function resolve (to, work, reason) {
   }
 }
 
-const METRICS = /^(https?:[^;]+?)\s*(?:;\s*interval\s*=\s*(\d+(?:\.\d+)?)\s*)?$/i
-const MAX_SECONDS = 86_400
-
-/**
- * Reads where metrics are to go: "http://collector:4318;interval=10".
- * @param {unknown} value
- * @returns {{ to: string, intervalMs: number } | undefined} undefined: it is wrong
- */
-function parseMetrics (value) {
-  const [, to, interval = '60'] = METRICS.exec(typeof value === 'string' ? value.trim() : '') ?? []
-  const seconds = Number(interval)
-  if (!URL.canParse(to) || seconds < 1 || seconds > MAX_SECONDS) return undefined
-  return { to, intervalMs: seconds * 1000 }
-}
-
 /** Returns a name without secrets: addresses can hold a password or a token. @param {string} to */
 function safe (to) {
   if (!/^https?:/i.test(to)) return to
   return cutCredentials(to.replace(/[?#].*$/s, ''))
 }
 
-module.exports = { fileOf, isApart, parseMetrics, parseOutputs, targetOf, safe }
+module.exports = { fileOf, isApart, parseOutputs, targetOf, safe }

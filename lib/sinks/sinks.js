@@ -47,7 +47,6 @@ const BITS = 52 // of the 56: integers that a double holds
  * @property {(line: any) => void} write gets a line, behind definitions that it needs, or the record where
  *   there are no definitions
  * @property {Definitions} [definitions] of a file
- * @property {() => void} [reopen]
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => Promise<void>} [settled]
  * @property {() => void} close
@@ -99,7 +98,6 @@ function createSinks (outputs, context) {
 
     /** @param {EndedSpan} span */
     write: (span) => guard.run(() => deliver(span)),
-    reopen: () => forEachSink((sink) => sink.reopen?.()),
 
     /**
      * Writes what waits, synchronously and in bounded time.
@@ -128,7 +126,7 @@ function sinkFor (output, context) {
   const { to, target = targetOf(to) } = output
   try {
     if (target.url !== undefined) {
-      return new (require('./otlp').OtlpSink)(output, context.warn, 'spans', context.isOwnThread)
+      return new (require('./otlp').OtlpSink)(output, context.warn, context.isOwnThread)
     }
     return new (require('./file').LineSink)(target, to === '-' ? 'stdout' : to, context)
   } catch (error) {

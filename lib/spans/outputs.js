@@ -190,11 +190,6 @@ module.exports = {
   /** Whether spans are made in this thread. */
   isHeard: () => sinks !== undefined || listeners.size > 0,
 
-  reopen () {
-    sinks?.reopen()
-    apart?.reopen()
-  },
-
   setOutputs,
   stats,
   spanResource,

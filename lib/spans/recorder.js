@@ -108,11 +108,6 @@ module.exports = {
   handOn,
   isEnabled: () => isOn,
 
-  reopen () {
-    handOn()
-    outputs.reopen()
-  },
-
   /**
    * Runs a function as a span, see trace.span.
    * @param {string} name

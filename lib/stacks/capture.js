@@ -9,8 +9,7 @@
 // bits how many steps up that is.
 
 const { ChainValues, delays } = require('../core/chain-values')
-const { FIRST_CHAIN, OUTSIDE_CHAIN, ROOT_CHAIN } = require('../core/records')
-const scope = require('../core/scope')
+const { FIRST_CHAIN } = require('../core/records')
 const { stepClock } = require('../core/clock')
 const { emit } = require('../core/on')
 const { source } = require('../core/source')
@@ -63,7 +62,6 @@ function forgetNotes () {
   const { firstChain } = engineStats()
   programFrames.forget(firstChain)
   delays.forget(firstChain)
-  scope.renumber(firstChain)
 }
 
 const capture = {
@@ -77,9 +75,6 @@ const capture = {
 
   /** @type {Engine['step']} */
   step: () => 0,
-
-  /** Captures outside of the scope as well. @type {Engine['step']} */
-  stepAnywhere: () => 0,
 
   /** The addon's, with the native engine @type {Binding['rejection'] | undefined} */
   rejection: undefined,
@@ -105,28 +100,14 @@ const capture = {
     }
     engine = /** @type {Engine} */ (selected)
     engine.refresh()
-    capture.install(engine)
+    capture.step = engine.step
+    capture.intern = engine.intern
     capture.rejection = isNative ? native?.binding?.rejection : undefined
     capture.rejected = isNative ? native?.binding?.rejected : undefined
   },
 
-  /** Installs an engine's functions, or those that a scope has around them. @param {Engine} selected */
-  install (selected) {
-    const { scope: option } = settings.options
-    if (option !== undefined && !scope.isOn()) {
-      capture.reset(false)
-      scope.beginAt(engineStats().firstChain)
-    }
-    scope.setScope(option)
-    const { step, intern } = option === undefined ? selected : scope.around(selected)
-    capture.step = step
-    capture.stepAnywhere = selected.step
-    capture.intern = intern
-  },
-
   /** @param {number} chain @returns {ChainParts | undefined} */
   chainAt (chain) {
-    if (scope.isOutside(chain)) return { parent: ROOT_CHAIN, stack: undefined, kind: chain - OUTSIDE_CHAIN }
     const entry = engine?.chainAt(chain)
     return entry === undefined ? undefined : { parent: entry[0], stack: stacks.get(entry[1]), kind: entry[2] }
   },
@@ -135,9 +116,7 @@ const capture = {
    * @param {number} chain
    * @returns {number[] | undefined} its parent, and the numbers of its stack and kind
    */
-  partsOf: (chain) => scope.isOutside(chain)
-    ? [ROOT_CHAIN, 0, chain - OUTSIDE_CHAIN]
-    : engine?.chainAt(chain),
+  partsOf: (chain) => engine?.chainAt(chain),
 
   /** @type {Engine['intern']} */
   intern: () => 0,
@@ -187,7 +166,6 @@ const capture = {
 stacks.whenFull(capture.reset)
 Object.assign(source, {
   chainAt: capture.chainAt,
-  emptyStack: () => stacks.internStack(''),
   intern: (/** @type {[number, number, number]} */ ...parts) => capture.intern(...parts)
 })
 

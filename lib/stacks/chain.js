@@ -5,7 +5,6 @@
 
 const { queriedAt } = require('../core/clock')
 const { root } = require('../core/context')
-const { isOutside } = require('../core/scope')
 const { carryChain } = require('../passing/threads')
 const { settings } = require('../settings')
 const { isScope } = require('./frames')
@@ -89,7 +88,7 @@ carryChain(root)
  * @returns {PrintedHop[]}
  */
 function hops (newest, { above: framesAbove = [], told = framesAbove, origin, printed = none, until } = {}) {
-  if (newest === undefined || isOutside(newest.chain)) return []
+  if (newest === undefined) return []
   foldLoops(newest)
   // Folding may have dropped it: then nothing is known of where the chain should end
   if (until !== undefined && !leadsTo(newest, until)) return []

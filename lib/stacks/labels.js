@@ -44,7 +44,6 @@ const phrases = {
   MESSAGE: (_, api) => api ?? 'parentPort.postMessage',
   PORTMESSAGE: () => 'port.postMessage',
   STREAM_END_OF_STREAM: (_, api) => api === undefined || api === 'stream.eos' ? 'stream.finished' : api,
-  TraceScope: () => 'trace.scope',
   SIGNALWRAP: () => 'process.on(signal)',
   Span: (name, api) => name === undefined ? resourceLabel('Span', api) : spanLabel(name)
 }

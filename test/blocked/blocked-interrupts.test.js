@@ -7,13 +7,13 @@ const path = require('node:path')
 const test = require('ava')
 const { preserveRegExpStatics } = require('../../lib/blocked/regexp-statics')
 const { node, program, register, root } = require('../helpers/run')
-const { overBoth } = require('../helpers/watchdogs')
+const { watched } = require('../helpers/watchdog')
 
 const reEntry = path.join(root, 'test', 'fixtures', 'blocked', 're-entry.js')
 
-overBoth(test, 'samples on top of hooks, captures and queries change nothing of them', async (t, capture) => {
+watched(test, 'samples on top of hooks, captures and queries change nothing of them', async (t) => {
   const source = `require(${JSON.stringify(reEntry)}).main(require(${JSON.stringify(root)}))`
-  const env = { LONGSTACK_BLOCKED: '1', LONGSTACK_CAPTURE: capture, MS: '1500' }
+  const env = { LONGSTACK_BLOCKED: '1', LONGSTACK_CAPTURE: 'native', MS: '1500' }
   const { stdout, stderr, code } = await node(['-r', reEntry, '-r', register, '-e', source], { env })
   t.is(code, 0, stderr)
   const { samples, inOwnWork, wrong } = JSON.parse(stdout)
@@ -22,7 +22,7 @@ overBoth(test, 'samples on top of hooks, captures and queries change nothing of 
   t.true(samples > 10 && inOwnWork > 0)
 })
 
-overBoth(test, 'a global match goes on as it was after a report from inside', async (t, capture) => {
+watched(test, 'a global match goes on as it was after a report from inside', async (t) => {
   const { stdout, stderr, code } = await program(`
     const trace = require(${JSON.stringify(root)})
     const text = 'aaaaaaaaaaaaaaaaac '.repeat(40)
@@ -46,7 +46,7 @@ overBoth(test, 'a global match goes on as it was after a report from inside', as
       if (++rounds < 3 || (inside === 0 && rounds < 20)) setTimeout(next, 1)
       else console.log(JSON.stringify({ inside: inside > 0, right: [...results].every((text) => text === expected) }))
     }
-    next()`, { env: { LONGSTACK_BLOCKED: '20', LONGSTACK_CAPTURE: capture } })
+    next()`, { env: { LONGSTACK_BLOCKED: '20', LONGSTACK_CAPTURE: 'native' } })
   t.is(code, 0, stderr)
   t.deepEqual(JSON.parse(stdout), { inside: true, right: true })
 })

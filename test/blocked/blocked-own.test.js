@@ -6,6 +6,7 @@ const path = require('node:path')
 const test = require('ava')
 const { BlockingCallback, frameIn } = require('../../lib/blocked/blocking-callback')
 const { node, root } = require('../helpers/run')
+const { watched } = require('../helpers/watchdog')
 
 const own = `tick (${path.join(root, 'lib', 'top', 'sampler.js')}:10:5)`
 const bundled = `now (${path.join(root, 'lib', 'start', 'bundle')}:3791:14)`
@@ -61,16 +62,14 @@ test('the program is reported where another sample found it', (t) => {
   t.is(event?.stack, `    at ${program}`)
 })
 
-for (const capture of ['native', 'js']) {
-  test(`the start of longstack run is not reported, capture ${capture}`, async (t) => {
-    const args = ['run', `--capture=${capture}`, '--blocked=1', '--spans=/dev/null', '--',
-      path.join(root, 'test', 'fixtures', 'blocked', 'busy-start.js')]
-    const { stdout, stderr, code } = await node([path.join(root, 'lib', 'cli', 'main.js'), ...args])
-    t.is(code, 0, stderr)
-    t.is(stdout, 'over\n')
-    t.regex(stderr, /at busyInProgram /, 'it detects')
-    const places = stderr.split('\n').filter((line) => / at .*[(/]/.test(line))
-    t.deepEqual(places.filter((line) => line.includes(path.join(root, 'lib'))), [])
-    t.notRegex(stderr, /\bbundle(-later)?:\d/)
-  })
-}
+watched(test, 'the start of longstack run is not reported', async (t) => {
+  const args = ['run', '--capture=native', '--blocked=1', '--spans=/dev/null', '--',
+    path.join(root, 'test', 'fixtures', 'blocked', 'busy-start.js')]
+  const { stdout, stderr, code } = await node([path.join(root, 'lib', 'cli', 'main.js'), ...args])
+  t.is(code, 0, stderr)
+  t.is(stdout, 'over\n')
+  t.regex(stderr, /at busyInProgram /, 'it detects')
+  const places = stderr.split('\n').filter((line) => / at .*[(/]/.test(line))
+  t.deepEqual(places.filter((line) => line.includes(path.join(root, 'lib'))), [])
+  t.notRegex(stderr, /\bbundle(-later)?:\d/)
+})

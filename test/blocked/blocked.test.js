@@ -1,8 +1,7 @@
 'use strict'
 
-// LONGSTACK_BLOCKED: long runs of the event loop, told with the stack inside of them, over both watchdogs. A
-// machine with more to do takes longer, and one that stands still meanwhile shows less: lengths are known
-// only by and large.
+// LONGSTACK_BLOCKED: long runs of the event loop, told with the stack inside of them. A machine with more to
+// do takes longer, and one that stands still meanwhile shows less: lengths are known only by and large.
 
 const test = require('ava')
 const { spawn, execFileSync } = require('node:child_process')
@@ -10,7 +9,7 @@ const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
 const { node, program, register, root } = require('../helpers/run')
-const { overBoth } = require('../helpers/watchdogs')
+const { watched } = require('../helpers/watchdog')
 const { recordsOf } = require('../helpers/records')
 
 const runs = path.join(__dirname, '..', 'fixtures', 'blocked', 'runs.js')
@@ -46,9 +45,9 @@ function records (file) {
   return recordsOf(fs.readFileSync(file, 'utf8'))
 }
 
-overBoth(test, 'a listener is given the run: how long, the frames inside, how the program got there, whose it was', async (t, capture) => {
+watched(test, 'a listener is given the run: how long, the frames inside, how the program got there, whose it was', async (t) => {
   const began = Date.now()
-  const { stdout, stderr, code } = await run('server', { LONGSTACK_CAPTURE: capture, LISTEN: '1' })
+  const { stdout, stderr, code } = await run('server', { LONGSTACK_CAPTURE: 'native', LISTEN: '1' })
   t.is(code, 0)
   t.is(stderr, '')
   const [event, ...others] = events(stdout).filter(({ stack }) => stack.includes('later'))
@@ -67,9 +66,9 @@ overBoth(test, 'a listener is given the run: how long, the frames inside, how th
   t.regex(String(event.span?.traceId), /^[0-9a-f]{32}$/)
 })
 
-overBoth(test, 'without a listener it is said on stderr; among the spans it is a child of its request', async (t, capture) => {
+watched(test, 'without a listener it is said on stderr; among the spans it is a child of its request', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
-  const { stdout, stderr, code } = await run('server', { LONGSTACK_CAPTURE: capture, LONGSTACK_SPANS: file })
+  const { stdout, stderr, code } = await run('server', { LONGSTACK_CAPTURE: 'native', LONGSTACK_SPANS: file })
   t.is(code, 0)
   t.is(stdout, '')
   t.regex(stderr, /^longstack: the event loop was blocked for \d+ ms by GET \/slow\n(?: {2}sampled.*\n)?(?: {4}at work .*\n)? {4}at spin \(.*\n {4}at later \(/m)
@@ -93,11 +92,11 @@ overBoth(test, 'without a listener it is said on stderr; among the spans it is a
 })
 
 for (const [kind, frame, by] of [['endless', 'answer', ' by GET /endless'], ['endlessMain', 'endlessMain', ''], ['endlessAwait', 'endlessAwait', '']]) {
-  overBoth(test, `what never ends is told while it runs: ${kind}`, async (t, capture) => {
+  watched(test, `what never ends is told while it runs: ${kind}`, async (t) => {
     const file = path.join(folder(t), 'spans.jsonl')
     const child = spawn(process.execPath, ['-r', register, runs, kind], {
       cwd: root,
-      env: { PATH: process.env.PATH, LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: capture, LONGSTACK_SPANS: file },
+      env: { PATH: process.env.PATH, LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'native', LONGSTACK_SPANS: file },
       stdio: ['ignore', 'ignore', 'pipe']
     })
     t.teardown(() => child.kill('SIGKILL'))
@@ -115,13 +114,13 @@ for (const [kind, frame, by] of [['endless', 'answer', ' by GET /endless'], ['en
   })
 }
 
-overBoth(test, 'what was told while it ran is told again when it is over, under the same id', async (t, capture) => {
+watched(test, 'what was told while it ran is told again when it is over, under the same id', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(root)})
     trace.on('blocked', ({ ms, stillRunning }) => console.log(stillRunning, ms >= (stillRunning ? 550 : 600)))
     setTimeout(function slow () { const end = performance.now() + 900; while (performance.now() < end); }, 10)`,
-  { env: { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: capture, LONGSTACK_SPANS: file } })
+  { env: { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'native', LONGSTACK_SPANS: file } })
   t.deepEqual(stdout.split('\n').filter((line) => line.includes('true')).slice(-2), ['true true', 'false true'])
   const blocked = records(file).filter(({ name, attributes }) => name === 'blocked' && attributes['code.stacktrace'].includes('slow'))
   t.deepEqual(blocked.map(({ attributes }) => attributes['longstack.end']), ['open', undefined])
@@ -131,8 +130,8 @@ overBoth(test, 'what was told while it ran is told again when it is over, under 
 /** @type {Array<[string, RegExp]>} */
 const single = [['scopes', /at part .*\n {4}at outer /], ['awaits', /at outer /], ['ticks', /at again /], ['main', /at spin .*\n {4}at main /], ['timer', /at spin .*\n {4}at slow /]]
 for (const [kind, frames] of single) {
-  overBoth(test, `one run is one report: ${kind}`, async (t, capture) => {
-    const { stdout, code } = await run(kind, { LONGSTACK_CAPTURE: capture, LISTEN: '1' })
+  watched(test, `one run is one report: ${kind}`, async (t) => {
+    const { stdout, code } = await run(kind, { LONGSTACK_CAPTURE: 'native', LISTEN: '1' })
     t.is(code, 0)
     const found = events(stdout).filter(({ ms }) => ms >= 200)
     t.is(found.length, 1)
@@ -140,39 +139,39 @@ for (const [kind, frames] of single) {
   })
 }
 
-overBoth(test, 'many short runs in a row are no long one', async (t, capture) => {
-  const { stdout, code } = await run('short', { LONGSTACK_CAPTURE: capture, LONGSTACK_BLOCKED: '300', LISTEN: '1' })
+watched(test, 'many short runs in a row are no long one', async (t) => {
+  const { stdout, code } = await run('short', { LONGSTACK_CAPTURE: 'native', LONGSTACK_BLOCKED: '300', LISTEN: '1' })
   t.is(code, 0)
   const longest = Number(stdout.trim().split('\n').at(-1))
   t.true(longest >= 25)
   for (const { ms, stack } of events(stdout)) if (stack.includes('at brief')) t.true(ms < longest + 100, `${ms} ms, and none took more than ${longest}`)
 })
 
-overBoth(test, 'a call that cannot be looked into is said to be one', async (t, capture) => {
+watched(test, 'a call that cannot be looked into is said to be one', async (t) => {
   const fifo = path.join(folder(t), 'pipe')
   execFileSync('mkfifo', [fifo])
   for (const [kind, args] of /** @type {Array<[string, string[]]>} */ ([['shell', []], ['pipe', [fifo]]])) {
     if (kind === 'pipe') spawn('sh', ['-c', 'exec 3> "$0"; sleep 1; echo x >&3', fifo]) // waits for its reader, who then waits
-    const { stdout, code } = await run(kind, { LONGSTACK_CAPTURE: capture, LISTEN: '1' }, args)
+    const { stdout, code } = await run(kind, { LONGSTACK_CAPTURE: 'native', LISTEN: '1' }, args)
     t.is(code, 0)
     const event = /** @type {any} */ (events(stdout).find(({ ms, stack }) => ms >= 200 && stack.includes('setTimeout(10)')))
     t.truthy(event, kind)
     if (event.samples > 0) t.true(event.sampledLate >= 100, kind)
     if (event.samples > 0) t.regex(event.stack, /^ {4}at calls /)
   }
-  const { stderr } = await run('shell', { LONGSTACK_CAPTURE: capture })
+  const { stderr } = await run('shell', { LONGSTACK_CAPTURE: 'native' })
   t.regex(stderr, /blocked for \d.*\n {2}(sampled .* late, as on leaving a native call|no sample could be taken inside)/)
 })
 
-overBoth(test, 'Atomics.wait is looked into', async (t, capture) => {
-  const { stdout } = await run('waits', { LONGSTACK_CAPTURE: capture, LISTEN: '1' })
+watched(test, 'Atomics.wait is looked into', async (t) => {
+  const { stdout } = await run('waits', { LONGSTACK_CAPTURE: 'native', LISTEN: '1' })
   const event = events(stdout).find(({ ms, stack }) => ms >= 200 && stack.includes('at calls'))
   t.truthy(event)
 })
 
-overBoth(test, 'a program that ends inside of a run ends as it would, and the run is told', async (t, capture) => {
+watched(test, 'a program that ends inside of a run ends as it would, and the run is told', async (t) => {
   for (const kind of ['exits', 'throws']) {
-    const { stdout, stderr, code } = await run(kind, { LONGSTACK_CAPTURE: capture })
+    const { stdout, stderr, code } = await run(kind, { LONGSTACK_CAPTURE: 'native' })
     t.is(code, kind === 'exits' ? 7 : 1)
     t.is(stdout, '')
     t.regex(stderr, /longstack: the event loop was blocked for \d.*\n(?: {2}sampled.*\n)?(?: {4}at work .*\n)? {4}at spin .*\n {4}at calls /)
@@ -181,20 +180,20 @@ overBoth(test, 'a program that ends inside of a run ends as it would, and the ru
   }
 })
 
-overBoth(test, 'an error that a program survives does not end the watch', async (t, capture) => {
-  const { stdout, code } = await run('goesOn', { LONGSTACK_CAPTURE: capture, LISTEN: '1' })
+watched(test, 'an error that a program survives does not end the watch', async (t) => {
+  const { stdout, code } = await run('goesOn', { LONGSTACK_CAPTURE: 'native', LISTEN: '1' })
   t.is(code, 0)
   t.true(stdout.includes('meant\n'))
   const stacks = events(stdout).filter(({ ms }) => ms >= 200).map(({ stack }) => stack)
   t.deepEqual(['first', 'second'].map((name) => stacks.filter((stack) => stack.includes(`at ${name} `)).length), [1, 1])
 })
 
-overBoth(test, 'what blocks again is one line', async (t, capture) => {
+watched(test, 'what blocks again is one line', async (t) => {
   const source = `
     let left = 8
     function spin () { const end = performance.now() + 60; while (performance.now() < end); }
     setTimeout(function tick () { spin(); if (--left > 0) setTimeout(tick, 1) }, 300)`
-  const { stderr } = await node(['-r', register, '-e', source], { env: { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: capture } })
+  const { stderr } = await node(['-r', register, '-e', source], { env: { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'native' } })
   const reports = stderr.split('longstack: ').filter((text) => text.includes('at spin ('))
   t.true(reports.length >= 3, stderr)
   for (const [i, text] of reports.entries()) {
@@ -204,8 +203,8 @@ overBoth(test, 'what blocks again is one line', async (t, capture) => {
   }
 })
 
-overBoth(test, 'sampled as often as can be, in all sorts of places, a program computes what it computes', async (t, capture) => {
-  const { stdout, stderr, code, signal } = await node(['-r', register, places], { env: { LONGSTACK_BLOCKED: '4', LONGSTACK_CAPTURE: capture, LENGTH: '150' } })
+watched(test, 'sampled as often as can be, in all sorts of places, a program computes what it computes', async (t) => {
+  const { stdout, stderr, code, signal } = await node(['-r', register, places], { env: { LONGSTACK_BLOCKED: '4', LONGSTACK_CAPTURE: 'native', LENGTH: '150' } })
   t.is(signal, null, stderr)
   t.is(code, 0, stderr)
   const results = new Map(stdout.trim().split('\n').map((line) => JSON.parse(line)))
@@ -233,24 +232,24 @@ overBoth(test, 'sampled as often as can be, in all sorts of places, a program co
   const inner = { recursion: 'dive', constructing: 'new Made', overflow: '(fall|overflow)' }
   const missing = [...results.keys()].filter((name) => !new RegExp(`at ${inner[name] ?? name} \\(`).test(stderr))
   // A worker that waits for a processor comes too late now and then.
-  t.true(missing.length <= (capture === 'js' ? 3 : 0), missing.join())
+  t.deepEqual(missing, [])
 })
 
-overBoth(test, 'what RegExp tells of the last match outlives a report from inside', async (t, capture) => {
-  const { stdout, stderr } = await node(['-r', register, places, 'matches', 'overflow', 'hook'], { env: { LONGSTACK_BLOCKED: '4', LONGSTACK_CAPTURE: capture, LENGTH: '800' } })
+watched(test, 'what RegExp tells of the last match outlives a report from inside', async (t) => {
+  const { stdout, stderr } = await node(['-r', register, places, 'matches', 'overflow', 'hook'], { env: { LONGSTACK_BLOCKED: '4', LONGSTACK_CAPTURE: 'native', LENGTH: '800' } })
   t.is(stdout, '["matches",0]\n["overflow",true]\n["hook",true]\n')
   t.true(stderr.split('is blocked').length > 3)
 })
 
-overBoth(test, 'a listener that throws is said once, and harms nobody', async (t, capture) => {
-  const { stdout, stderr, code } = await run('goesOn', { LONGSTACK_CAPTURE: capture, LISTEN: 'throw' })
+watched(test, 'a listener that throws is said once, and harms nobody', async (t) => {
+  const { stdout, stderr, code } = await run('goesOn', { LONGSTACK_CAPTURE: 'native', LISTEN: 'throw' })
   t.is(code, 0)
   t.true(events(stdout).length >= 2)
   t.is(stderr, "longstack: a listener of 'blocked' threw: of the listener\n")
 })
 
-overBoth(test, 'it comes and goes with the option, and leaves nothing behind', async (t, capture) => {
-  const { stdout, stderr, code } = await run('leaves', { LONGSTACK_CAPTURE: capture })
+watched(test, 'it comes and goes with the option, and leaves nothing behind', async (t) => {
+  const { stdout, stderr, code } = await run('leaves', { LONGSTACK_CAPTURE: 'native' })
   t.is(stdout, 'here\ntrue true\ntrue,true,true\n')
   t.is(stderr, '')
   t.is(code, 0)
@@ -268,13 +267,12 @@ test('a wrong threshold is a mistake', async (t) => {
   t.is(stdout, 'LONGSTACK_ERR_INVALID_OPTION\n'.repeat(3))
 })
 
-test('where the permission model allows no inspector the watchdog warns, and the program runs', async (t) => {
-  const isStable = process.allowedNodeEnvironmentFlags.has('--permission')
-  const permission = isStable ? '--permission' : '--experimental-permission'
-  const flags = [permission, '--allow-worker', '--allow-fs-read=*']
+test('without the native engine one line tells so, and the program runs', async (t) => {
   const env = { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'js' }
-  const { stdout, stderr, code } = await node([...flags, '-r', register, '-p', '1 + 1'], { env })
+  const source = "new (require('node:worker_threads').Worker)('console.log(1 + 1)', { eval: true })"
+  const { stdout, stderr, code } = await program(source, { env })
   t.is(code, 0, stderr)
   t.is(stdout, '2\n')
-  t.regex(stderr, /blocking callbacks cannot be detected: the permission model allows no inspector/)
+  t.is(stderr, 'longstack: blocking callbacks cannot be detected without the native engine; ' +
+    'longstack doctor tells why it is not in force.\n')
 })

@@ -98,7 +98,7 @@ for (const engine of engines) {
   })
 }
 
-test('a listener of a socket, behind a scope as well', async (t) => {
+test('a listener of a socket', async (t) => {
   const source = `
     const net = require('node:net')
     function connect () {
@@ -109,7 +109,6 @@ test('a listener of a socket, behind a scope as well', async (t) => {
     const server = net.createServer((socket) => socket.end('hello')).listen(0, '127.0.0.1', connect)`
   const line = "  ── emitter.on('data') in connect (app.js:9) ──"
   t.deepEqual(await told(source), { data: [line] })
-  t.deepEqual(await told(source, { ...env, LONGSTACK_SCOPE: 'calls' }), { data: [line] })
   t.deepEqual(await told(source, {}), { data: [''] }, 'it is off where nobody asks for it')
 })
 

@@ -83,15 +83,6 @@ test('every option is a flag, and the program sees it as the variable', async (t
   for (const { flag } of Object.values(rules)) t.regex(help, new RegExp(`^  --${flag}\\b`, 'm'))
 })
 
-test('--mode is gone: whoever gives it is told', async (t) => {
-  const app = script(t, 'console.log(process.env.LONGSTACK_MODE)')
-  const { stdout, stderr, code } = await longstack(['run', '--mode', 'light', app])
-  t.deepEqual([stdout, code], ['undefined\n', 0])
-  t.is(stderr, 'longstack: --mode: there is no light mode any more; full costs less, and is in force.\n')
-  t.is((await longstack(['run', '--mode=full', app])).stderr, '')
-  t.notRegex((await longstack(['run', '--help'])).stdout, /--mode/)
-})
-
 test('flags of node itself, with quotes', async (t) => {
   const app = script(t, 'console.log(typeof gc, process.title, process.argv.length)')
   const { stdout, code } = await longstack(['run', '--node-options', '--expose-gc "--title=two words"', app, 'x'])

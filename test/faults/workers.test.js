@@ -23,7 +23,7 @@ test('threads, descriptors and memory of workers are given back', async (t) => {
       LONGSTACK_SPANS: path.join(directory, 'spans.jsonl'),
       LONGSTACK_BLOCKED: '60000'
     }
-    // Without the addon blocking callbacks are detected in the main thread only: one line for all workers
+    // Without the addon blocking callbacks are not detected: one line for all threads
     const traced = await runOnce(scene, ['-r', register], own)
     const { code, signal, stdout } = traced
     t.deepEqual([code, signal, stdout], [bare.code, bare.signal, bare.stdout], traced.stderr)

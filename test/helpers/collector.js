@@ -23,7 +23,7 @@ const cert = path.join(folder, 'cert.pem')
 async function collector (t, { tls = false, status = () => 200 } = {}) {
   /**
    * @type {Array<{ path: string, headers: import('node:http').IncomingHttpHeaders, spans: any[],
-   *   metrics: any[], resources: any[] }>}
+   *   resources: any[] }>}
    */
   const requests = []
   const server = tls
@@ -33,7 +33,7 @@ async function collector (t, { tls = false, status = () => 200 } = {}) {
     const chunks = []
     for await (const chunk of request) chunks.push(chunk)
     const body = Buffer.concat(chunks)
-    const { resourceSpans = [], resourceMetrics = [] } = JSON.parse(String(request.headers['content-encoding'] === 'gzip' ? zlib.gunzipSync(body) : body))
+    const { resourceSpans = [] } = JSON.parse(String(request.headers['content-encoding'] === 'gzip' ? zlib.gunzipSync(body) : body))
     const spans = resourceSpans.flatMap((/** @type {any} */ one) =>
       one.scopeSpans.flatMap((/** @type {any} */ scope) => scope.spans)
     )
@@ -41,9 +41,7 @@ async function collector (t, { tls = false, status = () => 200 } = {}) {
       path: request.url,
       headers: request.headers,
       spans,
-      metrics: resourceMetrics.flatMap((/** @type {any} */ one) =>
-        one.scopeMetrics.flatMap((/** @type {any} */ scope) => scope.metrics)),
-      resources: [...resourceSpans, ...resourceMetrics].map((/** @type {any} */ { resource }) => resource)
+      resources: resourceSpans.map((/** @type {any} */ { resource }) => resource)
     })
     response.writeHead(status(), { 'content-type': 'application/json' }).end('{}')
   })

@@ -14,6 +14,7 @@ const { oddNames } = require('../helpers/odd-names')
 const { inherited, node, runsAll, split } = require('../helpers/run')
 const { noTerminal, onTerminal } = require('../helpers/terminal')
 const { recordsOf } = require('../helpers/records')
+const { watched } = require('../helpers/watchdog')
 
 const reason = process.platform === 'win32' ? 'not tried: Windows allows no such names' : noTerminal()
 
@@ -106,9 +107,9 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
     t.true(fs.statSync(page).size > 100_000)
   })
 
-  test(`${title}: a blocking callback, by the inspector's thread`, async (t) => {
+  watched(test, `${title}: a blocking callback`, async (t) => {
     const file = write('blocking.cjs', BLOCKING)
-    const { stderr } = await node([...preload, file], { env: { LONGSTACK_BLOCKED: '200', LONGSTACK_CAPTURE: 'js' } })
+    const { stderr } = await node([...preload, file], { env: { LONGSTACK_BLOCKED: '200', LONGSTACK_CAPTURE: 'native' } })
     t.true(stderr.includes(`at block (${file}:2:`), stderr)
   })
 

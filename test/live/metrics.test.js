@@ -1,8 +1,8 @@
 'use strict'
 
 // Figures for dashboards, against what the program itself has made: requests in flight, handles, awaits, a
-// loop that was blocked; as an object, as OpenMetrics text in front of a parser that is not ours, by HTTP on
-// the socket, and in a collector.
+// loop that was blocked; as an object, as OpenMetrics text in front of a parser that is not ours, and by HTTP
+// on the socket.
 
 const http = require('node:http')
 const net = require('node:net')
@@ -10,17 +10,11 @@ const path = require('node:path')
 const { once } = require('node:events')
 const { setTimeout: sleep } = require('node:timers/promises')
 const test = require('ava')
-const { collector } = require('../helpers/collector')
-const { freePorts } = require('../helpers/jaeger')
 const { livePrograms, longstack } = require('../helpers/live')
 const prometheus = require('../helpers/prometheus')
 const { program } = require('../helpers/run')
-const { patient } = require('../helpers/starved')
-const { timeFactor } = require('../helpers/time-factor')
 
 const { start, directory } = livePrograms(test)
-const patiently = patient(test) // at its end a process waits a second for the collector, and no longer
-const hasNoCosts = process.env.ENGINE === 'js' // they were measured with the native engine
 
 const PRELUDE = `
   const http = require('node:http')
@@ -111,10 +105,6 @@ test('the figures are those of what the program has made', async (t) => {
   t.true(valueOf(second, 'nodejs.eventloop.delay.max') >= 0.17)
   t.true(valueOf(second, 'nodejs.eventloop.time', { 'nodejs.eventloop.state': 'active' }) >= 0.2)
   t.is(second.sinceUnixMs, first.sinceUnixMs)
-  const cost = second.metrics['longstack.own_cost.estimate']
-  if (hasNoCosts) return t.is(cost, undefined)
-  t.is(cost.unit, 'ms')
-  t.true(cost.points[0].value > first.metrics['longstack.own_cost.estimate'].points[0].value)
 })
 
 test('of many openers and sites the most frequent are named, the others added up', async (t) => {
@@ -138,27 +128,6 @@ test('of many openers and sites the most frequent are named, the others added up
   t.is(total(waits), 80)
   t.deepEqual(handles.at(-1).attributes, { opener: '(other)', type: '(other)' })
   t.deepEqual(waits.at(-1).attributes, { site: '(other)' })
-})
-
-test('own cost is what was done, times what it costs', async (t) => {
-  if (hasNoCosts) return t.pass('no costs were measured with this engine')
-  const [[idle, timers, awaits]] = await run(t, `
-    const cost = () => trace.metrics().metrics['longstack.own_cost.estimate'].points[0].value
-    cost()
-    const since = async (work) => {
-      const before = cost()
-      await work()
-      return cost() - before
-    }
-    report([
-      await since(() => {}),
-      await since(() => { for (let i = 0; i < 10_000; i++) clearTimeout(setTimeout(() => {}, 1e6)) }),
-      await since(async () => { for (let i = 0; i < 50_000; i++) await null })
-    ])
-  `)
-  t.true(idle >= 0 && idle < 1, `${idle}`)
-  t.true(timers > 4 && timers < 100 * timeFactor, `${timers}`) // 1.4 µs each; the machine may be slow
-  t.true(awaits > 3 && awaits < 300 * timeFactor, `${awaits}`)
 })
 
 test('whoever asks keeps nothing alive, and leaves nothing behind', async (t) => {
@@ -291,71 +260,4 @@ test('longstack metrics asks a process without longstack, and leaves it as it wa
   t.is(valueOf(metrics, 'longstack.handles', { type: 'TCP server' }), 7)
   say('now')
   t.false(await told('channels'))
-})
-
-/** @param {Array<{ key: string, value: object }>} attributes as OTLP has them */
-const plain = (attributes) =>
-  Object.fromEntries(attributes.map(({ key, value }) => [key, Object.values(value)[0]]))
-
-patiently('metrics arrive in a collector at intervals and at the end, of each thread', async (t) => {
-  const { url, requests } = await collector(t)
-  const { child, say } = await start(`${PRELUDE};(async () => {
-    const { isMainThread, Worker } = require('node:worker_threads')
-    if (!isMainThread) return setTimeout(() => {}, 1e6)
-    const server = app.listen(0, '127.0.0.1')
-    await once(server, 'listening')
-    for (let i = 0; i < 4; i++) await getAll(server, '/users/' + i)
-    await getAll(server, '/slow')
-    for (let i = 0; i < 3; i++) hang()
-    const worker = new Worker(__filename)
-    await once(worker, 'online')
-    process.stdin.once('data', () => {
-      hang()
-      worker.terminate()
-      server.close()
-      process.stdin.destroy()
-    })
-    console.log('ready')
-  })()`, { env: { LONGSTACK_METRICS: `${url};interval=1` } })
-  const threadOf = ({ resources: [{ attributes }] }) => plain(attributes)['longstack.thread']
-  while (!requests.some(threadOf) || requests.every(threadOf)) await sleep(50)
-  say('end')
-  await once(child, 'exit')
-  t.true(requests.every(({ path }) => path === '/v1/metrics'))
-  const main = requests.filter((request) => threadOf(request) === undefined)
-  const named = Object.fromEntries(main.at(-1).metrics.map((metric) => [metric.name, metric]))
-  const { histogram, unit } = named['http.server.request.duration']
-  t.is(unit, 's')
-  t.is(histogram.aggregationTemporality, 2)
-  const points = Object.fromEntries(histogram.dataPoints.map((point) => [plain(point.attributes)['http.route'], point]))
-  t.is(points['/users/:id'].count, 4)
-  t.is(points['/slow'].count, 1)
-  t.true(points['/slow'].sum >= 0.295)
-  t.is(points['/slow'].bucketCounts.length, points['/slow'].explicitBounds.length + 1)
-  t.true(BigInt(points['/slow'].timeUnixNano) > BigInt(points['/slow'].startTimeUnixNano))
-  const waits = named['longstack.waits'].sum
-  t.false(waits.isMonotonic)
-  t.is(waits.dataPoints.find(({ attributes }) => plain(attributes).site.startsWith('hang (')).asDouble, 4, 'at the end')
-  t.true(named['longstack.http.server.failures'].sum.isMonotonic)
-  const isDelay = ({ name }) => name === 'nodejs.eventloop.delay.max'
-  const delays = main.flatMap(({ metrics }) => metrics.filter(isDelay))
-  t.true(delays.length > 0 && delays.every(({ gauge }) => gauge.dataPoints.length === 1))
-})
-
-patiently('a collector that is not there costs a line, and no time', async (t) => {
-  const [port] = await freePorts(1)
-  const env = { LONGSTACK_METRICS: `http://127.0.0.1:${port};interval=1` }
-  const { stdout, stderr, code } = await program('setTimeout(() => console.log(1), 1700)', { env })
-  t.is(code, 0)
-  t.is(stdout, '1\n')
-  const pattern = /^longstack: metrics do not reach \S+\/v1\/metrics: .*(ECONNREFUSED|no answer in time).*\n$/
-  t.regex(stderr, pattern) // a busy machine may not start the thread in time
-})
-
-test('a mistake in the option is one line', async (t) => {
-  for (const wrong of ['collector:4318', 'http://x;interval=0', 'http://x;sample=1', 'ftp://x']) {
-    const { stderr, code } = await program('', { env: { LONGSTACK_METRICS: wrong } })
-    t.is(code, 0)
-    t.regex(stderr, /^longstack: LONGSTACK_METRICS: Option "metrics" must be the http\(s\) address .*\n$/)
-  }
 })

@@ -141,20 +141,6 @@ test('a mistake changes nothing that is in force', async (t) => {
   ])
 })
 
-test('who asks for light mode is told once, and gets full', async (t) => {
-  const { stdout, stderr } = await program(`
-    const trace = require(${JSON.stringify(require.resolve('../..'))})
-    trace.on('warning', ({ code, message }) => console.log(code, message))
-    for (const mode of ['full', undefined, 'light', 'lihgt', null]) trace.enable({ mode })
-    setTimeout(async function timer () { await null; console.log(trace.chain().map((hop) => hop.label).join()) }, 1)`)
-  t.is(stderr, '')
-  t.is(stdout, 'LONGSTACK_WARN_LIGHT_MODE option "mode": there is no light mode any more; full costs less, and is in ' +
-    'force.\nawait,setTimeout(1)\n')
-  const alone = await program(`require(${JSON.stringify(require.resolve('../..'))}).enable({ mode: 'light' })`,
-    { preload: false })
-  t.is(alone.stderr, 'longstack: option "mode": there is no light mode any more; full costs less, and is in force.\n')
-})
-
 /** Variable, value, what the line says. @type {Array<[string, string, RegExp]>} */
 const variables = [
   ['LONGSTACK', 'TPC', /Unknown subsystem "TPC"\. Did you mean "TCP"\?/],
@@ -166,7 +152,6 @@ const variables = [
   ['LONGSTACK_FRAMES', '1e9', /Received "1e9"/],
   ['LONGSTACK_FRAMES', '99999999999999999999', /Received 100000000000000000000/],
   ['LONGSTACK_DEPTH', '0', /an integer from 1 to 1000\. Received 0/],
-  ['LONGSTACK_MODE', 'heavy', /^longstack: LONGSTACK_MODE: there is no light mode any more; full costs less, and is in force\.$/],
   ['LONGSTACK_CAPTURE', 'nativ', /"auto", "native" or "js"\. Received "nativ"/],
   ['LONGSTACK_INTERNALS', 'perhaps', /true or false\. Received "perhaps"/],
   ['LONGSTACK_ERRORS', 'none', /true, false or "print"\. Received "none"/],
@@ -225,7 +210,6 @@ test('right variables are obeyed', async (t) => {
       LONGSTACK_FRAMES: '1',
       LONGSTACK_DEPTH: '2',
       LONGSTACK_INTERNALS: 'no',
-      LONGSTACK_MODE: 'full',
       LONGSTACK_CAPTURE: 'js'
     }
   })

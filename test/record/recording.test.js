@@ -11,10 +11,8 @@ const test = require('ava')
 const { HEAD, POLL, REF, REQUEST, RUN, TURNED, WORDS, X } = require('../../lib/core/run-log-words')
 const { loadBinding } = require('../../lib/stacks/binding')
 const { prelude, readRecordings } = require('../helpers/recordings')
-const { recordsOf } = require('../helpers/records')
 const { inherited, program, register } = require('../helpers/run')
 const { folder, read } = require('../helpers/sinks')
-const { longstack } = require('../helpers/span-files')
 
 const onLinux = process.platform === 'linux' ? test : test.skip
 const whereHeld = process.platform !== 'win32' && loadBinding().binding !== undefined ? test : test.skip
@@ -343,7 +341,7 @@ test('a directory that is made later: what waited is there', async (t) => {
   t.like(state, { blocks: 0, entries: 0, isComplete: true })
 })
 
-for (const way of ['renamed', 'renamed, and trace.reopen()', 'truncated']) {
+for (const way of ['renamed', 'truncated']) {
   test(`a file that is ${way}: each of them has all texts that it needs`, async (t) => {
     const { file, dir, ...end } = await record(t, `
       const file = process.env.LONGSTACK_RECORD
@@ -354,7 +352,6 @@ for (const way of ['renamed', 'renamed, and trace.reopen()', 'truncated']) {
       setTimeout(async () => {
         await until(() => size() > 5000)
         ${way === 'truncated' ? "fs.copyFileSync(file, file + '.1'); fs.truncateSync(file)" : "fs.renameSync(file, file + '.1')"}
-        ${way.endsWith('reopen()') ? 'trace.reopen()' : ''}
         await until(() => size() > 0 && n > 500)
         await wait(1200)
         clearInterval(load)
@@ -448,16 +445,6 @@ for (const [name, source] of Object.entries(pastimes)) {
     }
   })
 }
-
-test('what a callback runs behind trace.reopen() is its own', async (t) => {
-  const { file, code, stderr } = await record(t, `
-    const spin = () => { const end = performance.now() + 50; while (performance.now() < end) {} }
-    setTimeout(() => trace.span('behind', () => { trace.reopen(); spin() }), 10)`)
-  t.is(code, 0, stderr)
-  const { stdout } = await longstack(['spans', file])
-  const { attributes } = recordsOf(stdout).find(({ name }) => name === 'behind')
-  t.true(attributes['longstack.run_ms'] >= 49, JSON.stringify(attributes))
-})
 
 /** @type {Array<[name: string, call: string, end: unknown[], node: number]>} */
 const suddenEnds = [

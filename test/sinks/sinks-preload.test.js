@@ -26,7 +26,7 @@ const server = `
 /** @param {any[]} list */
 const paths = (list) => list.filter(({ kind }) => kind === 'SERVER').map(({ attributes }) => attributes['url.path']).sort()
 
-test('a hundred rotations under the load of a server: every request is once in a whole line', async (t) => {
+test('rotations under the load of a server: every request is once in a whole line', async (t) => {
   const dir = folder(t)
   const file = path.join(dir, 'spans.jsonl')
   const { stdout, stderr, code } = await program(`${server}
@@ -36,11 +36,11 @@ test('a hundred rotations under the load of a server: every request is once in a
       let n = 0, over = false
       const client = async () => { while (!over) await get('/n/' + n++) }
       const clients = Array.from({ length: 8 }, client)
-      for (let i = 0; i < 100; i++) {
-        await get('/rotation/' + i)
+      for (let i = 0; i < 3; i++) {
+        while (!fs.existsSync(dir + '/spans.jsonl')) await get('/n/' + n++)
         fs.renameSync(dir + '/spans.jsonl', dir + '/spans.' + i)
-        trace.reopen()
       }
+      while (!fs.existsSync(dir + '/spans.jsonl')) await get('/n/' + n++)
       over = true
       await Promise.all(clients)
       agent.destroy()
@@ -51,14 +51,14 @@ test('a hundred rotations under the load of a server: every request is once in a
   t.is(code, 0)
   const { n, written, dropped, outputs } = JSON.parse(stdout)
   const files = fs.readdirSync(dir)
-  t.is(files.length, 101)
+  t.is(files.length, 4)
   const all = files.flatMap((name) => read(path.join(dir, name)))
   const undefinedIn = all.filter(({ resource }) => resource['process.pid'] === undefined)
   t.deepEqual(undefinedIn, [], 'each file defines what its spans refer to')
   t.deepEqual(all.filter(({ kind, attributes }) => kind === 'SERVER' && attributes['code.stacktrace'] === undefined), [])
   const seen = paths(all)
-  t.deepEqual(seen, [...Array.from({ length: n }, (_, i) => `/n/${i}`), ...Array.from({ length: 100 }, (_, i) => `/rotation/${i}`)].sort())
-  t.true(n > 100, `${n} requests beside`)
+  t.deepEqual(seen, Array.from({ length: n }, (_, i) => `/n/${i}`).sort())
+  t.true(n > 10, `${n} requests beside`)
   t.is(dropped, 0)
   t.true(written >= seen.length)
   t.deepEqual(outputs.map((/** @type {any} */ { to }) => to), [file])
@@ -171,7 +171,6 @@ test('what sinks do makes no events for hooks, and is in no list of handles', as
     const handles = () => trace.handles().map(({ what }) => what)
     trace.enable({ spans: ${JSON.stringify(`/dev/full,${dir}/a.jsonl,${dir}/none/b.jsonl`)} })
     trace.span('one', () => {})
-    trace.reopen()
     for (let start = Date.now(); Date.now() - start < 1100;);
     trace.span('two', () => {})
     setImmediate(() => require('node:fs').writeSync(1, JSON.stringify({ types, handles: handles() })))`)

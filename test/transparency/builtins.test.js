@@ -12,7 +12,6 @@ const program = path.join(root, 'test', 'fixtures', 'transparency', 'builtins.js
 /** What may differ, and why. */
 const allowed = [
   /Symbol\(longstack\.tracer\.\d\)/, // all copies of longstack find the tracer there (lib/shared.js)
-  /Symbol\(longstack\.blocked\.\d\)/, // the JavaScript watchdog has it called (lib/blocked/inspector-watchdog.js)
   /MessagePort\.prototype\.Symbol\(kHandle\)/, // tells of messages taken unseen (lib/passing/thread-messages.js)
   // Functions of C++ have both, as null, up to V8 13; they cannot be removed (native/openers.cc)
   /^node:fs\.(?:open|close)(?:Sync)?\.(?:arguments|caller): object 000$/,

@@ -16,8 +16,7 @@ const modes = [
   { LONGSTACK_CAPTURE: 'js' },
   { LONGSTACK_ERRORS: 'off' },
   { LONGSTACK_SPANS: spans },
-  { LONGSTACK_SPANS: spans, LONGSTACK_BLOCKED: '50' },
-  { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'js' }
+  { LONGSTACK_SPANS: spans, LONGSTACK_BLOCKED: '50' }
 ]
 
 for (const env of modes) {

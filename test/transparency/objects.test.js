@@ -46,10 +46,6 @@ const allowed = {
     why: 'the signal was asked for',
     clean: (line) => line.replace(/\bSIGUSR2 1, /, '')
   },
-  sample: {
-    why: 'the JavaScript watchdog has the main thread call a function by the inspector (lib/blocked/inspector-watchdog.js)',
-    clean: (line) => line.replace(/, Symbol\(longstack\.blocked\.1\) \/0 010/, '')
-  },
   intercept: {
     why: 'bytes go through JavaScript, as they do once a program listens to `data` of the socket: the ticks between ' +
       'the head and the body of a request run later',
@@ -172,7 +168,6 @@ const modes = [
   ['spans to stdout', () => ({ LONGSTACK_SPANS: '-' }), ['exit', 'spans']],
   ['spans that propagate', (directory) => ({ ...spansIn(directory), LONGSTACK_PROPAGATE: 'on' }), ['exit', 'headers']],
   ['blocked', () => ({ LONGSTACK_BLOCKED: '5000' }), ['exit']],
-  ['blocked, JavaScript', () => ({ LONGSTACK_BLOCKED: '5000', LONGSTACK_CAPTURE: 'js' }), ['exit', 'sample']],
   ['internals', () => ({ LONGSTACK_INTERNALS: 'on' }), []],
   ['without errors', () => ({ LONGSTACK_ERRORS: 'off' }), []],
   ['capture by JavaScript', () => ({ LONGSTACK_CAPTURE: 'js' }), []],
