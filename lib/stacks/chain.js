@@ -244,7 +244,7 @@ function describe (context) {
  * @param {Frame[]} frames
  */
 function isPrintedWithoutFrames (context, frames) {
-  if (context.origin === 'early') return context.type !== 'PROMISE' && context.type !== 'unknown'
+  if (context.origin === 'early') return false
   if (context.type === 'HTTPINCOMINGMESSAGE' || isAccepted(context, frames)) return true
   return arrivedBy(context, frames) !== undefined
 }
