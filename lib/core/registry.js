@@ -155,7 +155,9 @@ function watch (time, listener) {
   onFirstSocket = listener
   for (const entry of entries.values()) {
     noteType(entry.context.type)
-    if (entry.isClient) entry.unseenUntil = time
+    if (!entry.isClient) continue
+    entry.unseenUntil = time
+    entry.ask = 0
   }
 }
 

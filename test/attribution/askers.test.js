@@ -86,6 +86,29 @@ for (const isPreloaded of [true, false]) {
   })
 }
 
+test('an answer to what was asked while tracing was off is not of who asks next', async (t) => {
+  const { stdout } = await runProgram(`
+    const net = require('node:net')
+    const trace = require(${JSON.stringify(root)})
+    const peer = net.createServer((socket) => socket.on('data', () => setTimeout(() => socket.write('x'), 50)))
+    peer.listen(0, function open () {
+      const connection = net.connect(peer.address().port, async () => {
+        connection.write('first')
+        await new Promise((resolve) => connection.once('data', resolve))
+        trace.disable()
+        connection.write('unseen')
+        await new Promise((resolve) => setTimeout(resolve, 20))
+        trace.enable()
+        connection.once('data', () => console.log(new Error('late').stack))
+        setTimeout(function next () { connection.write('next') }, 10)
+        setTimeout(() => process.exit(), 200)
+      })
+    })
+  `)
+  t.regex(stdout, /^Error: late/)
+  t.notRegex(stdout, /at next /)
+})
+
 test('a stack names who opened the connection in one line', async (t) => {
   const { stdout } = await runProgram(`
     const http = require('node:http')
