@@ -15,16 +15,23 @@ const capture = require('../stacks/capture')
 /** Those of pipes do not tell whether the program has made them: standard output may be one. */
 const types = new Set(['TCPWRAP', 'TLSWRAP'])
 
+// What this takes is a pause of the event loop. Pools are opened early, and Node lists the oldest first.
+const MAX_LOOKED = 5000 // some 2 µs each
+const MAX_ADOPTED = 500 // some 20 µs each
+
 /** @param {object[]} sockets what Node lists as open */
 function adopt (sockets) {
-  for (let i = 0; i < sockets.length; i++) {
+  let adopted = 0
+  for (let i = 0; i < Math.min(sockets.length, MAX_LOOKED) && adopted < MAX_ADOPTED; i++) {
     const socket = sockets[i]
-    const handle = handleOf(socket)
+    const handle = isClient(socket) ? handleOf(socket) : undefined
     const type = handle && providerOf(handle)
     const id = handle && idOf(handle)
     if (handle === undefined || id === undefined || type === undefined || !types.has(type)) continue
-    if (!isClient(socket) || registry.get(id) !== undefined || !settings.isSelected(type)) continue
-    if (contextTag.read(handle) === undefined) open(socket, handle, type, id)
+    if (registry.get(id) !== undefined || !settings.isSelected(type)) continue
+    if (contextTag.read(handle) !== undefined) continue
+    open(socket, handle, type, id)
+    adopted++
   }
 }
 

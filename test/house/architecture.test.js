@@ -13,12 +13,12 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 10_692,
-  core: 4293,
+  core: 4295,
   spans: 2420,
   stacks: 2865,
   '.': 2245,
   handles: 2324,
-  requests: 1112,
+  requests: 1117,
   ask: 1743,
   top: 1406,
   metrics: 218,
