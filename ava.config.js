@@ -8,14 +8,14 @@ const { timeFactor } = require('./test/helpers/time-factor')
 
 /** The files that take longest, longest first: one that began last would run alone at the end. */
 const slowest = [
-  'package/transparent-suites', 'report/verdict', 'blocked/blocked', 'blocked/blocked-away', 'examples/bench',
-  'examples/articles-servers', 'examples/articles', 'layouts/matrix', 'package/types', 'package/registry',
-  'package/install',
-  'attribution/random-programs', 'spans/spans-load', 'native/native-fire', 'sinks/sinks-turns',
-  'report/page-browser', 'sinks/otlp', 'sinks/otlp-jaeger', 'package/invisible', 'spans/spans-web',
-  'chains/memory', 'chains/overflow', 'spans/spans-time', 'attribution/attribution', 'spans/critical-path',
-  'spans/spans', 'native/native-matches-js', 'stacks/patched-builtins', 'stacks/odd-errors',
-  'chains/modes', 'chains/without-promises', 'transparency/objects'
+  'package/transparent-suites', 'faults/workers', 'report/verdict', 'blocked/blocked',
+  'blocked/blocked-away', 'examples/bench', 'examples/articles-servers', 'examples/articles',
+  'layouts/matrix', 'package/types', 'package/registry', 'package/install', 'attribution/random-programs',
+  'spans/spans-load', 'native/native-fire', 'sinks/sinks-turns', 'report/page-browser', 'sinks/otlp',
+  'sinks/otlp-jaeger', 'package/invisible', 'spans/spans-web', 'chains/memory', 'chains/overflow',
+  'spans/spans-time', 'attribution/attribution', 'spans/critical-path', 'spans/spans',
+  'native/native-matches-js', 'stacks/patched-builtins', 'stacks/odd-errors', 'chains/modes',
+  'chains/without-promises', 'transparency/objects'
 ].map((name) => path.join(__dirname, 'test', `${name}.test.js`))
 
 /** @param {string} file @returns {number} */
