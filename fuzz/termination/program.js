@@ -217,7 +217,7 @@ function checkBuiltIns () {
   }
 }
 
-/** Checks that spans and reports of blocking callbacks still come. */
+/** Checks that spans still come, and reports of blocking callbacks. */
 async function checkFeatures () {
   const span = await new Promise((resolve) => {
     const remove = trace.on('span', (record) => {
@@ -229,6 +229,7 @@ async function checkFeatures () {
     setTimeout(resolve, 3000).unref()
   })
   expect(span !== undefined, 'no span')
+  if (process.env.LONGSTACK_CAPTURE === 'js') return // which detects none
   const blocked = await new Promise((resolve) => {
     const remove = trace.on('blocked', (event) => {
       if (event.ms < 60) return
