@@ -17,7 +17,7 @@ const MIN_MS = 10 // a cache or a counter that is written meanwhile is nothing t
  * @typedef {object} After what a request did after its response
  * @property {import('./requests').Request} request
  * @property {import('./queries').Query[]} queries that were answered then
- * @property {import('./requests').Request[]} calls by HTTP that ended then
+ * @property {import('./requests').Request[]} calls by HTTP, and connects, that ended then
  *
  * @typedef {object} Group requests of one name, and where each of them asked first
  * @property {string} name
@@ -29,6 +29,9 @@ const MIN_MS = 10 // a cache or a counter that is written meanwhile is nothing t
  * @property {number} failed of both
  * @property {number} ms from the responses to the last answers
  */
+
+/** A query that opens a connection is one question. @param {ReturnType<SourceTexts['nameOf']>} name */
+const isConnect = (name) => name?.name.startsWith('connect ') === true
 
 class AfterResponse {
   /** @type {Map<string, Group>} */
@@ -42,8 +45,9 @@ class AfterResponse {
     const asked = [
       ...queries.map((query) =>
         ({ ...query, site: texts.siteOfQuery(query), failed: texts.isRejected(query.promise), calls: 0 })),
-      ...calls.map(({ begin: start, end, chain, status }) =>
-        ({ start, end, site: texts.siteOf(chain), failed: status === ERROR, calls: 1 }))
+      ...calls.filter(({ number }) => !isConnect(texts.nameOf(number)))
+        .map(({ begin: start, end, chain, status }) =>
+          ({ start, end, site: texts.siteOf(chain), failed: status === ERROR, calls: 1 }))
     ].filter(({ site }) => site.at !== undefined).sort((a, b) => a.start - b.start)
     const ms = Math.max(...asked.map(({ end }) => end)) - request.end
     if (ms < MIN_MS && !asked.some(({ failed }) => failed)) return

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_692,
+  report: 10_694,
   core: 4295,
   spans: 2420,
   stacks: 2865,
