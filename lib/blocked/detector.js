@@ -49,7 +49,7 @@ const MAX_RECENT = 64 // callbacks that are remembered
  * @typedef {object} Watch a running watchdog
  * @property {() => void} wake to be called when a callback begins while the watchdog sleeps
  * @property {() => { lostMs: number, stillMs: number }} discount of the armed callback: time that does not
- *   count, and time in which the thread used no CPU
+ *   count, and time during which the thread used no CPU
  * @property {() => void} stop
  * @property {() => void} again has `callbackEnded` called in the next iteration of the event loop
  *

@@ -253,7 +253,7 @@ function silenceSentence (idle) {
       ? ['the only connection', 'it is']
       : [`any of the ${open} connections`, 'they are']
     return ` Nothing was sent or received on ${on} to ${peer} for ${time(leastMs)} at least: ` +
-      `see whether ${they} given back, and the peer answers.`
+      `check whether ${they} given back, and whether the peer responds.`
   }).join('')
 }
 

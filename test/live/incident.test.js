@@ -279,7 +279,7 @@ own('a process that was not traced, and hangs: on which connections nothing come
   t.is(code, 0)
   t.regex(words, new RegExp('hangs GET /work is not answered for .* at least \\(the oldest of 3\\); what it waits for is not known\\. ' +
     'Nothing was sent or received on any of the 2 connections to 127\\.0\\.0\\.1:\\d+ for .* s at least: ' +
-    'see whether they are given back, and the peer answers\\.'))
+    'check whether they are given back, and whether the peer responds\\.'))
   t.is(words.match(/Nothing was sent/g)?.length, 1)
 })
 
