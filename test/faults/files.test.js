@@ -47,7 +47,7 @@ const cases = {
   'a directory that vanishes and comes back': {
     prepare: (directory) => fs.mkdirSync(`${directory}/logs`, { recursive: true }),
     spans: (directory) => `${directory}/logs/spans.jsonl`,
-    env: { DURING: `fs.rmSync(dir + "/logs", { recursive: true }); ${WAIT}`, AFTER: `fs.mkdirSync(dir + "/logs"); ${WAIT}` },
+    env: { DURING: `fs.rmSync(dir + "/logs", { recursive: true }); ${WAIT_LONGER}`, AFTER: `fs.mkdirSync(dir + "/logs"); ${WAIT}` },
     says: /its directory does not exist \(ENOENT\)/,
     kept: 'some',
     recovers: true

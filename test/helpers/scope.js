@@ -8,12 +8,12 @@
 //   rest      the same, but for what `npm test` has run whole
 //   version   a sample, on each of the others: what rests on Node itself, which is hooks, promises, streams,
 //             errors, spans, the addon. The newest also has what rests on terminals and other programs; 22,
-//             whose hooks are those of 20, has what `npm test` runs.
+//             whose hooks are those of 20, and 24, whose are those of 26, have what `npm test` runs.
 //   platform  what rests on the system and its processor and needs nothing but Node, on each platform
 //   windows   what can run on Windows, with the JavaScript engine
 
 const NEWEST = 26
-const CORE = 22 // has the core alone
+const CORE = [22, 24] // have the core alone
 
 const scope = process.env.TESTS
 const major = Number(process.versions.node.split('.', 1)[0])
@@ -95,7 +95,7 @@ const onWindows = ['package/windows', 'unit/**']
 function testFiles () {
   if (scope === 'platform') return onPlatforms.map(patternOf)
   if (scope === 'windows') return onWindows.map(patternOf)
-  const files = scope === 'version' && major === CORE ? coreFiles() : [patternOf('**')]
+  const files = scope === 'version' && CORE.includes(major) ? coreFiles() : [patternOf('**')]
   const elsewhere = major === NEWEST ? onOldest : [...onOldest, ...onOldestAndNewest]
   const leftOut = scope === 'version' ? elsewhere : scope === 'rest' ? core : []
   return [...files, ...leftOut.map((name) => `!${patternOf(name)}`)]
