@@ -85,43 +85,43 @@ const HIGH_PRESSURE = 0.5 // from here on chains are cut, see the option budget
  */
 const rules = {
   FAULT: ({ fault }) => fault !== undefined &&
-    `longstack met a defect of its own, please report it: ${fault}`,
+    `longstack has an internal fault; please report it: ${fault}`,
   SEVERAL_COPIES: ({ copies: [first, ...others] }) => others.length > 0 &&
-    `Several copies of longstack are loaded: ${first} traces, and serves ${others.join(', ')}.`,
+    `Several copies of longstack are loaded: ${first} traces; it also serves ${others.join(', ')}.`,
   TRACING_OFF: ({ enabled }) => !enabled &&
-    `Tracing is off: trace.enable(), or node -r ${ownManifest().name}/register.`,
+    `Tracing is off. Call trace.enable(), or start with node -r ${ownManifest().name}/register.`,
   UNSAFE_NODE: ({ safe, node }) => !safe &&
     `On Node ${node} a caught stack overflow is fatal while async hooks are on (CVE-2025-59466); ` +
       'update Node.',
   ENGINE_JS: ({ enabled, engine, engineCode, engineWhy, trial }) =>
     enabled && engine === 'js' && engineCode !== 'ASKED' &&
-    `The native engine is not in force: ${engineWhy}.` +
+    `The native engine is not in use: ${engineWhy}.` +
       (trial === undefined ? '' : ` Delete ${trial} to try again.`),
   CLOCK_OFF: ({ enabled, engine, clock, clockWhy }) => enabled && engine === 'native' && clock === 'off' &&
-    'Which callback made an error is rarely known, since callbacks of the same function cannot be told ' +
-      `apart: ${clockWhy}.`,
+    'Errors can rarely be attributed to a single callback, because runs of the same function cannot be ' +
+      `told apart: ${clockWhy}.`,
   OTHER_DESTROY_HOOK: ({ destroyHook }) => destroyHook &&
     'The destroy hook of another library makes every promise expensive.',
   ERRORS_OFF: ({ enabled, errors }) => enabled && !errors &&
-    'Errors keep the stack that Node gives them (errors: false): trace.stack(error) and ' +
-      'trace.chain(error) have the hops.',
+    'Error stacks are left as Node makes them (errors: false); trace.stack(error) and ' +
+      'trace.chain(error) include the hops.',
   FORMATTER_FIXED: ({ errors }, { isWrapped, isSettable }) => errors === true && !isWrapped && !isSettable &&
-    'Error.prepareStackTrace cannot be set here: errors keep their short stack, trace.stack(error) has the ' +
-      'hops.',
+    'Error.prepareStackTrace cannot be set here, so errors keep their short stacks; trace.stack(error) ' +
+      'includes the hops.',
   FORMATTER_REPLACED: ({ errors, formatter }, { isWrapped, isSettable }) =>
     errors === true && !isWrapped && isSettable &&
     `Error.prepareStackTrace was set by ${formatter}: longstack wraps it when the next callback begins.`,
   NO_FRAMES: ({ stackTraceLimit }) => !(Number(stackTraceLimit) >= 1) &&
-    `Error.stackTraceLimit is ${stackTraceLimit}: errors have no frames, and get no hops.`,
+    `Error.stackTraceLimit is ${stackTraceLimit}: errors have neither frames nor hops.`,
   FEW_FRAMES: ({ stackTraceLimit }) =>
     Number(stackTraceLimit) >= 1 && Number(stackTraceLimit) < DEFAULT_FRAMES &&
-    `Error.stackTraceLimit is ${stackTraceLimit}: errors have no more frames, those of hops included.`,
+    `Error.stackTraceLimit is ${stackTraceLimit}: errors and hops have at most that many frames.`,
   MANY_FRAMES: ({ stackTraceLimit }) => Number(stackTraceLimit) >= MANY_FRAMES &&
     `Error.stackTraceLimit is ${stackTraceLimit}: creating any error is expensive.`,
   PERMISSIONS: ({ forbidden }) => forbidden !== undefined && forbidden.length > 0 &&
-    `Node's permission model forbids ${forbidden.join(', ')}.`,
+    `Node's permission model denies ${forbidden.join(', ')}.`,
   BUDGET: ({ pressure }) => pressure > HIGH_PRESSURE &&
-    'More than half of the budget is used, so chains are cut short: raise it, or filter.',
+    'More than half of the budget is used, so chains are cut short. Raise the budget, or set a filter.',
   DROPPED_HOPS: ({ dropped }) => dropped > 0 &&
     `${dropped} hops were dropped: chains cut at 192 steps, or promises past the budget.`
 }
@@ -195,9 +195,9 @@ function trialOf (file) {
 
 /** @param {Facts} facts */
 function errorsInWords ({ errors, enabled }) {
-  if (errors === 'print') return 'with hops where they are printed'
+  if (errors === 'print') return 'with hops when printed'
   if (errors) return 'with hops'
-  return enabled ? 'left alone' : 'without hops'
+  return enabled ? 'unchanged' : 'without hops'
 }
 
 /** @param {Facts} facts @param {string[]} notes */

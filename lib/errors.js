@@ -33,9 +33,9 @@ const received = (expected) => (value) => `${expected} Received ${describe(value
 
 /** By code, without LONGSTACK_ERR_. @satisfies {Record<string, (...details: any[]) => string>} */
 const sentences = {
-  UNKNOWN_SUBSYSTEM: unknown('subsystem', '', ' A filter names subsystems such as TCP, FS or PROMISE, ' +
-    'provider types such as TCPCONNECTWRAP, or AsyncResource types of your own ("type:NAME" if in ' +
-    'capitals); "-NAME" takes one away, "*" is all.'),
+  UNKNOWN_SUBSYSTEM: unknown('subsystem', '', ' A filter lists subsystems such as TCP, FS or PROMISE, ' +
+    'provider types such as TCPCONNECTWRAP, or your own AsyncResource types ("type:NAME" if in ' +
+    'capitals); "-NAME" excludes one, "*" means all.'),
   INVALID_FILTER: received("A filter must be an array of names, for example ['TCP', 'PIPE'] or " +
     "['*', '-PROMISE']."),
   UNKNOWN_OPTION: unknown('option'),
@@ -43,28 +43,28 @@ const sentences = {
   INVALID_OPTION: mustBe('Option'),
   INVALID_OPTIONS: received('trace.enable takes an array of filter names or an object of options.'),
   NOT_AVAILABLE: (name, reason) => `${name} is not available: ${reason}.`,
-  INVALID_OUTPUT: (output, reason) => `Spans cannot go to ${describe(output)}: ${reason}.`,
-  UNKNOWN_SETTING: unknown('setting', ' of an output of spans',
+  INVALID_OUTPUT: (output, reason) => `Cannot write spans to ${describe(output)}: ${reason}.`,
+  UNKNOWN_SETTING: unknown('setting', ' of a span output',
     ' Settings are slower, errors, sample and keep.'),
-  INVALID_SETTING: mustBe('Setting', ' of an output of spans'),
+  INVALID_SETTING: mustBe('Setting', ' of a span output'),
   INVALID_HANDLER: (name, value) => received(`${name} must be a function.`)(value),
-  INVALID_SERVER: received('trace.intercept takes a server that speaks HTTP/1: of node:http, of ' +
-    'node:https, or of node:http2 with TLS and allowHTTP1.'),
+  INVALID_SERVER: received('trace.intercept takes an HTTP/1 server: from node:http, node:https, or ' +
+    'node:http2 with TLS and allowHTTP1.'),
   INTERCEPT: (name, failure) => 'threw' in failure
     ? `The transform ${quote(name)} of trace.intercept threw ${describeThrown(failure.threw)}.`
     : `The transform ${quote(name)} of trace.intercept returned ${describeReturned(failure.returned)}; ` +
-      'it must return a Buffer, a Uint8Array, or undefined for the chunk as it is.',
+      'it must return a Buffer, a Uint8Array, or undefined to leave the chunk unchanged.',
   INVALID_SPAN: received('trace.span takes a name, optional attributes and a function.'),
   INVALID_PROFILE: mustBe('Option', ' of trace.profile'),
   UNKNOWN_PROFILE_OPTION: unknown('option', ' of trace.profile', ' Options are seconds and samples.'),
-  PROFILE_RUNS: () => 'A profile of this thread is being recorded already; wait until it is over.',
-  NOT_ENABLED: (name) => `${name} needs tracing, which is off: call trace.enable() first, or preload ` +
+  PROFILE_RUNS: () => 'A profile is already running in this thread. Wait until it ends.',
+  NOT_ENABLED: (name) => `${name} needs tracing, which is off. Call trace.enable() first, or preload ` +
     `${ownManifest().name}/register.`,
   INVALID_PENDING: mustBe('Option', ' of trace.pending'),
   UNKNOWN_PENDING_OPTION: unknown('option', ' of trace.pending', ' The option is olderThanMs.'),
   INVALID_HOOK: received('trace.hook takes an object with init, before or after functions.'),
-  INVALID_SNAPSHOT: (name, value) => received(`${name} takes what trace.snapshot() returned.`)(value),
-  INVALID_TARGET: received('A target must be an Error or an object with an async resource behind it, such ' +
+  INVALID_SNAPSHOT: (name, value) => received(`${name} takes the return value of trace.snapshot().`)(value),
+  INVALID_TARGET: received('A target must be an Error or an object backed by an async resource, such ' +
     'as a socket, server, request, timer, promise or worker.'),
   UNKNOWN_EVENT: unknown('event', '', ' Events are warning, span and blocked.')
 }
@@ -159,7 +159,7 @@ function describeThrown (value) {
 
 /** @param {unknown} value that a transform returned */
 function describeReturned (value) {
-  if (types.isUint8Array(value)) return 'bytes that cannot be read, as of a buffer that was transferred'
+  if (types.isUint8Array(value)) return 'bytes that cannot be read, for example a transferred buffer'
   return types.isPromise(value) ? 'a promise; transforms must be synchronous' : describe(value)
 }
 

@@ -7,20 +7,20 @@
  * @typedef {import('node:http').IncomingMessage} IncomingMessage
  *
  * @typedef {object} Options
- * @property {string[]} filter names of the subsystems whose resources get a stack; default ['*']
- * @property {number} frames frames kept per hop; default 10
+ * @property {string[]} filter capture stacks only for resources of these subsystems; default ['*']
+ * @property {number} frames frames captured per hop; default 10
  * @property {number} depth hops printed per chain; default 16
  * @property {'auto' | 'native' | 'js'} capture the capture engine; auto is native if the addon loads, else
  *   js; default auto
- * @property {boolean} internals fold nothing, and also show node: frames, raw types, Node's hops and
- *   longstack's own frames; default off
- * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide frames that text output folds into
- *   a count; default node_modules
- * @property {boolean | 'print'} errors append hops to the stack of errors; default on
+ * @property {boolean} internals show everything: node: frames, raw types, Node's own hops and longstack's
+ *   frames; default off
+ * @property {'node_modules' | RegExp | ((frame: Frame) => boolean)} hide collapse these frames into a count
+ *   in text output; default node_modules
+ * @property {boolean | 'print'} errors append hops to error stacks; default on
  * @property {boolean} listeners show where the failing event listener was registered; default off
  * @property {string | undefined} signal print open handles and who opened them on this signal; default none
- * @property {boolean} whyExit print what ended the process: the call, the signal, or what was still
- *   awaited; default off
+ * @property {boolean} whyExit print what ended the process: a call, a signal, or pending awaits; default
+ *   off
  * @property {import('./sinks/outputs').GivenOutputs | undefined} spans write a span for each request and
  *   connection to this destination; default none
  * @property {string | undefined} record record every callback to this file, for longstack report and

@@ -68,17 +68,17 @@ const string = (allowed, accepts) => ({ type: 'string', allowed, accepts, fromTe
 /** @type {{ [Name in keyof Options]: Kind & Description }} */
 const table = {
   filter: {
-    purpose: 'names of the subsystems whose resources get a stack',
+    purpose: 'capture stacks only for resources of these subsystems',
     initial: ['*'],
     placeholder: 'NAMES',
     type: 'string[]',
     allowed: "an array of names, for example ['TCP', 'PIPE']",
-    written: 'names with commas between them, for example TCP,PIPE',
+    written: 'comma-separated names, for example TCP,PIPE',
     accepts: (value) => Array.isArray(value) || (typeof value === 'string' && value.trim() !== ''),
     fromText: (text) => text.split(',').map((name) => name.trim()).filter((name) => name !== '')
   },
   frames: {
-    purpose: 'frames kept per hop', initial: 10, placeholder: 'N', ...integer(1, 200, 'frames')
+    purpose: 'frames captured per hop', initial: 10, placeholder: 'N', ...integer(1, 200, 'frames')
   },
   depth: { purpose: 'hops printed per chain', initial: 16, placeholder: 'N', ...integer(1, 1000, 'hops') },
   capture: {
@@ -88,12 +88,12 @@ const table = {
     ...oneOf('auto', 'native', 'js')
   },
   internals: {
-    purpose: "fold nothing, and also show node: frames, raw types, Node's hops and longstack's own frames",
+    purpose: "show everything: node: frames, raw types, Node's own hops and longstack's frames",
     initial: false,
     ...boolean
   },
   hide: {
-    purpose: 'frames that text output folds into a count',
+    purpose: 'collapse these frames into a count in text output',
     initial: 'node_modules',
     placeholder: 'FILES',
     type: "'node_modules' | RegExp | ((frame: Frame) => boolean)",
@@ -103,8 +103,8 @@ const table = {
     fromText: (text) => text === 'node_modules' ? text : regularExpression(text)
   },
   errors: {
-    purpose: 'append hops to the stack of errors',
-    flagPurpose: 'append no hops to the stack of errors; trace.stack(error) still has them',
+    purpose: 'append hops to error stacks',
+    flagPurpose: 'do not append hops to error stacks; trace.stack(error) still returns them',
     initial: true,
     type: "boolean | 'print'",
     allowed: 'true, false or "print"',
@@ -125,7 +125,7 @@ const table = {
       `"${process.platform === 'win32' ? 'SIGBREAK' : 'SIGUSR2'}"`, isFreeSignal)
   },
   whyExit: {
-    purpose: 'print what ended the process: the call, the signal, or what was still awaited',
+    purpose: 'print what ended the process: a call, a signal, or pending awaits',
     initial: false,
     ...boolean
   },

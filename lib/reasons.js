@@ -11,27 +11,27 @@
 /** @satisfies {Record<string, Sentence>} */
 const engine = {
   NOT_ENABLED: () => 'not enabled yet',
-  ASKED: () => 'asked for',
+  ASKED: () => 'requested',
   SELF_TEST_PASSED: () => 'self-test passed',
   SLOWER_KEY: (detail) => `with the slower key: ${detail ?? 'self-test failed'}`,
   SELF_TEST_FAILED: (detail) => `self-test failed${detail === undefined ? '' : `: ${detail}`}`,
   UNSUPPORTED_BUILD: (detail) => `this Node was built with ${detail}`,
   NO_BINARY: (detail) => `no binary for ${detail}`,
   NOT_INSTALLED: (detail) => `the package with the binary is not installed: npm install ${detail}`,
-  OTHER_VERSION: (detail) => `the package with the binary is of another version: ${detail}`,
+  OTHER_VERSION: (detail) => `the package with the binary has another version: ${detail}`,
   DAMAGED_BINARY: () => 'the binary is damaged',
   ADDONS_FORBIDDEN: (detail) => `${detail} forbids addons`,
   READ_FORBIDDEN: () => '--permission forbids reading the binary',
   LOAD_FAILED: (detail) => `failed to load the native addon: ${detail}`,
-  TRIAL_CRASHED: (detail) => `its trial in a process of its own ended with ${detail}`,
-  TRIAL_HUNG: (detail) => `its trial in a process of its own did not end within ${detail}`,
-  TRIAL_FAILED: (detail) => `its trial in a process of its own failed: ${detail}`,
-  TRIAL_IMPOSSIBLE: (detail) => `it was never tested on this platform and V8, and cannot be tried: ${detail}`
+  TRIAL_CRASHED: (detail) => `its trial in a child process ended with ${detail}`,
+  TRIAL_HUNG: (detail) => `its trial in a child process did not end within ${detail}`,
+  TRIAL_FAILED: (detail) => `its trial in a child process failed: ${detail}`,
+  TRIAL_IMPOSSIBLE: (detail) => `it is untested on this platform and V8, and a trial is impossible: ${detail}`
 }
 
 /** @satisfies {Record<string, Sentence>} */
 const clock = {
-  NO_NATIVE_ENGINE: () => 'only the native engine has one',
+  NO_NATIVE_ENGINE: () => 'only the native engine has an allocation clock',
   SELF_TEST_PASSED: () => 'self-test passed',
   NOT_MOVING: () => 'this V8 collects young objects without moving them',
   NOT_UPWARDS: () => 'this heap does not allocate upwards'

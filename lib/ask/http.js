@@ -24,8 +24,8 @@ function createHttpReader (socket, runInSlices) {
     if (request === null || line.trim() !== '') return // what follows the first line are headers
     const [, method, target] = request
     request = null
-    if (method !== 'GET') return respond('405 Method Not Allowed', 'Only GET is answered.\n')
-    if (!/^\/metrics\/?(\?|$)/.test(target)) return respond('404 Not Found', 'There is /metrics.\n')
+    if (method !== 'GET') return respond('405 Method Not Allowed', 'Only GET is supported.\n')
+    if (!/^\/metrics\/?(\?|$)/.test(target)) return respond('404 Not Found', 'Only /metrics exists.\n')
     runInSlices(slices('socket'), {
       done: (metrics) => respond('200 OK', formatOpenMetrics([metrics]), CONTENT_TYPE),
       failed: (error) => respond('500 Internal Server Error', `${messageOf(error)}\n`),

@@ -15,7 +15,7 @@ const { shared } = require('../start')
 /** What this copy needs of the one that the process has. */
 function live () {
   if (typeof shared.live !== 'function') {
-    throw new Error('the longstack of this process is of an older version, which cannot be asked')
+    throw new Error('this process runs an older longstack that does not support this command')
   }
   return shared.live()
 }

@@ -107,8 +107,8 @@ class InspectedThread {
     if (exceptionDetails === undefined) return this.#textOf(answer)
     const text = String(exceptionDetails?.exception?.description ?? exceptionDetails?.text)
     if (text.includes(`Cannot find module '${inspected}'`)) {
-      throw new RefusedError(`Process ${this.pid} does not see ${root}, of which it is to load a file: it ` +
-        'has other files, as in a container. Run the longstack that is installed there.')
+      throw new RefusedError(`Process ${this.pid} does not see ${root}: it has ` +
+        'another file system, as in a container. Run the longstack that is installed there.')
     }
     const [sentence] = text.replace(/^\w*Error: /, '').split('\n', 1)
     throw new RefusedError(`Process ${this.pid}: ${sentence}`)
@@ -123,7 +123,7 @@ class InspectedThread {
   #textOf ({ result }) {
     const value = result?.value ?? ''
     if (typeof value === 'string') return value
-    throw new RefusedError(`The debugger of process ${this.pid} does not answer as Node's does.`)
+    throw new RefusedError(`The debugger of process ${this.pid} does not respond like Node's.`)
   }
 
   /**
@@ -138,7 +138,7 @@ class InspectedThread {
   /** @param {string} method @param {object} params @param {number} [ms] @returns {Promise<any>} */
   async #post (method, params, ms = REQUEST_MS) {
     const answer = await this.#calls.ask({ method, params }, ms,
-      `Process ${this.pid} does not answer: its event loop is blocked, or a debugger has paused it.`)
+      `Process ${this.pid} does not respond: its event loop is blocked, or a debugger has paused it.`)
     return answer ?? {}
   }
 
@@ -362,18 +362,18 @@ async function openSocket ({ host, port }) {
 async function checkSignal (pid) {
   if (process.platform !== 'linux') return
   if (/^[Tt]$/.test(stateOf(pid))) {
-    throw new RefusedError(`Process ${pid} is stopped, as by SIGSTOP: kill -CONT ${pid} has it go on.`)
+    throw new RefusedError(`Process ${pid} is stopped (SIGSTOP). Resume it with kill -CONT ${pid}.`)
   }
   const caught = /^SigCgt:\s*([0-9a-f]+)$/m.exec(read(`/proc/${pid}/status`))
   const bit = 1n << BigInt(constants.signals.SIGUSR1 - 1)
   if (caught !== null && (BigInt(`0x${caught[1]}`) & bit) === 0n) {
     throw new RefusedError(`Process ${pid} does not open its inspector on SIGUSR1: ${uncaughtReason(pid)}. ` +
-      'LONGSTACK_SOCKET does without.')
+      'LONGSTACK_SOCKET works without it.')
   }
   const wait = await lastingCall(pid)
   if (wait === undefined) return await checkPort(pid)
-  throw new RefusedError(`Process ${pid} cannot be asked now: its main thread ${wait}. It is not ` +
-    'interrupted there: SIGUSR1 would have the call fail with EINTR.')
+  throw new RefusedError(`Process ${pid} cannot be inspected now: its main thread ${wait}. ` +
+    'SIGUSR1 would make that call fail with EINTR, so it is not sent.')
 }
 
 /**
@@ -455,7 +455,7 @@ function uncaughtReason (pid) {
   const flags = flagsOf(pid)
   if (/--disable-sigusr1/.test(flags)) return 'it was started with --disable-sigusr1'
   if (!/--(experimental-)?permission\b/.test(flags)) return 'it has only just started'
-  return 'it was started with --permission, and opens it with --allow-inspector alone, from Node 24 on'
+  return 'it was started with --permission; from Node 24 on, --allow-inspector permits it'
 }
 
 /**
@@ -467,11 +467,11 @@ function unopenedReason (pid) {
   const any = `Process ${pid} did not open its inspector on SIGUSR1:`
   const place = placeOf(pid)
   if (place !== undefined) {
-    return `${any} its main thread ${callOf(pid) ?? `waits in the kernel (${place})`}. The signal stays: ` +
-      'the inspector opens when the process goes on.'
+    return `${any} its main thread ${callOf(pid) ?? `waits in the kernel (${place})`}. The signal stays ` +
+      'pending: the inspector opens when the process continues.'
   }
-  return `${any} it handles that signal itself, or its event loop is blocked in native code, as by ` +
-    'execSync: then the inspector opens when the process goes on.'
+  return `${any} it handles that signal itself, or its event loop is blocked in native code, for ` +
+    'example by execSync; the inspector opens when that returns.'
 }
 
 /**

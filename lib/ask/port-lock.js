@@ -27,8 +27,8 @@ async function lockPort (name) {
     if (server !== undefined) return () => { server.close() }
     const ms = Date.now() - start
     if (ms > WAIT_MS) {
-      throw new RefusedError(`Another longstack command uses the inspector port (${name}), and has not ` +
-        `ended for ${WAIT_MS / 1000} s: try again later.`)
+      throw new RefusedError(`Another longstack command uses the inspector port (${name}) and has not ` +
+        `ended within ${WAIT_MS / 1000} s. Try again later.`)
     }
     if (!isTold && ms > NOTICE_MS) {
       isTold = true

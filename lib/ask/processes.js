@@ -226,11 +226,12 @@ async function joinWorker (worker, meeting, busyMs) {
     const { stack, ms, waits } = await waitForLoop(worker, busyMs, true)
     if (waits) return { pid, sentence: `${name} waits in Atomics.wait${placeOf(stack)}.`, waits }
     if (ms < busyMs) return await join(worker, meeting)
-    return { pid, sentence: `${name} is blocked, for ${formatDuration(ms)} at least. It runs`, stack }
+    const sentence = `${name} has been blocked for at least ${formatDuration(ms)}. It is running`
+    return { pid, sentence, stack }
   } catch (error) {
     if (!worker.isOpen) return undefined
     const reason = error instanceof BlockedError ? '.' : `: ${/** @type {Error} */ (error).message}`
-    return { pid, sentence: `${name} cannot be asked${reason}` }
+    return { pid, sentence: `${name} does not respond${reason}` }
   }
 }
 

@@ -70,7 +70,7 @@ class Session {
     const failed = (/** @type {unknown} */ error) => this.send({ id, error: messageOf(error) })
     guard.run(() => {
       try {
-        if (!Object.hasOwn(questions, name)) throw new Error(`its longstack cannot answer "${name}"`)
+        if (!Object.hasOwn(questions, name)) throw new Error(`its longstack does not support "${name}"`)
         startQuery() // ages are as of now
         /** @type {any} */
         const answer = questions[/** @type {keyof typeof questions} */ (name)](argument, this)

@@ -114,8 +114,8 @@ class Calls {
   }
 }
 
-const OTHER_SHAPE = 'sends what this longstack does not understand: it may be another version of ' +
-  'longstack, or another program.'
+const OTHER_SHAPE = 'sends data in an unknown format: it may be another version of longstack, or ' +
+  'another program.'
 
 class AskedThread {
   #socket
@@ -164,7 +164,7 @@ class AskedThread {
    * @throws {RefusedError}
    */
   call (name, argument, ms = ANSWER_MS) {
-    const silence = `${this.name} does not answer: its event loop is blocked.`
+    const silence = `${this.name} does not respond: its event loop is blocked.`
     return this.#calls.ask({ name, argument }, ms, silence)
   }
 
@@ -180,12 +180,12 @@ class AskedThread {
     if (call === undefined) return
     call.timer.refresh()
     call.length += length
-    if (call.length > MAX_ANSWER) return this.refuse('sends an answer without end')
-    if (performance.now() > call.until) return this.refuse('does not come to the end of its answer')
+    if (call.length > MAX_ANSWER) return this.refuse('sends a response that is too long')
+    if (performance.now() > call.until) return this.refuse('does not finish its response')
     if (part !== undefined) return call.parts.push(part)
     this.#calls.close(id)
     if (error !== undefined) {
-      const sentence = typeof error === 'string' ? error.replace(/\.$/, '') : 'it does not say why'
+      const sentence = typeof error === 'string' ? error.replace(/\.$/, '') : 'no reason given'
       return call.reject(new RefusedError(`${this.name}: ${sentence}.`))
     }
     const answer = value === undefined && call.parts.length > 0 ? call.parts.flat() : value
@@ -202,12 +202,12 @@ class AskedThread {
   /** Reads what a socket of it sends. */
   get reader () {
     return createLineReader((message, length) => this.receive(message, length),
-      { maxLine: MAX_LINE, onTooLong: () => this.refuse('sends a line without end') })
+      { maxLine: MAX_LINE, onTooLong: () => this.refuse('sends a line that is too long') })
   }
 
   /** Leaves a thread that does not keep to the protocol. @param {string} reason as a predicate */
   refuse (reason) {
-    const end = reason.endsWith('.') ? '' : ': it may be no longstack.'
+    const end = reason.endsWith('.') ? '' : ': it may not be longstack.'
     this.#calls.end(new RefusedError(`${this.name} ${reason}${end}`))
     this.close()
   }
@@ -271,10 +271,10 @@ function silentThread (file, processId) {
   const subject = pid === undefined ? 'A process' : nameOfThread(pid, threadId)
   const busyMs = Math.max(0, Date.now() - (note?.since ?? Date.now()))
   const sentence = note === undefined
-    ? `${subject} listens on ${file} and does not answer: its event loop is blocked. longstack why ` +
-      `${pid ?? 'PID'} asks by the inspector, also inside of what blocks; with LONGSTACK_BLOCKED the ` +
-      'process itself tells what it is.'
-    : `${subject} is blocked, for ${formatDuration(busyMs)} at least. It runs`
+    ? `${subject} listens on ${file} and does not respond: its event loop is blocked. longstack why ` +
+      `${pid ?? 'PID'} uses the inspector, which works even then; with LONGSTACK_BLOCKED the process ` +
+      'itself reports the blocking callback.'
+    : `${subject} has been blocked for at least ${formatDuration(busyMs)}. It is running`
   return { pid: pid ?? 0, threadId, sentence, stack: note?.stack, busyMs }
 }
 

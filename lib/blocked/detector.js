@@ -107,7 +107,7 @@ function restart (next) {
   } else if (settings.options.blocked !== undefined) {
     shareWarnings()
     warnOnce('BLOCKED', 'blocking callbacks cannot be detected without the native engine; ' +
-      `${ownManifest().name} doctor tells why it is not in force.`)
+      `${ownManifest().name} doctor explains why.`)
   }
 }
 

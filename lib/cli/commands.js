@@ -45,7 +45,7 @@ const DEFAULTS = {
  *   values: by flag; resolves to the exit code, if it is not 0
  */
 
-const NO_CHILDREN = 'no-children  without the Node processes that it has started'
+const NO_CHILDREN = 'no-children  leave out Node processes started by the target'
 
 /**
  * Reads flags: a name, the placeholder of its value, two spaces, a description. `[=VALUE]` may be left out,
@@ -84,26 +84,26 @@ function describeDefault ({ initial, unit }) {
 const commands = {
   PID: {
     usage: 'PID|:PORT',
-    summary: 'what is wrong with a running process: look for ten seconds, print one screen',
+    summary: 'diagnose a running process: watch it for ten seconds, print one screen',
     load: () => require('../incident/command').main,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
-    help: `Looks at a running process for ten seconds, prints what is wrong with it, worst first, each with
-function and line, and which command to run next: what blocks, who waits, what is slow, what failed, what
-grows. Its workers, and the Node processes that it has started, are looked at as well.
+    help: `Watches a running process for ten seconds, then prints its problems, worst first, with function
+and line: blocking callbacks, waits, slow routes, failures, growth. The last line is the command to run next.
+Workers and Node processes started by the target are included.
 
   longstack PID [flags]              a process
-  longstack :PORT [flags]            the processes at a port
+  longstack :PORT [flags]            the processes using a port
   longstack ADDRESS:PORT [flags]     the same for an address
-  longstack PATH [flags]             processes that listen on LONGSTACK_SOCKET
+  longstack PATH [flags]             the processes listening on LONGSTACK_SOCKET
 
-Flags may stand before the process as well: longstack --json 4711.
-A process that is not traced is traced for that time, and left as it was.`,
+Flags may also come first: longstack --json 4711.
+A process without longstack is traced for this time only, and then left as it was.`,
     flags: () => flagsIn(`
-      seconds N  for how long; default ${DEFAULTS.incidentSeconds}, or Ctrl-C
+      seconds N  duration; default ${DEFAULTS.incidentSeconds}; Ctrl-C ends it early
       ${NO_CHILDREN}
-      json  print what was found as one JSON object`),
-    notes: 'Exit code: 0, whatever was found; 1 if a process or a thread cannot be asked or is blocked; 2 ' +
-      'for wrong usage.'
+      json  print the findings as one JSON object`),
+    notes: 'Exit code: 0, with or without findings; 1 if a process or thread does not respond or is ' +
+      'blocked; 2 for wrong usage.'
   },
 
   run: {
@@ -115,15 +115,15 @@ A process that is not traced is traced for that time, and left as it was.`,
 
   longstack run [flags] app.js [args of the program]
 
-Flags stand before the script; what follows are arguments of the program. Options not given as flags are
+Flags come before the script; everything after it is passed to the program. Options not given as flags are
 read from LONGSTACK_* variables.`,
     flags: () => ({
       ...optionFlags(),
       ...flagsIn(`
-      fail-on-leak[=MS]  exit with code 3, and print what is open and who opened it, when the program is idle
-          for MS ms (default ${DEFAULTS.quietMs}) but does not end (repeating timers count as idle)
-      why-still-running[=MS]  print what is open and who opened it, once, when the program is idle for MS ms
-          (default ${DEFAULTS.quietMs}) but does not end; it goes on
+      fail-on-leak[=MS]  if the program is idle for MS ms (default ${DEFAULTS.quietMs}) but does not end,
+          print open handles and who opened them, and exit with code 3; repeating timers count as idle
+      why-still-running[=MS]  if the program is idle for MS ms (default ${DEFAULTS.quietMs}) but does not end,
+          print open handles and who opened them, once; the program continues
       node-options FLAGS  flags for node itself, for example
           "--enable-source-maps --max-old-space-size=4096"`)
     }),
@@ -135,56 +135,55 @@ read from LONGSTACK_* variables.`,
     summary: 'print the variables that preload longstack into every Node process',
     load: () => require('./env').main,
     operands: { extra: 'longstack env takes no arguments.' },
-    help: `Prints the variables that preload longstack into every Node process, wherever it is started.
+    help: `Prints the environment variables that preload longstack into every Node process started with them.
 
   eval "$(longstack env)"                                       sh, bash, zsh
   longstack env --shell fish | source                           fish
   longstack env --shell powershell | Out-String | iex           PowerShell
   longstack env --shell cmd > env.cmd && env.cmd                cmd
 
-NODE_OPTIONS keeps what it has. Files in options are relative to the directory of each process.`,
+An existing NODE_OPTIONS is extended. Relative files in options are resolved by each process.`,
     flags: () => ({
       ...optionFlags(),
       ...flagsIn(`
       shell SHELL  ${SHELLS.slice(0, -1).join(', ')} or ${SHELLS.at(-1)}; default ${DEFAULTS.shell}
-      json  the variables as a JSON object`)
+      json  print the variables as a JSON object`)
     })
   },
 
   report: {
     usage: 'report FILE…',
-    summary: 'summarize a recording, or spans: verdict, quartiles, waits, failures, blockers, slowest ' +
-      'requests; compare two runs, check limits',
+    summary: 'analyze a recording or spans: verdict, latency by route, waits, failures, blockers, slowest ' +
+      'requests; compare two runs; enforce limits',
     load: () => require('./report').main,
     operands: { missing: 'Missing file argument.' },
-    help: `Summarizes requests: what is wrong; per route count, rate, errors, quartiles and where requests
-waited; what failed; blockers; the slowest requests; and those still open.
+    help: `Analyzes recorded requests. Prints the verdict; count, rate, errors, latency and waits per route;
+failures; blockers; the slowest requests; and requests still open.
 
   longstack report [flags] FILE…
 
-A file is a recording, as LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js writes it, or holds
-one span per line, as LONGSTACK_SPANS=FILE or OpenTelemetry's file exporter writes them; it may be compressed
-with gzip. - is standard input. Several files are one run: of several processes, or the parts of a recording
-that was rotated.`,
+FILE is a recording (LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js) or a file of spans, one
+per line (LONGSTACK_SPANS=FILE, or OpenTelemetry's file exporter). It may be compressed with gzip; - reads
+standard input. Several files form one run: one per process, or the parts of a rotated recording.`,
     flags: () => flagsIn(`
-      compare FILE…  another run to compare with; changes are from the first run to this one. Can be repeated
+      compare FILE…  compare the first run with this one; repeatable
       top N  number of routes, blockers, failures and slow requests to print
-      full  print quartiles, densities, boxes, all waits, the tree, stacks
-      tree  print where the time went along chains of calls and waits
-      slowest  the same of the slowest 1 % of the requests of each route
-      route ROUTE  print only this route: "GET /report", with * for anything: "GET /users/*"
-      fail-if LIMIT…  exit with 3 if a route exceeds a limit: "p99 > +10 %" against the first run,
-          "GET /report: median > 200 ms", "errors > 1 %". Can be repeated
+      full  print quartiles, histograms, box plots, all waits, the tree and stacks
+      tree  print time spent along chains of calls and waits
+      slowest  print that tree for the slowest 1 % of requests of each route
+      route ROUTE  print only this route, for example "GET /report" or "GET /users/*"
+      fail-if LIMIT…  exit with 3 if a route exceeds a limit, for example "GET /report: median > 200 ms",
+          "errors > 1 %", or "p99 > +10 %" with --compare; repeatable
       json  print the whole report as one JSON object
       markdown  print tables for a pull request
-      html OUT  write a self-contained page for the browser
-      trace OUT  write the spans as Chrome trace events, for https://ui.perfetto.dev or chrome://tracing`),
+      html OUT  write a self-contained HTML page
+      trace OUT  write Chrome trace events, for https://ui.perfetto.dev or chrome://tracing`),
     notes: `LIMIT is [ROUTE:] METRIC COMPARATOR VALUE. METRIC: p50 (median), p99, p999, mean, max, wait, run,
-delayed (means), errors, rate, count. COMPARATOR: >, <, >= or <=. VALUE: 200 ms or 1 %; signed, it is the
-change from the first run to that of --compare: +10 %, +5 ms, -20 %. Without ROUTE it holds for every route of
-servers.
+delayed (means), errors, rate, count. COMPARATOR: >, <, >= or <=. VALUE: 200 ms or 1 %; with a sign, the
+change from the first run to the --compare run: +10 %, +5 ms, -20 %. Without ROUTE, the limit applies to every
+server route.
 
-Text is as wide as the terminal, or as COLUMNS says.
+Text is as wide as the terminal, or COLUMNS columns.
 
 Exit code: 0; 1 if a file cannot be read or no spans are found; 2 for wrong usage; 3 if a limit is
 exceeded.`
@@ -192,60 +191,61 @@ exceeded.`
 
   spans: {
     usage: 'spans FILE…',
-    summary: 'print the spans of a recording as lines of JSON',
+    summary: 'convert a recording to spans, one JSON object per line',
     load: () => require('./spans').main,
     operands: { missing: 'Missing file argument.' },
-    help: `Prints the spans of a recording, one line of JSON for each, as LONGSTACK_SPANS=FILE writes them:
-for jq, for other tools, or to keep less than the recording.
+    help: `Converts a recording to spans, one JSON object per line, in the format of LONGSTACK_SPANS=FILE: for
+jq, for other tools, or to archive less than the recording.
 
   longstack spans [flags] FILE…
 
-A file is a recording, as LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js writes it; it may be
-compressed with gzip. - is standard input. What is missing in a recording is printed to standard error.`,
+FILE is a recording (LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js). It may be compressed with
+gzip; - reads standard input. Gaps in the recording are reported on standard error.`,
     flags: () => flagsIn(`
-      follow  continue with what is appended to the file, until Ctrl-C`),
-    notes: 'Exit code: 0; 1 if a file cannot be read or is no recording; 2 for wrong usage.'
+      follow  wait for appended data, until Ctrl-C`),
+    notes: 'Exit code: 0; 1 if a file cannot be read or is not a recording; 2 for wrong usage.'
   },
 
   why: {
     usage: 'why PID|:PORT',
-    summary: 'what a running process has open and why, requests in flight, awaits that hang',
+    summary: 'list open handles of a running process and who opened them, requests in flight, pending awaits',
     load: () => require('./live').why,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
-    help: `Prints what a running process has open and who opened it, which requests are in flight, and what
-is awaited and never settled. Its workers, and the Node processes that it has started, answer as well.
+    help: `Prints a running process's open handles and who opened them, its requests in flight, and its
+pending awaits. Workers and Node processes started by the target are included.
 
   longstack why [flags] PID              a process
-  longstack why [flags] :PORT            the processes at a port, and their connections there
+  longstack why [flags] :PORT            the processes using a port, and their connections to it
   longstack why [flags] ADDRESS:PORT     the same for an address, such as 127.0.0.1:5432
-  longstack why [flags] PATH             processes that listen on LONGSTACK_SOCKET
+  longstack why [flags] PATH             the processes listening on LONGSTACK_SOCKET
 
-A process is asked by its inspector, which is open for a moment and prints a line on its standard error; with
-LONGSTACK_SOCKET without either. What it knows of who opened what begins with longstack: node -r
+The target's inspector is opened for a moment, which prints a line on its standard error; with
+LONGSTACK_SOCKET neither happens. Openers are known only for handles opened while longstack is active: node -r
 ${REGISTER}, or longstack attach PID.`,
     flags: () => flagsIn(`
-      only NAMES  only what these subsystems have open, for example TCP,PIPE
-      older-than SECONDS  only awaits that are older; default 0
+      only NAMES  only handles of these subsystems, for example TCP,PIPE
+      older-than SECONDS  only awaits pending for longer; default 0
       ${NO_CHILDREN}
-      watch[=SECONDS]  ask again every SECONDS (default ${DEFAULTS.watchSeconds}), until Ctrl-C
-      json  print the answer as one JSON object; with --watch, one a line`),
-    notes: 'Exit code: 1 if a process or a thread cannot be asked or is blocked, 2 for wrong usage.'
+      watch[=SECONDS]  repeat every SECONDS (default ${DEFAULTS.watchSeconds}), until Ctrl-C
+      json  print one JSON object; with --watch, one per line`),
+    notes: 'Exit code: 1 if a process or thread does not respond or is blocked, 2 for wrong usage.'
   },
 
   diff: {
     usage: 'diff PID',
-    summary: 'what it opens in ten seconds and does not close',
+    summary: 'list handles opened within ten seconds and not closed',
     load: () => require('./live').diff,
     operands: { missing: 'Missing process id.', extra: 'One target at a time.' },
-    help: `Prints what a running process has opened in some seconds and not closed, by who opened it, with
-its growth per minute: what leaks, under load. A process without longstack is traced for that time.
+    help: `Prints handles that a running process opens within a few seconds and does not close, grouped by
+opener, with their growth per minute. Under load, these are leaks. A process without longstack is traced for
+this time only.
 
   longstack diff [flags] PID|:PORT|ADDRESS:PORT|PATH of LONGSTACK_SOCKET`,
     flags: () => flagsIn(`
-      seconds N  for how long; default ${DEFAULTS.diffSeconds}, or Ctrl-C
+      seconds N  duration; default ${DEFAULTS.diffSeconds}; Ctrl-C ends it early
       ${NO_CHILDREN}
-      json  print the answer as one JSON object`),
-    notes: 'Exit code: 1 if the process cannot be asked, 2 for wrong usage.'
+      json  print one JSON object`),
+    notes: 'Exit code: 1 if the process does not respond, 2 for wrong usage.'
   },
 
   attach: {
@@ -253,107 +253,105 @@ its growth per minute: what leaks, under load. A process without longstack is tr
     summary: 'trace a process that was started without longstack, until Ctrl-C',
     load: () => require('./live').attach,
     operands: { missing: 'Missing process id.', extra: 'One process at a time.' },
-    help: `Traces a running process from now on, until Ctrl-C: errors get long stacks, longstack why, top
-and profile know who opened what and what waits. At the end prints what was opened in this time and is still
-open, and leaves the process as it was: also if this command is killed.
+    help: `Traces a running process until Ctrl-C: errors get long stacks, and longstack why, top and profile
+can name openers and waits. At the end it prints handles that were opened meanwhile and are still open. The
+process is then left as it was, even if this command is killed.
 
   longstack attach [flags] PID
 
-What was opened before is early: of it only what the handles themselves tell is known.`,
+Handles opened earlier are marked early; their opener is unknown.`,
     flags: () => flagsIn(`
-      spans OUT  the process writes a span for each request and connection to this file or OTLP URL
-      blocked MS  print what blocks its event loop for longer
-      only NAMES  the option filter, for example TCP,HTTP
-      seconds N  detach after N seconds; default: Ctrl-C
+      spans OUT  have the process write a span per request and connection to this file or OTLP URL
+      blocked MS  print callbacks that block its event loop for longer
+      only NAMES  trace only these subsystems, for example TCP,HTTP
+      seconds N  detach after N seconds; default: on Ctrl-C
       ${NO_CHILDREN}
-      json  print JSON: a line for what blocks, at the end what was opened`),
-    notes: 'Exit code: 1 if the process cannot be asked, 2 for wrong usage.'
+      json  print JSON: one line per blocking callback, then the open handles`),
+    notes: 'Exit code: 1 if the process does not respond, 2 for wrong usage.'
   },
 
   profile: {
     usage: 'profile app.js|PID',
-    summary: 'where async time of a process goes, with CPU samples',
+    summary: 'profile async time of a process, with CPU samples',
     load: () => require('./profile').main,
     operands: {
       missing: 'Missing script or process id.', extra: 'One process at a time.', ends: 'program or PID'
     },
-    help: `Prints where async time of a process goes: per chain of callbacks how long it ran and how long
-it waited, with CPU samples under the chain that ran.
+    help: `Profiles async time: for each chain of callbacks, how long it ran and how long it waited, with CPU
+samples below the chain that ran.
 
-  longstack profile [flags] app.js [args]    from its start until it ends, or Ctrl-C
-  longstack profile [flags] PID              a running process of this machine
+  longstack profile [flags] app.js [args]    from start to exit, or Ctrl-C
+  longstack profile [flags] PID              a running process on this machine
 
-Flags stand before the script; what follows are arguments of the program. Its output stays what it is: the
-text goes to standard error when the program has ended or the time is over.`,
+Flags come before the script; everything after it is passed to the program. The program's own output is
+unchanged: the profile goes to standard error at the end.`,
     flags: () => flagsIn(`
-      seconds N  how long, at most 1800; default: until the program ends, or
+      seconds N  duration, at most 1800; default: until the program ends, or
           ${DEFAULTS.profileSeconds} for a PID
-      html FILE  write a page for the browser with a flame graph
-      pprof FILE  write the format of pprof, for go tool pprof
-      collapsed FILE  write a line per stack, for speedscope
-      value WHAT  of collapsed stacks: ran (default), waited or cpu
+      html FILE  write an HTML page with a flame graph
+      pprof FILE  write a pprof profile, for go tool pprof
+      collapsed FILE  write collapsed stacks, for speedscope
+      value WHAT  value of collapsed stacks: ran (default), waited or cpu
       json  print the profile as one JSON object
-      no-samples  without CPU samples of V8's profiler`),
+      no-samples  do not run V8's CPU profiler`),
     notes: "Exit code: the program's; 1 if a process cannot be asked, 2 for wrong usage."
   },
 
   top: {
     usage: 'top PID',
-    summary: 'a running process live: routes, latency, event loop, CPU, blockers, waits, open handles',
+    summary: 'watch a running process: routes, latency, event loop, CPU, blockers, waits, open handles',
     load: () => require('../top/command').main,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
-    help: `Shows what a running process does: its routes with rate and latency, how late its event loop is,
-CPU, what blocks, where it waits, what is open and grows; of its workers, and of the Node processes that it
-has started, as well.
+    help: `Shows a running process live: rate and latency by route, event loop delay, CPU, blocking callbacks,
+waits, open handles and their growth. Workers and Node processes started by the target are included.
 
   longstack top [flags] PID              a process
-  longstack top [flags] :PORT            the processes at a port
+  longstack top [flags] :PORT            the processes using a port
   longstack top [flags] ADDRESS:PORT     the same for an address
-  longstack top [flags] PATH             processes that listen on LONGSTACK_SOCKET
+  longstack top [flags] PATH             the processes listening on LONGSTACK_SOCKET
 
-On a terminal it is a screen with keys (? lists them), elsewhere a table for each look. Latency is the time
-from the head of a request to the last byte of its response.`,
+On a terminal it is an interactive screen (? lists the keys); otherwise it prints one table per interval.
+Latency runs from the head of a request to the last byte of its response.`,
     flags: () => flagsIn(`
-      interval SECONDS  between two looks, 0.1 to 3600; default ${DEFAULTS.topSeconds}
-      once  look for two seconds, print what there is, and end
-      json  a line of JSON for each look
-      sort COLUMN  of routes: ${ROUTE_COLUMNS.join(', ')}
-      only TEXT  only routes whose name contains it
-      blocked MS  report callbacks that block the event loop for as long; until top ends
+      interval SECONDS  refresh interval, 0.1 to 3600; default ${DEFAULTS.topSeconds}
+      once  measure for two seconds, print one table, and exit
+      json  print one line of JSON per interval
+      sort COLUMN  sort routes by ${ROUTE_COLUMNS.join(', ')}
+      only TEXT  only routes whose name contains TEXT
+      blocked MS  report callbacks that block the event loop for longer
       ${NO_CHILDREN}`),
-    notes: 'Exit code: 0; 1 if the process cannot be asked or has ended, 2 for wrong usage.'
+    notes: 'Exit code: 0; 1 if the process does not respond or has ended; 2 for wrong usage.'
   },
 
   metrics: {
     usage: 'metrics PID',
-    summary: 'figures of a running process for dashboards, as OpenMetrics text',
+    summary: 'print metrics of a running process as OpenMetrics text, for dashboards',
     load: () => require('./live').metrics,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
-    help: `Prints figures of a running process as OpenMetrics text: how late its event loop is, requests in
-flight and how long they took, open handles by who opened them, awaits by place; of its workers, and of the
-Node processes that it has started, as well.
+    help: `Prints metrics of a running process as OpenMetrics text: event loop delay, requests in flight and
+their latency, open handles by opener, pending awaits by place. Workers and Node processes started by the
+target are included.
 
   longstack metrics [flags] PID|:PORT|ADDRESS:PORT|PATH of LONGSTACK_SOCKET
 
-What is measured over time is measured from the first question on, until 15 minutes pass without one. The
-first command looks for two seconds. A socket answers GET /metrics by HTTP as well: curl --unix-socket PATH
-http://localhost/metrics.`,
+Measuring starts with the first call, which takes two seconds, and stops 15 minutes after the last one.
+LONGSTACK_SOCKET also serves GET /metrics over HTTP: curl --unix-socket PATH http://localhost/metrics.`,
     flags: () => flagsIn(`
       ${NO_CHILDREN}
-      json  print an array of what trace.metrics() returns in each thread`),
-    notes: 'Exit code: 1 if a process or a thread cannot be asked or is blocked, 2 for wrong usage.'
+      json  print trace.metrics() of each thread, as an array`),
+    notes: 'Exit code: 1 if a process or thread does not respond or is blocked, 2 for wrong usage.'
   },
 
   doctor: {
     usage: 'doctor',
-    summary: 'print what is in force on this machine, and why',
+    summary: "check longstack's setup on this machine",
     load: () => require('./run').doctor,
     operands: { extra: 'longstack doctor takes no arguments.' },
-    help: `Prints what is in force on this machine, with this Node and this environment, and why.
+    help: `Checks longstack's setup on this machine: the engine, the options in effect, and why.
 In a program, call trace.doctor().
 
   longstack doctor [--json]`,
-    flags: () => flagsIn('json  the same as data')
+    flags: () => flagsIn('json  print it as JSON')
   }
 }
 

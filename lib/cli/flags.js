@@ -20,7 +20,7 @@ const MAX_QUOTED_CHARS = 80
 class UsageError extends Error {}
 
 /** @type {Flag} */
-const helpFlag = { type: 'boolean', description: 'this text' }
+const helpFlag = { type: 'boolean', description: 'print this text' }
 
 /**
  * @param {string[]} args

@@ -66,7 +66,7 @@ function formatAnswer (answer, colours) {
     ...processes.map((one) => headOf(one, colours)),
     ...refused.map((refusal) => refusalText(refusal, colours)),
     ...others.map(({ pid, program }) =>
-      `Process ${pid}${program ? ` (${clean(program)})` : ''} is at ${end} as well; it is not of Node.`),
+      `Process ${pid}${program ? ` (${clean(program)})` : ''} also uses ${end}; it is not a Node process.`),
     ...graphBlocks(threads, colours),
     ...requestBlocks(threads, colours),
     ...pendingBlocks(threads, colours),
@@ -129,14 +129,14 @@ function formatRequests (group) {
   const lines = [group.length === 1
     ? `${clean(first.request)}, for ${age}`
     : `${group.length} \u00d7 ${clean(first.request)}, oldest ${age}`]
-  if (first.answering) lines.push('  the head of its answer is sent')
+  if (first.answering) lines.push('  response headers are sent')
   for (const wait of first.waits) {
     lines.push(`  waits for ${wait.count > 1 ? `${wait.count} \u00d7 ` : ''}${placeOf(wait)}`)
   }
   for (const { what, sinceMs } of first.uses) {
     lines.push(`  uses ${clean(what)}${sinceMs === undefined ? '' : `, for ${formatDuration(sinceMs)}`}`)
   }
-  if (first.waits.length === 0 && first.uses.length === 0) lines.push('  what it waits for is not known')
+  if (first.waits.length === 0 && first.uses.length === 0) lines.push('  what it waits for is unknown')
   return first.hops.length === 0 ? lines.join('\n') : `${lines.join('\n')}\n${formatHops(first.hops)}`
 }
 
@@ -148,7 +148,7 @@ function pendingBlocks (threads, colours) {
   const groups = mergePending(threads.flatMap(({ pending }) => pending?.groups ?? []))
   const codes = new Set(threads.map(({ pending }) => pending?.noteCode))
   const notes = codes.has('FILTER') ? [sentences.FILTER] : []
-  const title = colours.bold('Awaited and not settled')
+  const title = colours.bold('Pending awaits')
   return groups.length === 0 ? notes : [...notes, title, formatPending(groups)]
 }
 
@@ -180,8 +180,8 @@ function headOf ({ pid, threads, busy, busyMs = 0 }, colours) {
   if (busy === undefined) return lines.join('\n')
   const duration = formatDuration(busyMs)
   lines.push(colours.red(threads.length === 0
-    ? `The event loop of process ${pid} is blocked, for ${duration} at least. It runs`
-    : `Its event loop was blocked when it was asked, for ${duration} more. It ran`))
+    ? `The event loop of process ${pid} has been blocked for at least ${duration}. It is running`
+    : `Its event loop was blocked when inspected, for another ${duration}. It was running`))
   return `${lines.join('\n')}\n${busy}`
 }
 
@@ -197,7 +197,7 @@ function titleOf (pid, [{ facts }, ...workers], colours, hasHint = true) {
     `up ${formatDuration(uptimeMs)}`, tracing === 'off' ? 'not traced' : 'traced']
   const { length } = workers
   if (length > 0) words.push(length === 1 ? 'with 1 worker' : `with ${length} workers`)
-  const hint = hasHint && tracing === 'off' ? `\nlongstack attach ${pid} traces it from then on.` : ''
+  const hint = hasHint && tracing === 'off' ? `\nlongstack attach ${pid} starts tracing it.` : ''
   return `${colours.bold(words.join(' · '))}${hint}`
 }
 

@@ -158,7 +158,7 @@ async function attach (values, [word]) {
     const isNew = attached.some(({ wasEnabled }) => !wasEnabled)
     if (!json) {
       const titles = asked.processes.map((one) => titleOf(one.pid, one.threads, colours(), false))
-      const last = `${isNew ? 'Traced from now on' : 'It is traced already'}. Ctrl-C detaches.`
+      const last = `${isNew ? 'Tracing started' : 'Already traced'}. Ctrl-C detaches.`
       await print([...titles, ...asked.refused.map(({ sentence }) => sentence), `${last}\n`].join('\n'))
     }
     if (await end) return printError(`longstack: process ${asked.processes[0].pid} has ended.`)
@@ -188,7 +188,7 @@ async function metrics ({ json, ...values }, [word]) {
 
 /** @param {Record<string, any>} values @returns {object} options of trace.enable @throws {UsageError} */
 function optionsOf ({ spans, blocked, only }) {
-  if (spans === '-') throw new UsageError('--spans - is the output of the process: name a file.')
+  if (spans === '-') throw new UsageError('--spans - would write to the output of the process. Name a file.')
   const isFile = spans !== undefined && !/^(https?:\/\/|file:)/.test(spans)
   return {
     ...(spans !== undefined && { spans: isFile ? path.resolve(spans) : spans }),

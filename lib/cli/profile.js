@@ -114,7 +114,7 @@ async function profileProcess (pid, { seconds = DEFAULTS.profileSeconds, samples
  */
 async function output (text, { html, pprof, collapsed: stacks, value, json }, fd) {
   const profile = require('../../report/read/profile').parseProfile(text)
-  if (profile === undefined) throw new RefusedError('What it wrote is no profile.')
+  if (profile === undefined) throw new RefusedError('The file it wrote is not a profile.')
   if (html !== undefined) {
     await write(html, require('../../report/render/page').createProfilePage(profile))
   }

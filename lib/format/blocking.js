@@ -77,10 +77,10 @@ function suffixOf (number) {
 
 /** @param {BlockedEvent} event */
 function remarks ({ samples, sampledLate }) {
-  if (samples === 0) return ['  no sample could be taken inside, as in one long native call; what led to it:']
+  if (samples === 0) return ['  no sample inside, as in one long native call; its caller:']
   if (sampledLate === undefined) return []
   const late = formatDuration(sampledLate)
-  return [`  sampled ${late} late, as on leaving a native call or a garbage collection:`]
+  return [`  sampled ${late} late, for example after a native call or a garbage collection:`]
 }
 
 module.exports = { BlockingTexts }

@@ -87,7 +87,7 @@ function steadyText (groups) {
     const place = placeOf(group[0].opened)
     return `  ${headOf(group)}${place === undefined ? '' : `, at ${place}`}`
   })
-  return `As many closed since the snapshot ${formatDuration(elapsedMs)} ago as opened:\n${lines.join('\n')}`
+  return `Balanced since the snapshot ${formatDuration(elapsedMs)} ago:\n${lines.join('\n')}`
 }
 
 /** Returns what the members of a group have in common. @param {Printed} facts */
@@ -195,7 +195,7 @@ function growthText ({ more, elapsedMs }) {
   const since = `since the snapshot ${formatDuration(elapsedMs)} ago`
   if (elapsedMs < MIN_RATE_MS) return `${more} more ${since}`
   const perMinute = more * 60_000 / elapsedMs
-  return `${more} more ${since}, ${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)} a minute`
+  return `${more} more ${since}, ${perMinute < 10 ? perMinute.toFixed(1) : Math.round(perMinute)} per minute`
 }
 
 const withoutIdleTime = /^(Immediate|WORKER|PROCESSWRAP|FILEHANDLE|DIRHANDLE)$/
@@ -236,21 +236,21 @@ function openerLines ({ type, origin, side, state, opened, enabled, filtered }) 
   const verb = madeNotOpened.test(type) ? 'made' : 'opened'
   if (opened.length > 0) return [`  ${verb} by`, formatHops(opened)]
   if (type === DESCRIPTOR) {
-    return ['  opened by: unknown, no fs.open or fs.openSync that longstack has seen']
+    return ['  opened by: unknown, not by fs.open or fs.openSync while tracing was on']
   }
   if (origin === 'early' && !enabled) {
-    return [`  early: ${verb} while longstack is not enabled, nothing is known of who did it; ` +
+    return [`  early: ${verb} while longstack is off, so by whom is unknown; ` +
       `node -r ${ownManifest().name}/register enables it`]
   }
   if (origin === 'early') {
-    return [`  early: ${verb} before longstack was enabled, nothing is known of who did it`]
+    return [`  early: ${verb} before longstack was enabled, so by whom is unknown`]
   }
   if (side === 'server' && origin === 'registered') {
-    return ['  accepted by a server from before longstack was enabled']
+    return ['  accepted by a server that is older than tracing']
   }
-  if (filtered) return [`  ${verb} by: unknown, the filter leaves it out`]
-  if (state === 'closed' && origin === 'unknown') return ['  not opened: nothing stands behind it yet']
-  if (type === 'unknown') return ['  unknown: no async resource stands behind this object']
+  if (filtered) return [`  ${verb} by: unknown, excluded by the filter`]
+  if (state === 'closed' && origin === 'unknown') return ['  not opened yet']
+  if (type === 'unknown') return ['  unknown: this object has no async resource']
   return [`  ${verb} by: unknown`]
 }
 
@@ -258,10 +258,10 @@ function openerLines ({ type, origin, side, state, opened, enabled, filtered }) 
 function userLines (group) {
   const used = group.filter(({ usedBy }) => usedBy !== undefined)
   const [first] = group
-  if (used.length === 0) return first.pooled && first.state !== 'closed' ? ['  used by no request now'] : []
+  if (used.length === 0) return first.pooled && first.state !== 'closed' ? ['  not in use by a request'] : []
   const line = `  used now by ${list(countWords(used.map(({ usedBy }) => usedBy?.request)))}`
   const unused = group.length - used.length
-  if (group.length > 1) return [unused > 0 ? `${line}; ${unused} by no request` : line]
+  if (group.length > 1) return [unused > 0 ? `${line}; ${unused} by none` : line]
   const hops = first.usedBy?.hops ?? []
   if (hops.length === 0) return [line]
   if (isSameChain(hops, first.opened)) return [`${line}, for which it was opened`]

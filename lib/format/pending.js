@@ -21,8 +21,8 @@ const printedWaits = createTag()
 
 /** @type {Record<PendingNoteCode, string>} */
 const sentences = {
-  DISABLED: 'Tracing is off: what is awaited is not known. trace.enable() turns it on.',
-  FILTER: 'The filter leaves promises out: what is awaited is not known. Add PROMISE to it.'
+  DISABLED: 'Tracing is off, so pending awaits are unknown. Turn it on with trace.enable().',
+  FILTER: 'The filter excludes promises, so pending awaits are unknown. Add PROMISE to it.'
 }
 
 const inspectableWaits = createInspectable((/** @type {PendingWaits} */ waits) => {

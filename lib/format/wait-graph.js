@@ -29,7 +29,7 @@ function cycleSentence ({ by, members, behind }) {
 function membersText (members) {
   const [first, second] = members
   if (members.length === 1) {
-    return `${holdsAndWaits(first)}, for what only ${first.count === 1 ? 'it' : 'they'} can give back`
+    return `${holdsAndWaits(first)}, for what only ${first.count === 1 ? 'it' : 'they'} can release`
   }
   if (members.length > 2) {
     const others = members.length > MAX_NAMES ? [`${members.length - MAX_NAMES} others likewise`] : []
@@ -99,16 +99,16 @@ function graphTexts ({ cycles, convoys }) {
 }
 
 /** The other thing that a guess of a cycle may be. */
-const OR_LOST = '; else what they wait for was never given back'
+const OR_LOST = '; or what they wait for was never released'
 
 /** Returns what an answer rests on. @param {Known} known @param {string} [otherwise] @returns {string} */
 function knownBy ({ by, seen }, otherwise = '') {
-  if (by === 'promise') return 'known by the promises that they await'
+  if (by === 'promise') return 'evidence: the promises they await'
   if (by === 'settled') {
-    const ended = seen === 1 ? '1 such wait was ended' : `${seen} such waits were ended`
-    return `known from the past: ${ended} by requests that had been let in there, and none by others`
+    const ended = seen === 1 ? '1 such wait' : `${seen} such waits`
+    return `evidence: ${ended} ended by requests that had entered there, none by others`
   }
-  return `a guess: no other request in flight was let in there before${otherwise}`
+  return `a guess: no other request in flight had entered there before${otherwise}`
 }
 
 module.exports = { convoySentence, cycleSentence, graphTexts, knownBy, recordedSentence }

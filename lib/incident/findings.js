@@ -85,7 +85,7 @@ function blocked ({ blocked, refused }) {
   return [
     ...blocked.map(({ pid, busy: stack, busyMs }) => {
       const ms = time(busyMs)
-      const sentence = `The event loop of process ${pid} is blocked, for ${ms} at least. It runs`
+      const sentence = `The event loop of process ${pid} has been blocked for at least ${ms}. It is running`
       return { pid, stack, sentence }
     }),
     ...refused.filter(({ stack }) => stack !== undefined)
@@ -97,9 +97,9 @@ function blocked ({ blocked, refused }) {
 function files ({ files }) {
   return files.filter(({ open, max }) => open >= max * MIN_FILES_SHARE).map((state) => {
     const { pid, open, max, kinds: [{ what, count, closed }] } = state
-    const byPeer = closed > 0 ? ` (the other side has closed ${grouped(closed)})` : ''
+    const byPeer = closed > 0 ? ` (${grouped(closed)} closed by the peer)` : ''
     const isOut = isOutOfFiles(state)
-    const end = isOut ? ': it can open no more (EMFILE), and cannot be asked' : ''
+    const end = isOut ? ': it cannot open more (EMFILE), so it cannot be inspected' : ''
     return {
       kind: 'files',
       sentence: `Process ${pid} has ${grouped(open)} of ${grouped(max)} files open${end}; the most: ` +
@@ -132,8 +132,8 @@ function blocks ({ frame }, found, pid) {
       (worstMs >= MIN_BLOCKED_MS || (count >= MIN_BLOCKED_TIMES && ms >= frame.ms * MIN_BLOCKED_SHARE)))
     .map(({ site, count, ms, worstMs, stack }) => ({
       kind: 'blocks',
-      sentence: `${shortFrame(site)} blocked the event loop ${counted(count, 'time')} for ${time(ms)}` +
-        `${count === 1 ? '' : ` in total, ${time(worstMs)} at most`}.`,
+      sentence: `${shortFrame(site)} blocked the event loop ${counted(count, 'time')} (${time(ms)}` +
+        `${count === 1 ? '' : ` total, ${time(worstMs)} max`}).`,
       at: site,
       stack,
       share: ms / frame.ms,
@@ -152,8 +152,8 @@ function queues ({ queues }, _, pid) {
   return queues.filter(({ waiting, max }) => waiting >= Math.max(MIN_QUEUE, 2 * max))
     .map(({ peer, waiting, sockets, max }) => ({
       kind: 'waits',
-      sentence: `${grouped(waiting)} requests to ${peer} wait for a free socket: maxSockets of the ` +
-        `http.Agent is ${max}, ${grouped(sockets)} are in use.`,
+      sentence: `${grouped(waiting)} requests to ${peer} wait for a free socket: ${grouped(sockets)} ` +
+        `are in use, maxSockets of the http.Agent is ${max}.`,
       share: waiting / (waiting + sockets),
       next: `longstack why ${pid}`
     }))
@@ -199,7 +199,7 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
   return groupBy(old, ({ request, waits, uses }) =>
     JSON.stringify([generalName(request), waits.map(placeOf), uses.map(({ what }) => what)])).map((group) => {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
-    const age = first.ageMs === undefined ? `${time(frame.ms)} at least` : time(first.ageMs)
+    const age = first.ageMs === undefined ? `at least ${time(frame.ms)}` : time(first.ageMs)
     const [wait] = first.waits
     const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...first.uses.map(({ what }) => what)]
     const isOne = group.every(({ request }) => request === first.request)
@@ -207,8 +207,8 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
     const oldest = group.length === 1 ? age : `${age} (the oldest of ${grouped(group.length)}${ofName})`
     return {
       kind: 'hangs',
-      sentence: `${first.request} is not answered for ${oldest}; ` + (whats.length === 0
-        ? `what it waits for is not known.${silenceSentence(idle)}`
+      sentence: `${first.request} has been pending for ${oldest}; ` + (whats.length === 0
+        ? `what it waits for is unknown.${silenceSentence(idle)}`
         : `it waits for ${whats.join(', ')}.${idleSentence(idle, first)}`),
       at: wait?.at,
       share: group.length / inFlight.length,
@@ -238,7 +238,7 @@ function idleSentence (idle, { waits: [wait], uses, ageMs = Infinity }) {
       ? ['The only connection', 'has', 'it is']
       : [`All ${open} connections`, 'have', 'they are']
     return ` ${all} to ${peer} ${have} been idle for ${time(leastMs)}` +
-      `${by === '' ? '' : `, last used by ${by}`}: see whether ${they} given back there.`
+      `${by === '' ? '' : `, last used by ${by}`}: check whether ${they} released there.`
   }).join('')
 }
 
@@ -252,8 +252,8 @@ function silenceSentence (idle) {
     const [on, they] = open === 1
       ? ['the only connection', 'it is']
       : [`any of the ${open} connections`, 'they are']
-    return ` Nothing was sent or received on ${on} to ${peer} for ${time(leastMs)} at least: ` +
-      `check whether ${they} given back, and whether the peer responds.`
+    return ` Nothing was sent or received on ${on} to ${peer} for at least ${time(leastMs)}: ` +
+      `check whether ${they} released, and whether the peer responds.`
   }).join('')
 }
 
@@ -281,7 +281,7 @@ function starved ({ cpuWaits }) {
   return [...cpuWaits].filter(([, share]) => share >= MIN_CPU_WAIT).map(([pid, share]) => ({
     kind: /** @type {const} */ ('busy'),
     sentence: `The main thread of process ${pid} waited for a CPU ${percent(share)} of the time: ` +
-      'others used it, or its container may use no more. Callbacks and requests took longer for that.',
+      'other processes used it, or its container reached its limit. This slowed callbacks and requests.',
     share: 1 + share, // the rest may be its consequence
     next: 'ps -eo pid,pcpu,args --sort=-pcpu | head'
   }))
@@ -296,7 +296,7 @@ function busy ({ busiest }, found) {
   const { share, cpuShare } = busiest
   const without = cpuShare > MIN_CPU_SHARE * share
     ? ''
-    : `, with ${percent(cpuShare)} of a CPU: it waits for one, or in synchronous calls`
+    : `, with ${percent(cpuShare)} of a CPU: it waits for a CPU or in synchronous calls`
   return [{
     kind: 'busy',
     sentence: `The event loop of ${name} is busy ${percent(share)} of the time${without}.`,

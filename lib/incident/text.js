@@ -89,8 +89,8 @@ function lastLine (observation, findings, { colours, paragraph }) {
   const who = threads.size === 1 ? 'The process' : 'All processes'
   if (hasEnded) more.push(`${who} ended after ${time(ms)}.`)
   if (isInterrupted) more.push(`Interrupted after ${time(ms)}.`)
-  if (unsentMs > 0) more.push(`What happened in ${time(unsentMs)} of it was too much to be sent.`)
-  if (isBehind) more.push('More was sent than this command could read: some requests are left out.')
+  if (unsentMs > 0) more.push(`Data of ${time(unsentMs)} was too much to send.`)
+  if (isBehind) more.push('This command could not keep up, so some requests are missing.')
   const few = worst === undefined ? fewOf(frame.routes) : []
   if (few.length > 0) more.push(`Too few requests to judge: ${few.join(', ')}.`)
   const end = worst === undefined

@@ -137,7 +137,7 @@ function askedLines ({ asked }, { paragraph }) {
     ? ''
     : `, ${isAll ? '' : `${countText(serial)} of them `}one after another`
   const queries = count === 1 ? '1 query' : `${countText(count)} queries`
-  return paragraph(`${glued(`${queries} a request`)}${order}, ${glued(`${time(ms)} in all`)}`, '  ')
+  return paragraph(`${glued(`${queries} per request`)}${order}, ${glued(`${time(ms)} in all`)}`, '  ')
 }
 
 /** @param {Route} route @param {Context} context */
@@ -250,7 +250,7 @@ function siteLines ({ sites, otherSites, totalMs, weighted }, routeShare, contex
   if (ms < FULL_SHARE * totalMs) return lines
   const count = sites.length - printed.length + (otherSites?.count ?? 0)
   const name = count > 0 ? counted(count, 'other site') : 'other sites'
-  const text = `${name}, ${glued(`${time(ms / weighted)} a request`)}`
+  const text = `${name}, ${glued(`${time(ms / weighted)} per request`)}`
   return [...lines, ...paragraph(text, indentOf(ms / totalMs))]
 }
 
@@ -261,10 +261,11 @@ function siteLine (site, totalMs, context) {
   const figures = [glued(`${time(ms)} in ${counted(count, 'wait')}`)]
   if (summary !== undefined) {
     const { q1, median, q3 } = summary
-    figures.push(`${glued(`${time(median)} a request`)} ${glued(`(${time(q1)} to ${time(q3)})`)}`)
+    figures.push(`${glued(`${time(median)} per request`)} ${glued(`(${time(q1)} to ${time(q3)})`)}`)
   }
   if (isFull && delayed >= FULL_SHARE * totalMs) {
-    figures.push(glued(spans > 0 ? `delayed ${time(delayed / spans)} a request` : `delayed ${time(delayed)}`))
+    const length = spans > 0 ? `${time(delayed / spans)} per request` : time(delayed)
+    figures.push(glued(`delayed ${length}`))
   }
   const place = placeText(site, context)
   return [

@@ -48,7 +48,7 @@ function verdict ({ verdict, routes }, context) {
   const { colours, frame: nameOf, max, paragraph } = context
   const title = colours.bold('Verdict')
   if (verdict.length === 0) {
-    return routes.some(({ split }) => split !== undefined) ? [`${title}  no fault is certain`] : []
+    return routes.some(({ split }) => split !== undefined) ? [`${title}  no definite problem found`] : []
   }
   return section(title, verdict, max(MAX.findings), ({ sentence, advice, whatIf, at: frame }, i) => {
     const isPlaceMissing = frame !== undefined && !sentence.includes(frame) &&
@@ -72,7 +72,7 @@ const atText = (name, colour = String) => ` ${glued('at ')}${colour(name)}`
 
 /** @param {Model} model @param {Context} context */
 function convoys ({ convoys }, { colours, max, paragraph }) {
-  const title = `${colours.bold('Who waited for whom')}  known by who settled what they awaited`
+  const title = `${colours.bold('Who waited for whom')}  evidence: who settled what they awaited`
   return section(title, convoys, max(MAX.convoys), (convoy) =>
     paragraph(prose(recordedSentence(convoy)), '  ', '    '))
 }
@@ -126,13 +126,13 @@ function blockers ({ blockers }, { colours, max, paragraph }) {
     const { name, at: frame, count, totalMs, worstMs, delayedSpans, delayedMs, known, open } = blocker
     const place = frame === undefined ? '' : atText(glued(word(frame, MAX_FRAME)), colours.cyan)
     const blocked = known === 'runs'
-      ? `blocked the event loop ${counted(count, 'time')}: ${time(totalMs)} in total, ` +
-        `${time(worstMs)} at most`
-      : `${count > 0 ? counted(count, 'span') : 'code'} delayed others, by ${time(worstMs)} at most`
+      ? `blocked the event loop ${counted(count, 'time')}: ${time(totalMs)} total, ` +
+        `${time(worstMs)} max`
+      : `${count > 0 ? counted(count, 'span') : 'code'} delayed others, by up to ${time(worstMs)}`
     const delayed = delayedSpans > 0
-      ? `; delayed ${counted(delayedSpans, 'span')} by ${time(delayedMs)} in total`
+      ? `; delayed ${counted(delayedSpans, 'span')} by ${time(delayedMs)} total`
       : ''
-    const text = paragraph(prose(`${blocked}${delayed}${open ? '; one callback had not ended' : ''}`), '    ')
+    const text = paragraph(prose(`${blocked}${delayed}${open ? '; one still runs' : ''}`), '    ')
     return [
       ...paragraph(`${colours.bold(glued(word(name)))}${place}`, '  ', '    '),
       ...(open ? text.map((line) => colours.yellow(line)) : text)
@@ -165,7 +165,7 @@ function requestLines (request, hasStack, context) {
   if (delayers.length > 0) details.push(`delayed by ${delayers.join(', ')}`)
   if (queuedMs !== undefined && queuedMs >= MIN_QUEUED) {
     const longer = glued(`${time(queuedMs)} longer`)
-    details.push(`the client waited ${longer} than the span shows: the request lay there unread`)
+    details.push(`the client waited ${longer} than the span shows: the request lay unread`)
   }
   return [
     ...paragraph(`${name}${glued(' ')} ${origin}`, `  ${time(ms).padStart(8)}  `),

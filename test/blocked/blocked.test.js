@@ -274,5 +274,5 @@ test('without the native engine one line tells so, and the program runs', async 
   t.is(code, 0, stderr)
   t.is(stdout, '2\n')
   t.is(stderr, 'longstack: blocking callbacks cannot be detected without the native engine; ' +
-    'longstack doctor tells why it is not in force.\n')
+    'longstack doctor explains why.\n')
 })

@@ -160,8 +160,8 @@ test('a second enable() switches it off and on', async (t) => {
 test('doctor() says so', async (t) => {
   const found = await answers(t, 'told.doctor = trace.doctor()')
   t.like(found.doctor, { errors: false, formatter: 'Node' })
-  t.regex(found.doctor.text, /^errors +left alone$/m)
-  t.regex(found.doctor.notes.join('\n'), /^Errors keep the stack that Node gives them \(errors: false\): trace\.stack\(error\) and trace\.chain\(error\) have the hops/m)
+  t.regex(found.doctor.text, /^errors +unchanged$/m)
+  t.regex(found.doctor.notes.join('\n'), /^Error stacks are left as Node makes them \(errors: false\); trace\.stack\(error\) and trace\.chain\(error\) include the hops/m)
 })
 
 test('with the engine in JavaScript', async (t) => {

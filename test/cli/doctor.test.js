@@ -75,7 +75,7 @@ test('which engine, and why', async (t) => {
   t.notRegex(asked.text, /not in force/)
   const forbidden = await diagnosis(t, 'tell()', { args: ['--no-addons'], env: { LONGSTACK_CAPTURE: 'auto' } })
   t.is(forbidden.engine, 'js')
-  t.regex(forbidden.notes[0], /^The native engine is not in force: .+\.$/)
+  t.regex(forbidden.notes[0], /^The native engine is not in use: .+\.$/)
   t.deepEqual(forbidden.problems[0], { code: 'ENGINE_JS', message: forbidden.notes[0] })
 })
 
@@ -174,7 +174,7 @@ test('the permission model', async (t) => {
   t.true(['addon', 'child', 'fs.write', 'worker'].every((scope) => found.forbidden.includes(scope)))
   t.false(found.forbidden.includes('fs.read'))
   t.is(found.forbidden.includes('net'), process.allowedNodeEnvironmentFlags.has('--allow-net'))
-  t.true(found.notes.some((note) => note.startsWith("Node's permission model forbids addon,")))
+  t.true(found.notes.some((note) => note.startsWith("Node's permission model denies addon,")))
 })
 
 test('a budget that is used up', async (t) => {

@@ -243,7 +243,7 @@ test.serial('09-live: commands name function and line of the leaks', async (t) =
   }
   const opened = await ask('diff', '--seconds', '4')
   for (const [name, mark] of [['queryDatabase', 'the connection'], ['watchPrices', 'the interval']]) {
-    inOrder(t, opened, /^\d+ × /, /more since the snapshot .* a minute$/, new RegExp(place(name, mark)))
+    inOrder(t, opened, /^\d+ × /, /more since the snapshot .* per minute$/, new RegExp(place(name, mark)))
   }
   const present = await ask('why')
   inOrder(t, present, new RegExp(`^\\d+ × await at ${place('queryDatabase', 'the wait')}.*, GET /report`))

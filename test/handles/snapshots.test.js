@@ -102,8 +102,8 @@ test('an interval that each request leaves is named with its growth per minute; 
   t.is(stderr, '')
   const [figures, ...text] = stdout.split('\n')
   t.is(figures, '9 1 true 0')
-  t.regex(text.join('\n'), /6 × timer, every 1000000 ms, calls poll\(\) · Timeout\n.*\n {2}6 more since the snapshot \d.* ago, \d+ a minute\n {2}made by\n.*setInterval/)
-  t.regex(text.join('\n'), /^6 × [^]*\n\nAs many closed since the snapshot \d.* ago as opened:\n(?: .*\n)*? {2}3 × timer, .* · Timeout, at .*\n/m)
+  t.regex(text.join('\n'), /6 × timer, every 1000000 ms, calls poll\(\) · Timeout\n.*\n {2}6 more since the snapshot \d.* ago, \d+ per minute\n {2}made by\n.*setInterval/)
+  t.regex(text.join('\n'), /^6 × [^]*\n\nBalanced since the snapshot \d.* ago:\n(?: .*\n)*? {2}3 × timer, .* · Timeout, at .*\n/m)
   t.notRegex(text.join('\n'), /\n {2}3 × timer, .*\n {4}/, 'one line')
 })
 

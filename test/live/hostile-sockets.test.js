@@ -209,5 +209,5 @@ test.serial('a debugger that is none of Node', async (t) => {
   await once(child.stdout, 'data')
   const { code, stderr } = await endsWell(t, ['why'], String(child.pid))
   t.is(code, 1, stderr)
-  t.regex(stderr, /^longstack: (The debugger of process|Process) \d+ does not answer/)
+  t.regex(stderr, /^longstack: (The debugger of process|Process) \d+ does not respond/)
 })

@@ -124,7 +124,7 @@ own('a process that is blocked for good: at once, what it runs', async (t) => {
   await new Promise((resolve) => setTimeout(resolve, 1000))
   const { code, words, ms } = await look(pid, 60)
   t.is(code, 1)
-  t.regex(words, /^blocked The event loop of process \d+ is blocked, for \S+ s at least\. It runs at forever \(.*app\d+\.js:\d+:\d+\)/)
+  t.regex(words, /^blocked The event loop of process \d+ has been blocked for at least \S+ s\. It is running at forever \(.*app\d+\.js:\d+:\d+\)/)
   t.regex(words, /next: longstack why \d+ --watch $/)
   t.true(ms < 45_000)
 })
@@ -152,7 +152,7 @@ own('a worker that is blocked', async (t) => {
   await new Promise((resolve) => setTimeout(resolve, 500))
   const { code, words } = await look(pid)
   t.is(code, 1)
-  t.regex(words, /requests in .* blocked Thread \d+ of process \d+ is blocked, .* It runs at .*grind/)
+  t.regex(words, /requests in .* blocked Thread \d+ of process \d+ has been blocked .* It is running at .*grind/)
 })
 
 for (const traced of [false, true]) {
@@ -160,7 +160,7 @@ for (const traced of [false, true]) {
     const { pid } = await run('service(function busy () { spin(60); return "" }, 150)', { traced })
     const { code, words } = await look(pid)
     t.is(code, 0)
-    t.regex(words, /blocks spin \(app\d+\.js:\d+\) in GET \/work blocked the event loop \d+ times for /)
+    t.regex(words, /blocks spin \(app\d+\.js:\d+\) in GET \/work blocked the event loop \d+ times \(/)
     t.regex(words, next('longstack profile \\d+'))
   })
 }
@@ -186,7 +186,7 @@ own('a pool that is exhausted for good', async (t) => {
   `)
   const { code, words } = await look(pid)
   t.is(code, 0)
-  t.regex(words, /hangs GET \/work is not answered for .* \(the oldest of \d+\); it waits for await at acquire \(app\d+\.js:\d+\)\./)
+  t.regex(words, /hangs GET \/work has been pending for .* \(the oldest of \d+\); it waits for await at acquire \(app\d+\.js:\d+\)\./)
 })
 
 /** Writes a package `driver`: a pool whose connections are opened by hand. */
@@ -233,8 +233,8 @@ own('a pool whose connections were not given back: who used them last; requests 
   t.is(code, 0)
   t.regex(words, new RegExp('hangs GET /ok is not answered for .* \\(the oldest of 2\\); it waits for await at transfer ' +
     '\\(app\\d+\\.js:\\d+\\) via driver\\. All 2 connections to 127\\.0\\.0\\.1:\\d+ have been idle for .* s, ' +
-    'last used by GET /bad, at transfer \\(app\\d+\\.js:\\d+\\): see whether they are given back there\\.'))
-  t.regex(words, /hangs GET \/forgotten\/1 is not answered for .* s \(the oldest of 2 of GET \/forgotten\/\*\); what it waits for is not known\./)
+    'last used by GET /bad, at transfer \\(app\\d+\\.js:\\d+\\): check whether they are released there\\.'))
+  t.regex(words, /hangs GET \/forgotten\/1 has been pending for .* s \(the oldest of 2 of GET \/forgotten\/\*\); what it waits for is unknown\./)
 })
 
 own('a process that was not traced: what is asked on connections that are older', async (t) => {
@@ -255,7 +255,7 @@ own('a process that was not traced: what is asked on connections that are older'
   `)
   const { code, words } = await look(pid, 5)
   t.is(code, 0)
-  t.regex(words, /slow GET \/work asks 6 queries a request, one after another at loadUser \(app\d+\.js:\d+\)/)
+  t.regex(words, /slow GET \/work sends 6 queries per request, one after another at loadUser \(app\d+\.js:\d+\)/)
 })
 
 own('a process that was not traced, and hangs: on which connections nothing comes or goes', async (t) => {
@@ -278,9 +278,9 @@ own('a process that was not traced, and hangs: on which connections nothing come
   `)
   const { code, words } = await look(pid, 5)
   t.is(code, 0)
-  t.regex(words, new RegExp('hangs GET /work is not answered for .* at least \\(the oldest of 3\\); what it waits for is not known\\. ' +
+  t.regex(words, new RegExp('hangs GET /work has been pending for at least .* \\(the oldest of 3\\); what it waits for is unknown\\. ' +
     'Nothing was sent or received on any of the 2 connections to 127\\.0\\.0\\.1:\\d+ for .* s at least: ' +
-    'check whether they are given back, and whether the peer responds\\.'))
+    'check whether they are released, and whether the peer responds\\.'))
   t.is(words.match(/Nothing was sent/g)?.length, 1)
 })
 
@@ -294,7 +294,7 @@ own('a process that waits for a CPU is not blocked by its own code', async (t) =
   `)
   const { code, words } = await look(pid, 5)
   t.is(code, 0)
-  t.regex(words, new RegExp(`busy The main thread of process ${pid} waited for a CPU \\d+ % of the time: others used it`))
+  t.regex(words, new RegExp(`busy The main thread of process ${pid} waited for a CPU \\d+ % of the time: other processes used it`))
 })
 
 own('says which slow routes had too few requests to judge', async (t) => {
@@ -346,7 +346,7 @@ own('requests that wait for a free socket of an agent', async (t) => {
     serve(() => {}).then((silent) => service(() => get(silent, '/', { agent: limited }), 100))
   `)
   const { words } = await look(pid)
-  t.regex(words, /waits \d+ requests to 127\.0\.0\.1:\d+ wait for a free socket: maxSockets of the http\.Agent is 2, 2 are in use\./)
+  t.regex(words, /waits \d+ requests to 127\.0\.0\.1:\d+ wait for a free socket: 2 are in use, maxSockets of the http\.Agent is 2\./)
 })
 
 own('a process that is out of files is not asked: what it has open', async (t) => {
@@ -359,7 +359,7 @@ own('a process that is out of files is not asked: what it has open', async (t) =
   `)
   const { code, words, ms } = await look(pid)
   t.is(code, 1)
-  t.regex(words, /files Process \d+ has 64 of 64 files open: it can open no more \(EMFILE\), and cannot be asked; the most: \d+ × \S*app\d+\.js\. next: ls -l \/proc\/\d+\/fd $/)
+  t.regex(words, /files Process \d+ has 64 of 64 files open: it cannot open more \(EMFILE\), so it cannot be inspected; the most: \d+ × \S*app\d+\.js\. next: ls -l \/proc\/\d+\/fd $/)
   t.true(ms < 30_000)
 })
 

@@ -42,7 +42,7 @@ if (isLinux) {
     while (!/\) T /.test(fs.readFileSync(`/proc/${child.pid}/stat`, 'utf8')));
     const { stderr, code } = await why(child.pid)
     t.is(code, 1)
-    t.regex(stderr, new RegExp(`^longstack: Process ${child.pid} is stopped, .*kill -CONT`))
+    t.regex(stderr, new RegExp(`^longstack: Process ${child.pid} is stopped \\(SIGSTOP\\)\\. Resume it with kill -CONT`))
     t.regex(fs.readFileSync(`/proc/${child.pid}/status`, 'utf8'), /^ShdPnd:\s*0+$/m, 'nothing waits for it')
   })
 
@@ -59,7 +59,7 @@ if (isLinux) {
     while (!fs.readFileSync(`/proc/${child.pid}/syscall`, 'utf8').startsWith('0 '));
     const { stderr, code } = await why(child.pid)
     t.is(code, 1)
-    t.regex(stderr, /cannot be asked now: its main thread reads from .*fifo, and waits in the kernel/)
+    t.regex(stderr, /cannot be inspected now: its main thread reads from .*fifo, and waits in the kernel/)
     fs.writeFileSync(fifo, 'x')
     const [text] = await once(child.stdout, 'data')
     t.is(String(text), 'read 1')
@@ -119,9 +119,9 @@ test.serial('a LONGSTACK_SOCKET that does not answer: why', async (t) => {
   const { stderr, code } = await why(socket)
   t.is(code, 1)
   const subject = isLinux ? `Process ${child.pid}` : 'A process'
-  t.regex(stderr, new RegExp(`${subject} listens on .* and does not answer: its event loop is blocked`))
+  t.regex(stderr, new RegExp(`${subject} listens on .* and does not respond: its event loop is blocked`))
   const { stdout } = await why(child.pid)
-  t.regex(stdout, /is blocked, for [\d.]+ s at least\. It runs\n {4}at /)
+  t.regex(stdout, /has been blocked for at least [\d.]+ s\. It is running\n {4}at /)
   child.kill('SIGKILL')
   await once(child, 'exit')
   t.regex((await why(socket)).stderr, /No process listens on .*: the one that did has ended\.\n$/)
@@ -149,7 +149,7 @@ whereWatched('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: t
   for (const target of [socket, child.pid]) {
     const { stdout, stderr, code } = await why(target)
     t.is(code, 1, stderr)
-    t.regex(stdout, new RegExp(`The event loop of process ${child.pid} is blocked, for .* at least\\. It runs\n {4}at `))
+    t.regex(stdout, new RegExp(`The event loop of process ${child.pid} has been blocked for at least .*\\. It is running\n {4}at `))
     t.regex(stdout, /at .*soon [^]*── setInterval\(10\)/)
   }
   fs.writeFileSync(release, '')

@@ -85,7 +85,7 @@ live('asks a process without longstack, and leaves it as it was', async (t) => {
   say('after')
   t.deepEqual(await told('state'), before)
   t.is(before.url, 'closed')
-  t.regex((await longstack('why', pid)).stdout, /longstack attach \d+ traces it from then on/)
+  t.regex((await longstack('why', pid)).stdout, /longstack attach \d+ starts tracing it/)
 })
 
 live('finds processes and connections by port and address', async (t) => {
@@ -144,7 +144,7 @@ live('tells what blocks the event loop, with the stack inside', async (t) => {
   `)
   const { stdout, code, stderr } = await longstack('why', pid)
   t.is(code, 1, stderr)
-  t.regex(stdout, /^The event loop of process \d+ is blocked, for \d\.\d s at least\. It runs\n {4}at later \(.*app\d+\.js:4:/)
+  t.regex(stdout, /^The event loop of process \d+ has been blocked for at least \d\.\d s\. It is running\n {4}at later \(.*app\d+\.js:4:/)
   t.regex(stdout, /── setTimeout\(50\) · /)
   const { processes: [{ blocked, threads }] } = await whyJson(pid)
   t.regex(blocked.stack, /at later/)
@@ -166,7 +166,7 @@ live('tells which worker is blocked, with its stack, by the exit code too', asyn
     `, { env })
     const { stdout, code } = await longstack('why', pid)
     t.is(code, 1)
-    t.regex(stdout, /^Thread 1 of process \d+ is blocked, for [\d.]+ s at least\. It runs\n {4}at compute \(/m)
+    t.regex(stdout, /^Thread 1 of process \d+ has been blocked for at least [\d.]+ s\. It is running\n {4}at compute \(/m)
     t.regex(stdout, /^1 open\n\nworker thread 1/m)
     const answer = await whyJson(pid)
     t.deepEqual(answer.refused.map((/** @type {any} */ one) => one.pid), [pid])
@@ -277,7 +277,7 @@ live('refuses in one sentence, with exit code 1', async (t) => {
   if (isLinux) {
     const stopped = await start(waiting)
     stopped.child.kill('SIGSTOP')
-    refusals.push([stopped.pid, /^longstack: Process \d+ is stopped, as by SIGSTOP: kill -CONT \d+ has it go on\.$/m])
+    refusals.push([stopped.pid, /^longstack: Process \d+ is stopped \(SIGSTOP\)\. Resume it with kill -CONT \d+\.$/m])
   }
   for (const [pid, sentence] of refusals) {
     const { stdout, stderr, code } = await longstack('why', pid)

@@ -215,7 +215,7 @@ for (const { name, harm, code, why } of harms) {
     t.like(first, { engine: 'js', engineCode: code, engineWhy: why, started: 1 })
     t.true(first.ms < PATIENCE_MS, `${first.ms} ms`)
     t.like(first.worker, { engine: 'js', engineCode: code, started: 0 })
-    t.deepEqual(first.notes, [`The native engine is not in force: ${why}. Delete ${first.trial} to try again.`])
+    t.deepEqual(first.notes, [`The native engine is not in use: ${why}. Delete ${first.trial} to try again.`])
     t.deepEqual(fs.readdirSync(home).filter((file) => /core/.test(file)), [])
     const before = identity(first.trial)
     const second = await start(t, home, { cache })
@@ -350,7 +350,7 @@ able('where no process may be started nothing is tried, but what was found holds
   t.like(await start(t, home, { cache, args }), {
     engine: 'js',
     engineCode: 'TRIAL_IMPOSSIBLE',
-    engineWhy: 'it was never tested on this platform and V8, and cannot be tried: --permission forbids child processes',
+    engineWhy: 'it is untested on this platform and V8, and a trial is impossible: --permission forbids child processes',
     started: 0
   })
   await firstStart(t, home, { cache })

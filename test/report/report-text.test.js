@@ -50,20 +50,20 @@ test('routes by total time, each with the sites where its requests waited, worst
   t.is(stdout.slice(0, second), `\
 52 spans in 1 file, 2025-11-21 00:40:00.000 to 00:40:00.200 UTC (200 ms)
 
-Verdict  no fault is certain
+Verdict  no definite problem found
 
 GET /report  11 spans, 55.0/s, 85 % of the time
   median 100 ms, p99 100 ms, max 100 ms; run 10 %, waited 75 %, delayed 15 %
     65 %  at pool.query (pool.js:34) via pg ← report (app/app.js:24)
             until TCP 127.0.0.1:5432
-          715 ms in 55 waits, 65.0 ms a request (62.5 ms to 67.5 ms)
+          715 ms in 55 waits, 65.0 ms per request (62.5 ms to 67.5 ms)
     10 %  at nap (app/app.js:40) ← report (app/app.js:24) until TIMER
-          110 ms in 11 waits, 10.0 ms a request (10.0 ms to 10.0 ms)
+          110 ms in 11 waits, 10.0 ms per request (10.0 ms to 10.0 ms)
 
 GET /user  40 spans, 200/s, 2 errors, 15 % of the time
   median 5.00 ms, p99 5.00 ms, max 5.00 ms; run 20 %, waited 80 %, delayed 0 %
     80 %  at nap (users/app.js:7) until TIMER
-          160 ms in 40 waits, 4.00 ms a request (4.00 ms to 4.00 ms)
+          160 ms in 40 waits, 4.00 ms per request (4.00 ms to 4.00 ms)
 
 … 1 more route: GET /tiny (--top N prints more)
 
@@ -157,7 +157,7 @@ test('in full: quartiles under R\'s names, a curve, a box, the breakdown of the 
   t.regex(stdout, /^ +1\.0 % {2}at nap \(nap\.js:3\) until TIMER$/m)
   t.regex(stdout, /^GET \/hang {2}0 spans, 0\/s, 1 open$/m)
   t.regex(stdout, /Blockers\n {2}GET \/slow at work \(\/app\/heavy\.js:3:5\)\n/)
-  t.regex(stdout, /^ {4}blocked the event loop 2 times: 120 ms in total, 70\.0 ms at most; delayed 2 spans by 105 ms in total$/m)
+  t.regex(stdout, /^ {4}blocked the event loop 2 times: 120 ms total, 70\.0 ms max; delayed 2 spans by 105 ms total$/m)
   t.notRegex(stdout, /outside of any request/, 'less than 1 % of what was blocked is left out')
   t.regex(stdout, /Slowest\n +130 ms {2}GET \/slow .*trace [0-9a-f]{32}\n +run 120 ms · wait 10\.0 ms \(unknown 10\.0 ms\) · delayed 0 µs\n/)
   t.true(stdout.includes(`

@@ -50,7 +50,7 @@ test('a blocking callback names its request, also one that was written before it
   t.like(model.blockers[0], { name: 'GET /slow', open: true })
   t.is(model.open[0].blockedBy, 'GET /slow')
   const { stdout } = await longstack(['report', killed])
-  t.true(stdout.includes('  GET /slow at work (/app/heavy.js:3:5)\n    blocked the event loop 1 time: 900 ms in total'))
+  t.true(stdout.includes('  GET /slow at work (/app/heavy.js:3:5)\n    blocked the event loop 1 time: 900 ms total'))
   t.true(stdout.includes('  a blocking callback of GET /slow, open for 900 ms when written'))
 })
 

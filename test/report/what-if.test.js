@@ -193,7 +193,7 @@ test('a route whose requests lie unread: the prediction is what its clients wait
   t.true(before > quantile(durations(recorded, 'GET /item'), 0.5) * 1.05)
   t.true(Math.abs(predictions[0].beforeMs - before) < 0.01)
   t.true(Math.abs(predictions[0].afterMs / after - 1) < 0.1, `${predictions[0].afterMs}, not ${after}`)
-  t.regex(String(finding.whatIf?.sentence), /of GET \/item falls from \d+ ms to \d+ ms for its clients/)
+  t.regex(String(finding.whatIf?.sentence), /of GET \/item falls from \d+ ms to \d+ ms for clients/)
 })
 
 /** Twelve clients, each with its connection. @param {number} places of the pool */

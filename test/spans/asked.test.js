@@ -374,7 +374,7 @@ test('a report counts the queries of a request, and those one after another', as
     serve(['/four', '/four', '/four'])`, { env: { LONGSTACK_SPANS: file } })
   t.is(code, 0, stderr)
   const { stdout } = await longstack(['report', file])
-  t.regex(stdout, /^ {2}4 queries a request, 3 of them one after another, .* in all$/m)
+  t.regex(stdout, /^ {2}4 queries per request, 3 of them one after another, .* in all$/m)
   const { routes } = JSON.parse((await longstack(['report', file, '--json'])).stdout)
   t.like(routes[0], { name: 'GET /four', asked: { count: 4, serial: 3 } })
   t.true(routes[0].asked.ms >= 3 * LEAST_MS)

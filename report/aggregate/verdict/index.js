@@ -227,50 +227,50 @@ function meanText (mean) {
 
 /** By rule: sentence and advice. @type {Record<Fault['rule'], (fault: any) => [string, string]>} */
 const sentences = {
-  blocker ({ route, at: frame, share, figures, details: { owner } }) {
+  blocker ({ at: frame, share, figures, details: { owner } }) {
     const { times, totalMs, worstMs, delayedMs, delayedRequests } = figures
-    const others = delayedRequests > 0 ? `; others waited ${time(delayedMs)} for it` : ''
-    const part = `: ${percent(share)} of the time of all requests`
-    const end = route === undefined ? others + part : part + others
+    const others = delayedRequests > 0 ? `; it delayed others by ${time(delayedMs)}` : ''
     return [
       `${place(frame)}${owner === undefined ? '' : ` in ${short(owner)}`} blocked the event loop ` +
-        `${counted(times, 'time')} for ${time(totalMs)} in total, ${time(worstMs)} at most${end}.`,
-      'do it in slices, or in a worker thread'
+        `${counted(times, 'time')} (${time(totalMs)} total, ${time(worstMs)} max): ${percent(share)} of ` +
+        `all request time${others}.`,
+      'split it into slices, or move it to a worker thread'
     ]
   },
   delayer: ({ route, share, figures: { runMs, othersRunMs } }) => [
-    `${short(route)} runs for ${time(runMs)} a request, the others for ${time(othersRunMs)}, and delays ` +
-      `them: ${percent(share)} of their time.`,
-    'record with --blocked 20 to find the function; do its work in slices, or in a worker thread'
+    `${short(route)} runs ${time(runMs)} per request, other routes ${time(othersRunMs)}; it delays them ` +
+      `for ${percent(share)} of their time.`,
+    'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
   ],
   dependency: ({ route, share, figures: { peer, answerMs } }) => [
-    `${short(route)} waits ${percent(share)} of its time for ${short(peer)}, which takes ${time(answerMs)} ` +
-      'to answer.',
-    'look at that service, keep its answers, or do without it'
+    `${short(route)} spends ${percent(share)} of its time waiting for ${short(peer)}, which responds in ` +
+      `${time(answerMs)}.`,
+    'check that service, cache its responses, or drop the call'
   ],
   loop ({ route, share, figures: { unreadMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
     const forClients = victim === undefined
       ? ''
-      : ` ${short(victim)} takes ${time(victimMs)} here, ${time(victimMs + victimUnreadMs)} for its clients.`
+      : ` ${short(victim)} takes ${time(victimMs)} here and ${time(victimMs + victimUnreadMs)} for clients.`
     return [
-      `Requests lay unread for ${time(unreadMs)} on average, ${percent(share)} of what their clients ` +
-        `waited: meanwhile the event loop ran ${short(route)}, ${time(runMs)} a request, ` +
-        `${percent(runShare)} of all that ran.${forClients}`,
-      'record with --blocked 20 to find the function; do its work in slices, or in a worker thread'
+      `Requests lay unread for ${time(unreadMs)} on average, ${percent(share)} of their latency, while the ` +
+        `event loop ran ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all run ` +
+        `time).${forClients}`,
+      'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
     ]
   },
   retries: ({ route, share, figures: { call, callsPerRequest, most, failedShare } }) => [
-    `${short(route)} repeats ${short(call)} until it succeeds: ${meanText(callsPerRequest)} calls a ` +
-      `request, ${most} at most; ${percent(failedShare)} of them fail, for ${percent(share)} of its time.`,
-    'find out why these calls fail; wait longer before each try, and give up after a few'
+    `${short(route)} repeats ${short(call)} until it succeeds: ${meanText(callsPerRequest)} calls per ` +
+      `request, up to ${most}; ${percent(failedShare)} of them fail, which takes ${percent(share)} of its ` +
+      'time.',
+    'find out why these calls fail; back off between retries, and limit them'
   ],
   fanOut ({ route, at: frame, share, figures: { queries, unsentMs, answerMs, atOnce, peer } }) {
     const site = frame === undefined ? '' : ` at ${place(frame)}`
-    const limit = `${atOnce} at a time are sent${peer === undefined ? '' : ` to ${short(peer)}`}`
+    const limit = `${atOnce} at a time are in flight${peer === undefined ? '' : ` to ${short(peer)}`}`
     return [
-      `${short(route)} asks ${meanText(queries)} queries at once${site}, and ${limit}: each waits ` +
-        `${time(unsentMs)} until then and ${time(answerMs)} for its answer, ${percent(share)} of its time.`,
-      'ask for all of it in one query, or for a few at a time'
+      `${short(route)} issues ${meanText(queries)} queries at once${site}, but only ${limit}: each waits ` +
+        `${time(unsentMs)} to be sent and ${time(answerMs)} for its response, ${percent(share)} of its time.`,
+      'combine them into one query, or limit how many run at once'
     ]
   },
   interval ({ route, at: frame, figures: { open, requests }, details: { label } }) {
@@ -278,13 +278,13 @@ const sentences = {
     return [
       `${short(route)} leaves ${label === undefined ? 'an interval' : short(label)} behind with each ` +
         `request${site}: ${open} are open after ${counted(requests, 'request')}.`,
-      'clear it when the response is closed'
+      'clear it when the response closes'
     ]
   },
   failing: ({ route, figures: { path, failed, others } }) => [
     `All ${counted(failed, 'request')} of ${short(route)} that fail are ${short(path)}; ` +
       `${counted(others, 'request')} of other paths succeed.`,
-    'repeat this request, and look at what is special about it'
+    'reproduce this request, and check what is special about it'
   ],
   after ({ route, at: frame, figures, details: { caller, count } }) {
     const { requests, calls, asked, failed, lateMs } = figures
@@ -292,21 +292,21 @@ const sentences = {
     const [one, several] = calls > 0 ? ['call', 'calls'] : ['query', 'queries']
     const failures = failed > 0 ? `; ${failed} of ${counted(asked, one, several)} fail` : ''
     return [
-      `${short(route)} goes on after its response in ${requests} of ${counted(count, 'request')}: ` +
+      `${short(route)} continues after its response in ${requests} of ${counted(count, 'request')}: ` +
         `${each} ${each === '1' ? one : several} at ${place(frame)}` +
         `${caller === undefined ? '' : ` ← ${place(caller)}`}, for ${time(lateMs)}${failures}.`,
-      'await it before the response is sent, or handle its errors: no client sees them'
+      'await it before sending the response, or handle its errors: no client sees them'
     ]
   },
   pool ({ route, at: frame, share, figures, details: { isQueue, routes } }) {
     const { peer, connections, queries, waitShare, atATime } = figures
     const sizes = []
-    if (atATime !== undefined) sizes.push(`at most ${atATime} at a time`)
+    if (atATime !== undefined) sizes.push(`up to ${atATime} at a time`)
     if (connections !== undefined) sizes.push(counted(connections, 'connection'))
     if (!isQueue) {
       const noun = meanText(queries) === '1' ? 'query' : 'queries'
-      sizes.push(`${routes > 1 ? 'up to ' : ''}${meanText(queries)} ${noun} a request`,
-        `${percent(waitShare)} of the wait for ${short(peer)} is for a free one`)
+      sizes.push(`${routes > 1 ? 'up to ' : ''}${meanText(queries)} ${noun} per request`,
+        `${percent(waitShare)} of the wait for ${short(peer)} is for a free connection`)
     }
     const isAlone = route !== undefined
     return [
@@ -315,8 +315,8 @@ const sentences = {
         `${percent(share)} of ${isAlone ? 'its' : 'their'} time` +
         `${sizes.length === 0 ? '' : ': '}${sizes.join(', ')}.`,
       isQueue
-        ? 'let more run at a time, or let each hold its place for a shorter time'
-        : 'use more connections if the other side can take them, or fewer queries a request'
+        ? 'raise the limit, or hold the lock or slot for a shorter time'
+        : 'use more connections if the peer can take them, or fewer queries per request'
     ]
   },
   sequence ({ route, at: frame, share, figures, details: { loop } }) {
@@ -327,13 +327,13 @@ const sentences = {
       : `: ${Math.round(loop.steps)} × ${short(loop.frame.replace(/ \(.*$/, ''))} in each request`
     const part = queries - steps < 0.5 ? '' : `${meanText(steps)} of them `
     const answers = queries === undefined
-      ? `waits for ${Math.round(steps)} answers `
-      : `asks ${meanText(queries)} queries a request, ${part}`
+      ? `waits for ${Math.round(steps)} responses `
+      : `sends ${meanText(queries)} queries per request, ${part}`
     return [
       `${short(route)} ${answers}one after another ${sites}${repeated}, for ` +
-        `${time(requestMs)} a request; if they do not depend on each other, all at once would save ` +
+        `${time(requestMs)} per request; if they are independent, running them at once would save ` +
         `${percent(share)} of its time.`,
-      'await them with Promise.all, or ask for all of them once'
+      'use Promise.all, or combine them into one query'
     ]
   }
 }
@@ -347,12 +347,12 @@ function whatIfSentence ({ at: frame, route, details }, { change, places, predic
     offThread: () => frame === undefined
       ? `Without long callbacks of ${short(String(route))} on the main thread,`
       : `Without ${short(frame.replace(/ \(.*$/, ''))} on the main thread,`,
-    places: () => `With ${places} connections to ${short(String(details?.peer))} that answer as fast,`,
-    atOnce: () => 'If they are answered as fast side by side,'
+    places: () => `With ${places} connections to ${short(String(details?.peer))}, responding as fast,`,
+    atOnce: () => 'If responses stay as fast with all of them at once,'
   }
   const falls = predictions.slice(0, MAX_PREDICTIONS).map(({ figure, route, beforeMs, afterMs, unread }) => {
     const name = `${FIGURE_NAMES[figure]} of ${short(route)}`
-    return `${name} falls from ${time(beforeMs)} to ${time(afterMs)}${unread ? ' for its clients' : ''}`
+    return `${name} falls from ${time(beforeMs)} to ${time(afterMs)}${unread ? ' for clients' : ''}`
   })
   return `${changes[change]()} ${falls.join(', ')}.`
 }

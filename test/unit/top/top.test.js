@@ -249,7 +249,7 @@ test('who waits for whom: a line on the screen, all of them without one', (t) =>
   const model = new Model()
   model.add([answer({ waitsFor: { cycles: [cycle], convoys: [convoy] } })], 0)
   const sentences = [
-    'deadlock: 2 × GET /a hold what each took at a (a.js:1) and wait at a (a.js:2), in acquire (lock.js:5), for what only they can give back; for 4.2 s; 1 more request waits behind',
+    'deadlock: 2 × GET /a hold what each took at a (a.js:1) and wait at a (a.js:2), in acquire (lock.js:5), for what only they can release; for 4.2 s; 1 more request waits behind',
     '23 × GET /x wait at acquire (lock.js:5), the oldest for 4.1 s, for GET /slow, which holds it for 4.2 s and waits for TCP 127.0.0.1:5432 at slow (slow.js:3)'
   ]
   const text = plainText(model.frame(2000), { width: 100, name: 'app.js', choice: { sort: 1, filter: '' } })

@@ -61,7 +61,7 @@ function source ({ files, span: { fromUnixMs: start, toUnixMs: end } = NO_SPAN }
 function verdict () {
   const [{ verdict: findings, tree }] = runs
   if (findings.length === 0) {
-    return tree && h('p', { class: 'note verdict' }, 'No rule of the verdict is sure of a fault.')
+    return tree && h('p', { class: 'note verdict' }, 'No definite problem found.')
   }
   const title = findings.length === 1 ? 'What to change' : `What to change: ${findings.length} findings`
   const inRun = isComparison && h('small', {}, ' in ', foreign(labels[0]))

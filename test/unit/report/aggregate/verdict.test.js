@@ -74,7 +74,7 @@ test('pool: connections, queries a request, the part of the wait that is for a f
   t.is(found.at, 'acquire (/app/pool.js:10:9)')
   t.deepEqual(found.figures, { turnMs: 60, peer: '127.0.0.1:5432', connections: 3, queries: 2, waitShare: 0.606 })
   t.is(found.sentence, 'GET /report waits for a turn at acquire (pool.js:10) 60 % of its time: 3 connections, ' +
-    '2 queries a request, 61 % of the wait for 127.0.0.1:5432 is for a free one.')
+    '2 queries per request, 61 % of the wait for 127.0.0.1:5432 is for a free connection.')
 })
 
 test('pool: one that is released in a socket\'s callback, and one of which a query is a single wait', (t) => {
@@ -138,7 +138,7 @@ test('sequence: a loop, at the place that calls a shared helper', (t) => {
   t.is(found.route, 'GET /report')
   t.is(found.at, 'report (/app/app.js:24:9)')
   t.deepEqual(found.figures, { steps: 3, requestMs: 90, savedMs: 60, places: 1 })
-  t.regex(found.sentence, /3 answers one after another at report \(app\.js:24\), for 90 ms .* if they do not depend .* 60 %/)
+  t.regex(found.sentence, /3 responses one after another at report \(app\.js:24\), for 90 ms .* if they are independent.* 60 %/)
 })
 
 test('sequence: queries are counted exactly, where the file has them', (t) => {
@@ -149,10 +149,10 @@ test('sequence: queries are counted exactly, where the file has them', (t) => {
   const withQueries = (/** @type {object[]} */ list) => withAsked(requests(30, waits, { run: 18 }), list)
   const found = only(t, withQueries(asked), 'sequence')
   t.like(found.figures, { steps: 8, queries: 9 })
-  t.regex(found.sentence, /^GET \/report asks 9 queries a request, 8 of them one after another at load \(db\.js:5\): 8 × load in each request, for 77 ms/)
-  t.regex(only(t, withQueries(asked.slice(1)), 'sequence').sentence, /asks 8 queries a request, one after another at load/)
+  t.regex(found.sentence, /^GET \/report sends 9 queries per request, 8 of them one after another at load \(db\.js:5\): 8 × load in each request, for 77 ms/)
+  t.regex(only(t, withQueries(asked.slice(1)), 'sequence').sentence, /sends 8 queries per request, one after another at load/)
   for (const list of [asked.slice(0, 5), asked.map((question) => ({ ...question, start: 0 }))]) {
-    t.regex(only(t, withQueries(list), 'sequence').sentence, /waits for 7 answers one after another at load .*: 7 × load/)
+    t.regex(only(t, withQueries(list), 'sequence').sentence, /waits for 7 responses one after another at load .*: 7 × load/)
   }
 })
 
@@ -193,7 +193,7 @@ test('sequence: a loop is told by its queries, though a busy loop had most answe
   const waits = () => [query(8, 2, { at: 'load (/app/db.js:5:9)', callers: users, sent: 1 })]
   const asked = Array.from({ length: 12 }, (_, i) => ({ start: i * 7, ms: 6, at: 'load (/app/db.js:5:9)', callers: users }))
   const found = only(t, withAsked(requests(30, waits, { run: 20, delayed: 72 }), asked), 'sequence')
-  t.regex(found.sentence, /asks 12 queries a request, one after another at load .*: 12 × load in each request/)
+  t.regex(found.sentence, /sends 12 queries per request, one after another at load .*: 12 × load in each request/)
 })
 
 test('fan-out: many queries at once, of which few are sent at a time', (t) => {
@@ -203,8 +203,8 @@ test('fan-out: many queries at once, of which few are sent at a time', (t) => {
   const waits = () => [query(50, 1, { unsent: 45 })]
   const found = only(t, withAsked(requests(30, waits, { run: 10 }), asked), 'fanOut')
   t.like(found.figures, { queries: 30, unsentMs: 22.5, answerMs: 5, atOnce: 3, peer: '127.0.0.1:5432' })
-  t.is(found.sentence, 'GET /report asks 30 queries at once at load (db.js:5), and 3 at a time are sent to 127.0.0.1:5432: ' +
-    'each waits 23 ms until then and 5.0 ms for its answer, 68 % of its time.')
+  t.is(found.sentence, 'GET /report issues 30 queries at once at load (db.js:5), but only 3 at a time are in flight to ' +
+    '127.0.0.1:5432: each waits 23 ms to be sent and 5.0 ms for its response, 68 % of its time.')
   // On one connection they come one after another, and are asked at once all the same
   const single = Array.from({ length: 30 }, (_, i) => ({ ...site, start: i * 5, ms: 5, unsent: i * 5 }))
   t.is(only(t, withAsked(requests(30, () => [query(150)], { run: 10 }), single), 'fanOut').figures.atOnce, 1)
@@ -212,7 +212,7 @@ test('fan-out: many queries at once, of which few are sent at a time', (t) => {
   const mixed = asked.map((question, i) => ({ ...question, peer: `127.0.0.1:${5432 + i % 2}` }))
   const { figures, sentence } = only(t, withAsked(requests(30, waits, { run: 10 }), mixed), 'fanOut')
   t.is(figures.peer, undefined)
-  t.regex(sentence, /, and 3 at a time are sent: each waits/)
+  t.regex(sentence, /, but only 3 at a time are in flight: each waits/)
   const unhindered = asked.map((question) => ({ ...question, start: 0, unsent: 0 }))
   only(t, withAsked(requests(30, () => [query(5)], { run: 10 }), unhindered))
   only(t, withAsked(requests(9, waits, { run: 10 }), asked))
@@ -241,7 +241,7 @@ test('pool: where another request lets one go on, and HTTP is asked then, or one
   const queued = requests(60, () => [turn(60, next), query(39)], { apart: 13 })
   t.is(only(t, queued, 'pool').figures.connections, undefined)
   const alone = requests(60, () => [turn(60), query(39, 1, { on: [11] })], { run: 0, apart: 39 })
-  t.regex(only(t, alone, 'pool').sentence, /waits for a lock at acquire .*: at most 1 at a time\.$/)
+  t.regex(only(t, alone, 'pool').sentence, /waits for a lock at acquire .*: up to 1 at a time\.$/)
 })
 
 test('retries: a call that is made again until it succeeds', (t) => {
@@ -266,7 +266,7 @@ test('retries: a call that is made again until it succeeds', (t) => {
   const found = only(t, service((i, tries) => tries < 3), 'retries')
   near(t, found.share, 0.6)
   t.like(found.figures, { call: 'GET stock.test/item', callsPerRequest: 4, most: 4, failedShare: 0.75 })
-  t.regex(found.sentence, /^GET \/report repeats GET stock\.test\/item until it succeeds: 4 calls a request, 4 at most; 75 % of them fail/)
+  t.regex(found.sentence, /^GET \/report repeats GET stock\.test\/item until it succeeds: 4 calls per request, up to 4; 75 % of them fail/)
   only(t, service(() => false), 'sequence') // different questions
   only(t, service((i, tries) => tries === 1), 'sequence') // goes on after an error
   only(t, service(() => true), 'sequence') // nothing says that they are the same question
@@ -281,8 +281,8 @@ test('loop: requests lie unread while one route runs', (t) => {
   const found = only(t, [...login(), ...health()], 'loop')
   t.is(found.route, 'POST /login')
   near(t, found.share, 2400 / (2400 + 800 + 16))
-  t.is(found.sentence, 'Requests lay unread for 30 ms on average, 75 % of what their clients waited: meanwhile the ' +
-    'event loop ran POST /login, 20 ms a request, 98 % of all that ran. GET /health takes 0.4 ms here, 60 ms for its clients.')
+  t.is(found.sentence, 'Requests lay unread for 30 ms on average, 75 % of their latency, while the ' +
+    'event loop ran POST /login (20 ms per request, 98 % of all run time). GET /health takes 0.4 ms here and 60 ms for clients.')
   only(t, [...login(), ...health(4)])
   only(t, [...login(9, 10), ...health()])
   only(t, [...login(20, 60), ...health()]) // the loop was idle for most of the time
@@ -398,7 +398,7 @@ const goesOn = (figures) => span({
 test('after: requests that go on after their response', (t) => {
   const served = requests(50, () => [])
   const found = only(t, [...served, goesOn({ requests: 48, queries: 96, ms: 960, failed: 2 })], 'after')
-  t.is(found.sentence, 'GET /report goes on after its response in 48 of 50 requests: 2 queries at query (db.js:7) ← ' +
+  t.is(found.sentence, 'GET /report continues after its response in 48 of 50 requests: 2 queries at query (db.js:7) ← ' +
     'save (app.js:12), for 20 ms; 2 of 96 queries fail.')
   only(t, [...served, goesOn({ requests: 15, queries: 0, calls: 15, ms: 150 })], 'after')
   only(t, [...served, goesOn({ requests: 14, queries: 14, ms: 140 })]) // less than three in ten
