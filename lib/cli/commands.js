@@ -100,6 +100,9 @@ Flags may also come first: longstack --json 4711.
 A process without longstack is traced for this time only, and then left as it was.`,
     flags: () => flagsIn(`
       seconds N  duration; default ${DEFAULTS.incidentSeconds}; Ctrl-C ends it early
+      until LIMIT  first wait until a limit is exceeded over ten seconds, for example "p99 > 500 ms",
+          "GET /report: max > 2 s", "errors > 1 %", or the process stops responding
+      html FILE  also write an HTML page with the recorded requests
       ${NO_CHILDREN}
       json  print the findings as one JSON object`),
     notes: 'Exit code: 0, with or without findings; 1 if a process or thread does not respond or is ' +

@@ -1,6 +1,7 @@
 'use strict'
 
-// Parses limits of --fail-if: [route pattern:] metric comparator value, such as `GET /x: p99 > +10 %`.
+// Parses limits of --fail-if and --until: [route pattern:] metric comparator value, such as
+// `GET /x: p99 > +10 %`.
 
 const { nearest } = require('../errors')
 const { metrics } = require('../../report/aggregate/limits')
@@ -23,8 +24,23 @@ const LIMIT = new RegExp([
 ].map(({ source }) => ` *${source}`).join(''), 'dsuy')
 const MAX_POINTER_CHARS = 100
 
+/**
+ * @param {string} expression
+ * @param {string} [flag] that has it, for messages
+ * @returns {Limit}
+ * @throws {UsageError}
+ */
+function parseLimit (expression, flag = 'fail-if') {
+  try {
+    return parse(expression)
+  } catch (error) {
+    /** @type {Error} */ (error).message = `--${flag} ${/** @type {Error} */ (error).message}`
+    throw error
+  }
+}
+
 /** @param {string} expression @returns {Limit} @throws {UsageError} */
-function parseLimit (expression) {
+function parse (expression) {
   const colon = expression.lastIndexOf(':')
   const pattern = colon === -1 ? undefined : expression.slice(0, colon).trim()
   if (pattern === '') fail(expression, 0, 'expected a route before the colon')
@@ -98,7 +114,7 @@ function measure (expression, metric, { number, sign, unit, start, unitStart }) 
 function fail (expression, position, message) {
   const isPrintable = expression.length <= MAX_POINTER_CHARS && /^[^\p{C}]*$/u.test(expression)
   const pointer = isPrintable ? `\n  ${expression}\n  ${' '.repeat(position)}^` : ''
-  throw new UsageError(`--fail-if ${quote(expression)}: ${message}.${pointer}`)
+  throw new UsageError(`${quote(expression)}: ${message}.${pointer}`)
 }
 
 module.exports = { parseLimit }

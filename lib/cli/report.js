@@ -48,7 +48,9 @@ async function read (files, { compare, json, html, top }) {
 /** @param {Model} model @param {Record<string, any>} values */
 async function output (model, { json, markdown, html, ...values }) {
   const top = values.top === undefined ? undefined : Number(values.top)
-  if (html !== undefined) await writePage(model, html)
+  if (html !== undefined) {
+    await writePage(model, html, `report: ${model.files.map(({ name }) => path.basename(name)).join(', ')}`)
+  }
   if (json) {
     await print(asJson(model))
     return printLimits(model)
@@ -63,11 +65,10 @@ async function output (model, { json, markdown, html, ...values }) {
   await print(require('../../report/render/text').report(model, options))
 }
 
-/** @param {Model} model @param {string} file */
-async function writePage (model, file) {
-  const title = model.files.map(({ name }) => path.basename(name)).join(', ')
+/** @param {Model} model @param {string} file @param {string} title */
+async function writePage (model, file, title) {
   const { createPage } = require('../../report/render/page')
-  await write(file, createPage(model, { title: `longstack report: ${title}` }))
+  await write(file, createPage(model, { title: `longstack ${title}` }))
 }
 
 /** @param {string[]} files @param {string} target */
@@ -169,7 +170,7 @@ function limitsOf (values) {
   if (expressions.length === 0) return []
   if (isOnlyTrace(values)) throw new UsageError('--trace cannot be combined with --fail-if.')
   const { parseLimit } = require('./limit-parser')
-  const limits = expressions.map(parseLimit)
+  const limits = expressions.map((expression) => parseLimit(expression))
   const change = limits.find((/** @type {{ kind: string }} */ { kind }) => kind !== 'value')
   if (change !== undefined && compare === undefined) {
     throw new UsageError(`--fail-if ${quote(change.expression)} is a change: it needs --compare.`)
@@ -223,4 +224,4 @@ function real (file) {
   return attempt(() => fs.realpathSync(file)) ?? path.resolve(file)
 }
 
-module.exports = { main }
+module.exports = { main, writePage }

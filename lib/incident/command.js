@@ -4,17 +4,19 @@
 // which command to run next. Figures are those of longstack top; the run log becomes spans and a
 // report here.
 
+const fs = require('node:fs')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { createModel } = require('../../report/aggregate/model')
 const { DEFAULTS } = require('../cli/commands')
 const { number } = require('../cli/flags')
-const { asJson, colours, print, width, withStatus } = require('../cli/terminal')
+const { asJson, colours, print, printError, width, withStatus } = require('../cli/terminal')
 const { ask } = require('../ask/processes')
 const { GoneError, RefusedError, findTarget, openFiles } = require('../ask/system')
 const { Watched } = require('../top/watched')
 const { findingsOf } = require('./findings')
 const { Observation } = require('./observation')
 const { incidentText, incidentJson } = require('./text')
+const { untilLimit, waitUntil } = require('./until')
 
 const MAX_SECONDS = 3600
 const LOOKS = 10 // at figures, at least, in the whole time
@@ -36,17 +38,30 @@ const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /** @type {import('../cli/commands').Main} */
 async function main (values, [word]) {
-  const { seconds: text = String(DEFAULTS.incidentSeconds), json = false, 'no-children': isAlone } = values
+  const { seconds: text = String(DEFAULTS.incidentSeconds), json = false, html } = values
+  const withChildren = !values['no-children']
   const seconds = number('seconds', text, 1, MAX_SECONDS)
+  const limit = values.until === undefined ? undefined : untilLimit(values.until)
+  if (html !== undefined) fs.closeSync(fs.openSync(html, 'a', 0o600)) // it fails now, not after the incident
   const target = findTarget(word)
+  if (limit !== undefined) {
+    printError(`longstack: ${await withStatus((show) => waitUntil(word, limit, withChildren, show))}`)
+  }
   const observation = new Observation(word, seconds * 1000)
   observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
-  if (!observation.cannotAsk) await look(observation, target, !isAlone)
+  if (!observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
   const findings = findingsOf(observation)
   await print(json
     ? asJson(incidentJson(observation, findings))
     : incidentText(observation, findings, { colours: colours(), width: width() }))
+  if (html !== undefined) await writeReport(observation, html)
   return observation.cannotAsk ? 1 : undefined
+}
+
+/** @param {Observation} observation @param {string} file */
+async function writeReport ({ report, name }, file) {
+  if (report?.span === undefined) return printError(`longstack: no page in ${file}: no request was recorded.`)
+  await require('../cli/report').writePage(report, file, name)
 }
 
 /**
@@ -54,8 +69,9 @@ async function main (values, [word]) {
  * @param {Observation} observation
  * @param {Target} target
  * @param {boolean} withChildren
+ * @param {boolean} traces for a page
  */
-async function look (observation, target, withChildren) {
+async function look (observation, target, withChildren, traces) {
   const start = performance.now()
   const asked = await ask(target, { children: withChildren })
   observation.addAsked(asked)
@@ -72,7 +88,7 @@ async function look (observation, target, withChildren) {
       await thread.call('startLog')
     }
   })
-  const report = createModel(['the run log'], { source: () => observation.log })
+  const report = createModel([observation.name], { traces, source: () => observation.log })
   report.catch(() => {}) // it is awaited below
   try {
     watched.watch(target, asked, withChildren)

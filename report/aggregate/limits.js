@@ -143,4 +143,4 @@ function ratio (before, after) {
   return before === after ? 0 : (after - before) / before
 }
 
-module.exports = { checkLimits, metrics, ratio }
+module.exports = { checkLimits, isExceeded, metrics, ratio }

@@ -80,7 +80,7 @@ async function modelOf (names, { slowest = 20, traces = false, progress, source 
     source
   }
   if (!traces) return builder.build(await readFiles(names, reading))
-  const sources = new RereadableSources()
+  const sources = new RereadableSources(source)
   const model = builder.build(await readFiles(names, { ...reading, source: sources.first }))
   await gatherTraces(model, names, sources, builder.renames)
   return model

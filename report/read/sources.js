@@ -56,11 +56,19 @@ class RereadableSources {
   #kept = new Map()
   #size = 0
 
-  /** @type {Source} */
-  first = (name) => isFile(name) ? open(name) : this.#keep(name)
+  #open
+
+  /** @param {Source} [source] that can be read only once; default: files and standard input */
+  constructor (source) {
+    this.#open = source ?? open
+    this.isFile = source === undefined ? isFile : () => false
+  }
 
   /** @type {Source} */
-  second = (name) => isFile(name) ? open(name) : Readable.from(this.#kept.get(name) ?? [])
+  first = (name) => this.isFile(name) ? open(name) : this.#keep(name)
+
+  /** @type {Source} */
+  second = (name) => this.isFile(name) ? open(name) : Readable.from(this.#kept.get(name) ?? [])
 
   /** Whether more came through pipes than was kept. */
   get isIncomplete () {
@@ -72,7 +80,7 @@ class RereadableSources {
     /** @type {Buffer[]} */
     const chunks = []
     this.#kept.set(name, chunks)
-    for await (const chunk of open(name)) {
+    for await (const chunk of this.#open(name)) {
       this.#size += chunk.length
       if (this.isIncomplete) this.#kept.clear()
       else chunks.push(chunk)

@@ -371,7 +371,7 @@ own('a busy loop that has no CPU', async (t) => {
   `)
   const { code, words } = await look(pid)
   t.is(code, 0)
-  t.regex(words, /is busy \d+ % of the time, with \S+ % of a CPU: it waits for one, or in synchronous calls\./)
+  t.regex(words, /is busy \d+ % of the time, with \S+ % of a CPU: it waits for a CPU or in synchronous calls\./)
 })
 
 own('what failed, with function and line', async (t) => {
@@ -404,6 +404,45 @@ own('Ctrl-C ends it early; it prints what it has', async (t) => {
   t.is(code, 0)
   t.regex(text, /^Interrupted after .* s\.$/m)
   t.regex(text.replace(/\s+/g, ' '), nothing)
+})
+
+own('--until waits for a limit, --html writes a page of what was recorded then', async (t) => {
+  const { pid, say } = await run(`
+    let ms = 5
+    process.stdin.once('data', () => { ms = 150 })
+    service(async () => { await sleep(ms); return '' })
+  `)
+  const file = path.join(directory, 'incident.html')
+  const looking = longstack(pid, '--until', 'GET /work: max > 100 ms', '--seconds', SECONDS, '--html', file)
+  setTimeout(() => say('slow'), 2000)
+  const { code, stdout, stderr } = await looking
+  t.is(code, 0)
+  t.regex(stderr, /^longstack: max of GET \/work is \d+ ms\.$/m)
+  t.regex(stdout, /p50 1\d\d ms/) // it was looked at after the limit was exceeded
+  t.regex(stderr, /^Wrote .*incident\.html \(/m)
+  t.regex(fs.readFileSync(file, 'utf8'), /GET \/work/)
+})
+
+own('a limit that --until cannot wait for is wrong usage', async (t) => {
+  for (const [limit, message] of [
+    ['wait > 5 ms', /--until "wait > 5 ms": the metric must be one of p50, /],
+    ['p99 > +5 %', /--until "p99 > \+5 %": a change needs a run to compare with\./],
+    ['p99', /--until "p99": expected >/]
+  ]) {
+    const { code, stderr } = await longstack(process.pid, '--until', limit)
+    t.is(code, 2)
+    t.regex(stderr, /** @type {RegExp} */ (message))
+  }
+})
+
+own('--until ends with the process', async (t) => {
+  const { pid, child } = await run(healthy)
+  const looking = longstack(pid, '--until', 'max > 10 s')
+  setTimeout(() => child.kill(), 3000)
+  const { code, stdout, stderr } = await looking
+  t.is(code, 1)
+  t.is(stdout, '')
+  t.is(stderr, `longstack: Process ${pid} has ended.\n`)
 })
 
 own('JSON', async (t) => {
