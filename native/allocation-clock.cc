@@ -17,6 +17,7 @@
 #include <cstring>
 
 #include <node.h>
+#include <uv.h>
 #include <v8.h>
 
 #include "functions.h"
@@ -61,10 +62,11 @@ NewSpace ReadNewSpace(Isolate* isolate) {
   return {};
 }
 
-// The two integers shared with JavaScript; lib/core/allocation-clock.js names them.
+// The integers shared with JavaScript; lib/core/allocation-clock.js names them.
 struct Counters {
   uint32_t collections;
   uint32_t unmoved;       // not 0: a collection left objects where they were
+  uint32_t collected_us;  // duration of all collections, modulo 2^32; without V8's incremental steps
 };
 
 // Returns the address with the tag of a heap object.
@@ -126,6 +128,7 @@ class Markers {
     markers->is_renewed_ = markers->count() > 0;
     markers->Forget();
     markers->counters_->collections++;
+    markers->begun_ = uv_hrtime();
     if ((type & kMinorMarkSweep) != 0) markers->counters_->unmoved = 1;
   }
 
@@ -139,12 +142,17 @@ class Markers {
       markers->addresses_[markers->forgotten_ & (kSize - 1)] = AddressOf(v8::Number::New(isolate, 0.5));
     }
     markers->capacity_ = ReadNewSpace(isolate).capacity;
+    const uint64_t ns = uv_hrtime() - markers->begun_ + markers->rest_ns_;
+    markers->counters_->collected_us += static_cast<uint32_t>(ns / 1000);
+    markers->rest_ns_ = ns % 1000;
   }
 
   uint32_t added_ = 0;                    // overflows, long after the next collection
   uint32_t forgotten_ = 0;                // of added_, those before the last collection
   bool is_renewed_ = false;               // the newest one, after the present collection
   size_t capacity_ = 0;                   // of new space, after the last collection
+  uint64_t begun_ = 0;                    // ns, the present collection
+  uint64_t rest_ns_ = 0;                  // of collections, less than 1 µs
   uintptr_t addresses_[kSize];
   Isolate* isolate_;
   Counters* counters_ = nullptr;

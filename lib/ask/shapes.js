@@ -181,7 +181,8 @@ const topFigures = object({
     loop: object({ share: figure, p50Ms: figure, p99Ms: figure, maxMs: figure }),
     cpuMs: optional(number),
     process: optional(object({ cpuMs: number, rss: number })),
-    heap: object({ used: number })
+    collectedMs: optional(number),
+    heap: object({ used: number, limit: optional(number) })
   }),
   blockers: list(object({ site: text, count: number, ms: number, worstMs: number, stack: text })),
   waits: optional(list(object({

@@ -29,6 +29,7 @@ const WORDS = 2 // shift: chain, ref, span
 const NUMBERS = 0x3fffffff // markers are counted in a small integer
 const COLLECTIONS = 0
 const UNMOVED = 1
+const COLLECTED_US = 2
 const DISORDERED = -2
 const CHECKS = 4 // of the heap, each after another collection
 const PROBES = 16 // objects that a check makes
@@ -36,9 +37,10 @@ const GARBAGE = 24 // words between two of them
 
 const steps = new Int32Array(SIZE << WORDS)
 /**
- * shared with native/allocation-clock.cc: collections so far; not 0 where one left objects where they were
+ * Shared with native/allocation-clock.cc: number of collections; not 0 if one left objects in place; their
+ * duration in µs, modulo 2^32.
  */
-const counters = new Uint32Array(2)
+const counters = new Uint32Array(3)
 /** @type {MarkerBinding | undefined} */
 let binding
 /** the addon's @type {MarkerBinding['mark']} */
@@ -108,6 +110,9 @@ const clock = {
   startIteration () {
     if (checks < CHECKS) check()
   },
+
+  /** Returns the duration of all collections so far, in µs modulo 2^32; undefined if unknown. */
+  collectedUs: () => binding && counters[COLLECTED_US],
 
   /** Makes the markers up to now void: what runs is not known. */
   forget: () => binding?.forget(),

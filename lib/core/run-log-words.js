@@ -7,12 +7,13 @@
 // compared by (a - b) | 0; 0 stands for none or unknown. The number of a RUN entry is the number of that run.
 
 const WORDS = 12
+const ENTRIES = 1 << 14
 
 module.exports = {
-  ENTRIES: 1 << 14, // of the ring, a power of two
+  ENTRIES, // of the ring, a power of two
   WORDS, // of an entry; as 64-bit floats half as many
   HEADER: WORDS, // words before the first entry
-  BYTES: (WORDS + WORDS * (1 << 16)) * 4, // of the whole
+  BYTES: (WORDS + WORDS * ENTRIES) * 4, // of the whole
 
   // Words of the header.
   COUNT: 0, // number of the entry written last; set once that is whole

@@ -4,7 +4,8 @@
 // command that tells more. What the verdict of the report says is not found again by other rules.
 
 const { isOfLimiter } = require('../../report/aggregate/frames')
-const { counted, grouped, percent, time } = require('../../report/render/text-parts')
+const { counted, digits, grouped, percent, time } = require('../../report/render/text-parts')
+const { nameOfThread } = require('../ask/threads')
 const { placeOf } = require('../format/pending')
 const { convoySentence, cycleSentence, knownBy } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
@@ -18,6 +19,7 @@ const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
 const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_CPU_WAIT = 0.25 // of the time
+const MIN_COLLECTED = 0.2 // of the time
 const MIN_QUEUE = 5 // and twice as many as are let through: less is a limit that does its work
 const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
@@ -63,7 +65,9 @@ const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -
 function findingsOf (observation) {
   const [pid = observation.name] = [...observation.blocked, ...observation.refused]
     .map((one) => one.pid).concat([...observation.threads.keys()])
-  const rules = [blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, starved, busy, grows]
+  const rules = [
+    blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, starved, collects, busy, grows
+  ]
   /** @type {Finding[]} */
   const findings = []
   for (const rule of rules) {
@@ -286,6 +290,25 @@ function starved ({ cpuWaits }) {
     next: 'ps -eo pid,pcpu,args --sort=-pcpu | head'
   }))
 }
+
+/** @type {Rule} */
+function collects ({ collections }) {
+  return collections.filter(({ share }) => share >= MIN_COLLECTED).map(({ key, share, used, limit }) => {
+    const [pid, threadId] = key.split(' ')
+    const name = nameOfThread(Number(pid), Number(threadId))
+    const ofLimit = limit === undefined ? '' : ` of at most ${megabytes(limit)}`
+    return {
+      kind: /** @type {const} */ ('busy'),
+      sentence: `${name} spent ${percent(share)} of the time in garbage collection; its heap has ` +
+        `${megabytes(used)}${ofLimit}. This slowed callbacks and requests.`,
+      share: 1 + share, // the rest may be its consequence
+      next: `longstack profile ${pid}`
+    }
+  })
+}
+
+/** @param {number} bytes */
+const megabytes = (bytes) => `${digits(bytes / 1e6)} MB`
 
 /** @type {Rule} */
 function busy ({ busiest }, found) {

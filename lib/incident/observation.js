@@ -69,7 +69,10 @@ class Observation {
   #cpu = new Map()
   /** since then, as a share of the time, where it is known @type {Map<number, number>} */
   cpuWaits = new Map()
-  /** ms of each thread @type {Map<string, { busyMs: number, cpuMs: number }>} */
+  /**
+   * ms of each thread, and its heap in bytes
+   * @type {Map<string, { busyMs: number, cpuMs: number, collectedMs: number, used: number, limit?: number }>}
+   */
   #loops = new Map()
 
   /** @param {string} name a word of the command line @param {number} wantedMs */
@@ -94,6 +97,16 @@ class Observation {
     const shares = [...this.#loops].map(([key, { busyMs, cpuMs }]) =>
       ({ key, share: busyMs / ms, cpuShare: cpuMs / ms }))
     return shares.sort((a, b) => b.share - a.share)[0]
+  }
+
+  /**
+   * Garbage collection of each thread.
+   * @returns {Array<{ key: string, share: number, used: number, limit?: number }>}
+   */
+  get collections () {
+    const { ms } = this.frame
+    return [...this.#loops].map(([key, { collectedMs, used, limit }]) =>
+      ({ key, share: collectedMs / ms, used, limit }))
   }
 
   /** @param {import('../ask/processes').Asked} asked */
@@ -146,10 +159,12 @@ class Observation {
     this.looks.waits.push({ ms, rows })
     for (const { key, figures } of answers) {
       if (figures?.thread === undefined) continue
-      const { loop, cpuMs, process } = figures.thread
-      const sums = this.#loops.get(key) ?? { busyMs: 0, cpuMs: 0 }
+      const { loop, cpuMs, process, collectedMs = 0, heap } = figures.thread
+      const sums = this.#loops.get(key) ?? { busyMs: 0, cpuMs: 0, collectedMs: 0, used: 0 }
       sums.busyMs += loop.share * figures.ms
       sums.cpuMs += cpuMs ?? process?.cpuMs ?? 0
+      sums.collectedMs += collectedMs
+      Object.assign(sums, { used: Math.max(sums.used, heap.used), limit: heap.limit })
       this.#loops.set(key, sums)
     }
   }
