@@ -1,29 +1,29 @@
 'use strict'
 
-// The allocation clock: finds the callback in which an object was made. V8 keeps frames of an error, no time,
-// but the address of a young object is a time, see native/allocation-clock.cc. A marker is a small object
-// made where a callback begins and where it ends, stored with the step that runs from there on. An error
-// between two markers was made by the step of the first.
+// The allocation clock: finds the callback in which an object was made. V8 keeps the frames of an error but
+// no time; the address of a young object serves as a time, see native/allocation-clock.cc. A marker is a
+// small object made when a callback begins and when it ends, stored with the step that runs from there on.
+// An error between two markers was made by the step of the first.
 //
-// Nothing is known of what is older than the last collection. `check` detects a heap that does not allocate
-// upwards, at once and after the first collections, and disables the clock for good.
+// Objects older than the last collection cannot be located. `check` detects a heap that does not allocate
+// upwards, at once and after the first collections, and then disables the clock for good.
 
 /**
  * @typedef {object} MarkerBinding native/allocation-clock.cc
  * @property {(counters: Uint32Array) => void} start
  * @property {() => void} stop
  * @property {(marker: number) => void} mark
- * @property {(object: object) => number} locate markers since it was made; negative: unknown
+ * @property {(object: object) => number} locate markers since the object was made; negative: unknown
  * @property {() => void} forget
  *
  * @typedef {object} AllocationStep the step in which an object was made
  * @property {number} chain 0: no step ran, or it is unknown
  * @property {number} ref of the record of that step
  * @property {number} span number of its span
- * @property {AllocationStep | undefined} next the step that ran next, where it has begun
+ * @property {AllocationStep | undefined} next the step that ran next, if it has begun
  */
 
-const SIZE = 1024 // markers that are kept, as in native/allocation-clock.cc
+const SIZE = 1024 // markers to keep, as in native/allocation-clock.cc
 const MASK = SIZE - 1
 const WORDS = 2 // shift: chain, ref, span
 const NUMBERS = 0x3fffffff // markers are counted in a small integer
@@ -31,8 +31,8 @@ const COLLECTIONS = 0
 const UNMOVED = 1
 const COLLECTED_US = 2
 const DISORDERED = -2
-const CHECKS = 4 // of the heap, each after another collection
-const PROBES = 16 // objects that a check makes
+const CHECKS = 4 // heap checks, each after another collection
+const PROBES = 16 // objects per check
 const GARBAGE = 24 // words between two of them
 
 const steps = new Int32Array(SIZE << WORDS)
@@ -43,7 +43,7 @@ const steps = new Int32Array(SIZE << WORDS)
 const counters = new Uint32Array(3)
 /** @type {MarkerBinding | undefined} */
 let binding
-/** the addon's @type {MarkerBinding['mark']} */
+/** the addon's function @type {MarkerBinding['mark']} */
 let makeMarker = () => {}
 /** @type {import('../reasons').ClockCode} */
 let code = 'NO_NATIVE_ENGINE'
@@ -59,13 +59,13 @@ function disable (reason) {
   code = reason
 }
 
-/** Checks that addresses are in the order of allocation; again later where a collection intervenes. */
+/** Checks that addresses are in allocation order; checks again later if a collection intervenes. */
 function check () {
   if (binding === undefined || checks === CHECKS) return
   if (checks > 0 && checkedCollections === counters[COLLECTIONS]) return
   checkedCollections = counters[COLLECTIONS]
   const isUpwards = probe(binding)
-  binding.forget() // the markers of the probe are of no callbacks
+  binding.forget() // the probe's markers belong to no callback
   if (counters[UNMOVED] !== 0) disable('NOT_MOVING')
   else if (checkedCollections !== counters[COLLECTIONS]) checkedCollections = -1
   else if (!isUpwards) disable('NOT_UPWARDS')
@@ -83,7 +83,7 @@ const clock = {
    * @param {number} span
    */
   mark (chain, ref, span) {
-    makeMarker(marked + 0.5) // a fraction: the smallest object of V8, 16 bytes
+    makeMarker(marked + 0.5) // a fraction is V8's smallest object, 16 bytes
     const index = (marked & MASK) << WORDS
     steps[index] = chain
     steps[index + 1] = ref
@@ -91,7 +91,7 @@ const clock = {
     marked = (marked + 1) & NUMBERS
   },
 
-  /** @param {MarkerBinding | undefined} markers the addon's, where the native engine is in force */
+  /** @param {MarkerBinding | undefined} markers the addon's, if the native engine is in use */
   useBinding (markers) {
     if (markers === binding) return
     disable('NO_NATIVE_ENGINE')
@@ -106,7 +106,7 @@ const clock = {
     check()
   },
 
-  /** A new iteration of the event loop: checks again where there was a collection. */
+  /** Begins an iteration of the event loop: checks again if there was a collection. */
   startIteration () {
     if (checks < CHECKS) check()
   },
@@ -114,7 +114,7 @@ const clock = {
   /** Returns the duration of all collections so far, in µs modulo 2^32; undefined if unknown. */
   collectedUs: () => binding && counters[COLLECTED_US],
 
-  /** Makes the markers up to now void: what runs is not known. */
+  /** Invalidates all markers so far: the running step is unknown. */
   forget: () => binding?.forget(),
 
   /**
@@ -132,7 +132,7 @@ const clock = {
     return step
   },
 
-  /** Returns why it is on or off. */
+  /** Returns the reason why it is on or off. */
   code: () => code
 }
 
@@ -143,7 +143,7 @@ function stepAt (back) {
 }
 
 /**
- * Makes markers and objects in turns and locates each object: most must be located, and none elsewhere.
+ * Makes markers and objects alternately and locates each object: most must be located, none wrongly.
  * @param {MarkerBinding} binding
  */
 function probe ({ mark, locate }) {

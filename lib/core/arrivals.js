@@ -1,17 +1,17 @@
 'use strict'
 
-// Arrival times: when the event that a callback waited for had arrived. Until then the callback waited, from
-// then on it was delayed. The time comes from
+// Arrival times: when the event that a callback waited for arrived. Before that the callback waited, after
+// that it was delayed. Sources of the time:
 //
 // - timers: when they were due; an immediate is due at once;
 // - data on a TCP connection, on Linux: the kernel's own time, to 4 ms;
 // - everything else: the polls of the event loop. An event that a poll did not deliver arrived after it. If
 //   much ran between two polls, the time is a range, and both ends are kept.
 //
-// The middle between two polls is exact enough unless the loop has not polled for MAX_GAP, or twice as long
-// before the kernel is asked. Hot path: `polled` and `begin`.
+// The middle between two polls is exact enough unless the loop has not polled for MAX_GAP, or for twice that
+// when the kernel can be queried. Hot path: `polled` and `begin`.
 //
-// Times are ms since the `zero` of the caller.
+// Times are ms since the caller's `zero`.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { now } = require('./clock')
@@ -24,64 +24,64 @@ const { loadBinding } = require('../stacks/binding')
 
 const MAX_GAP = 4 // ms, the kernel's own precision
 const KERNEL_GAP = 2 * MAX_GAP // ms
-const MAX_TIMER_GAP = 1 // ms, that of timers
-const MIN_SLEEP = 0.5 // ms in a poll that found nothing at first: what it brought came when it ended
+const MAX_TIMER_GAP = 1 // ms, the precision of timers
+const MIN_SLEEP = 0.5 // ms in a poll that found nothing at first: its events arrived at its end
 const { DATA, DUE, POLLED } = layout
-const BUSY_MEMORY = 2000 // ms for which a connection may have waited to be accepted after such a gap
+const BUSY_MEMORY = 2000 // ms for which a connection may have waited for accept after such a gap
 const WITH_ITS_CAUSE = 0
-const DESCRIPTORS = 1 << 10 // connections of servers whose descriptors are remembered, a power of two
+const DESCRIPTORS = 1 << 10 // server connections with a cached descriptor, a power of two
 
-/** Types whose callbacks a poll brings: what came later is brought by the next one. */
+/** Types whose callbacks come from a poll: later events are delivered by the next one. */
 const polledTypes = new Set((
   'TCPWRAP PIPEWRAP TLSWRAP UDPWRAP HTTPINCOMINGMESSAGE HTTPCLIENTREQUEST HTTP2SESSION TCPCONNECTWRAP ' +
   'PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP TTYWRAP QUERYWRAP').split(' '))
 
 const REQUEST = 'HTTPINCOMINGMESSAGE'
-/** Types whose callbacks data on a connection calls. */
+/** Types whose callbacks are called by data on a connection. */
 const dataTypes = new Set(['TCPWRAP', 'TLSWRAP', REQUEST])
 
 const socketHandle = hiddenProperty('kHandle')
 
 /**
- * @typedef {object} Callback the one that the event loop calls
+ * @typedef {object} Callback called by the event loop
  * @property {number} zero ms of the clock at which times begin
- * @property {number} callbackId asyncId of its resource, 0: not known
- * @property {string} type of that
+ * @property {number} callbackId asyncId of its resource, 0: unknown
+ * @property {string} type of its resource
  * @property {boolean} knowsPolls every poll is known, including those without sleep
  */
 
 class Arrivals {
   constructor () {
-    /** end of the last poll, and of the one before */
+    /** end of the last poll and of the previous one */
     this.polledAt = 0
     this.polledBefore = 0
-    /** ms for which these slept */
+    /** sleep of these in ms */
     this.slept = 0
     this.sleptBefore = 0
-    /** begin of the present callback */
+    /** begin of the current callback */
     this.begunAt = 0
-    /** what it waited for had come by then, and came after that; 0: with its cause */
+    /** its event arrived by cameBy and after cameAfter; 0: with its cause */
     this.cameBy = 0
     this.cameAfter = 0
-    /** DATA: when the last of it came, which may be behind the poll, until it is read */
+    /** DATA: arrival of the last data before the read, possibly after the poll */
     this.cameLast = 0
-    /** how that was found out, see run-log-words.js; 0: it was not asked for @type {number} */
+    /** how the arrival was found, see run-log-words.js; 0: not looked up @type {number} */
     this.found = 0
     /** it is a timer or an immediate */
     this.isScheduled = false
-    /** the last time that the loop had not polled for long */
+    /** end of the last long gap between polls */
     this.busyUntil = -Infinity
-    /** what Node's time of timers, which a timer is set by, is behind: the largest of what is sure */
+    /** lag of Node's timer time, by which timers are set: the largest certain value */
     this.timerOffset = -Infinity
     /** @type {((fd: number) => number | undefined) | undefined} */
     this.dataAge = undefined
-    /** descriptors of connections, by the lowest bits of their parsers' asyncIds */
+    /** descriptors of connections, indexed by the lowest bits of their parsers' asyncIds */
     this.descriptors = new Int32Array(DESCRIPTORS)
     this.describedIds = new Float64Array(DESCRIPTORS)
-    /** the resource that was asked last, by asyncId, and the poll after which */
+    /** asyncId of the last resource queried, and the poll before that query */
     this.askedFor = 0
     this.askedAt = 0
-    /** when its data had come, undefined: not known @type {number | undefined} */
+    /** arrival of its data, undefined: unknown @type {number | undefined} */
     this.askedCame = undefined
   }
 
@@ -125,7 +125,7 @@ class Arrivals {
   }
 
   /**
-   * Finds when what the present callback waited for had come, after a time without a poll.
+   * Finds the arrival time of the current callback's event, after a time without polls.
    * @param {number} time now
    * @param {Int32Array} words
    * @param {number} offset
@@ -134,7 +134,7 @@ class Arrivals {
   find (time, words, offset, loop) {
     const { polledAt, polledBefore, slept } = this
     this.found = POLLED
-    const isPassed = (words[offset + FLAGS] & PASSED) !== 0 // then all of them have one type
+    const isPassed = (words[offset + FLAGS] & PASSED) !== 0 // such a record lacks TIMER
     if (this.isScheduled || isPassed) {
       const madeAt = isPassed ? undefined : timeAt(words, offset) - loop.zero
       const due = this.dueTime(executionAsyncResource(), madeAt)
@@ -145,7 +145,7 @@ class Arrivals {
         return
       }
     }
-    const isRequest = (words[offset + FLAGS] & PARSER) !== 0 // what most callbacks of a server are
+    const isRequest = (words[offset + FLAGS] & PARSER) !== 0 // most callbacks of a server
     const type = isRequest ? REQUEST : loop.type
     this.cameBy = loop.knowsPolls && (isRequest || polledTypes.has(type)) ? polledAt : time
     this.cameAfter = slept >= MIN_SLEEP ? polledAt : polledBefore
@@ -154,9 +154,9 @@ class Arrivals {
       this.cameBy = this.cameAfter = slept >= MIN_SLEEP ? polledAt : (polledBefore + polledAt - slept) / 2
       return
     }
-    // Node calls a parser three times for one request: the kernel is asked once.
+    // Node calls a parser three times for one request; one query of the kernel is enough.
     if (this.askedFor !== loop.callbackId || this.askedAt !== polledAt) {
-      // A parser runs only while its connection is open; a handle also once it is closed, when another
+      // A parser runs only while its connection is open. A handle also runs after the close, when another
       // connection may have its descriptor.
       const fd = isRequest
         ? this.descriptorOfRequest(loop.callbackId)
@@ -167,7 +167,7 @@ class Arrivals {
       this.askedCame = came === undefined ? undefined : came - loop.zero
     }
     const came = this.askedCame
-    // Older than the poll that did not bring it: the end of a connection, which is no data
+    // Older than the poll that did not deliver it: the end of a connection, which is not data
     if (came === undefined || came < polledBefore - MAX_GAP) return
     this.found = DATA
     this.cameLast = Math.max(polledBefore, Math.min(came, time))
@@ -175,11 +175,11 @@ class Arrivals {
   }
 
   /**
-   * Returns when a timer was due, 0 for an immediate. A timer says in whole ms of a time of its own when it
-   * was set last (lib/internal/timers.js), which was when it was made, or later.
+   * Returns when a timer was due, 0 for an immediate. Node stores the time at which a timer was last set, in
+   * whole ms of its own time (lib/internal/timers.js): when the timer was made, or later.
    * @param {object} resource
-   * @param {number | undefined} madeAt when it was made, where that is known
-   * @returns {number | undefined} undefined: it is neither, or that is not known
+   * @param {number | undefined} madeAt when it was made, if known
+   * @returns {number | undefined} undefined: neither of them, or unknown
    */
   dueTime (resource, madeAt) {
     if (!isObject(resource)) return undefined
@@ -193,10 +193,10 @@ class Arrivals {
   }
 
   /**
-   * Returns the descriptor of the connection whose parser runs. To find it takes longer than to ask the
+   * Returns the descriptor of the connection whose parser runs. The lookup takes longer than a query of the
    * kernel.
    * @param {number} id of the parser
-   * @returns {number} -1: none is known
+   * @returns {number} -1: unknown
    */
   descriptorOfRequest (id) {
     if (this.dataAge === undefined) return -1
@@ -209,8 +209,8 @@ class Arrivals {
   }
 
   /**
-   * Asks the kernel when data last came on a connection.
-   * @param {number} fd -1: not known
+   * Queries the kernel for the last arrival of data on a connection.
+   * @param {number} fd -1: unknown
    * @returns {number | undefined} ms of the clock; undefined if the kernel does not know
    */
   dataTime (fd) {
@@ -220,22 +220,22 @@ class Arrivals {
     if (age === undefined) return undefined
     const time = now()
     if (time - before < MAX_GAP) return time - age
-    // The thread has lost its CPU meanwhile: before or after the kernel answered.
+    // The thread has lost its CPU meanwhile: before or after the kernel responded.
     const again = this.dataAge(fd)
     return again === undefined ? undefined : now() - again
   }
 
   /**
-   * Returns for how long a request that has just been read lay there. One on a connection that is known was
-   * read after the next poll; a new connection may have waited to be accepted.
+   * Returns how long a request sat unread before Node read it. On a known connection it was read after the
+   * next poll; a new connection may have waited for accept.
    * @param {unknown} socket
-   * @param {boolean} isNew the connection is
+   * @param {boolean} isNew whether the connection is new
    * @param {number} time now
    * @returns {{ ms: number, max: number }}
    */
   queueTime (socket, isNew, time) {
-    // The kernel is asked even if the loop slept: on a busy machine a thread gets its CPU late. A signal ends
-    // a poll without the data that is there.
+    // Queries the kernel even if the loop slept: on a busy machine a thread gets its CPU late. A signal ends
+    // a poll without delivering the data.
     const isShort = isNew
       ? time - this.busyUntil > BUSY_MEMORY && this.dataAge === undefined
       : time - this.polledBefore + this.sleptBefore < KERNEL_GAP
@@ -252,7 +252,7 @@ class Arrivals {
 }
 
 /**
- * Returns the descriptor of a connection, -1: none is known.
+ * Returns the descriptor of a connection, -1: unknown.
  * @param {unknown} resource of a callback: the connection's handle, or its parser
  * @returns {number}
  */
@@ -266,10 +266,10 @@ function descriptorOf (resource) {
 }
 
 /**
- * Node's agent gives a connection that it reuses a new asyncId, and an object in place of its handle
- * (ReusedHandle in lib/internal/http.js).
+ * Returns the handle in Node's stand-in object: when the agent reuses a connection, it gives it a new asyncId
+ * and such an object (ReusedHandle in lib/internal/http.js).
  * @param {unknown} resource
- * @returns {object | undefined} the handle; undefined: it is no such object
+ * @returns {object | undefined} the handle; undefined: not such an object
  */
 function handleOfReused (resource) {
   const handle = isObject(resource) ? own(resource, 'handle') : undefined

@@ -1,27 +1,27 @@
 'use strict'
 
-// Whose data it is that comes on a connection of the program. Node's causality ends at the handle: what its
-// data causes has the context in which the connection was made, on a pool that of whichever request came
-// first. So each write has a record, an ask (request-records.js, written by requests/asks.js), and while one
-// is outstanding the handle's callbacks run as a step of who wrote (`beginAnswer` in enter.js).
+// Owners of the data that arrives on the program's connections. Node's causality ends at the handle:
+// everything its data causes has the context that opened the connection; in a pool, that is whichever
+// request came first. So each write has a record, an ask (request-records.js, written by requests/asks.js).
+// While one is outstanding, the handle's callbacks run as a step of the writer (`beginAnswer` in enter.js).
 //
-// What is known of the present ask is in its record's STATE:
+// STATE of the current ask's record:
 //
-//   ONE      one step has asked since the last answer, or several of one flow
-//   SHARED   several flows have: nothing says whose the next data is. Once that was seen of a connection, or
-//            of another that was made at the same place, order proves nothing: answers may come in parts
-//   UNKNOWN  the question was written in the connection's own callback, and no code of the program lies
-//            between that and the write: a queue of the driver's sends what is next in line. Or from the
-//            buffer of the stream, when an earlier write was done
+//   ONE      one step has sent queries since the last response, or several steps of one flow
+//   SHARED   several flows have, so the owner of the next data is unknown. Once a connection, or another one
+//            opened at the same place, was shared, order proves nothing: responses may come in parts
+//   UNKNOWN  the query was written in the connection's own callback, with no code of the program between the
+//            callback and the write: the driver's queue sends the next item. Or it was written from the
+//            stream's buffer, after an earlier write was done
 //
-// A step may ask several questions on a connection. Data that comes answers one of them, and DUE counts the
-// rest: another flow that asks then shares the connection.
+// A step may send several queries on a connection. Incoming data answers one of them, and DUE counts the
+// rest: another flow that sends a query then shares the connection.
 //
-// No ask: nobody has written, or who has was answered, and is over.
+// No ask: nobody has written, or the writer has its response and is over.
 //
-// On a connection that a server accepted, the request that came first stands in place of an ask. While the
-// last one is the only one in flight, callbacks of the handle are part of that: its client went away
-// (`resumeServed` in callback-handlers.js).
+// On an accepted connection, the first request takes the place of an ask. While the last request is the only
+// one in flight, the handle's callbacks belong to it: its client went away (`resumeServed` in
+// callback-handlers.js).
 
 const { CURRENT_CAUSE, current } = require('./current')
 const records = require('./records')
@@ -37,8 +37,8 @@ const SHARED = 1
 const UNKNOWN = 2
 
 const MAX_STEPS = 256 // up the causes of a step
-const QUIET_MS = 1000 // without data: what comes then was not asked for by who was answered before
-const DUE_MS = 30_000 // for the answers to several questions that were asked at once
+const QUIET_MS = 1000 // without data: later data was not requested by the step that got the last response
+const DUE_MS = 30_000 // for the responses to several queries that were sent at once
 
 /**
  * @typedef {NonNullable<ReturnType<typeof findRecord>>} Record
@@ -46,8 +46,8 @@ const DUE_MS = 30_000 // for the answers to several questions that were asked at
  */
 
 /**
- * Sets the ask of a connection, or the request on it. Its handle's record has it as well, for as long as
- * there is one.
+ * Sets the ask of a connection, or the request on it. The handle's record holds it too, as long as that
+ * exists.
  * @param {Connection} entry
  * @param {number} ref
  */
@@ -58,9 +58,9 @@ function setAsk (entry, ref) {
 }
 
 /**
- * Returns how many steps up the current one was caused by a callback of a connection.
+ * Returns the number of steps from the current one up to a callback of a connection.
  * @param {number} connection reference of its handle
- * @returns {number} 0: it is that callback; -1: none of the connection's is among its causes
+ * @returns {number} 0: it is that callback; -1: no callback of the connection is among its causes
  */
 function distanceToAnswer (connection) {
   let step = current[CURRENT_CAUSE]
@@ -73,7 +73,7 @@ function distanceToAnswer (connection) {
 }
 
 /**
- * Whether a step is a callback of a connection.
+ * Returns whether a step is a callback of a connection.
  * @param {number} step reference
  * @param {number} connection reference of its handle
  */
@@ -82,7 +82,7 @@ function isOfConnection (step, connection) {
 }
 
 /**
- * Whether a step was caused by another, however indirectly.
+ * Returns whether a step was caused by another, directly or indirectly.
  * @param {number} ref
  * @param {number} ancestor
  */
@@ -97,21 +97,21 @@ function descends (ref, ancestor) {
 }
 
 /**
- * Whether two steps are of one request, or one has caused the other.
+ * Returns whether two steps belong to one request, or the earlier caused the later.
  * @param {number} ref
  * @param {number} earlier
  */
 function isSameFlow (ref, earlier) {
-  const { requestOf } = require('./request-of') // loaded with the first request, or ask
+  const { requestOf } = require('./request-of') // loaded with the first request or ask
   const request = requestOf(ref)
   return (request !== 0 && request === requestOf(earlier)) || descends(ref, earlier)
 }
 
 /**
- * Returns the ask of which a callback of a connection is a part: data has come.
- * @param {number} ref of the present ask, 0: none
+ * Returns the ask whose step owns the current callback of a connection: data has arrived.
+ * @param {number} ref of the current ask, 0: none
  * @param {number} time ms of the clock
- * @returns {Record | undefined} undefined: nobody waits for an answer
+ * @returns {Record | undefined} undefined: nobody waits for a response
  */
 function answer (ref, time) {
   const record = records.isAsk(ref) ? findRecord(ref) : undefined
@@ -125,11 +125,11 @@ function answer (ref, time) {
 }
 
 /**
- * Whether data may still come for an ask. How many answers a piece of data had is not known, so some may seem
- * to be due forever.
+ * Returns whether data may still come for an ask. The number of responses in a piece of data is unknown, so
+ * some may seem due forever.
  * @param {Record} record of the ask
  * @param {number} dueSince ms of the clock
- * @param {number} time likewise, now
+ * @param {number} time now, ms of the clock
  */
 function isOutstanding (record, dueSince, time) {
   const { words, offset } = record
@@ -138,8 +138,8 @@ function isOutstanding (record, dueSince, time) {
 }
 
 /**
- * Whether who asked was answered and is over: the request was responded to, the span has ended, the promise
- * was settled that waited for the answer, or it is long ago.
+ * Returns whether the writer has its response and is over: its request was responded to, its span has ended,
+ * the promise that waited for the response has settled, or the last data is long ago.
  * @param {Record} record of the ask
  * @param {number} time ms of the clock
  * @param {number} [quietMs]
@@ -158,7 +158,7 @@ function isOver ({ words, offset }, time, quietMs = QUIET_MS) {
 }
 
 /**
- * Notes in the ask of which the current step is a part that it has settled a promise.
+ * Notes in the ask that owns the current step that this step has settled a promise.
  * @param {Int32Array} words of the promise's record
  * @param {number} offset
  */

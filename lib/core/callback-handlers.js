@@ -1,7 +1,6 @@
 'use strict'
 
-// What is done beyond entering and leaving a step when a callback begins or ends: for handles, timers and
-// parsers, and where runs are logged or callbacks watched.
+// Slow path of callback begin and end: for handles, timers, parsers, logged runs and watched callbacks.
 
 const { executionAsyncId, executionAsyncResource } = require('node:async_hooks')
 const { now } = require('./clock')
@@ -25,10 +24,10 @@ const runLog = require('./run-log')
 const { source } = require('./source')
 const timers = require('./timers')
 
-const HELD = 64 // contexts with a detail that are held; a power of two
+const HELD = 64 // contexts with a detail to hold; a power of two
 
-// States of a parser's request, in INCOMING. 0: all of it has come.
-const HEAD = 1 // its head, and nothing since
+// States of a parser's request, in INCOMING. 0: complete.
+const HEAD = 1 // head received, nothing since
 const BODY = 2
 
 const NO_RECORD = { words: new Int32Array(1 << SHIFT), offset: 0 }
@@ -43,7 +42,7 @@ const { clock } = capture
  * @typedef {(flags: number, words: Int32Array, offset: number) => T} Recorded
  */
 
-/** contexts with a detail, held for a while: the detail lives in the object @type {Context[]} */
+/** contexts with a detail, held for some time: the detail lives in the object @type {Context[]} */
 const held = []
 let heldCount = 0
 
@@ -102,7 +101,7 @@ function handleBefore (flags, words, offset) {
 
 /**
  * Handles the begin of a callback while a bit of ATTENTION is set: callbacks are watched, runs are logged,
- * an orphan waits for its cause, or code ran that may be terminated.
+ * an orphan waits for its cause, or terminable code has run.
  * @param {number} ref
  * @param {number} flags
  * @param {Int32Array} words
@@ -127,15 +126,15 @@ function handleAttention (ref, flags, words, offset) {
   if (isListened && callbackListeners.size > 0) callbackListeners.get(idAt(words, offset))?.(false)
 }
 
-/** Returns the chain of a resource, 0: its record has that of its maker. @type {Recorded<number>} */
+/** Returns the chain of a resource, 0: its record has its maker's chain. @type {Recorded<number>} */
 const chainOfOwn = (flags, words, offset) => (flags & PASSED) !== 0 ? 0 : words[offset + CHAIN]
 
-/** Handles the end of a step within another one while runs are logged. */
+/** Handles the end of a nested step while runs are logged. */
 function handleReturn () {
   runLog.resumed(now())
 }
 
-/** A connect request runs for the first time. @param {Context} context */
+/** Notes the first run of a connect request. @param {Context} context */
 function noteConnect (context) {
   const entry = registry.get(context.triggerAsyncId)
   if (entry === undefined || !context.type.endsWith('CONNECTWRAP')) return
@@ -145,14 +144,14 @@ function noteConnect (context) {
   emit('connecting', context, entry)
 }
 
-/** Has a counted callback counted, which may go on with another chain. */
+/** Counts a counted callback, which may continue with another chain. */
 function countCallback () {
   counterTag.read(executionAsyncResource())?.receive()
 }
 
 /**
- * Continues the request that came last on a connection: its parser brings more of it, or is done with it.
- * What comes after the head of a request is its body or its end; to look costs more than everything else
+ * Continues the last request on a connection: its parser reads more of it, or is done with it. The first
+ * callback after the head brings the body or the end; to check that would cost more than everything else
  * here.
  * @param {Int32Array} words of the parser's record
  * @param {number} offset
@@ -164,7 +163,7 @@ function resumeRequest (words, offset) {
   if (words[offset + INCOMING] !== 0) current[CURRENT_CAUSE] = words[offset + DETAIL]
 }
 
-/** Makes the callback of a connection that a server accepted part of the request in flight on it. */
+/** Makes the callback of an accepted connection part of the request in flight on it. */
 function resumeServed () {
   const ref = source.servedOn(executionAsyncId())
   const record = findRecord(ref)
@@ -175,8 +174,8 @@ function resumeServed () {
 
 /**
  * Returns whether a request is still coming in on a connection. Upgrades are not: no channel reports them.
- * What Node itself reads with every callback (lib/_http_server.js, lib/_http_common.js) is read as a plain
- * property.
+ * Properties that Node itself reads with every callback (lib/_http_server.js, lib/_http_common.js) are read
+ * as plain properties.
  * @param {any} resource of a parser: HTTPServerAsyncResource
  */
 function isIncoming (resource) {

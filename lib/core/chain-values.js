@@ -1,7 +1,7 @@
 'use strict'
 
-// A small integer for each chain. Chains are numbered upwards, also once they were forgotten: the array
-// begins where they do.
+// A small integer per chain. Chain numbers keep growing even after chains are forgotten, so the array begins
+// at the first valid one.
 
 const { FIRST_CHAIN } = require('./record-words')
 
@@ -11,13 +11,13 @@ class ChainValues {
   #first = FIRST_CHAIN
   #values = new Int32Array(MIN_LENGTH)
 
-  /** @param {number} chain @returns {number} 0 where none is stored */
+  /** @param {number} chain @returns {number} 0 if none is stored */
   get (chain) {
     const i = chain - this.#first
     return i >= 0 && i < this.#values.length ? this.#values[i] : 0
   }
 
-  /** @param {number} chain of those forgotten, nothing is stored @param {number} value */
+  /** @param {number} chain nothing is stored for a forgotten one @param {number} value */
   set (chain, value) {
     const i = chain - this.#first
     if (i < 0) return
@@ -29,7 +29,7 @@ class ChainValues {
     this.#values[i] = value
   }
 
-  /** Forgets all chains. @param {number} first number of those that come now */
+  /** Forgets all chains. @param {number} first number of the next chain */
   forget (first) {
     this.#first = first
     this.#values = new Int32Array(MIN_LENGTH)
@@ -38,7 +38,7 @@ class ChainValues {
 
 const MIXED = -1 // the delays of a chain's timers differ
 
-/** The delay of the timers of each chain, which outlives their records: ms + 1, or MIXED. */
+/** Delay of each chain's timers, which outlives their records: ms + 1, or MIXED. */
 const delays = new ChainValues()
 
 /** @param {number} chain @param {number} delay of one of its timers, in ms */
@@ -48,7 +48,7 @@ function noteDelay (chain, delay) {
   else if (noted !== delay + 1 && noted !== MIXED) delays.set(chain, MIXED)
 }
 
-/** @param {number} chain @returns {number | undefined} delay of all its timers, in ms */
+/** @param {number} chain @returns {number | undefined} common delay of all its timers, in ms */
 function delayOf (chain) {
   const noted = delays.get(chain)
   return noted > 0 ? noted - 1 : undefined

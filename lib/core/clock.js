@@ -1,7 +1,7 @@
 'use strict'
 
-// The clock of all that is recorded: the one behind performance.now(), from an origin of its own. Loading
-// node:perf_hooks takes 1 to 2 ms, which a program that does not use it does not pay.
+// The clock for all recorded times: the one behind performance.now(), with its own origin. Loading
+// node:perf_hooks takes 1 to 2 ms, and this spares programs that do not use it.
 
 const { PRESENT_ERA, current } = require('./current')
 const { ERA, TICKS } = require('./record-words')
@@ -13,10 +13,10 @@ const [originSeconds, originNanos] = hrtime()
 /** the origin in ms of the system's monotonic clock, which all processes of a machine share */
 const originMs = originSeconds * 1e3 + originNanos * 1e-6
 
-/** its first element is the time of the last step, which the engine of capture writes, in ms of this clock */
+/** [0]: time of the last step in ms of this clock, written by the capture engine */
 const stepClock = new Float64Array(1)
 
-/** Returns the ms since longstack was loaded. @returns {number} */
+/** Returns ms since longstack was loaded. @returns {number} */
 function now () {
   const time = hrtime()
   return (time[0] - originSeconds) * 1e3 + (time[1] - originNanos) * 1e-6
@@ -24,7 +24,7 @@ function now () {
 
 stepClock[0] = now()
 
-/** Reads the clock for what is recorded from now on. */
+/** Reads the clock for the following records. */
 function readClock () {
   stepClock[0] = now()
   current[PRESENT_ERA] = (stepClock[0] / ERA_MS) << ERA
@@ -32,12 +32,12 @@ function readClock () {
 
 let queryTime = 0
 
-/** A question is asked: ages in its answer are as of now, whatever that takes to make. */
+/** Starts a query: ages in its response are relative to now, however long it takes. */
 function startQuery () {
   queryTime = now()
 }
 
-/** Returns when the present question was asked, ms of the clock. */
+/** Returns when the current query started, ms of the clock. */
 const queriedAt = () => queryTime
 
 module.exports = { now, originMs, queriedAt, readClock, startQuery, stepClock }

@@ -1,9 +1,9 @@
 'use strict'
 
-// Asynchronous steps as objects. Hooks write integers (records.js), and a step becomes an object when a query
-// needs it. A context never points at a resource, so it keeps no object of the program alive. Objects of the
-// same record are one for as long as one of them is held. Where the ring has gone on, a context is read from
-// its chain alone: type, stack and ancestors are known, ids and times are not.
+// Asynchronous steps as objects. Hooks write integers (records.js); a step becomes an object when a query
+// needs it. A context never points at a resource, so it keeps no object of the program alive. Contexts of one
+// record are the same object while anyone holds it. After the ring has overwritten the record, the context is
+// read from its chain alone: type, stack and ancestors are known, ids and times are not.
 
 const { isProxy } = require('node:util').types
 const records = require('./records')
@@ -19,8 +19,8 @@ const {
   LOOPED, TIMER, ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS
 } = records
 const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
-const CACHED = 256 // contexts in the cache, before those that are not held are dropped
-const RARELY = 255 // the sentinel is held by the job that reads it
+const CACHED = 256 // contexts in the cache before unheld ones are dropped
+const RARELY = 255 // mask: the job that reads the sentinel holds it
 
 /**
  * @typedef {import('./kinds').Kind} Kind
@@ -28,14 +28,14 @@ const RARELY = 255 // the sentinel is held by the job that reads it
  * @typedef {NonNullable<ReturnType<typeof records.copyOn>>} Copy
  * @typedef {import('../stacks/chain').Origin} Origin
  *
- * @typedef {object} Extra what few contexts have
+ * @typedef {object} Extra rarely used properties
  * @property {string} [detail]
  * @property {string} [request]
- * @property {number} [requestRef] of a stream of HTTP/2: reference of its request
+ * @property {number} [requestRef] HTTP/2 streams: reference of the request
  * @property {Origin} [origin]
  * @property {object} [view]
- * @property {number} [since] ms of the clock when it was made or ran last; this and the following while hooks
- *   of users listen
+ * @property {number} [since] ms of the clock when it was made or last ran; this and the following are set
+ *   while user hooks listen
  * @property {number[]} [startTimes] when its present callbacks began
  * @property {number} [waitMs]
  * @property {number} [runMs]
@@ -43,12 +43,12 @@ const RARELY = 255 // the sentinel is held by the job that reads it
 
 class Context {
   /**
-   * @param {number} asyncId of Node's, or longstack's own of a promise to which Node gave none, see
+   * @param {number} asyncId from Node; for a promise without one, longstack's own number, see
    *   PROMISE_IDS
    * @param {number} triggerAsyncId
    * @param {Kind} kind
-   * @param {Context | undefined | null} parent the context in which it was made, else that of its trigger;
-   *   null: it is read when it is needed
+   * @param {Context | undefined | null} parent the context that made it, else its trigger's; null: read on
+   *   demand
    * @param {number} time ms of the clock when it was made
    */
   constructor (asyncId, triggerAsyncId, kind, parent, time) {
@@ -56,19 +56,19 @@ class Context {
     this.triggerAsyncId = triggerAsyncId
     this.kind = kind
     this.time = time
-    /** of its record, 0: it has none @type {number} */
+    /** reference of its record, 0: none @type {number} */
     this.ref = 0
     /** @type {number} */
     this.chain = 0
-    /** repetitions of a loop that this context stands for */
+    /** loop repetitions that this context stands for */
     this.repeats = 1
-    /** its chain was folded: `repeats` and `parent` are final */
+    /** its chain is folded: `repeats` and `parent` are final */
     this.folded = false
     /** null: not read yet @type {Context | undefined | null} */
     this.readParent = parent
     /** null: not read yet @type {import('../stacks/frames').Stack | undefined | null} */
     this.readStack = null
-    /** number of its span where it has no record */
+    /** span number, for a context without a record */
     this.spanNumber = 0
     /** @type {Extra | undefined} */
     this.extra = undefined
@@ -84,7 +84,7 @@ class Context {
 
   set parent (parent) { this.readParent = parent }
 
-  /** @returns {import('../stacks/frames').Stack | undefined} where it was made */
+  /** @returns {import('../stacks/frames').Stack | undefined} the stack that made it */
   get stack () {
     if (this.readStack === null) {
       this.readStack = this.chain < FIRST_CHAIN ? undefined : source.chainAt(this.chain)?.stack
@@ -101,8 +101,8 @@ class Context {
   }
 
   /**
-   * @returns {Span | import('../spans/identities').Ended | undefined} who its span is, also when that has
-   *   ended
+   * @returns {Span | import('../spans/identities').Ended | undefined} identity of its span, even after the
+   *   span has ended
    */
   get spanIdentity () {
     const number = this.readWord(SPAN) || this.spanNumber
@@ -115,7 +115,7 @@ class Context {
     if (record !== undefined) record.words[record.offset + SPAN] = this.spanNumber
   }
 
-  /** @param {number} word of its record @returns {number} 0 where that is gone */
+  /** @param {number} word of its record @returns {number} 0 if the record is gone */
   readWord (word) {
     const record = findRecordOf(this)
     return record === undefined ? 0 : record.words[record.offset + word]
@@ -124,13 +124,13 @@ class Context {
   /** @returns {boolean} it will not run again */
   get done () { return this.ref !== 0 && (this.readWord(FLAGS) & LIVE) === 0 }
 
-  /** @returns {boolean} a promise that an await or a then made: it has another promise as its trigger */
+  /** @returns {boolean} a promise made by `await` or `then`: its trigger is another promise */
   get awaited () { return this.kind.awaited }
 
-  /** @returns {string | undefined} what a label has in brackets: an address, a delay */
+  /** @returns {string | undefined} bracketed part of a label: an address, a delay */
   get detail () {
     if (this.extra?.detail !== undefined) return this.extra.detail
-    // Of a trace.span, whose number its record has; a program may give a resource of its own the same type
+    // trace.span: the record has its number. A program may give its own resource the same type
     if (this.kind.type === 'Span') return source.identityAt(this.readWord(DETAIL))?.name
     if (!this.kind.timer) return undefined
     const record = findRecordOf(this)
@@ -141,8 +141,8 @@ class Context {
   set detail (detail) { this.ensureExtra().detail = detail }
 
   /**
-   * @returns {string | undefined} of a request that a server got: `GET /config`, with the route once it is
-   *   known
+   * @returns {string | undefined} name of a request that a server received: `GET /config`, with the route
+   *   once known
    */
   get request () {
     return records.isRequest(this.ref) ? source.nameOfRequest(this.ref) : this.extra?.request
@@ -154,13 +154,13 @@ class Context {
   get origin () { return this.extra?.origin ?? 'registered' }
   set origin (origin) { this.ensureExtra().origin = origin }
 
-  /** ms from when it was made, or ran last, to its present or last callback, where users listened. */
+  /** ms from when it was made or last ran to its present or last callback, if user hooks listened. */
   get waitMs () { return this.extra?.waitMs }
 
-  /** ms of its last callback, likewise. */
+  /** Duration of its last callback in ms, if user hooks listened. */
   get runMs () { return this.extra?.runMs }
 
-  /** What users see of it, once they asked. @returns {object | undefined} */
+  /** The object that users see, once requested. @returns {object | undefined} */
   get view () { return this.extra?.view }
   set view (view) { this.ensureExtra().view = view }
 
@@ -171,7 +171,7 @@ class Context {
   }
 }
 
-/** Stands for everything that longstack or a hook callback does: never traced, nor what comes of it. */
+/** Stands for all work of longstack and of hook callbacks, and everything it causes: never traced. */
 const OWN_WORK = new Context(0, 0, kindOf('longstack', false), undefined, 0)
 OWN_WORK.chain = OWN_WORK_CHAIN
 
@@ -183,7 +183,7 @@ root.origin = 'process'
 /** @type {Map<number, WeakRef<Context>>} by reference */
 let cache = new Map()
 let cacheLimit = CACHED
-/** of an object that nothing holds: V8's next mark-sweep collects it, and the contexts that are not held */
+/** refers to an unheld object: V8's next mark-sweep collects it together with unheld contexts */
 let sentinel = new WeakRef({})
 
 /** @param {number} ref @returns {Context | undefined} the context of a record */
@@ -241,8 +241,8 @@ function contextOfNoted (chain, cause, time) {
 }
 
 /**
- * Returns the context of a timer that may run again, without its record being kept.
- * @param {Copy} copy of its record, which it carries
+ * Returns the context of a timer that may run again, without keeping its record.
+ * @param {Copy} copy of the record, carried by the timer
  * @returns {Context | undefined}
  */
 function contextOfTimer (copy) {
@@ -274,12 +274,12 @@ function createContext (chain, span, asyncId, triggerAsyncId, time) {
   return context
 }
 
-/** @param {number} ref @returns {Context | undefined} one that is held, whatever became of its record */
+/** @param {number} ref @returns {Context | undefined} the context if held, even without a record */
 function cachedContext (ref) {
   return cache.get(ref)?.deref()
 }
 
-/** Returns how many contexts are in the cache, of those that nothing holds too. */
+/** Returns the number of contexts in the cache, including unheld ones. */
 function cachedCount () {
   return cache.size
 }
@@ -293,9 +293,9 @@ function dropUnheld () {
 }
 
 /**
- * Returns the context of a chain and the record that is its newest step.
+ * Returns the context of a chain and of the record of its newest step.
  * @param {number} chain
- * @param {number} ref 0: there is no record
+ * @param {number} ref 0: no record
  * @param {number} span number
  * @returns {Context | undefined}
  */
@@ -325,10 +325,10 @@ function kindOfChain (chain) {
   return (parts === undefined ? undefined : kindAt(parts.kind)) ?? kindOf('unknown', false)
 }
 
-/** Types of steps by their chains, read with every run of a span @type {Map<number, string>} */
+/** Step types by chain, read for every run of a span @type {Map<number, string>} */
 let types = new Map()
 
-/** @param {number} chain 0: it is not known @param {number} ref of its record @returns {string} */
+/** @param {number} chain 0: unknown @param {number} ref of its record @returns {string} */
 function typeOfStep (chain, ref) {
   if (chain < FIRST_CHAIN) return contextAt(ref)?.type ?? 'unknown'
   let type = types.get(chain)
@@ -345,7 +345,7 @@ function parentOf (context) {
   return recordedParent(context) ?? parentByChain(context)
 }
 
-/** @param {Context} context @returns {Context | undefined} undefined: nothing, or more than one may be */
+/** @param {Context} context @returns {Context | undefined} undefined: none, or several candidates */
 function parentByChain (context) {
   if (context.ref === 0 && isJoined(context.chain)) return undefined
   const parent = source.chainAt(context.chain)?.parent
@@ -364,8 +364,8 @@ function recordedParent (context) {
 }
 
 /**
- * Whether a context can have made another, by their times and chains: a reference may lead to a record of a
- * stranger, 2 ** 31 ids later.
+ * Checks by time and chain whether a context can have made another: a reference may lead to an unrelated
+ * record, 2 ** 31 ids later.
  * @param {Context} parent
  * @param {Context} context
  */
@@ -374,7 +374,7 @@ function isCause (parent, { chain, time }) {
   const made = source.chainAt(chain)?.parent
   if (made === undefined || made === parent.chain) return true
   let ancestor = /** @type {number | undefined} */ (parent.chain)
-  // The chain of a step that repeats an ancestor is that one's
+  // A step that repeats an ancestor has that ancestor's chain
   for (let i = 0; i < MAX_FOLD && ancestor !== undefined && ancestor !== chain; i++) {
     ancestor = source.chainAt(ancestor)?.parent
   }
@@ -382,10 +382,10 @@ function isCause (parent, { chain, time }) {
 }
 
 /**
- * Returns which repetition of a loop a context is, undefined if it is none.
+ * Returns the loop repetition that a context is, or undefined if it is none.
  * @param {Context} context
  * @returns {{ repeats: number, distance: number, outer: Context | undefined } | undefined}
- *   distance: so many steps up lies the repetition before; outer: what came before the loop
+ *   distance: steps up to the previous repetition; outer: the step before the loop
  */
 function loopOf (context) {
   const record = findRecordOf(context)
@@ -396,10 +396,10 @@ function loopOf (context) {
 }
 
 /**
- * Returns what came before a loop.
+ * Returns the step before a loop.
  * @param {Context} context
  * @param {{ words: Int32Array, offset: number }} record of the context
- * @param {boolean} isTimed its time is known where its record is gone
+ * @param {boolean} isTimed the time of that step is known even if its record is gone
  */
 function contextBeforeLoop (context, record, isTimed) {
   const ref = record.words[record.offset + PRIOR]
@@ -415,7 +415,7 @@ function contextBeforeLoop (context, record, isTimed) {
 }
 
 /**
- * Puts a context below another one: what it makes from now on descends from there.
+ * Moves a context below another one; everything it makes from now on descends from there.
  * @param {Context} context
  * @param {Context} parent
  */
@@ -430,7 +430,7 @@ function adopt (context, parent) {
   records.writeWord(context.ref, CAUSE, parent.ref)
 }
 
-/** @param {object} promise @returns {Context | undefined} what resolved or rejected it, if that is known */
+/** @param {object} promise @returns {Context | undefined} the step that settled it, if known */
 function settlerOf (promise) {
   const context = contextTag.read(promise)
   if (!context?.kind.promise || (context.readWord(FLAGS) & SETTLED) === 0) return undefined
@@ -440,7 +440,7 @@ function settlerOf (promise) {
 /**
  * Returns the context of a resource.
  * @param {number} asyncId
- * @param {object} [resource] if it is at hand: it may carry its record
+ * @param {object} [resource] if available: it may carry its record
  * @returns {Context | undefined}
  */
 function contextOfId (asyncId, resource) {
@@ -463,7 +463,7 @@ const contextTag = {
     return id === undefined ? undefined : contextOfId(id, object)
   },
 
-  /** Returns whether the object bears its context itself. @param {object} object */
+  /** Returns whether the object itself is tagged with its context. @param {object} object */
   isTagged: (object) => {
     return tags.OnResource.read(object) !== undefined || tags.OnPromise.read(object) !== undefined
   },

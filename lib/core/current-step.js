@@ -1,6 +1,6 @@
 'use strict'
 
-// Reads the step that runs now. Every reader first resolves it where no hook has entered one.
+// Reads the current step. Every reader resolves it first, in case no hook has entered one.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { now } = require('./clock')
@@ -21,7 +21,7 @@ const { read: readSettlements } = require('./settlements')
 
 const { mark } = allocationClock
 
-/** @returns {Context | undefined} undefined: nothing runs, or longstack's own work, or tracing is off */
+/** @returns {Context | undefined} undefined: nothing runs, longstack's own work runs, or tracing is off */
 function currentContext () {
   readSettlements()
   if (!settings.enabled) return undefined
@@ -32,19 +32,19 @@ function currentContext () {
   return context === OWN_WORK ? undefined : context
 }
 
-/** Returns whether longstack's own work runs, or what came of it. */
+/** Returns whether longstack's own work runs, or something it caused. */
 function inOwnWork () {
   resolve()
   return current[CURRENT_CHAIN] === OWN_WORK_CHAIN
 }
 
 /**
- * Returns the context that was left last: queueMicrotask reports its errors only after its `after`.
+ * Returns the last context left: queueMicrotask reports its errors only after its `after` hook.
  * @returns {Context | undefined}
  */
 const lastExited = () => current[LAST_LEFT] === 0 ? undefined : contextAt(current[LAST_LEFT])
 
-/** Has the run log say what runs now. */
+/** Writes the current step to the run log. */
 function logPresent () {
   resolve()
   const time = now()
@@ -52,29 +52,29 @@ function logPresent () {
   runLog.resumed(time)
 }
 
-/** Returns whether a promise may have been settled unseen since the event loop called last. */
+/** Returns whether a promise may have settled unseen since the event loop's last callback. */
 const missesSettled = () => (current[ATTENTION] & MISSING) !== 0
 
-/** Returns the number of the chain, and the reference of the record. */
+/** Returns the current chain number and the reference of its record. */
 function currentStep () {
   resolve()
   return { chain: current[CURRENT_CHAIN], ref: current[CURRENT_CAUSE] }
 }
 
-/** @returns {number} of the span in which code runs now, 0: none */
+/** @returns {number} span number of the running code, 0: none */
 function spanNumber () {
   resolve()
   return current[CURRENT_SPAN]
 }
 
-/** Returns the id of the resource that was entered last, 0: it was a promise, or none was. */
+/** Returns the id of the last resource entered, 0: none, or it was a promise. */
 function enteredId () {
   const id = executionAsyncId()
   return id << 1 === current[CURRENT_REF] ? id : 0
 }
 
 /**
- * Creates a context for a request, which is no async resource: with the stack of the call that made it.
+ * Creates a context for a request, which is not an async resource, with the stack of the call that made it.
  * @param {Function} above frames start below this function
  * @returns {Context}
  */
@@ -86,8 +86,8 @@ function contextOfRequest (above) {
 }
 
 /**
- * Saves the current step, and puts it back where code that ran in it was terminated: what that entered was
- * not left.
+ * Saves the current step, and restores it after V8 terminates code that ran in it: that code did not leave
+ * the steps it entered.
  * @type {import('./guard').MomentaryState}
  */
 const momentaryStep = {
@@ -102,7 +102,7 @@ const momentaryStep = {
   }
 }
 
-/** Marks that it is not known what runs from here on: an error has ended a callback. */
+/** Marks the running step as unknown from here on: an error has ended a callback. */
 function markUnknown () {
   if (allocationClock.isOn) mark(NO_CHAIN, 0, 0)
 }

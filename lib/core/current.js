@@ -1,10 +1,10 @@
 'use strict'
 
-// The step that runs now, and the steps that it interrupts: numbers, for core/events.js to enter and leave.
-// They lie in typed arrays of more than 64 bytes, which V8 keeps outside of its heap
-// (typed_array_max_size_in_heap in src/flags), so that compiled code knows their address.
+// The current step and the steps it interrupts, as numbers that core/events.js enters and leaves. They live
+// in typed arrays of more than 64 bytes. V8 keeps those outside of its heap (typed_array_max_size_in_heap
+// in src/flags), so compiled code knows their address.
 
-const LEVEL = 5 // words saved a level
+const LEVEL = 5 // words saved per level
 const LEVELS = 1024
 
 const words = {
@@ -12,21 +12,21 @@ const words = {
   CURRENT_CHAIN: 0, // number of its chain
   CURRENT_CAUSE: 1, // reference of its record
   CURRENT_SPAN: 2, // number of its span
-  ROOT_ENTRY: 3, // number of the main script's run in the run log, likewise
-  CURRENT_REF: 4, // reference of the resource or promise that was entered last
-  DEPTH: 5, // how many are entered; 0: no hook has said what runs
-  LAST_LEFT: 6, // reference of the step that was left last
-  CURRENT_ENTRY: 7, // number of this run in the run log, 0: none, or it is not logged
-  ATTENTION: 8, // what else is done when a step begins: the bits below
-  PRESENT_ERA: 9, // the ERA of records that are made now, in its place among their flags
+  ROOT_ENTRY: 3, // the main script's run in the run log, 0: none
+  CURRENT_REF: 4, // reference of the last resource or promise entered
+  DEPTH: 5, // nesting depth; 0 until a hook has entered a step
+  LAST_LEFT: 6, // reference of the last step left
+  CURRENT_ENTRY: 7, // number of this run in the run log, 0: none, or not logged
+  ATTENTION: 8, // extra work when a step begins: the bits below
+  PRESENT_ERA: 9, // ERA of records made now, shifted to its place in their flags
 
   // Bits of ATTENTION.
-  WATCHED: 2, // the length of callbacks is watched
-  ORPHANED: 4, // a handle was made while nothing executed: what runs next is its cause
-  RETURNS: 8, // while runs are logged: when callbacks return is noted
-  SETTLING: 16, // code runs that may be terminated: see core/settlements.js
+  WATCHED: 2, // callback durations are watched
+  ORPHANED: 4, // a handle was made while nothing executed: the next step to run is its cause
+  RETURNS: 8, // while runs are logged: the return of callbacks is noted
+  SETTLING: 16, // terminable code runs: see core/settled-hook.js
   LOGGED: 64, // runs are logged, see run-log.js
-  MISSING: 32 // such code ran since the event loop called last: not all that was settled is known
+  MISSING: 32 // terminable code ran since the last callback: some settlements may be unknown
 }
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH,
@@ -34,7 +34,7 @@ const {
 } = words
 
 const current = new Int32Array(32)
-/** what the levels below were: chain, cause, span, ref, entry */
+/** saved words of the levels below: chain, cause, span, ref, entry */
 const saved = new Int32Array(LEVEL * LEVELS)
 
 /** Sets the current step. @param {number} chain @param {number} cause @param {number} span */
@@ -44,9 +44,9 @@ function setCurrent (chain, cause, span) {
   current[CURRENT_SPAN] = span
 }
 
-/** Saves the current step, which `pop` puts back. @param {number} ref of what is entered */
+/** Saves the current step; `pop` restores it. @param {number} ref of the step entered */
 function push (ref) {
-  // More than the stack has room for: what is on top was never left
+  // Deeper than the stack allows: the upper levels were never left
   if (current[DEPTH] === LEVELS) current[DEPTH] = 0
   const level = current[DEPTH] * LEVEL
   saved[level] = current[CURRENT_CHAIN]
@@ -58,9 +58,9 @@ function push (ref) {
   current[CURRENT_REF] = ref
 }
 
-/** @returns {number} index in `saved` of the step that called the current one; -1: the event loop did */
+/** @returns {number} index in `saved` of the current step's caller; -1: the event loop */
 const callerLevel = () => current[DEPTH] < 2 ? -1 : (current[DEPTH] - 1) * LEVEL
-/** @returns {number} the run of that step in the run log, 0: none */
+/** @returns {number} the caller's run in the run log, 0: none */
 const callerEntry = () => callerLevel() < 0 ? 0 : saved[callerLevel() + 4]
 
 function pop () {
@@ -75,9 +75,9 @@ function pop () {
 }
 
 /**
- * Drops the levels above an entered one, which were never left.
+ * Drops the levels above an entered step, which were never left.
  * @param {number} ref
- * @returns {boolean} it is entered
+ * @returns {boolean} whether the step is entered
  */
 function unwind (ref) {
   for (let level = current[DEPTH] - 1; level > 0; level--) {
@@ -89,10 +89,10 @@ function unwind (ref) {
   return false
 }
 
-/** Returns the current step and how many are entered, for `restore`. */
+/** Returns the current step and the nesting depth, for `restore`. */
 const save = () => current.slice(0, ATTENTION)
 
-/** Puts back the current step, and drops the levels above it. @param {Int32Array} step that was saved */
+/** Restores the current step and drops the levels above it. @param {Int32Array} step saved by `save` */
 function restore (step) {
   current.set(step)
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// Enters steps: their callbacks begin. First those that are in the ring, on the hot path (events.js); then
-// those that it does not hold any more, or never held: kept records, handles of the registry, and what is
+// Enters steps when their callbacks begin. Steps in the ring come first, on the hot path (events.js); then
+// steps that the ring no longer holds or never held: kept records, handles of the registry, and resources
 // older than longstack.
 
 const { executionAsyncResource } = require('node:async_hooks')
@@ -28,10 +28,10 @@ const { readBeforeStep } = require('./settled-hook')
 const { clock } = capture
 const { mark } = allocationClock
 
-const HANDLED = SPECIAL | DETAILED | PARSER | COUNTED // flags of records that have a handler
-const NO_ID = Infinity // in place of an asyncId
-const NO_WORDS = new Int32Array(1 << SHIFT) // of a record that says nothing
-const UNKNOWN = NO_REF // in place of a reference, for a promise from before enabling
+const HANDLED = SPECIAL | DETAILED | PARSER | COUNTED // flags of records with a handler
+const NO_ID = Infinity // instead of an asyncId
+const NO_WORDS = new Int32Array(1 << SHIFT) // an empty record
+const UNKNOWN = NO_REF // instead of a reference, for a promise made before longstack was enabled
 
 /** @typedef {import('./context').Context} Context */
 
@@ -52,7 +52,7 @@ function enter (ref, words, offset) {
 }
 
 /**
- * Has a callback begin.
+ * Begins a callback.
  * @param {number} ref
  * @param {number} flags
  * @param {Int32Array} words
@@ -66,9 +66,9 @@ function begin (ref, flags, words, offset) {
 }
 
 /**
- * Has the callback of a connection begin as a part of the step that has asked on it.
- * @param {number} ref of the ask
- * @returns {boolean} whether it did: an answer is outstanding
+ * Begins a connection's callback as part of the step that sent the query.
+ * @param {number} ref of the query
+ * @returns {boolean} whether it did: a response is outstanding
  */
 function beginAnswer (ref) {
   const record = answer(ref, clock[0])
@@ -131,8 +131,8 @@ function enterUnnumbered (promise) {
 const findPromise = (ref) => ref === 0 || ref === UNKNOWN ? undefined : findRecord(ref)
 
 /**
- * Returns the record that the executing resource leads to: of a promise that V8's hooks reported when it was
- * made, or a copy that a resource carries.
+ * Returns the record found through the executing resource: of a promise that V8's hooks reported when it was
+ * made, or the copy that a resource carries.
  * @param {number} asyncId
  */
 function findOfExecuting (asyncId) {
@@ -143,7 +143,7 @@ function findOfExecuting (asyncId) {
 }
 
 /**
- * Whether the reference of a resource leads to a newer one: what it makes then has no cause, but its chain.
+ * Returns whether a resource's reference leads to a newer one. Its children then have a chain but no cause.
  * @param {number} ref
  * @param {number} asyncId
  */
@@ -153,8 +153,8 @@ function isReused (ref, asyncId) {
 }
 
 /**
- * Returns the chain of a promise without a record: longstack's own, one from before, or one whose record was
- * given up for newer ones (older-records.js), of which nothing is known.
+ * Returns the chain of a promise without a record: longstack's own, one made before enabling, or one whose
+ * record was evicted (older-records.js) and is unknown.
  * @param {number} ref
  */
 function chainOfUnrecorded (ref) {

@@ -1,13 +1,12 @@
 'use strict'
 
-// The hot path, on two pages: the functions that Node and V8 call for resources and promises. They write
-// integers into the records (core/records.js), enter (enter.js) and leave steps (core/current.js), and
-// create no object but a marker. bench/run.js measures the whole, bench/workloads/awaits.js the promises.
-// What few resources need is in kind-handlers.js and callback-handlers.js; promises that are settled in
-// settlements.js.
+// The hot path: the functions that Node and V8 call for resources and promises. They write integers into
+// records (core/records.js), enter steps (enter.js) and leave them (core/current.js), and create no object
+// but a marker. bench/run.js measures the whole, bench/workloads/awaits.js the promises. Rare cases are in
+// kind-handlers.js and callback-handlers.js, settled promises in settlements.js.
 //
-// A function that a hook calls is created once, its neighbours are constants of its module, and what differs
-// between modes is a bit in `current`: so V8 has their addresses in the code, and nothing is looked up.
+// Each function that a hook calls is created once, its dependencies are module constants, and modes differ
+// by a bit in `current`. So V8 embeds their addresses in the code, and nothing is looked up.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { readClock } = require('./clock')
@@ -43,22 +42,22 @@ const { PROMISES, ids, promises, resources } = records
 const { clock } = capture
 const { installed: installedFormatter } = formatter
 const { mark } = allocationClock
-const SEPARATE = -1 // in place of an iteration: see beginCallback
-const AHEAD = 2 ** 20 // ids, more than until the first of `ids` is written again
-const TRIM_MS = 1000 // from one look at the budget to the next
+const SEPARATE = -1 // instead of an iteration: see beginCallback
+const AHEAD = 2 ** 20 // ids; more than until the first of `ids` is written again
+const TRIM_MS = 1000 // between two checks of the budget
 
 let promiseNumber = 0
-/** the function that Node calls: stacks begin below it @type {Function} */
+/** called by Node: stacks begin below it @type {Function} */
 let initFunction = initResource
 /**
- * [0]: iterations of the event loop; counted by the addon where it can, see native/loop-iterations.cc
+ * [0]: iterations of the event loop, counted by the addon if possible, see native/loop-iterations.cc
  * @type {Uint32Array}
  */
 let iterations = new Uint32Array(2)
 let isCountedByLoop = false
-let iteration = 0 // the present one, or SEPARATE
+let iteration = 0 // the current one, or SEPARATE
 let begunIteration = 0
-/** when to look at the budget next, ms of the clock */
+/** next check of the budget, ms of the clock */
 let trimAt = 0
 
 /**
@@ -79,7 +78,7 @@ function initResource (asyncId, type, trigger, resource) {
       : type === 'PROMISE' ? promiseKind(trigger) : kindTable.kinds.get(type) ?? kindTable.add(type)
     const chain = current[CURRENT_CHAIN]
     const isPassed = !kind.isSelected || chain === OWN_WORK_CHAIN
-    // First what may be terminated, then the record as a whole: see guard.js
+    // First the calls that V8 may terminate, then the record as a whole: see guard.js
     const step = isPassed ? 0 : capture.step(chain, kind.number, initFunction)
     resources[offset + REF] = asyncId << 1
     resources[offset + TRIGGER] = trigger << 1
@@ -101,14 +100,14 @@ function initResource (asyncId, type, trigger, resource) {
     if (step > CHAIN_BITS) resources[offset + FLAGS] |= noteRepetition(resources, offset, step)
     if (kind.special) handleInit(kind, asyncId, offset, trigger, resource)
   } catch (error) {
-    failed(error) // the resource then stays without a record, the program unharmed
+    failed(error) // the resource stays without a record, the program is unharmed
   }
 }
 
 /**
  * Records a promise that V8's own hooks report.
  * @param {object} promise
- * @param {object | undefined} parent the promise that it waits for
+ * @param {object | undefined} parent the promise that this one waits for
  */
 function initPromise (promise, parent) {
   try {
@@ -179,7 +178,7 @@ function afterResource (asyncId) {
   try {
     const ref = asyncId << 1
     const offset = ((ref >> 1) & MASK) << SHIFT
-    let flags = LISTENED // or not: only the record says so
+    let flags = LISTENED // or not: only the record knows
     if (resources[offset + REF] === ref) {
       flags = resources[offset + FLAGS]
       if ((flags & ONE_SHOT) !== 0) resources[offset + FLAGS] = flags & ~(LIVE | PASSED)
@@ -207,14 +206,14 @@ function afterPromise (promise) {
   }
 }
 
-/** Puts back the step before the one that was entered. @param {number} ref of the latter */
+/** Leaves an entered step and restores the one before it. @param {number} ref of the entered step */
 function leave (ref) {
   if ((current[ATTENTION] & SETTLING) !== 0) readLast()
   if (current[CURRENT_REF] !== ref) {
     if (!unwind(ref)) return
-    allocationClock.forget() // what ran since has no markers of its own
+    allocationClock.forget() // code that ran since has no markers of its own
   }
-  // A promise of longstack's own, whose reference is 0, was entered before the iteration began
+  // A promise of longstack's own (reference 0) was entered before the iteration began
   if (current[DEPTH] === 0) return
   pop()
   if (current[DEPTH] === 0) {
@@ -227,27 +226,27 @@ function leave (ref) {
   if (allocationClock.isOn) mark(current[CURRENT_CHAIN], current[CURRENT_CAUSE], current[CURRENT_SPAN])
 }
 
-/** Returns whether the program has set a formatter of stacks. */
+/** Returns whether the program has set its own stack formatter. */
 function isFormatterReplaced () {
   return installedFormatter.format !== undefined && Error.prepareStackTrace !== installedFormatter.format
 }
 
-// Called seldom.
+// Called rarely.
 
-/** Keeps what a record says that is overwritten. @param {number} flags of it @param {number} offset */
+/** Keeps a record that is about to be overwritten. @param {number} flags of it @param {number} offset */
 function makeWay (flags, offset) {
   if ((flags & BRIEF) !== 0) registry.admitBrief(ids[offset >> IDS])
   else records.keep(resources, offset)
 }
 
-/** @param {number} trigger another promise, where `then` or `await` made it */
+/** @param {number} trigger another promise, if `then` or `await` made it */
 function promiseKind (trigger) {
   if ((current[ATTENTION] & SETTLING) !== 0) readLast()
   return trigger === executionAsyncId() ? kindTable.promise : kindTable.awaited
 }
 
 /**
- * Prepares the first callback of an iteration of the event loop; each, once ids have passed WRAP.
+ * Prepares the first callback of an iteration of the event loop; every callback once ids have passed WRAP.
  * @param {number} asyncId
  */
 function beginCallback (asyncId) {
@@ -256,7 +255,7 @@ function beginCallback (asyncId) {
   if (iteration === SEPARATE) records.separate(asyncId)
 }
 
-/** Begins an iteration of the event loop: nothing that was entered before goes on, however it ended. */
+/** Begins an iteration of the event loop: steps entered before are over, however they ended. */
 function startIteration () {
   begunIteration = iterations[0]
   iteration = ids[0] < WRAP - AHEAD ? begunIteration : SEPARATE
@@ -268,14 +267,14 @@ function startIteration () {
   allocationClock.startIteration()
   registry.startIteration(clock[0])
   records.markWaits()
-  const heard = listeners.iteration // not by `emit`, whose calls V8 cannot inline
+  const heard = listeners.iteration // not `emit`: V8 cannot inline its calls
   for (let i = 0; i < heard.length; i++) heard[i](clock[0])
   if (clock[0] < trimAt) return
   trimAt = clock[0] + TRIM_MS
   capture.trim()
 }
 
-/** Sets the function that async_hooks calls for a resource. @param {Function} init */
+/** Sets the function that async_hooks calls for a new resource. @param {Function} init */
 function setInitFunction (init) {
   initFunction = init
 }
@@ -290,7 +289,7 @@ function countIterations (counters, byLoop) {
   iteration = begunIteration = counters[0] - 1 // the next callback begins one
 }
 
-/** Records own work of longstack. @param {number} offset @param {number} asyncId @param {number} flags */
+/** Records longstack's own work. @param {number} offset @param {number} asyncId @param {number} flags */
 function recordOwnWork (offset, asyncId, flags) {
   resources[offset + REF] = asyncId << 1
   ids[offset >> IDS] = asyncId

@@ -1,7 +1,7 @@
 'use strict'
 
-// Failures of longstack's own work. A full stack can surface anywhere, and is the program's affair; all else
-// is a defect, and must be seen.
+// Failures of longstack's own work. A full stack can surface anywhere and is the program's problem.
+// Everything else is a defect and must be reported.
 
 const guard = require('./guard')
 const { messageOf } = require('../warnings')
@@ -10,7 +10,7 @@ const allocationClock = require('./allocation-clock')
 /** @type {{ code: string, message: string } | undefined} */
 let firstFault
 
-/** A hook, or other own work, could not be done. @param {unknown} error */
+/** Notes that a hook or other own work has failed. @param {unknown} error */
 function failed (error) {
   allocationClock.forget()
   if (error instanceof RangeError) return
@@ -27,7 +27,7 @@ function codeOf (error) {
 }
 
 /**
- * Runs own work, in a hook or between the program's, and never throws.
+ * Runs own work in a hook or between the program's code; never throws.
  * @template T
  * @param {() => T} work
  * @returns {T | undefined}

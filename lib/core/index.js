@@ -1,8 +1,8 @@
 'use strict'
 
-// Records what happens: each resource and promise has a record of integers, with the chain that made it. What
-// reads records and chains stands above, and requires what it needs of this directory; what it wants to hear
-// it registers for (on.js). Nothing here knows of it, nor of options other than filter, frames and budget.
+// The recorder: each resource and promise has a record of integers, with the chain that made it. Readers live
+// in higher layers: they import from here and subscribe to events (on.js). Nothing here depends on them, nor
+// on options other than filter, frames, budget and capture.
 
 const { settings } = require('../settings')
 const capture = require('../stacks/capture')
@@ -21,14 +21,14 @@ const runLog = require('./run-log')
 const settlements = require('./settlements')
 const terminableRuns = require('./terminable-runs')
 
-first() // what reports faults works, or nothing is installed
+first() // nothing is installed unless fault reporting works
 
-/** tracing was on: there may be records */
+/** Tracing has been on, so records may exist. */
 let isInstalled = false
-/** the addon counts the iterations of the event loop */
+/** The addon counts the iterations of the event loop. */
 let isCounting = false
 
-/** Tracing is enabled. */
+/** Starts recording: tracing is enabled. */
 function start () {
   selectEngine()
   readClock()
@@ -37,14 +37,14 @@ function start () {
   terminableRuns.enable()
 }
 
-/** Puts options in force while tracing is on. */
+/** Applies changed options while tracing is on. */
 function change () {
   emit('changed')
   selectEngine()
   kindTable.refill()
 }
 
-/** Tracing is disabled. */
+/** Stops recording: tracing is disabled. */
 function stop () {
   try {
     terminableRuns.disable()
@@ -63,11 +63,11 @@ function stop () {
   }
 }
 
-/** Chooses the engine of capture, and with it the clocks that only the addon has. */
+/** Selects the capture engine and the clocks that only the addon has. */
 function selectEngine () {
   const before = capture.name
   capture.selectEngine(settings.options.capture)
-  // Numbers of chains are those of one engine. Clearing touches all pages: not before there are any.
+  // Chain numbers belong to one engine. Clearing touches all pages, so not before records exist.
   if (capture.name !== before && isInstalled) records.clear()
   isInstalled = true
   const isNative = capture.name === 'native'
@@ -86,16 +86,16 @@ function stopCounting () {
   countIterations(new Uint32Array(2), false)
 }
 
-/** Begins or ends to watch callbacks, as somebody listens to them. */
+/** Watches callbacks while anyone listens to them. */
 function updateWatching () {
   if (listeners.callback.length === 0) current[ATTENTION] &= ~WATCHED
   else current[ATTENTION] |= WATCHED
 }
 
-/** There may be records, and chains. */
+/** Returns whether records and chains may exist. */
 const hasRecorded = () => isInstalled
 
-/** Drops them. */
+/** Drops all records and chains. */
 function forget () {
   isInstalled = false
   records.clear()

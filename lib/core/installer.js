@@ -1,10 +1,10 @@
 'use strict'
 
-// Chooses which functions of events.js, settlements.js and user-hooks.js serve as hooks, and installs them.
+// Installs the hooks: functions of events.js, settlements.js and user-hooks.js.
 //
-// Where Node can leave promises out of async_hooks (24 and later), V8's own promise hooks report them, at a
-// third of the cost; else async_hooks does. That they are settled is reported by V8, and in another way while
-// code runs that may be terminated (settled-hook.js).
+// If Node can exclude promises from async_hooks (24 and later), V8's own promise hooks report them, at a
+// third of the cost; otherwise async_hooks does. V8 reports that promises settle, through another hook
+// while terminable code runs (settled-hook.js).
 
 const { AsyncLocalStorage, createHook } = require('node:async_hooks')
 const guard = require('./guard')
@@ -20,19 +20,19 @@ const { idOfTracked } = require('./tag')
  * @property {(asyncId: number, type: string, trigger: number, resource: any) => void} init
  * @property {(asyncId: number) => void} before
  * @property {(asyncId: number) => void} after
- * @property {(resource: any) => () => void} enter enters a resource that Node does not enter; returns what
- *   leaves it
+ * @property {(resource: any) => () => void} enter enters a resource that Node does not enter; returns a
+ *   function that leaves it
  * @property {() => boolean} areWanted
  */
 
-// In this order
+// Order matters
 guard.add(momentaryStep)
 guard.add(terminableState)
 
 /**
- * Returns whether this Node can leave promises out of async_hooks, so that V8's own hooks can report them.
- * Node 20 and 22 ignore the option. Read from the hook itself, which notes it (kNoPromiseHook in
- * lib/internal/async_hooks.js): to try it would make a promise that the program's own hooks see.
+ * Returns whether this Node can exclude promises from async_hooks, so that V8's own hooks can report them.
+ * Node 20 and 22 ignore the option. The answer is read from the hook itself (kNoPromiseHook in
+ * lib/internal/async_hooks.js): trying it would make a promise that the program's own hooks see.
  */
 function canLeavePromises () {
   const callbacks = { __proto__: null, init () {}, trackPromises: false }
@@ -41,10 +41,10 @@ function canLeavePromises () {
 }
 
 /**
- * Makes a context frame, where Node has them (24 and later), and leaves it. Until there was one, what V8
- * compiles of Node's ticks and timers looks up the methods of their class each time, program or not:
- * bench/run.js, -0.6 µs a request of hello. Only the addon can leave one without a resource, which has an id.
- * The program may have replaced `run`: what that throws is no reason not to start.
+ * Makes a context frame and leaves it, if Node has them (24 and later). Until one exists, the compiled code
+ * of Node's ticks and timers looks up the methods of their class each time, with or without a program:
+ * bench/run.js, -0.6 µs per request of hello. Only the addon can leave a frame without a resource, which
+ * has an id. An exception from a program's replacement of `run` must not prevent the start.
  */
 function makeContextFrame () {
   if (Object.hasOwn(AsyncLocalStorage.prototype, '_enable')) return
@@ -55,15 +55,15 @@ function makeContextFrame () {
   })
 }
 
-/** Returns whether async_hooks tracks promises: it gives those that are made an id. */
+/** Returns whether async_hooks tracks promises, that is, gives new ones an id. */
 const makesTracked = () => idOfTracked(Promise.resolve()) !== 0
 
-/** users' hooks or those of other addons are called */
+/** hooks of users or of other addons are called */
 let isHooked = false
 /** V8's own hooks report promises */
 let usesPromiseHooks = false
 /**
- * promises can be left out of async_hooks: found out once, for a program's own hook sees it
+ * promises can be excluded from async_hooks; tested once, because a hook of the program sees the test
  * @type {boolean | undefined}
  */
 let canLeave
@@ -114,9 +114,9 @@ function uninstall () {
 }
 
 /**
- * Installs the hooks again where Node has lost them: code was terminated inside of AsyncHook.enable or
- * disable (lib/internal/async_hooks.js), as AsyncLocalStorage calls them on Node 20 and 22, and promises
- * are without hooks since.
+ * Reinstalls the hooks if Node has lost them. V8 terminated code inside AsyncHook.enable or disable
+ * (lib/internal/async_hooks.js), which AsyncLocalStorage calls on Node 20 and 22, and promises have had no
+ * hooks since.
  */
 function repair () {
   if (disableFunctions.length === 0 || usesPromiseHooks || guard.run(makesTracked)) return
@@ -125,16 +125,16 @@ function repair () {
 }
 
 /**
- * Enters the resource of a span, whose function is about to run. Without Node's own stack of async ids:
- * where that function is terminated, Node would not leave the id, and would abort at the end of the
- * callback (AsyncHooks::pop_async_context in src/env.cc).
+ * Enters the resource of a span, whose function is about to run. Bypasses Node's own stack of async ids: if
+ * V8 terminated that function, Node would not pop the id, and would abort at the end of the callback
+ * (AsyncHooks::pop_async_context in src/env.cc).
  * @param {any} resource an AsyncResource
  * @returns {() => void} leaves it
  */
 const enterResource = (resource) => (isHooked ? wrapper : plain).enter(resource)
 
 /**
- * Has functions around those that record, for as long as they are wanted: called again when that changes.
+ * Wraps the recording functions while the wrappers are wanted; called again when that changes.
  * @param {HookWrapper} next
  */
 function wrapHooks (next) {
@@ -145,8 +145,8 @@ function wrapHooks (next) {
 }
 
 /**
- * Disables a hook of async_hooks. Where one is disabled while hooks are called, Node counts wrongly and keeps
- * its own promise hook (getHookArrays in lib/internal/async_hooks.js): so once more, afterwards.
+ * Disables a hook of async_hooks. If hooks are running, Node miscounts and keeps its own promise hook
+ * (getHookArrays in lib/internal/async_hooks.js), so the hook is disabled once more afterwards.
  * @param {import('node:async_hooks').AsyncHook} hook
  */
 function disableHook (hook) {

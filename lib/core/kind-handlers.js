@@ -1,6 +1,6 @@
 'use strict'
 
-// What is done beyond recording when a resource of a special kind is made: for handles, ticks and timers.
+// Slow path of resource creation, beyond recording: for handles, ticks and timers.
 
 const { types } = require('node:util')
 const records = require('./records')
@@ -21,7 +21,7 @@ const { CHAIN, CAUSE, DETAIL, RUNS, TICKS, resources } = records
 const { clock } = capture
 
 /** @type {(value: any) => boolean} */
-// The first is a built-in of V8's from Node 24 on
+// Error.isError is a V8 built-in from Node 24 on
 const isError = /** @type {any} */ (Error).isError ?? types.isNativeError
 
 /**
@@ -29,7 +29,7 @@ const isError = /** @type {any} */ (Error).isError ?? types.isNativeError
  * @typedef {import('./kinds').Kind} Kind
  */
 
-/** timers that were closed and run again (timer.refresh), with another id @type {WeakSet<object>} */
+/** closed timers that run again under a new id (timer.refresh) @type {WeakSet<object>} */
 const reusedTimers = new WeakSet()
 
 /**
@@ -48,14 +48,14 @@ function handleInit (kind, asyncId, offset, trigger, resource) {
   }
   orphans.note(asyncId, kind.type, trigger)
   if (!kind.handle) return
-  // Last: a handle that is still being made must not be asked anything, a callback might.
+  // Last: a handle under construction must not be inspected, and a callback might do so.
   if (kind.brief) registry.addBrief(asyncId, clock[0], resource)
   else safely(() => openHandle(asyncId, resource))
 }
 
 /**
  * Tags a handle with its context: its id may change (Node's agent resets the id of a connection that it
- * reuses), and some handles do not tell theirs.
+ * reuses), and some handles do not expose theirs.
  * @param {number} asyncId
  * @param {object} resource
  */
@@ -74,7 +74,7 @@ function handleTimer (asyncId, offset, timer) {
   if (timer._repeat !== null && listeners.intervalMade.length > 0) {
     safely(() => emit('intervalMade', /** @type {Context} */ (contextOfId(asyncId)), timer))
   }
-  // Set when the timer is put into a list (lib/internal/timers.js)
+  // Set when Node puts the timer into a list (lib/internal/timers.js)
   if (timer._idleStart !== null) reusedTimers.add(timer)
   const delay = timer._idleTimeout
   if (typeof delay !== 'number') return
@@ -83,8 +83,8 @@ function handleTimer (asyncId, offset, timer) {
 }
 
 /**
- * Notes the errors that Node's core passes to nextTick: they were just made there. Others may be old;
- * attribution uses this only for errors without a frame of the program.
+ * Notes the errors that Node's core passes to nextTick: they were just created there. Other errors may be
+ * old; attribution uses this only for errors without a frame of the program.
  * @param {number} asyncId
  * @param {number} offset
  * @param {any} tick
@@ -119,7 +119,7 @@ function handleHttp2Stream (offset, args) {
   resources[offset + CAUSE] = request
 }
 
-/** Returns whether a timer had an id before its present one. @param {object} timer */
+/** Returns whether a timer had an earlier id. @param {object} timer */
 const isReusedTimer = (timer) => reusedTimers.has(timer)
 
 module.exports = { handleInit, isReusedTimer }

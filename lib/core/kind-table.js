@@ -1,6 +1,6 @@
 'use strict'
 
-// The kinds of resources under the filter in force, by the type that async_hooks reports.
+// Resource kinds under the current filter, by the type that async_hooks reports.
 
 const { asyncWrapProviders } = require('node:async_hooks')
 const { ASKED, AWAIT, kindCount, kindOf, resetKinds } = require('./kinds')
@@ -12,13 +12,13 @@ const capture = require('../stacks/capture')
 
 const KINDS = 10_000 // distinct type names; programs may make them up
 
-/** Types whose callbacks the event loop calls. */
+/** Types whose callbacks are called by the event loop. */
 const calledTypes = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Immediate'])
 calledTypes.delete('PROMISE')
 
 /**
  * Types without a stack: Node 20 makes one while an exception is pending (GetPrivateKeyEncodingFromJs in
- * src/crypto/crypto_keys.cc), which a hook that calls C++ would catch; Node then aborts.
+ * src/crypto/crypto_keys.cc). A hook that calls C++ would catch the exception, and Node would abort.
  */
 const unselected = new Set(process.versions.node.startsWith('20.') ? ['KEYPAIRGENREQUEST'] : [])
 
@@ -33,13 +33,13 @@ const table = {
   awaited: kindOf(AWAIT, false),
   tick: kindOf('TickObject', false),
 
-  /** @param {string} type of a connection @returns {number} of the kind of what is asked on it */
+  /** @param {string} type of a connection @returns {number} of the kind of queries on it */
   asked: (type) => (table.kinds.get(type + ASKED) ?? table.add(type + ASKED)).number,
 
   /** @param {string} type @returns {Kind} */
   add (type) {
     if (kindCount() > KINDS) {
-      capture.reset() // first: they name kinds by number
+      capture.reset() // first: chains refer to kinds by number
       resetKinds()
       table.refill()
     }
@@ -53,7 +53,7 @@ const table = {
     return kind
   },
 
-  /** Fills the table for another filter. */
+  /** Refills the table after the filter has changed. */
   refill () {
     table.kinds = new Map()
     table.promise = table.add('PROMISE')
@@ -63,8 +63,8 @@ const table = {
 }
 
 /**
- * Returns whether resources of a type of Node's own may never run, or end without a callback: jobs of crypto
- * that run at once (lib/internal/crypto/random.js), requests without an answer, parsers of connections.
+ * Returns whether resources of one of Node's types may never run, or end without a callback: crypto jobs that
+ * run at once (lib/internal/crypto/random.js), requests without a response, parsers of connections.
  * @param {string} type
  */
 function isCarried (type) {

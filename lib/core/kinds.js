@@ -1,25 +1,25 @@
 'use strict'
 
-// What longstack knows of a resource type beyond its name.
+// Properties of resource types, beyond their names.
 
 const { address, own } = require('../objects')
 const { connectionTypes } = require('../subsystems')
 const { cutCredentials } = require('../text')
 
-/** Types that run at most once; a context of these is done after its run. */
+/** Types that run at most once; their contexts are done after that run. */
 const oneShot = new Set((
   'PROMISE TickObject Microtask Immediate FSREQCALLBACK FSREQPROMISE GETADDRINFOREQWRAP ' +
   'GETNAMEINFOREQWRAP QUERYWRAP TCPCONNECTWRAP PIPECONNECTWRAP WRITEWRAP SHUTDOWNWRAP UDPSENDWRAP ' +
   'RANDOMBYTESREQUEST PBKDF2REQUEST SCRYPTREQUEST FILEHANDLECLOSEREQ HTTP2PING HTTP2SETTINGS').split(' '))
 
-/** Types that stay open and can be asked why, but for timers; see handles/. */
+/** Types that stay open and can be inspected, except timers; see handles/. */
 const handles = new Set((
   'TCPWRAP TCPSERVERWRAP PIPEWRAP PIPESERVERWRAP UDPWRAP TLSWRAP TTYWRAP PROCESSWRAP WORKER MESSAGEPORT ' +
   'FSEVENTWRAP STATWATCHER SIGNALWRAP HTTP2SESSION HTTP2STREAM FILEHANDLE DIRHANDLE ZLIB ' +
   'QUIC_ENDPOINT QUIC_SESSION QUIC_STREAM DTLS_ENDPOINT DTLS_SESSION').split(' '))
 
 /**
- * Which fields of a resource say what it is about, by type; they are set when it first runs.
+ * Readers of a resource's detail, by type; the fields are set when it first runs.
  * @type {Record<string, (resource: any) => string | undefined>}
  */
 const details = {
@@ -34,32 +34,32 @@ const details = {
 
 /**
  * @typedef {object} Kind
- * @property {number} number by which chains know it
- * @property {string} type Node's provider name or that of an AsyncResource
- * @property {boolean} tick it runs before the event loop goes on
- * @property {boolean} brief a handle that is over soon, mostly
- * @property {boolean} isSelected the filter selects it
+ * @property {number} number by which chains refer to it
+ * @property {string} type Node's provider name, or the type of an AsyncResource
+ * @property {boolean} tick runs before the event loop continues
+ * @property {boolean} brief a handle that is mostly short-lived
+ * @property {boolean} isSelected by the filter
  * @property {boolean} oneShot
  * @property {boolean} handle
  * @property {boolean} promise
- * @property {boolean} awaited a promise that an await or a then made
- * @property {boolean} asked what was asked on a connection
+ * @property {boolean} awaited a promise made by `await` or `then`
+ * @property {boolean} asked a query on a connection
  * @property {boolean} timer
- * @property {boolean} embedded it is none of Node's own: an AsyncResource, mostly
+ * @property {boolean} embedded not Node's own: mostly an AsyncResource
  * @property {boolean} carried its resource carries its record, see carry in records.js
  * @property {number} flags of its records, see records.js
- * @property {boolean} special core/index.js has more to do for it than to record it
+ * @property {boolean} special needs more than a record, see handleInit in kind-handlers.js
  * @property {((resource: any) => string | undefined) | undefined} detail
  */
 
-/** In place of a type: PROMISE, of those that an await or a then made. */
+/** Pseudo-type for promises made by `await` or `then`. */
 const AWAIT = 'PROMISE awaited'
-/** After the type of a connection: an ask on it, see asks.js. */
+/** Suffix on a connection's type: a query on it, see asks.js. */
 const ASKED = ' asked'
 
 /** by number @type {Kind[]} */
 const kinds = []
-/** the same for the same type, until resetKinds() @type {Map<string, number>} */
+/** stable per type until resetKinds() @type {Map<string, number>} */
 const numbers = new Map()
 
 /**
@@ -99,26 +99,26 @@ function kindOf (type, isSelected) {
 /** @param {number} number @returns {Kind} */
 const kindAt = (number) => kinds[number]
 
-/** Types of the tasks of pools of threads, made where the program runs one. */
+/** Task types of thread pools, made where the program runs a task. */
 const poolTasks = new Set(['Piscina.Task', 'Tinypool.Task'])
 
-/** Types with which a request begins: what is further up, or out, is the server's. */
+/** Types that begin a request: everything above or outside them belongs to the server. */
 const requestTypes = new Set([
   'HTTPINCOMINGMESSAGE', 'HTTP2SESSION', 'HTTP2STREAM', 'TCPSERVERWRAP', 'PIPESERVERWRAP'
 ])
 
 /**
- * Returns whether resources of a type stay open and serve whoever uses them, one after another.
+ * Returns whether resources of a type stay open and serve several users, one after another.
  * @param {string} type
  */
 function isHandleType (type) {
   return handles.has(type)
 }
 
-/** How many types are known: programs may make them up. */
+/** Returns the number of known types: programs may make them up. */
 const kindCount = () => numbers.size
 
-/** Chains that were made before are not known any more. */
+/** Forgets all kinds: earlier chains become unknown. */
 function resetKinds () {
   kinds.length = 0
   numbers.clear()
@@ -129,13 +129,13 @@ function text (value) {
   return typeof value === 'string' ? value : undefined
 }
 
-/** @param {unknown} name which may be part of a URL by mistake */
+/** @param {unknown} name may be part of a URL by mistake */
 function host (name) {
   return typeof name === 'string' ? cutCredentials(name) : undefined
 }
 
 /**
- * Where a server listens.
+ * Returns the address on which a server listens.
  * @param {any} handle
  * @returns {string | undefined}
  */

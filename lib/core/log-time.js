@@ -1,10 +1,9 @@
 'use strict'
 
-// Times in the run log that hooks do not report: polls of the event loop and how long each slept, from
-// libuv's own count (uv_metrics_idle_time), and the arrival of each callback's event (arrivals.js). Loaded
-// when logging starts.
+// Times in the run log that hooks do not report: polls of the event loop and their sleep, from libuv's count
+// (uv_metrics_idle_time), and the arrival of each callback's event (arrivals.js). Loaded when logging starts.
 //
-// Hot path, while runs are logged: `polled` once an iteration, `begun` for each callback.
+// Hot path while runs are logged: `polled` once per iteration, `begun` once per callback.
 
 const { performance } = require('node:perf_hooks')
 const { Arrivals } = require('./arrivals')
@@ -13,18 +12,17 @@ const loopIterations = require('./loop-iterations')
 const { DATA, POLLED } = require('./run-log-words')
 
 const MAX_LOOP = 0.3 // ms, from the end of a callback to the poll phase
-const MIN_RUN = 0.2 // ms; what is shorter is no wait that hooks have not reported
+const MIN_RUN = 0.2 // ms; a shorter run hides no wait
 
-/** Returns ms that the event loop has waited in the poll phase so far; costs some 30 ns. */
+/** Returns ms that the event loop has waited in the poll phase so far; costs about 30 ns. */
 const idleTime = () => performance.nodeTiming.idleTime
 
 /**
- * libuv's count, and the iteration, at the last poll; ms of the clock when a callback returned, where that is
- * noted
+ * libuv's count and the iteration at the last poll; ms of the clock when a callback last returned, if noted
  */
 const last = { idle: 0, iteration: 0, returned: 0 }
 
-/** The present callback; times of arrivals are of the clock. */
+/** The current callback; arrival times are of the clock. */
 const callback = {
   zero: 0,
   callbackId: 0,
@@ -36,8 +34,8 @@ const callback = {
 let arrivals = new Arrivals()
 
 /**
- * Returns ms that the loop has slept since the last poll, 0: it has not. Of a poll that a signal interrupted
- * libuv counts only what came after (uv__io_poll in src/unix/linux.c).
+ * Returns ms that the loop has slept since the last poll, 0: none. If a signal interrupts a poll, libuv
+ * counts only the time after it (uv__io_poll in src/unix/linux.c).
  * @param {number} time now, in ms
  * @param {number} since begin of the last run
  */
@@ -50,14 +48,14 @@ function readSlept (time, since) {
   return isCut ? time - last.returned : counted
 }
 
-/** How what the present callback waited for had come, for the log. */
+/** Arrival of the event that the current callback waited for, for the log. */
 const arrival = { how: 0, time: 0, range: 0 }
 
 module.exports = {
   arrival,
   last,
 
-  /** Runs are logged from now on. @param {number} time ms of the clock */
+  /** Starts the times of a log. @param {number} time ms of the clock */
   start (time) {
     last.idle = idleTime()
     last.returned = 0
@@ -69,7 +67,7 @@ module.exports = {
    * Notes that the event loop may have polled before a callback.
    * @param {number} time now, in ms
    * @param {number} since begin of the last run
-   * @returns {number} ms that it slept, -1: it has not polled
+   * @returns {number} ms slept, -1: it has not polled
    */
   polled (time, since) {
     const slept = readSlept(time, since)
@@ -81,37 +79,37 @@ module.exports = {
   },
 
   /**
-   * The same within a run. Not all that enters JavaScript is reported by hooks (the end of a WebAssembly
-   * compilation, V8's cleanup of FinalizationRegistry): a long run may be a wait.
+   * Returns the sleep within a run. Hooks do not report every entry into JavaScript (the end of a WebAssembly
+   * compilation, V8's cleanup of FinalizationRegistry), so a long run may be a wait.
    * @param {number} time now, in ms
-   * @param {number} since when the run began
-   * @returns {number} ms that the loop slept, 0: it has not
+   * @param {number} since begin of the run
+   * @returns {number} ms slept, 0: none
    */
   sleptUnseen: (time, since) => time - since < MIN_RUN ? 0 : readSlept(time, since),
 
   /**
-   * The same before work of longstack's own, right before the next poll: how long the last one slept, if
-   * nothing that hooks report came after it.
+   * Returns the sleep before longstack's own work, right before the next poll: the last poll's sleep, if
+   * hooks have reported nothing after it.
    * @param {number} time now, in ms
    * @param {number} since begin of the last run
-   * @returns {number} ms that the loop slept, 0: it has not
+   * @returns {number} ms slept, 0: none
    */
   sleptBefore (time, since) {
     const slept = readSlept(time, since)
     if (slept === 0) return 0
-    last.iteration = loopIterations.counters[0] - 1 // the next poll is of the present one
+    last.iteration = loopIterations.counters[0] - 1 // the next poll belongs to the current one
     arrivals.polled(time, slept)
     return slept
   },
 
   /**
-   * Finds when what a callback waited for had come, where that is not clear from the polls.
+   * Finds the arrival time of a callback's event, if the polls do not determine it.
    * @param {number} time now, in ms
    * @param {number} id asyncId of the resource
-   * @param {number} chain its number, 0: not known
+   * @param {number} chain number of its chain, 0: unknown
    * @param {Int32Array} words
    * @param {number} offset of its record
-   * @returns {boolean} whether `arrival` says it
+   * @returns {boolean} whether `arrival` is set
    */
   begun (time, id, chain, words, offset) {
     callback.callbackId = id
@@ -125,6 +123,6 @@ module.exports = {
     return true
   },
 
-  /** @type {Arrivals['queueTime']} for how long a request lay there that has just been read */
+  /** @type {Arrivals['queueTime']} how long a request sat unread before Node read it */
   queueTime: (socket, isNew, time) => arrivals.queueTime(socket, isNew, time)
 }

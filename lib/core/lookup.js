@@ -1,7 +1,7 @@
 'use strict'
 
-// Resolves the current step where no hook has entered one: in the main script, in what an accepted connection
-// makes, and in callbacks of what is older than longstack.
+// Resolves the current step when no hook has entered one: in the main script, in resources that an accepted
+// connection makes, and in callbacks of resources older than longstack.
 
 const { executionAsyncId, executionAsyncResource, triggerAsyncId } = require('node:async_hooks')
 const records = require('./records')
@@ -19,20 +19,20 @@ const {
 } = records
 
 /**
- * Sets the current step to what runs while nothing is entered.
- * @param {number} trigger async id of what causes the resource that is being made, 0: none is
+ * Sets the current step while nothing is entered.
+ * @param {number} trigger async id of the trigger of the resource being made, 0: none
  */
 function resolveCurrent (trigger) {
   const id = executionAsyncId()
   current[CURRENT_ENTRY] = id === 1 ? current[ROOT_ENTRY] : 0
   if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
   if (id !== 0) return resolveExecuting(id)
-  // Nothing executes: an accepted connection has its server as the trigger, which is the cause.
+  // Nothing executes: the trigger of an accepted connection is its server, and that is the cause.
   const record = trigger > 1 ? records.findResource(trigger) : undefined
   if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
   const opener = registry.openerOf(trigger)
   if (opener !== undefined) return setCurrent(opener.chain, opener.ref, 0)
-  // What loads a program with --import, before its first line, executes nothing either
+  // Code that --import loads before the program's first line executes nothing either
   setCurrent(source.startsWithHops ? ROOT_CHAIN : NO_CHAIN, 0, 0)
 }
 
@@ -43,7 +43,7 @@ function setFromRecord (ref, words, offset) {
 }
 
 /**
- * Resolves a resource that executes and was never entered: it was made before longstack was enabled.
+ * Resolves an executing resource that was never entered: it was made before longstack was enabled.
  * @param {number} id
  */
 function resolveExecuting (id) {
@@ -54,12 +54,12 @@ function resolveExecuting (id) {
   setCurrent(EARLY_CHAIN, ref, 0)
 }
 
-/** Resolves the current step, where no hook has entered one. */
+/** Resolves the current step if no hook has entered one. */
 function resolve () {
   if (current[DEPTH] === 0) resolveCurrent(0)
 }
 
-/** Records what executes, which was made before longstack was enabled. @param {number} id */
+/** Records the executing resource, made before longstack was enabled. @param {number} id */
 function recordEarly (id) {
   const offset = (id & MASK) << SHIFT
   const trigger = triggerAsyncId()
@@ -74,18 +74,18 @@ function recordEarly (id) {
   resources[offset + SPAN] = 0
   resources[offset + TIME] = 0
   resources[offset + DETAIL] = resources[offset + INCOMING] = 0
-  // LISTENED: it may be by now
+  // LISTENED: someone may listen by now
   resources[offset + FLAGS] = LIVE | LISTENED | earlyFlags(executionAsyncResource())
 }
 
-/** Of objects that Node makes for its parsers (lib/internal/http.js). @type {Record<string, string>} */
+/** Types of Node's objects for parsers (lib/internal/http.js). @type {Record<string, string>} */
 const httpTypes = {
   __proto__: /** @type {any} */ (null),
   HTTPServerAsyncResource: 'HTTPINCOMINGMESSAGE',
   HTTPClientAsyncResource: 'HTTPCLIENTREQUEST'
 }
 
-/** @param {object} resource @returns {number} flags that its record would have had from the beginning */
+/** @param {object} resource @returns {number} the flags its record would have had from the start */
 function earlyFlags (resource) {
   const name = providerOf(resource) ?? className(resource)
   const type = name === undefined ? undefined : httpTypes[name] ?? name

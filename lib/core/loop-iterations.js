@@ -1,13 +1,13 @@
 'use strict'
 
-// Iterations of the event loop, as native/loop-iterations.cc counts them: work that is scheduled here runs
-// once, right before the poll phase. Without the addon, or where the loop does not run yet or any more,
-// nothing is scheduled: `batching()` is false, and callers do their work at once. What is scheduled within a
-// time runs without the addon as well: then its timer is one of Node's.
+// Event loop iterations, counted by native/loop-iterations.cc. Scheduled work runs once, right before the
+// poll phase. Without the addon, or before the loop starts or after it ends, nothing is scheduled:
+// `batching()` is false, and callers do their work at once. Work with a time limit runs even without the
+// addon, on a Node timer.
 //
-// One for each thread.
+// One instance per thread.
 
-const { setTimeout } = require('node:timers') // programs replace the global ones
+const { setTimeout } = require('node:timers') // programs replace the global one
 const { now } = require('./clock')
 const guard = require('./guard')
 const runLog = require('./run-log')
@@ -24,28 +24,28 @@ const { loadBinding } = require('../stacks/binding')
 const ITERATIONS = 0
 const WANTED = 1
 const DUE = 2
-const ROUNDS = 3 // of what is scheduled by what was scheduled: spans, their lines
+const ROUNDS = 3 // limit for scheduled work that schedules more: spans, their lines
 
 /**
- * Shared with native/loop-iterations.cc: [0] changes with each iteration, [1] not 0 where the callback is
- * wanted, [2] not 0 where the time of `wake` is over.
+ * Shared with native/loop-iterations.cc: [0] changes with each iteration, [1] is nonzero if the callback is
+ * wanted, [2] is nonzero once the time of `wake` is over.
  */
 const counters = new Uint32Array(3)
 
 /** @type {NativeBinding | undefined} */
 let native
-/** the iteration in which nothing is batched: the one before the loop runs, and the one in which it ended */
+/** the iteration without batching: the one before the loop runs, or the one in which it ended */
 let heldIteration = 0
 /** @type {Array<() => void>} */
 let scheduled = []
-/** what is scheduled is done at the end of a function that runs, see `batch` */
+/** scheduled work is done at the end of the running function, see `batch` */
 let isBatch = false
-/** to be done within a time @type {Array<() => void>} */
+/** work with a time limit @type {Array<() => void>} */
 let delayed = []
-/** the shortest that one of these may take, in ms */
+/** the shortest limit, in ms */
 let delay = Infinity
 
-/** Runs what is scheduled. Throws nothing: an exception here would be the program's. */
+/** Runs scheduled work. Never throws: an exception here would surface in the program. */
 function runScheduled () {
   attempt(() => guard.run(() => {
     if (counters[DUE] === 0 && scheduled.length === 0) return
@@ -60,7 +60,7 @@ function runScheduled () {
   }))
 }
 
-/** Runs what is to be done within a time: it is over, or comes no more. */
+/** Runs work with a time limit: the time is over, or the loop has ended. */
 function runDelayed () {
   const works = delayed
   counters[DUE] = 0
@@ -69,7 +69,7 @@ function runDelayed () {
   for (let i = 0; i < works.length; i++) attempt(works[i])
 }
 
-/** Has delayed work done, without the addon. @param {number} ms */
+/** Schedules delayed work without the addon. @param {number} ms */
 function setTimer (ms) {
   const runTimer = () => {
     runLog.leftProgram(now())
@@ -82,8 +82,8 @@ const loopIterations = {
   counters,
 
   /**
-   * Has the iterations counted, until `stop` is called.
-   * @returns {boolean} false where no addon is there to do it
+   * Starts counting iterations, until `stop` is called.
+   * @returns {boolean} false without the addon
    */
   start () {
     native = /** @type {any} */ (loadBinding().binding)?.turns
@@ -92,7 +92,7 @@ const loopIterations = {
     return native !== undefined
   },
 
-  /** Takes back `start`. What is scheduled runs now. */
+  /** Reverts `start`. Scheduled work runs now. */
   stop () {
     native?.stop()
     native = undefined
@@ -101,14 +101,14 @@ const loopIterations = {
     runScheduled()
   },
 
-  /** Returns whether iterations are counted: without the addon they are not. */
+  /** Returns whether iterations are counted; only the addon does. */
   areCounted: () => native !== undefined,
 
-  /** Returns whether what is scheduled now will run before the next poll phase. */
+  /** Returns whether work scheduled now will run before the next poll phase. */
   batching: () => isBatch || (native !== undefined && counters[ITERATIONS] !== heldIteration),
 
   /**
-   * Runs a function, and then what it has scheduled: for a thread of longstack's own.
+   * Runs a function and then the work it has scheduled: for longstack's own threads.
    * @param {() => void} work
    */
   batch (work) {
@@ -122,7 +122,7 @@ const loopIterations = {
   },
 
   /**
-   * Runs a function once, right before the next poll phase. Guarded; what it throws is dropped.
+   * Runs a function once, right before the next poll phase. Guarded; exceptions are dropped.
    * @param {() => void} work
    */
   schedule (work) {
@@ -131,8 +131,8 @@ const loopIterations = {
   },
 
   /**
-   * Runs a function once, outside of callbacks, when so many ms are over or earlier. This keeps no process
-   * alive. A function that is scheduled already keeps its time. Guarded; what it throws is dropped.
+   * Runs a function once, outside of callbacks, after at most the given time. Never keeps the process alive.
+   * A function that is already scheduled keeps its time. Guarded; exceptions are dropped.
    * @param {() => void} work
    * @param {number} ms
    */
@@ -143,7 +143,7 @@ const loopIterations = {
     if (native?.wake(ms) !== true) setTimer(ms)
   },
 
-  /** Batches nothing until the next iteration: the loop may have ended for good. */
+  /** Stops batching until the next iteration: the loop may have ended for good. */
   hold () {
     heldIteration = counters[ITERATIONS]
   }

@@ -1,7 +1,7 @@
 'use strict'
 
 // Loops of the program: a step that repeats one of its last ancestors has that ancestor's chain
-// (native/chains.h). Its record holds how many repetitions there were, and what came before the first.
+// (native/chains.h). Its record holds the number of repetitions and the step before the first one.
 
 const { CURRENT_CAUSE, current } = require('./current')
 const records = require('./records')
@@ -14,20 +14,20 @@ const {
 } = records
 
 /**
- * Chains of steps that repeat an older one behind steps in between. Without records, nothing tells whether
- * these or those before the older one led there: a queue calls one function in the jobs of all callers.
+ * Chains of steps that repeat an older step, with other steps in between. Without records, either those steps
+ * or the ones before the older step may have led there: a queue calls one function for all callers' jobs.
  * @type {Set<number>}
  */
 const joined = new Set()
 
-/** @param {number} flags @returns {number} steps from a repetition up to the one before, 0: none */
+/** @param {number} flags @returns {number} steps from a repetition up to the previous one, 0: none */
 const distanceOf = (flags) => (flags >> DISTANCE) & 15
 
 /**
- * Notes one more repetition of a loop in the record of a step.
+ * Notes another repetition of a loop in the record of a step.
  * @param {Int32Array} words
  * @param {number} offset
- * @param {number} step what the engine returned: the chain, and how many ancestors up it was found
+ * @param {number} step from the engine: the chain, and the number of ancestors up to the match
  * @returns {number} flags
  */
 function noteRepetition (words, offset, step) {
@@ -49,7 +49,7 @@ function noteRepetition (words, offset, step) {
 }
 
 /**
- * Does the same for a loop of one step: the repetition before is what runs now.
+ * Does the same for a loop of one step: the previous repetition is the current step.
  * @param {Int32Array} words
  * @param {number} offset
  * @param {number} chain
@@ -69,7 +69,7 @@ function noteSelfRepetition (words, offset, chain, cause) {
 }
 
 /**
- * Notes what came before a loop, as the repetition before did: the record of that may be gone.
+ * Copies the step before a loop from the previous repetition: that step's record may be gone.
  * @param {Int32Array} words
  * @param {number} offset
  * @param {Int32Array} ring
@@ -82,7 +82,7 @@ function copyPrior (words, offset, ring, before) {
 }
 
 /**
- * Returns whether the repetition before had the same steps.
+ * Returns whether the previous repetition had the same steps.
  * @param {number} before its last step
  * @param {number} distance
  * @param {number} cause
@@ -99,10 +99,10 @@ function hasSameSteps (before, distance, cause) {
 }
 
 /**
- * Goes up the chain, past the repetitions of loops.
+ * Goes up the chain, past repetitions of loops.
  * @param {number} ref
  * @param {number} steps
- * @returns {number} reference, 0: it is not known
+ * @returns {number} reference, 0: unknown
  */
 function ancestorOf (ref, steps) {
   let ancestor = ref
@@ -115,10 +115,10 @@ function ancestorOf (ref, steps) {
   return ancestor
 }
 
-/** Whether several steps have led to a chain. @param {number} chain */
+/** Returns whether several steps have led to a chain. @param {number} chain */
 const isJoined = (chain) => joined.has(chain)
 
-/** @returns {number} of such chains */
+/** @returns {number} count of such chains */
 const joinedChains = () => joined.size
 
 on('forgetting', () => joined.clear())

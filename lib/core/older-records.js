@@ -1,41 +1,40 @@
 'use strict'
 
-// Records that may still run, kept when their place in the ring is needed. Bounded: the one that was kept
-// first is given up for the newest.
+// Records of steps that may still run, kept when their slot in the ring is needed. Bounded: the oldest is
+// evicted for the newest.
 
 const { CARRIED, DETAIL, FLAGS, IDS, LIVE, ONE_SHOT, PARSER, PASSED, REF, SHIFT } = require('./record-words')
 
 const MAX_RECORDS = 1 << 16 // some 8 MB
 const INITIAL_RECORDS = 1 << 10
-const ENDED = 1 << 12 // of those, that stay when they have run; a power of two
+const ENDED = 1 << 12 // records that stay after they have run; a power of two
 
-// Added to the asyncId of a resource whose reference a newer one has: no reference is as large.
+// Added to the asyncId of a resource whose reference now belongs to a newer one: no reference is as large.
 const OUTDATED = 2 ** 32
 
 /** index of the first word in `words`, by reference or as OUTDATED says @type {Map<number, number>} */
 const places = new Map()
 /**
- * Keys in the order in which they were kept, from `oldestIndex` on; some are dropped since. To ask the
- * map for its first key takes longer with each key that was deleted before it (OrderedHashTable in V8's
- * src/objects/ordered-hash-table.cc).
+ * Keys in insertion order, from `oldestIndex` on; some have been dropped since. Reading a map's first key
+ * gets slower with each key deleted before it (OrderedHashTable in V8's src/objects/ordered-hash-table.cc).
  * @type {number[]}
  */
 let order = []
 let oldestIndex = 0
 let words = new Int32Array(INITIAL_RECORDS << SHIFT)
-/** asyncId and triggerAsyncId of each, as in records.js; 0: a promise of longstack's own number */
+/** asyncId and triggerAsyncId of each, as in records.js; 0: a promise with longstack's own number */
 let ids = new Float64Array(INITIAL_RECORDS << 1)
-/** keys in `places` of the newest that have run */
+/** keys in `places` of the newest records that have run */
 const endedKeys = new Float64Array(ENDED)
 let endedCount = 0
-/** places that are free again @type {number[]} */
+/** free places @type {number[]} */
 let freePlaces = []
 let lost = 0
-let isAnyOutdated = false // since the start: few processes run for so long
+let isAnyOutdated = false // since the start: few processes run that long
 
 /**
- * Keeps a record of a ring, unless its resource does. Of a parser that had a request, the resource's copy
- * does not know that: the newest of these stay.
+ * Keeps a record of a ring, unless its resource carries it. The copy on a parser does not know that it had a
+ * request, so the newest of these records are kept.
  * @param {Int32Array} ring
  * @param {number} offset
  * @param {number} asyncId
@@ -51,7 +50,7 @@ function keep (ring, offset, asyncId, triggerAsyncId) {
   ended(ring[offset + REF], asyncId)
 }
 
-/** The same. @type {typeof keep} */
+/** Copies a record from a ring. @type {typeof keep} */
 function store (ring, offset, asyncId, triggerAsyncId) {
   const ref = ring[offset + REF]
   outdate(ref, asyncId)
@@ -82,10 +81,10 @@ function store (ring, offset, asyncId, triggerAsyncId) {
 }
 
 /**
- * Returns where a record is kept.
+ * Returns the place of a kept record.
  * @param {number} ref
- * @param {number} asyncId of a resource; 0: a promise of longstack's own number
- * @returns {number | undefined} undefined: it is not
+ * @param {number} asyncId of a resource; 0: a promise with longstack's own number
+ * @returns {number | undefined} undefined: not kept
  */
 function placeOf (ref, asyncId) {
   const place = places.get(ref)
@@ -94,7 +93,7 @@ function placeOf (ref, asyncId) {
 }
 
 /**
- * Lets a resource have its reference, which another one had 2 ** 31 ids ago.
+ * Frees a reference for a newer resource: an older one had it 2 ** 31 ids ago.
  * @param {number} ref
  * @param {number} asyncId
  */
@@ -108,7 +107,7 @@ function outdate (ref, asyncId) {
   noteOrder(key)
 }
 
-/** @returns {number} index of words that no other record has */
+/** @returns {number} index of unused words */
 function newPlace () {
   const place = places.size << SHIFT
   if (place < words.length) return place
@@ -122,7 +121,7 @@ function newPlace () {
   return place
 }
 
-/** @param {number} key of a record that is kept from now on */
+/** @param {number} key of a record kept from now on */
 function noteOrder (key) {
   if (order.length > 2 * places.size + INITIAL_RECORDS) {
     order = order.slice(oldestIndex).filter((keptKey) => places.has(keptKey))
@@ -131,7 +130,7 @@ function noteOrder (key) {
   order.push(key)
 }
 
-/** Gives up the record that was kept first. @returns {number} its place */
+/** Evicts the oldest record. @returns {number} its place */
 function freeOldest () {
   let place
   let key = 0
@@ -145,11 +144,11 @@ function freeOldest () {
 }
 
 /**
- * Notes that a resource has run. What it made may still ask for the record of one that runs once, so the
+ * Notes that a resource has run. The steps it made may still need its record if it runs only once, so the
  * newest of these stay.
  * @param {number} ref of a record that may have been kept
- * @param {number} [asyncId] of a resource; 0: a promise of longstack's own number
- * @returns {number | undefined} its flags, undefined: it is not kept
+ * @param {number} [asyncId] of a resource; 0: a promise with longstack's own number
+ * @returns {number | undefined} its flags, undefined: not kept
  */
 function ended (ref, asyncId = 0) {
   const place = placeOf(ref, asyncId)
@@ -163,7 +162,7 @@ function ended (ref, asyncId = 0) {
   return flags
 }
 
-/** @param {number} key of a record that is not needed any more */
+/** @param {number} key of a record that is no longer needed */
 function drop (key) {
   const place = places.get(key)
   if (place === undefined) return
@@ -183,7 +182,7 @@ function findOlderResource (asyncId) {
   return place === undefined ? undefined : { words, offset: place }
 }
 
-/** @returns {number} records of what may still run */
+/** @returns {number} records of steps that may still run */
 function countLive () {
   let count = 0
   for (const place of places.values()) if ((words[place + FLAGS] & LIVE) !== 0) count++
@@ -211,16 +210,16 @@ module.exports = {
   allWords: () => words,
   allIds: () => ids,
 
-  /** Returns the references of all that are kept, and what is larger than any. */
+  /** Returns the references of all kept records, and outdated keys, which are larger. */
   refs: () => places.keys(),
 
-  /** Returns the number of words up to the last record in `allWords`. */
+  /** Returns the number of words in `allWords` up to the last record. */
   usedWords: () => (places.size + freePlaces.length) << SHIFT,
 
-  /** Returns how many are kept, of those that ran too. */
+  /** Returns the number of kept records, including those that have run. */
   countKept: () => places.size,
 
-  /** Returns how many were given up though they had not run. */
+  /** Returns the number of records evicted before they ran. */
   lostCount: () => lost,
 
   bytes: () => words.byteLength + ids.byteLength + places.size * 40 + order.length * 8

@@ -1,12 +1,12 @@
 'use strict'
 
-// What the hooks tell whoever registers here, seldom: when more happens than a step.
+// Events that the hooks emit to registered listeners. All are rare compared to steps.
 
 /**
  * @typedef {import('./context').Context} Context
  *
- * @typedef {{ ref: number, chain: number, span: number }} PromiseRecord what is recorded of a promise; 0:
- *   nothing
+ * @typedef {{ ref: number, chain: number, span: number }} PromiseRecord recorded data of a promise; 0:
+ *   none
  *
  * @typedef {import('./entry').Entry} Entry
  *
@@ -16,32 +16,31 @@
  * @property {(context: Context, entry: import('./entry').Entry) => void} connecting a connect
  *   request runs for the first time
  * @property {(entry: import('./entry').Entry, isWrite: boolean) => void} traffic data passed on a connection
- *   that no server accepted; isWrite: it is written, and no `asked`
- *   came for it
- * @property {(entry: Entry, place: number, isHeld: boolean, writer: number) => void} asked the program writes
- *   on a connection that it has made, and that no request uses: the chain of the write, 0: who asks is not
- *   known; it is held until the connection is there; the chain again, 0: a driver wrote by itself
- * @property {(asyncId: number, task: object) => void} taskMade a pool of threads was given a task
- * @property {(error: object, context: Context, subject: unknown) => void} passedToTick an error was passed to
- *   nextTick, behind this argument
- * @property {(context: Context, tick: object) => void} ticked nextTick was called, while runs are logged
- *   or runs are logged
+ *   that no server accepted; isWrite: a write for which no `asked` was emitted
+ * @property {(entry: Entry, place: number, isHeld: boolean, writer: number) => void} asked the program
+ *   writes on a connection that it opened and that no request uses. place: chain of the write, 0: the
+ *   caller is unknown; isHeld: buffered until the connection is open; writer: chain of the write, 0: a
+ *   driver wrote on its own
+ * @property {(asyncId: number, task: object) => void} taskMade a thread pool received a task
+ * @property {(error: object, context: Context, subject: unknown) => void} passedToTick an error was passed
+ *   to nextTick, after this argument
+ * @property {(context: Context, tick: object) => void} ticked nextTick was called while runs are logged
  * @property {(reason: unknown, context: Context, promise: PromiseRecord) => void} rejected a promise was
  *   rejected in this context
- * @property {(error: unknown, context: Context) => void} escaped nothing caught an error of this context
- * @property {(server: object) => void} served a server got its first request of a connection
- * @property {(stream: object) => void} streamServed a server got a request of HTTP/2
- * @property {() => void} forgetting what numbers of chains stand for is about to be forgotten
+ * @property {(error: unknown, context: Context) => void} escaped an error of this context was not caught
+ * @property {(server: object) => void} served a server received the first request of a connection
+ * @property {(stream: object) => void} streamServed a server received an HTTP/2 request
+ * @property {() => void} forgetting chain numbers are about to become invalid
  * @property {(time: number) => void} iteration an iteration of the event loop begins
  * @property {() => void} contextRan code of a vm context has run; does not throw
- * @property {() => void} formatterReplaced Error.prepareStackTrace is not longstack's any more
- * @property {(time: number, context: Context) => void} callback the event loop calls, while callbacks are
- *   watched
- * @property {() => void} changed other options come into force
- * @property {() => void} stopped tracing is disabled
+ * @property {() => void} formatterReplaced Error.prepareStackTrace is no longer longstack's
+ * @property {(time: number, context: Context) => void} callback the event loop calls a callback while
+ *   callbacks are watched
+ * @property {() => void} changed changed options take effect
+ * @property {() => void} stopped tracing was disabled
  */
 
-/** replaced, never changed @type {{ [E in keyof Events]: Array<Events[E]> }} */
+/** arrays are replaced, never mutated @type {{ [E in keyof Events]: Array<Events[E]> }} */
 const listeners = {
   opened: [],
   intervalMade: [],
@@ -66,7 +65,7 @@ const listeners = {
 
 /**
  * Listeners for the begin and end of a resource's callback, by async id. They are called while spans are
- * timed or runs are logged. The record of such a resource is LISTENED.
+ * timed or runs are logged. The record of such a resource has the flag LISTENED.
  * @type {Map<number, (isOver: boolean) => void>}
  */
 const callbackListeners = new Map()
@@ -75,7 +74,7 @@ const callbackListeners = new Map()
  * @template {keyof Events} E
  * @param {E} event
  * @param {Events[E]} listener
- * @returns {() => void} which removes it
+ * @returns {() => void} removes the listener
  */
 function on (event, listener) {
   const lists = /** @type {Record<string, Function[]>} */ (listeners)
@@ -84,7 +83,7 @@ function on (event, listener) {
 }
 
 /**
- * Programs may lack iterators, so nothing is spread here.
+ * Avoids spread: programs may lack iterators.
  * @template {keyof Events} E
  * @param {E} event
  * @param {Parameters<Events[E]>[0]} [a]

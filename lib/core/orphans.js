@@ -1,9 +1,9 @@
 'use strict'
 
-// Handles that are made while nothing executes: fs makes the handle of an opened file or directory before it
-// enters the callback, or resolves the promise, of the call that opened it; HTTP/2 makes the stream of a
-// request before it enters the session's callback. Such an orphan is claimed by what runs next. Where
-// something else runs in between, the head of the request came in pieces, and its cause is not known.
+// Orphans: handles made while nothing executes. fs makes the handle of an opened file or directory before it
+// enters the callback, or resolves the promise, of the opening call. HTTP/2 makes the stream of a request
+// before it enters the session's callback. The next step to run claims the orphan. If something else runs in
+// between, the head of the request came in pieces, and its cause is unknown.
 
 const { adopt, cachedContext, contextAt, OWN_WORK } = require('./context')
 const { ATTENTION, CURRENT_CHAIN, ORPHANED, current } = require('./current')
@@ -14,12 +14,12 @@ const capture = require('../stacks/capture')
 
 const types = new Set(['FILEHANDLE', 'DIRHANDLE', 'HTTP2STREAM'])
 
-/** reference of the handle, 0: there is none */
+/** reference of the handle, 0: none */
 let orphan = 0
 let orphanType = ''
 
 /**
- * Makes the callback, promise or session that runs the cause of the handle that was made just before.
+ * Makes the running callback, promise or session the cause of the handle made just before.
  * @param {number} ref
  */
 function claim (ref) {
@@ -37,7 +37,7 @@ function claim (ref) {
 }
 
 /**
- * Does the same in records alone: a server opens files for each request, too many to make contexts of.
+ * Claims a file in records alone: a server opens files for each request, too many to make contexts of.
  * @param {number} handle
  * @param {number} ref
  */
@@ -55,7 +55,7 @@ function claimFile (handle, ref) {
   file.words[file.offset + CAUSE] = isPassed ? opener.words[opener.offset + CAUSE] : ref
 }
 
-/** Gives up the orphan: what runs is not its cause. */
+/** Gives up the orphan: the running step is not its cause. */
 function disown () {
   orphan = 0
   current[ATTENTION] &= ~ORPHANED

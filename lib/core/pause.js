@@ -3,8 +3,8 @@
 const { loadBinding } = require('../stacks/binding')
 
 /**
- * Waits until another thread changes a word. With the addon that may be done on top of the program's code,
- * which may itself be in Atomics.wait (native/binding.cc): a signal or a blocked event loop has longstack
+ * Waits until another thread changes a word. With the addon, this works even on top of the program's code,
+ * which may itself be in Atomics.wait (native/binding.cc): a signal or a blocked event loop makes longstack
  * work there.
  * @param {Int32Array} words shared
  * @param {number} index

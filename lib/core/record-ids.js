@@ -1,6 +1,6 @@
 'use strict'
 
-// The ids and times of records: in full, where a reference and a record have 32 bits of them.
+// Full ids and times of records, whose references and words have only 32 bits of them.
 
 const older = require('./older-records')
 const { findRecord, ids, isApart, isAsk, resources } = require('./records')
@@ -9,11 +9,11 @@ const {
   WRAP_BITS
 } = require('./record-words')
 
-const PROMISE_IDS = 2 ** 40 // ids from here on are longstack's own, of promises to which Node gives none
+const PROMISE_IDS = 2 ** 40 // ids from here on are longstack's own, for promises without an id from Node
 const UNKNOWN_WRAPS = 2 ** WRAP_BITS - 1
 
 /**
- * Returns the record of a context, undefined where its reference leads to another one's.
+ * Returns the record of a context, or undefined if its reference leads to another context's record.
  * @param {{ ref: number, asyncId: number }} context
  * @returns {ReturnType<typeof findRecord>}
  */
@@ -24,7 +24,7 @@ function findRecordOf ({ ref, asyncId }) {
 }
 
 /**
- * Returns the async id of a record's resource; of a promise to which Node gave none longstack's own.
+ * Returns the async id of a record's resource, or longstack's own id for a promise without one from Node.
  * @param {Int32Array} words
  * @param {number} offset
  * @returns {number}
@@ -37,7 +37,7 @@ function idAt (words, offset) {
 }
 
 /**
- * Returns the same of what caused it, 0: nothing did.
+ * Returns the id of a record's trigger, 0: none.
  * @param {Int32Array} words
  * @param {number} offset
  * @returns {number}
@@ -46,7 +46,7 @@ function triggerIdAt (words, offset) {
   const ref = words[offset + REF]
   const outer = isApart(ref) ? findRecord(words[offset + OUTER]) : undefined
   if (outer !== undefined) {
-    const isSame = idAt(outer.words, outer.offset) === idAt(words, offset) // not one with its reference
+    const isSame = idAt(outer.words, outer.offset) === idAt(words, offset) // not a collision
     return isSame ? triggerIdAt(outer.words, outer.offset) : 0
   }
   if (isAsk(ref)) return 0
@@ -54,15 +54,15 @@ function triggerIdAt (words, offset) {
   return words[offset + TRIGGER] === 0 ? 0 : idOf(words[offset + TRIGGER])
 }
 
-/** @param {number} ref of a resource or promise @returns {number} its id, 0: it is not known any more */
+/** @param {number} ref of a resource or promise @returns {number} its id, 0: no longer known */
 function idOf (ref) {
   if ((ref & 1) !== 0) return PROMISE_IDS + (ref >>> 1)
   const record = findRecord(ref)
   if (record !== undefined) return idAt(record.words, record.offset)
-  return ids[((ref >> 1) & MASK) << 1] < WRAP ? ref >>> 1 : 0 // else there are two with this reference
+  return ids[((ref >> 1) & MASK) << 1] < WRAP ? ref >>> 1 : 0 // else two resources share this reference
 }
 
-/** @param {Int32Array} words @param {number} offset @returns {number} when it was made, see timeOf */
+/** @param {Int32Array} words @param {number} offset @returns {number} creation time, see timeOf */
 function timeAt (words, offset) {
   return timeOf(words[offset + TIME], words[offset + FLAGS] >>> ERA)
 }
@@ -70,8 +70,8 @@ function timeAt (words, offset) {
 /**
  * Returns ms of the clock, NaN: not recorded.
  * @param {number} ticks modulo 2 ** 32
- * @param {number} era how often they had passed 2 ** 31 when the iteration of the event loop began: by now at
- *   most once more
+ * @param {number} era how often ticks had passed 2 ** 31 when the iteration of the event loop began; since
+ *   then at most once more
  */
 function timeOf (ticks, era) {
   if (ticks === 0) return NaN
@@ -80,7 +80,7 @@ function timeOf (ticks, era) {
 }
 
 /**
- * Notes in a record what came before a loop.
+ * Stores in a record the step before its loop.
  * @param {Int32Array} ring
  * @param {number} offset
  * @param {number} ref of that step
@@ -96,9 +96,9 @@ function notePrior (ring, offset, ref) {
 }
 
 /**
- * Returns what was noted before a loop, whose record may be gone.
+ * Returns the stored step before a loop, whose own record may be gone.
  * @param {{ words: Int32Array, offset: number }} record
- * @returns {{ asyncId: number, time: number }} 0: not known; ms of the clock, NaN: not recorded
+ * @returns {{ asyncId: number, time: number }} 0: unknown; ms of the clock, NaN: not recorded
  */
 function priorOf ({ words, offset }) {
   const ref = words[offset + PRIOR]

@@ -1,18 +1,18 @@
 'use strict'
 
-// What is recorded of each asynchronous step, as integers: one record of sixteen words (record-words.js) in a
-// ring of typed arrays, found by the id of the resource, or by longstack's own number of the promise where
-// Node gives promises no id. A record lives until the ring has gone round; what has not run by then moves to
-// older-records.js, unless its resource carries it. Handles have an entry of their own besides, see
-// core/registry.js; requests a record, see request-records.js.
+// Records of asynchronous steps, as integers: one record of sixteen words (record-words.js) in a ring of
+// typed arrays, indexed by the resource's id, or by longstack's own promise number if Node gives promises
+// no id. A record lives until the ring wraps around. Records of steps that have not run by then move to
+// older-records.js, unless their resource carries them. Handles also have an entry in core/registry.js, and
+// requests a record in request-records.js.
 //
-// A reference identifies a record: the id shifted left by one, the lowest bit set for a promise without an
-// id. It has 32 bits, and a process that has run for hours gives ids that have more: so the ring of resources
-// has their full ids besides (`ids`), and whoever knows the id finds a record by that one (`findResource`).
-// Longstack's own numbers of promises are not given again while their record is kept (`startRound`). Records
-// and references hold no object of the program.
+// A reference identifies a record: the id shifted left by one, with the lowest bit set for a promise
+// without an id. It has 32 bits, and ids outgrow that in a process that runs for hours. So the ring of
+// resources also keeps full ids (`ids`), and callers that know the id find the record by it
+// (`findResource`). Longstack's own promise numbers are not reused while their record is kept
+// (`startRound`). Records and references hold no object of the program.
 //
-// Written by lib/hooks; all others read through the functions below, or through Context.
+// The hooks write records; everything else reads through the functions below, or through Context.
 
 const { AsyncResource } = require('node:async_hooks')
 const older = require('./older-records')
@@ -25,22 +25,22 @@ const {
   SIZE, MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, INCOMING, RUNS,
   NO_REF, DISTANCE_BITS, LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START, SPECIAL
 } = words
-const WORDS = 1 << SHIFT // of a record
+const WORDS = 1 << SHIFT // per record
 const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
-const ROUND_SHIFT = 31 - Math.clz32(SIZE) // of a promise's number: rounds of the ring
+const ROUND_SHIFT = 31 - Math.clz32(SIZE) // shift: from a promise's number to its round of the ring
 
 const resources = new Int32Array(SIZE << SHIFT)
 const promises = new Int32Array(SIZE << SHIFT)
 /** asyncId and triggerAsyncId of each record in `resources` */
 const ids = new Float64Array(SIZE << 1)
-/** numbers of promises were given before */
+/** promise numbers have wrapped around */
 let isWrapped = false
 
 reserveFirst()
 
-let oldestCopied = 0 // asyncId below which the copies that resources carry are of records that were forgotten
+let oldestCopied = 0 // copies with a lower asyncId are of forgotten records
 
-/** What a record says, on its resource: as little as may be, for there are as many as pending timers. */
+/** Copy of a record on its resource. As small as possible: there is one for each pending timer. */
 class Copy {
   /** @param {number} offset of the record in `resources` @param {number} asyncId @param {number} trigger */
   constructor (offset, asyncId, trigger) {
@@ -61,21 +61,21 @@ class Copy {
   }
 }
 
-/** What few records say, of resources in a span, in a loop, and of timers that have run and were not over. */
+/** Rare parts of a copy: for resources in a span or a loop, and timers that have run and will run again. */
 class More {
   /** @param {number} span @param {number} run */
   constructor (span, run) {
     this.span = span
     this.run = run
-    /** words, from OUTER on @type {Int32Array | undefined} */
+    /** words from OUTER on @type {Int32Array | undefined} */
     this.loop = undefined
     this.runs = 0
-    /** ms of the clock, of the last of them @type {number | undefined} */
+    /** last run, in ms of the clock @type {number | undefined} */
     this.ranAt = undefined
   }
 }
 
-/** a record that a copy is written to */
+/** scratch record for unpacking a copy */
 const unpacked = new Int32Array(WORDS)
 
 /**
@@ -97,7 +97,7 @@ function findResource (asyncId) {
   return ids[offset >> IDS] === asyncId ? { words: resources, offset } : older.findOlderResource(asyncId)
 }
 
-/** @returns {number} the greatest asyncId that has a record; 0 if there is none */
+/** @returns {number} the greatest asyncId with a record, 0: none */
 function newestId () {
   let newest = 0
   for (let i = 0; i < ids.length; i += 2) if (ids[i] > newest) newest = ids[i]
@@ -105,8 +105,8 @@ function newestId () {
 }
 
 /**
- * Makes sure that a resource that runs is not taken for a newer one with the same reference, whose record is
- * then found by its id alone.
+ * Guards against a 31-bit reference collision before a resource runs: the record of a newer resource with the
+ * same reference stays reachable by id only.
  * @param {number} asyncId
  */
 function separate (asyncId) {
@@ -115,7 +115,7 @@ function separate (asyncId) {
   if (isReused) resources[offset + REF] = NO_REF
 }
 
-/** @param {number} ref @param {number} word @returns {number} 0 where there is no record any more */
+/** @param {number} ref @param {number} word @returns {number} 0 if the record is gone */
 function readWord (ref, word) {
   const record = findRecord(ref)
   return record === undefined ? 0 : record.words[record.offset + word]
@@ -128,13 +128,13 @@ function writeWord (ref, word, value) {
 }
 
 /**
- * Lets a resource carry a copy of its record, as a tag. It may run at any time, often, or never, and nothing
- * reports that it is gone: a table would keep its record for good, a copy is collected with it.
+ * Lets a resource carry a copy of its record, as a tag. Such a resource may run at any time, often, or never,
+ * and nothing reports its end: a table would keep the record forever, but the copy is collected with it.
  * @param {any} resource
  * @param {number} offset of its record in `resources`
  * @param {number} asyncId
  * @param {number} trigger
- * @param {boolean} isEmbedded it is none of Node's own: others than AsyncResource may be gone when they run
+ * @param {boolean} isEmbedded not Node's own: only AsyncResources are sure to be alive when they run
  */
 function carry (resource, offset, asyncId, trigger, isEmbedded) {
   if (isEmbedded && !(resource instanceof AsyncResource)) return
@@ -154,11 +154,11 @@ function copyOn (resource, asyncId) {
 }
 
 /**
- * Counts a run of a timer that is not over.
+ * Counts a run of a timer that will run again.
  * @param {object} timer
  * @param {number} asyncId
  * @param {number} time ms of the clock
- * @returns {number} how many there were
+ * @returns {number} runs so far
  */
 function countRun (timer, asyncId, time) {
   const copy = copyOn(timer, asyncId)
@@ -169,7 +169,7 @@ function countRun (timer, asyncId, time) {
 }
 
 /**
- * Returns the record that a resource carries, and keeps it with those that have run.
+ * Returns the record that a resource carries, and keeps it among those that have run.
  * @param {any} resource
  * @param {number} asyncId
  * @returns {ReturnType<typeof findRecord>}
@@ -195,13 +195,13 @@ function unpack (copy) {
   unpacked[SPAN] = more?.span ?? 0
   unpacked[TIME] = copy.time
   unpacked[DETAIL] = copy.detail
-  unpacked[FLAGS] = copy.flags | LIVE | ONE_SHOT // found by its copy, it is kept like one that has run
+  unpacked[FLAGS] = copy.flags | LIVE | ONE_SHOT // kept like a record that has run
   unpacked[RUN] = more?.run ?? 0
   unpacked[INCOMING] = 0
   unpacked[RUNS] = more?.runs ?? 0
 }
 
-/** Keeps a record that may still run: its place is needed. @param {Int32Array} ring @param {number} offset */
+/** Keeps a record that may still run: its slot is needed. @param {Int32Array} ring @param {number} offset */
 function keep (ring, offset) {
   const index = offset >> IDS
   const isResource = ring === resources
@@ -209,10 +209,10 @@ function keep (ring, offset) {
 }
 
 /**
- * Makes room for the record of a promise. The first record of the ring is no promise's: its flag leads here
- * when the ring begins anew.
+ * Makes room for the record of a promise. The first record of the ring belongs to no promise: its flag brings
+ * the caller here when the ring wraps around.
  * @param {number} number of the promise
- * @returns {number} the same, or another where the ring begins anew
+ * @returns {number} the same number, or a new one if the ring wraps around
  */
 function makeRoom (number) {
   const free = (number & MASK) === 0 ? startRound(number) : number
@@ -222,8 +222,8 @@ function makeRoom (number) {
 }
 
 /**
- * Returns the first number of a promise in the next round of the ring: one in which no record is kept.
- * @param {number} number 0: all were given
+ * Returns the first promise number of the next round of the ring: a round in which no record is kept.
+ * @param {number} number 0: all numbers were used
  */
 function startRound (number) {
   if (number === 0) isWrapped = true
@@ -233,20 +233,20 @@ function startRound (number) {
     const rounds = new Set()
     for (const ref of older.refs()) if ((ref & 1) !== 0) rounds.add(ref >>> (ROUND_SHIFT + 1))
     while (rounds.has(start >>> ROUND_SHIFT) && rounds.delete(start >>> ROUND_SHIFT)) {
-      start = (start + SIZE) & PROMISES // none left: they are given again
+      start = (start + SIZE) & PROMISES // no round is free: numbers are reused
     }
   }
   promises[REF] = start << 1 | 1
   return start + 1
 }
 
-/** Makes the first records of both rings nobody's: no record has the reference 0. */
+/** Reserves the first record of both rings: no record has the reference 0. */
 function reserveFirst () {
   resources[REF] = promises[REF] = NO_REF
   promises[FLAGS] = ROUND_START
 }
 
-/** Notes that nothing begins in a step any more. @param {number} asyncId of a resource that is not carried */
+/** Marks a step as finished for good. @param {number} asyncId of a resource that is not carried */
 function finish (asyncId) {
   const record = findResource(asyncId)
   if (record === undefined) return
@@ -255,7 +255,7 @@ function finish (asyncId) {
   else older.ended(asyncId << 1, asyncId)
 }
 
-/** Ends the requests of all parsers and the asks of connections: tracing does not see what comes now. */
+/** Ends the requests of all parsers and the queries of connections: tracing cannot see what follows. */
 function endRequests () {
   for (const ring of [resources, older.allWords()]) {
     for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
@@ -265,7 +265,7 @@ function endRequests () {
   }
 }
 
-/** Forgets all records: numbers in them stand for nothing any more. */
+/** Forgets all records: their numbers have become meaningless. */
 function clear () {
   oldestCopied = newestId() + 1
   resources.fill(0)
@@ -276,7 +276,7 @@ function clear () {
   older.clear()
 }
 
-/** @returns {number} records of what may still run */
+/** @returns {number} records of steps that may still run */
 function countLive () {
   let count = older.countLive()
   for (const ring of [resources, promises]) {

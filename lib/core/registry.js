@@ -1,9 +1,9 @@
 'use strict'
 
-// What is open: an entry for each resource of a type that stays open, held weakly. The entry of a socket or a
-// server lives as long as that object, also when its handle is closed and gone: it is a tag on the object.
-// Entries whose resource is gone stay for a while, for objects that had no event to be tagged in. Timers, of
-// which there may be very many, get an entry only when a query asks (timers.js).
+// Open resources: an entry for each resource of a type that stays open, held weakly. The entry of a socket
+// or a server lives as long as that object, even after its handle is closed and gone: it is a tag on the
+// object. Entries whose resource is gone stay for some time, for objects that no event has tagged. Timers
+// can be numerous, so they get an entry only when a query needs one (timers.js).
 
 const guard = require('./guard')
 const { contextOfId, contextOfTimer, contextTag } = require('./context')
@@ -24,14 +24,14 @@ const timerId = hiddenProperty('asyncId')
 
 /** by asyncId, oldest first @type {Map<number, Entry>} */
 const entries = new Map()
-/** since when tracing has noticed all activity, ms of the clock; Infinity while it is off */
+/** tracing has seen all activity since then, ms of the clock; Infinity while it is off */
 let watchedSince = Infinity
-/** called once there is a socket @type {(() => void) | undefined} */
+/** called when the first socket exists @type {(() => void) | undefined} */
 let onFirstSocket
-/** when promises were last settled unseen, ms of the clock */
+/** when promises last settled unseen, ms of the clock */
 let missedAt = -Infinity
 
-/** The event loop enters JavaScript. @param {number} time ms of the clock */
+/** Begins an iteration of the event loop. @param {number} time ms of the clock */
 function startIteration (time) {
   timers.settle()
   if (time >= settleAt) settleBrief(time)
@@ -44,7 +44,7 @@ function get (asyncId) { return entries.get(asyncId) }
 /** @param {number} asyncId */
 function openerOf (asyncId) { return entries.get(asyncId)?.context }
 
-/** @param {object} object what the program holds @returns {Entry | undefined} */
+/** @param {object} object the program's object @returns {Entry | undefined} */
 function ofObject (object) {
   const handle = handleOf(object)
   if (briefCount > 0 && contextTag.read(handle ?? object)?.kind.brief) settleBrief(Infinity)
@@ -56,7 +56,7 @@ function ofObject (object) {
   return entry
 }
 
-/** @returns {Entry[]} of all but timers */
+/** @returns {Entry[]} all entries except timers */
 function list () {
   sweepAll()
   return [...entries.values()]
@@ -67,13 +67,13 @@ function size () {
   return entries.size + timersOfProgram().length
 }
 
-/** @returns {object[]} pending timers that are recorded, the newest last, mostly */
+/** @returns {object[]} recorded pending timers, mostly newest last */
 function timersOfProgram () {
   return timers.pending().filter((timer) => copyOfTimer(timer, timerId(timer)) !== undefined)
 }
 
 /**
- * Returns the copy of its record that a timer carries, undefined if the filter leaves timers out.
+ * Returns the copy of its record that a timer carries, or undefined if the filter excludes timers.
  * @param {object} timer
  * @param {number} [id]
  */
@@ -82,7 +82,7 @@ function copyOfTimer (timer, id) {
   return copy === undefined || (copy.flags & (TIMER | PASSED)) !== TIMER ? undefined : copy
 }
 
-/** @param {object} object @returns {Entry | undefined} of a timer that is not over */
+/** @param {object} object @returns {Entry | undefined} entry of a pending timer */
 function ofTimer (object) {
   const copy = isClosedTimer(object) ? undefined : copyOfTimer(object, idOf(object))
   const context = copy && contextOfTimer(copy)
@@ -110,7 +110,7 @@ function noteActivity (asyncId, time) {
   return true
 }
 
-/** @returns {number[]} references of the asks on connections: the present one of each, and the last */
+/** @returns {number[]} references of the current and the last ask of each connection */
 function lastAsks () {
   const refs = []
   for (const { ask, lastAsk } of entries.values()) if (isAsk(ask)) refs.push(ask, lastAsk)
@@ -125,7 +125,7 @@ function noteTraffic (socket, time) {
 }
 
 /**
- * Keeps the two ends of a connection, which cannot be asked after close.
+ * Stores both addresses of a connection, which are not available after close.
  * @param {Entry | undefined} entry
  */
 function connected (entry) {
@@ -137,7 +137,7 @@ function connected (entry) {
   entry.remote = addressOf(handle, 'getpeername') ?? entry.remote
 }
 
-/** @param {object} resource @param {object} owner what the program holds of it */
+/** @param {object} resource @param {object} owner the program's object for it */
 function setOwner (resource, owner) {
   const entry = ofHandle(resource)
   if (entry === undefined) return
@@ -146,9 +146,9 @@ function setOwner (resource, owner) {
 }
 
 /**
- * Tracing is enabled.
+ * Starts watching: tracing is enabled.
  * @param {number} time ms of the clock
- * @param {() => void} listener called once there is a socket
+ * @param {() => void} listener called when the first socket exists
  */
 function watch (time, listener) {
   watchedSince = time
@@ -161,7 +161,7 @@ function watch (time, listener) {
   }
 }
 
-/** Tracing is disabled: from now on activity shows only in the count of bytes. */
+/** Stops watching: tracing is disabled. From now on only byte counts show activity. */
 function unwatch () {
   settleBrief(Infinity)
   watchedSince = Infinity
@@ -179,23 +179,23 @@ function noteType (type) {
   onFirstSocket = undefined
 }
 
-/** Whether tracing was enabled from a time until now. @param {number} time ms of the clock */
+/** Returns whether tracing has been on since a given time. @param {number} time ms of the clock */
 function wasWatchingSince (time) { return time >= watchedSince }
 
-/** Not all promises that were settled until now are known. @param {number} time ms of the clock */
+/** Notes that some settled promises may be unknown. @param {number} time now, ms of the clock */
 function missSettled (time) { missedAt = time }
 
-/** Whether each promise is known that was settled from a time until now. @param {number} time ms */
+/** Returns whether every promise settled since a given time is known. @param {number} time ms */
 function sawSettledSince (time) { return time > missedAt && wasWatchingSince(time) }
 
-/** @param {Entry} entry @returns {number | undefined} ms of the clock; undefined where it is not known */
+/** @param {Entry} entry @returns {number | undefined} ms of the clock; undefined: unknown */
 function lastActive (entry) {
   if (!entry.hadGap || wasWatchingSince(entry.activeAt)) return entry.activeAt
   const bytes = entry.bytesAtGap
   return bytes !== undefined && bytes === countBytes(entry) ? entry.activeAt : undefined
 }
 
-/** A resource that stays open was made. @param {Context} context @param {object} resource */
+/** Adds a new resource that stays open. @param {Context} context @param {object} resource */
 function opened (context, resource) {
   const entry = new Entry(context, resource)
   if (context.type === 'HTTP2STREAM') entry.session = entries.get(context.triggerAsyncId)
@@ -221,7 +221,7 @@ function sweepAll () {
   sweep()
 }
 
-/** @param {Entry} entry @param {object} owner what the program holds */
+/** @param {Entry} entry @param {object} owner the program's object */
 function tagOwner (entry, owner) {
   entry.isOwnerKnown = true
   entryTag.write(owner, entry)
@@ -235,22 +235,22 @@ function countBytes (entry) {
   return `${bytesRead},${numberOf(handle, 'bytesWritten')}`
 }
 
-// Entries whose resource is gone are swept by time and by count. By time an entry is looked at ever less
-// often: a look keeps its resource until the job ends (see stacks/realms.js). A FinalizationRegistry would
-// report sooner which are gone, but V8 cleans up one registry a task, so that the program's own would be late
-// by an iteration of the event loop (src/heap/finalization-registry-cleanup-task.cc).
+// Entries whose resource is gone are swept by time and by count. The sweep by time looks at an entry less and
+// less often: each look keeps its resource until the job ends (see stacks/realms.js). A FinalizationRegistry
+// would report earlier, but V8 cleans up one registry per task, so the program's own would be late by an
+// iteration of the event loop (src/heap/finalization-registry-cleanup-task.cc).
 
 const MAX_GONE = 64
 const MIN_SWEEP_SIZE = 256
-const SWEEP_MS = 1000 // between two sweeps, where resources are opened or go
-const MAX_SWEEP_MS = 32_000 // between two sweeps where they remove nothing
+const SWEEP_MS = 1000 // between two sweeps, while resources are opened or go
+const MAX_SWEEP_MS = 32_000 // between two sweeps that remove nothing
 
 let sweepSize = MIN_SWEEP_SIZE
 /** ms of the clock */
 let nextSweep = Infinity
 let sweepPause = SWEEP_MS
 
-/** Sweeps; the next time later if that removes nothing. @param {number} time ms of the clock */
+/** Sweeps, and postpones the next sweep if nothing was removed. @param {number} time ms of the clock */
 function sweepByTime (time) {
   const before = entries.size
   sweep(time)
@@ -260,8 +260,8 @@ function sweepByTime (time) {
 }
 
 /**
- * Removes entries whose resource is gone, but for the newest that a query may still ask for.
- * @param {number} [time] ms of the clock: only of those that are to be looked at by then
+ * Removes entries whose resource is gone, except the newest, which a query may still need.
+ * @param {number} [time] ms of the clock: limits the sweep to entries due by then
  */
 function sweep (time = Infinity) {
   /** @type {number[]} */
@@ -273,7 +273,7 @@ function sweep (time = Infinity) {
       if (time !== Infinity) entry.sweepAt = Math.ceil(time + Math.max(SWEEP_MS, time - entry.context.time))
       continue
     }
-    const hasOwner = entry.context.type !== 'SIGNALWRAP' // of which the program holds no object
+    const hasOwner = entry.context.type !== 'SIGNALWRAP' // the program holds no object of a signal
     if (!hasOwner || entry.isOwnerKnown) entries.delete(asyncId)
     else gone.push(asyncId)
   }
@@ -281,8 +281,8 @@ function sweep (time = Infinity) {
   sweepSize = Math.max(MIN_SWEEP_SIZE, entries.size * 2)
 }
 
-// Files that were just opened wait in weak slots (weak-slots.js): most are closed soon, and only what is
-// still open after SETTLE_MS gets an entry.
+// Recently opened files wait in weak slots (weak-slots.js): most are closed soon. Only files still open after
+// SETTLE_MS get an entry.
 
 const SETTLE_MS = 32
 
@@ -294,8 +294,8 @@ let briefCount = 0
 let settleAt = Infinity
 
 /**
- * The record of a resource is overwritten: if it was just made, what is still open gets its entry now. Ids
- * grow.
+ * Makes way when the record of a resource is overwritten: if it is recent, waiting files that are still open
+ * get their entries now. Ids only grow.
  * @param {number} asyncId
  */
 function admitBrief (asyncId) {
@@ -303,10 +303,10 @@ function admitBrief (asyncId) {
 }
 
 /**
- * Adds a resource that was just made. The hot path.
+ * Adds a new resource. The hot path.
  * @param {number} asyncId
  * @param {number} time ms of the clock
- * @param {object} resource that is still being made: it must not be asked anything
+ * @param {object} resource under construction: it must not be inspected
  */
 function addBrief (asyncId, time, resource) {
   if (briefCount === BRIEF || time >= settleAt) settleBrief(time)
@@ -318,7 +318,7 @@ function addBrief (asyncId, time, resource) {
 }
 
 /**
- * Drops what is over, and admits what has waited for long enough.
+ * Drops closed files, and gives entries to those that have waited long enough.
  * @param {number} time ms of the clock; Infinity: all have
  */
 function settleBrief (time) {
@@ -335,9 +335,9 @@ function settleBrief (time) {
     briefIds[kept++] = briefIds[i]
   }
   briefCount = kept
-  // All at once: to settle each in its time would look at most of them again and again.
+  // All at once: settling each at its own time would look at most of them again and again.
   settleAt = kept > 0 ? time + SETTLE_MS : Infinity
-  if (kept > BRIEF / 2) settleBrief(Infinity) // there is no room for the next ones
+  if (kept > BRIEF / 2) settleBrief(Infinity) // no room for the next ones
 }
 
 /** @param {number} index @param {object} resource */

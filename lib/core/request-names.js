@@ -1,20 +1,19 @@
 'use strict'
 
-// Names of requests: `GET /config`, with the route of a framework in place of the path, or what path-names.js
-// makes of it. The record of a request that a server received (records.js) holds the number of a name with
-// the whole path, since most requests repeat. No query string, no credentials, and no text longer than
-// MAX_PATH is kept.
+// Request names: `GET /config`, with a framework's route instead of the path, or with the pattern that
+// path-names.js derives from it. Most requests repeat, so the record of a server's request (records.js) holds
+// the number of a name with the whole path. Never kept: query strings, credentials, texts beyond MAX_PATH.
 
 const { cutCredentials } = require('../text')
 
-const MAX_NUMBERS = 1 << 12 // of distinct names; older ones stay valid for as many more. A power of two
+const MAX_NUMBERS = 1 << 12 // distinct names; older ones stay valid for as many more. A power of two
 const MAX_NAMES = 1000
 const MAX_PATH = 200 // characters of a path
-const MAX_METHOD = 32 // characters of a method: HTTP/2 lets a client make them up
+const MAX_METHOD = 32 // characters of a method: HTTP/2 clients can make them up
 
 /**
- * What is remembered by method and path, for a while. One text of both as a key cost a tenth of a span more
- * (bench/run.js, hello with spans).
+ * Bounded cache by method and path. A single combined key made a span a tenth more expensive (bench/run.js,
+ * hello with spans).
  * @template Value
  */
 class ByMethod {
@@ -57,7 +56,7 @@ let last = 0
 
 /**
  * @param {string} method
- * @param {string} url as it was asked for
+ * @param {string} url as requested
  * @returns {number} of the name, above 0
  */
 function numberOf (method, url) {
@@ -96,9 +95,9 @@ function textAt (number) {
 }
 
 /**
- * Returns the name of a request with its route in place of its path.
+ * Returns the name of a request with its route instead of its path.
  * @param {number} number of the name
- * @param {string} route that a framework reported
+ * @param {string} route reported by a framework
  * @returns {number}
  */
 function withRoute (number, route) {
@@ -107,19 +106,19 @@ function withRoute (number, route) {
   return numberOfPath(text.slice(0, text.indexOf(' ')), withoutQuery(route))
 }
 
-/** Returns a name; equal ones are one text. @param {string} method @param {string} template */
+/** Returns a name; equal names share one string. @param {string} method @param {string} template */
 function requestName (method, template) {
   return names.get(method, template) ??
     names.set(method, template, `${require('../path-names').nameOfMethod(method)} ${template}`)
 }
 
-/** Returns the name of a request whose route is not known. @param {string} method @param {string} url */
+/** Returns the name of a request whose route is unknown. @param {string} method @param {string} url */
 function nameOfUrl (method, url) {
   return requestName(method, require('../path-names').nameOfPath(pathOf(url)))
 }
 
 /**
- * Returns the path alone, without the host of a request to a proxy, credentials and a query string.
+ * Returns the path alone, without a proxy request's host, credentials and query string.
  * @param {string} url
  */
 const pathOf = (url) => cutCredentials(withoutQuery(url))
@@ -132,7 +131,7 @@ function withoutQuery (url) {
   return host !== null && end === start ? '/' : url.slice(start, end)
 }
 
-/** @param {string} url @returns {number} where its path ends */
+/** @param {string} url @returns {number} end index of the path */
 function endOf (url) {
   const query = url.indexOf('?')
   const hash = url.indexOf('#')
@@ -140,10 +139,10 @@ function endOf (url) {
   return hash === -1 || query < hash ? query : hash
 }
 
-/** of requests that no program replaced: their properties are Node's @type {object | undefined} */
+/** prototype of unmodified requests: their properties are Node's @type {object | undefined} */
 let nodePrototype
 
-/** Returns whether reading properties of a request runs no code of the program. @param {object} request */
+/** Returns whether reading a request's properties runs no code of the program. @param {object} request */
 function hasNodePrototype (request) {
   nodePrototype ??= require('node:http').IncomingMessage.prototype
   return Object.getPrototypeOf(request) === nodePrototype

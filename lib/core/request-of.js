@@ -1,9 +1,9 @@
 'use strict'
 
-// The request in which a step was made, found up its causes. Records of steps that have run are overwritten
-// while what they made still waits, so the request of a promise that waits is noted before: in DETAIL, which
-// has no other meaning until it is settled. Begins with the first request of a server, and looks at records
-// in ranges of RANGE, once there are as many new ones.
+// Finds the request in which a step was made, up its causes. Records of steps that have run are overwritten
+// while steps they made still wait. So the request of a waiting promise is noted early: in DETAIL, which is
+// unused until the promise settles. Starts with the first request of a server, and scans records in ranges of
+// the ring, each once it is full of new ones.
 
 const capture = require('../stacks/capture')
 const { queriedAt, stepClock } = require('./clock')
@@ -17,31 +17,31 @@ const {
 } = require('./record-words')
 
 const { findRecord, isAsk, isRequest, promises, resources } = records
-const MAX_STEPS = 1 << 15 // from a step up to its request
-const NEAR_STEPS = 64 // likewise, where it is asked for often
-const RANGES = 4 // of a ring
+const MAX_STEPS = 1 << 15 // up from a step to its request
+const NEAR_STEPS = 64 // likewise, for frequent calls
+const RANGES = 4 // per ring
 const WAITS = LIVE | AWAITED
 const MAX_KEPT = 1 << 12 // records
-const MAX_LATE = 20 // ms that a timer is late, as likely as not
-const COPY_BYTES = 200 // about
+const MAX_LATE = 20 // ms that a timer may well be late
+const COPY_BYTES = 200 // approximate
 
 /**
- * copies of records of requests for which something waits, and of last asks, by reference
+ * copies of request records that waiting steps need, and of last asks, by reference
  * @type {Map<number, Int32Array>}
  */
 const kept = new Map()
 
-/** of the present query: when others were worked for first, by reference of a request */
+/** current query: when work for others first ran, by reference of a request */
 let searched = { query: 0, time: 0, firsts: /** @type {Map<number, number>} */ (new Map()) }
 
-/** @typedef {Map<number, number>} Lookup what was found, by reference of a step: while a query lasts */
+/** @typedef {Map<number, number>} Lookup results by reference of a step, for one query */
 
 /**
  * Returns the request in which a step was made.
  * @param {number} ref
  * @param {Lookup} [lookup]
  * @param {number} [maxSteps]
- * @returns {number} reference of the request, 0: none is known
+ * @returns {number} reference of the request, 0: unknown
  */
 function requestOf (ref, lookup, maxSteps = MAX_STEPS) {
   const steps = []
@@ -61,9 +61,9 @@ function requestOf (ref, lookup, maxSteps = MAX_STEPS) {
 }
 
 /**
- * Returns the request of a step, or what came before it and before the loop that it repeats.
+ * Returns the request of a step, or its cause; for a step in a loop, the cause of the loop.
  * @param {number} ref
- * @returns {number} reference, 0: none is known
+ * @returns {number} reference, 0: unknown
  */
 function causeOf (ref) {
   const record = findRecord(ref)
@@ -76,11 +76,11 @@ function causeOf (ref) {
 }
 
 /**
- * Returns when another request was worked for first, after one began. It may be answered: some go on behind
- * that. Searches all records, once a query.
+ * Returns when work for another request first ran after one began. That request may be answered: some keep
+ * working afterwards. Searches all records, once per query.
  * @param {number} own reference of the one that began
  * @param {number} begin ms of the clock
- * @returns {number} likewise; Infinity: not known to be
+ * @returns {number} likewise; Infinity: none known
  */
 function othersWorkSince (own, begin) {
   if (searched.query !== queriedAt() || searched.time !== stepClock[0]) {
@@ -108,8 +108,8 @@ function findOthersWork (own, begin) {
 }
 
 /**
- * Whether the program made a step, or began what has more of them, as the reading of a file. Node's own ticks
- * and timers close connections.
+ * Returns whether the program made a step, or started a multi-step operation such as reading a file. Node's
+ * own ticks and timers close connections.
  * @param {Int32Array} ring
  * @param {number} offset
  */
@@ -119,7 +119,8 @@ function isWork (ring, offset) {
 }
 
 /**
- * Whether a timer of the program may have run after a time, or will. When an interval ended is not known.
+ * Returns whether a timer of the program may have run after a given time, or will. The end of an interval is
+ * unknown.
  * @param {Int32Array} ring
  * @param {number} offset
  * @param {number} time ms of the clock
@@ -131,13 +132,13 @@ function isTimerAt (ring, offset, time) {
   return isInterval || (flags & LIVE) !== 0 || timeAt(ring, offset) + ring[offset + DETAIL] + MAX_LATE >= time
 }
 
-/** Notes the requests of what waits in a ring. */
+/** Marks waiting steps of a ring with their requests. */
 class RequestMarks {
   #ring
   #rangeWords
-  /** the range that is looked at next */
+  /** the next range to scan */
   #range = 0
-  /** reference of the first record of each range, when it was looked at */
+  /** reference of the first record of each range when it was last scanned */
   #firstRefs = new Int32Array(RANGES)
 
   /** @param {Int32Array} ring */
@@ -147,7 +148,7 @@ class RequestMarks {
     for (let i = 0; i < RANGES; i++) this.#firstRefs[i] = ring[i * this.#rangeWords + REF]
   }
 
-  /** Looks at the ranges that are full of new records. */
+  /** Scans the ranges that are full of new records. */
   look () {
     for (let i = 0; i < RANGES; i++) {
       const next = (this.#range + 1) % RANGES
@@ -173,7 +174,7 @@ class RequestMarks {
   }
 }
 
-/** Keeps the last ask of each connection, and its request: a pool may be idle for long. */
+/** Keeps the last ask of each connection and its request: a pool may stay idle for long. */
 class AskMarks extends RequestMarks {
   /** @override @param {Int32Array} ring @param {number} start @param {number} end */
   mark (ring, start, end) {
@@ -190,7 +191,7 @@ class AskMarks extends RequestMarks {
 
 const marks = [new RequestMarks(promises), new RequestMarks(resources)]
 
-/** Keeps a record of a request, or an ask, when its ring goes on. @param {number} ref 0: none */
+/** Keeps the record of a request or an ask after its ring wraps around. @param {number} ref 0: none */
 function keepRecord (ref) {
   const record = kept.has(ref) ? undefined : findRecord(ref)
   if (record === undefined) return
@@ -199,7 +200,7 @@ function keepRecord (ref) {
 }
 
 /**
- * Calls back for each record of a request; of one resource in the order in which they came.
+ * Calls back for each request record, in order of arrival per resource.
  * @param {(words: Int32Array, offset: number) => void} callback
  */
 function eachRequest (callback) {
@@ -210,7 +211,7 @@ function eachRequest (callback) {
   for (let offset = 0; offset < ring.length; offset += 1 << SHIFT) {
     if (ring[offset + REF] !== 0) offsets.push(offset)
   }
-  offsets.sort((a, b) => (ring[a + REF] - ring[b + REF]) << 1) // their numbers may have begun anew
+  offsets.sort((a, b) => (ring[a + REF] - ring[b + REF]) << 1) // numbers may have wrapped around
   for (const offset of offsets) callback(ring, offset)
 }
 
@@ -219,7 +220,7 @@ function watchAsks (ring) {
   marks.push(new AskMarks(ring))
 }
 
-/** An iteration of the event loop begins: notes the requests of what waits. */
+/** Marks waiting steps with their requests: an iteration of the event loop begins. */
 function markWaits () {
   for (let i = 0; i < marks.length; i++) marks[i].look()
 }

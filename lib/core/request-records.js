@@ -1,14 +1,14 @@
 'use strict'
 
-// Records of what comes on a resource for several, one after another, in rings of their own; their references
-// are negative and odd, and the resource holds that of the present one in DETAIL.
+// Records of requests and queries that share a resource, one after another, in rings of their own. Their
+// references are negative and odd, and the resource holds the current one in DETAIL.
 //
-// Requests that servers get: Node has one resource for all requests of an HTTP/1 connection, its parser, and
-// one for all of an HTTP/2 session. Each request has a record besides, with its own time and name; it has the
+// Requests of servers: Node has one resource for all requests of an HTTP/1 connection, its parser, and one
+// for all requests of an HTTP/2 session. Each request also has a record, with its own time and name and the
 // chain of the resource.
 //
-// Asks: what a step of the program writes on a connection that it made, or took from a pool. The data that
-// comes back runs as a part of that step (asks.js).
+// Asks: queries that a step of the program writes on a connection it opened or took from a pool. The data
+// that comes back runs as part of that step (asks.js).
 
 const { PRESENT_ERA, current } = require('./current')
 const {
@@ -17,11 +17,11 @@ const {
 } = require('./record-words')
 const { RESPONSES, keepWeak, weakAt } = require('./weak-slots')
 
-const SIZE = RESPONSES // records of requests, a power of two
-const ASKS = 1 << 12 // records of asks, likewise
-const NUMBERS = 0x1ffffffe // both are numbered modulo this: none has the reference NO_REF
+const SIZE = RESPONSES // request records, a power of two
+const ASKS = 1 << 12 // ask records, likewise
+const NUMBERS = 0x1ffffffe // modulus for numbers of both: none has the reference NO_REF
 const SIGN = 1 << 31
-const ASK = 1 << 30 // bit of a reference: it is an ask's
+const ASK = 1 << 30 // bit of a reference to an ask
 
 /** from the first request on @type {Int32Array | undefined} */
 let ring
@@ -32,7 +32,7 @@ let lastAsk = 0
 /** from the first request on @type {typeof import('./request-of') | undefined} */
 let waits
 
-/** Whether a reference is of a record in one of these rings. @param {number} ref @returns {boolean} */
+/** Returns whether a reference leads to one of these rings. @param {number} ref @returns {boolean} */
 const isApart = (ref) => ref < 0 && (ref & 1) !== 0
 
 /** @param {number} ref @returns {boolean} */
@@ -55,7 +55,7 @@ function findApart (ref) {
 
 /**
  * Adds the record of a request.
- * @param {{ words: Int32Array, offset: number }} resource the record of the resource on which it came
+ * @param {{ words: Int32Array, offset: number }} resource record of the resource on which it came
  * @param {number} time in ticks
  * @param {number} name number of its name
  * @returns {number} reference
@@ -83,7 +83,7 @@ function addRequest ({ words, offset }, time, name) {
 }
 
 /**
- * Adds the record of an ask, whose other words are its maker's to set.
+ * Adds the record of an ask; the caller sets its other words.
  * @param {{ ref: number, asyncId: number }} connection of its handle
  * @param {number} time in ticks
  * @returns {{ ref: number, words: Int32Array, offset: number }}
@@ -109,7 +109,7 @@ function addAsk (connection, time) {
  * Notes the response to a request.
  * @param {number} ref
  * @param {object} response
- * @returns {boolean} whether the request has a record, still
+ * @returns {boolean} whether the request still has a record
  */
 function setResponse (ref, response) {
   const slot = slotOf(ref)
@@ -119,13 +119,13 @@ function setResponse (ref, response) {
   return true
 }
 
-/** @param {number} ref of a request @returns {object | undefined} the response, once its headers were sent */
+/** @param {number} ref of a request @returns {object | undefined} its response, once headers were sent */
 function responseOf (ref) {
   const slot = slotOf(ref)
   return slot === -1 || ring?.[(slot << SHIFT) + RESPONDED] !== 1 ? undefined : weakAt(slot)
 }
 
-/** @param {number} ref @returns {number} where the ring has this request, -1: it has not */
+/** @param {number} ref @returns {number} slot of this request in the ring, -1: none */
 function slotOf (ref) {
   const slot = (ref >> 1) & (SIZE - 1)
   return isRequest(ref) && ring?.[slot << SHIFT] === ref ? slot : -1
@@ -142,7 +142,7 @@ module.exports = {
   setResponse,
   all: () => ring,
 
-  /** Notes the requests of what waits: an iteration of the event loop begins. */
+  /** Marks the requests of waiting steps: an iteration of the event loop begins. */
   markWaits: () => waits?.markWaits(),
 
   clear () {

@@ -1,18 +1,17 @@
 'use strict'
 
-// The run log: which step ran when, for which request, and because of what, as entries of a fixed size in
-// memory that other threads can read (run-log-words.js). Each run has a number of its own, and no
-// later log uses it again. A record keeps the run that made it and the run that settled it.
+// The run log: which step ran when, for which request, and why, as fixed-size entries in memory that other
+// threads can read (run-log-words.js). Each run has its own number, and later logs do not reuse it. A record
+// keeps the run that made it and the run that settled it.
 //
-// To write an entry is a fixed number of stores: nothing is allocated, nothing throws. The number of the
-// newest entry is stored last, and V8 terminates no function between its entry and its end unless it calls or
-// loops (guard.js), so no reader sees half an entry, and one that was not finished is written over.
+// Writing an entry is a fixed number of stores: nothing is allocated, nothing throws. The number of the
+// newest entry is stored last. V8 terminates a function only at its entry, or when it calls or loops
+// (guard.js), so no reader sees half an entry, and an unfinished one is overwritten.
 //
-// The function of `onDue` takes entries out of the ring. It is called when a quarter of the ring is unread,
-// so that a long callback overwrites nothing unread either, and only before a step begins, when no other work
-// is half done.
+// The `onDue` function takes entries out of the ring. It runs once a quarter of the ring is unread, so a long
+// callback overwrites no unread entries, and only before a step begins, when no other work is half done.
 //
-// Off by default, and then it costs no more than the test of a bit.
+// Off by default; then it costs only the test of a bit.
 
 const {
   ATTENTION, CURRENT_CAUSE, CURRENT_CHAIN, CURRENT_ENTRY, CURRENT_REF, CURRENT_SPAN, DEPTH, LOGGED, RETURNS,
@@ -30,7 +29,7 @@ const {
   SPAN, SPECIAL, TICK, TIMER, TRIGGER, findRecord, promises, resources
 } = records
 const { COUNT, ENTRIES, HEADER, KIND_BITS, LATEST, WORDS } = layout
-const SLOTS = ENTRIES - 1 // bits of a number that are its slot
+const SLOTS = ENTRIES - 1 // mask: slot of an entry number
 const DUE = ENTRIES / 4 // entries
 const NO_RING = new Int32Array(0)
 const NO_TIMES = new Float64Array(0)
@@ -41,16 +40,16 @@ let ring
 let ints = NO_RING
 /** @type {Float64Array<ArrayBufferLike>} */
 let floats = NO_TIMES
-/** run of the callback that brought data, and the tick that it caused last */
+/** run of the callback that brought data, and the last tick that it caused */
 let answer = 0
 let answerTick = 0
-/** a poll may have come since the last one that is logged */
+/** a poll may have happened since the last logged one */
 let mayHavePolled = true
-/** loaded when it is needed @type {typeof import('./log-time')} */
+/** loaded on demand @type {typeof import('./log-time')} */
 let logTime
-/** the last entry that was taken */
+/** the last entry taken */
 let takenUpTo = 0
-/** what takes the others, and whether it does @type {{ work: (() => void) | undefined, isBusy: boolean }} */
+/** takes entries; isBusy: it runs @type {{ work: (() => void) | undefined, isBusy: boolean }} */
 const taking = { work: undefined, isBusy: false }
 
 /**
@@ -87,11 +86,11 @@ function write (head, ref, chain, request, registered, settled, time, a, b, x) {
 /** @param {number} number of an entry @returns {number} index of its first word */
 const placeOf = (number) => HEADER + ((number - 1) & SLOTS) * WORDS
 
-/** @param {number} flags of a record @returns {number} those of a run */
+/** @param {number} flags of a record @returns {number} flags of a run */
 const flagsOfRun = (flags) => (flags >> 14 & layout.CALLED) | (flags & AWAITED) >> 1 | (flags & TIMER) >> 4 |
   (flags & (ONE_SHOT | SPECIAL)) | (flags >> 11 & layout.PARSER) | (flags & PASSED) << 5
 
-/** @param {number} ref of a resource or promise @returns {number} the run that settled it, 0: not known */
+/** @param {number} ref of a resource or promise @returns {number} the run that settled it, 0: unknown */
 function settledIn (ref) {
   if (ref === 0) return 0
   const words = (ref & 1) === 0 ? resources : promises
@@ -100,22 +99,22 @@ function settledIn (ref) {
   return (words[offset + FLAGS] & SETTLED) === 0 ? 0 : words[offset + SETTLED_RUN]
 }
 
-/** The same of a record that is no longer in the ring. @param {number} ref */
+/** Does the same for a record that is no longer in the ring. @param {number} ref */
 function settledOlder (ref) {
   const record = findRecord(ref)
   if (record === undefined || (record.words[record.offset + FLAGS] & SETTLED) === 0) return 0
   return record.words[record.offset + SETTLED_RUN]
 }
 
-/** @returns {number} lowest bits of the asyncId of the resource that was entered last, 0: a promise */
+/** @returns {number} lowest bits of the asyncId of the last resource entered, 0: a promise */
 const enteredBits = () => (current[CURRENT_REF] & 1) === 0 ? current[CURRENT_REF] >>> 1 : 0
 
-/** Has all entries taken: there are many, or what their numbers stand for is about to be forgotten. */
+/** Takes all entries: there are many, or their numbers are about to become invalid. */
 function takeNow () {
   const { isBusy, work } = taking
   if (work === undefined || isBusy) return
   taking.isBusy = true
-  takenUpTo = ints[COUNT] // whatever comes of it
+  takenUpTo = ints[COUNT] // even if the work fails
   attempt(() => guard.run(work))
   taking.isBusy = false
 }
@@ -127,7 +126,7 @@ function takeNow () {
  * @param {number} offset of the record
  * @param {number} time ms of the clock
  * @param {number} id asyncId of the resource
- * @param {number} chain its number, 0: not known
+ * @param {number} chain number of the resource's chain, 0: unknown
  */
 function called (flags, words, offset, time, id, chain) {
   if (mayHavePolled) {
@@ -139,14 +138,14 @@ function called (flags, words, offset, time, id, chain) {
   if (logTime.begun(time, id, chain, words, offset)) arrived(logTime.arrival)
 }
 
-/** Notes that a step is entered which the event loop does not call. @type {typeof enteredAt} */
+/** Notes the entry of a step that the event loop does not call. @type {typeof enteredAt} */
 function entered (flags, words, offset, time) {
   accountUntil(time)
   enteredAt(flags, words, offset, time)
 }
 
 /**
- * Notes that a step is entered.
+ * Notes the entry of a step.
  * @param {number} flags of its record
  * @param {Int32Array} words
  * @param {number} offset of the record
@@ -171,7 +170,7 @@ function enteredAt (flags, words, offset, time) {
 }
 
 /**
- * Notes that the rest of a callback is of another request. A request of a server is known before its span.
+ * Notes that the rest of a callback belongs to another request. A server's request is known before its span.
  * @param {number} time ms of the clock
  */
 function turned (time) {
@@ -191,21 +190,21 @@ function turned (time) {
   floats[LATEST] = time
 }
 
-/** Notes that the present run goes on, after one inside of it. @param {number} time ms of the clock */
+/** Notes that the current run continues after a nested one. @param {number} time ms of the clock */
 function resumed (time) {
   write(layout.RESUME, current[CURRENT_CAUSE], current[CURRENT_CHAIN], current[CURRENT_SPAN],
     current[CURRENT_ENTRY], 0, time, 0, 0, 0)
   floats[LATEST] = time
 }
 
-/** Notes that the present run goes on, if one is known: all that it did before has been read. */
+/** Notes that the current run continues, if one is known: everything before has been read. */
 function goesOn () {
   if (current[CURRENT_ENTRY] !== 0) resumed(now())
 }
 
 /**
- * Notes that the event loop has polled. Libuv has counted some callbacks as sleep (seen under load): what has
- * begun since was none.
+ * Notes a poll of the event loop. Libuv sometimes counts callbacks as sleep (seen under load), so the sleep
+ * is capped at the time since LATEST.
  * @param {number} time ms of the clock: the end
  * @param {number} iteration
  * @param {number} slept ms
@@ -217,7 +216,7 @@ function polled (time, iteration, slept) {
 }
 
 /**
- * Notes a poll that came within a run: no hook has reported what the event loop called after it.
+ * Notes a poll within a run: no hook has reported the callback that the event loop called after it.
  * @param {number} time ms of the clock
  */
 function accountUntil (time) {
@@ -242,24 +241,24 @@ function paused (time) {
   floats[LATEST] = time
 }
 
-/** Notes that a callback has returned to the event loop, or longstack's own work has. */
+/** Notes that a callback, or longstack's own work, has returned to the event loop. */
 function returned () {
   if ((current[ATTENTION] & RETURNS) !== 0) logTime.last.returned = now()
 }
 
-/** Notes when what the present run waited for had come. @param {typeof logTime.arrival} arrival */
+/** Notes when the current run's event arrived. @param {typeof logTime.arrival} arrival */
 function arrived ({ how, time, range }) {
   write(layout.ARRIVED, 0, 0, 0, current[CURRENT_ENTRY], 0, time, how, 0, range)
 }
 
 /**
- * Notes that a span begins. Its first run, if it has one of its own, is the present one.
+ * Notes the begin of a span. If the span has its own first run, that is the current one.
  * @param {number} number
  * @param {number} chain of its place
  * @param {number} time ms of the clock
  * @param {number} kind SERVER, CLIENT or INNER
- * @param {number} parent its number
- * @param {number} unread ms for which it lay there before it was read
+ * @param {number} parent number of the parent span
+ * @param {number} unread ms in the socket buffer before it was read
  */
 function began (number, chain, time, kind, parent, unread) {
   const run = current[CURRENT_ENTRY]
@@ -275,7 +274,7 @@ function ended (number, time, status) {
 }
 
 /**
- * Logs that bytes are written to a connection.
+ * Logs a write to a connection.
  * @param {number} ref of its record
  * @param {number} chain of the writer
  * @param {number} time ms of the clock
@@ -295,7 +294,7 @@ function sent (ref, chain, time, use, written, read) {
  * @param {number} time ms of the clock
  * @param {number} read bytes so far, -1: unknown
  * @param {number} written bytes so far, -1: unknown
- * @returns {boolean} false: it brings more of the same
+ * @returns {boolean} false: more data in the same run
  */
 function came (ref, time, read, written) {
   if (answer === current[CURRENT_ENTRY]) return false
@@ -304,7 +303,7 @@ function came (ref, time, read, written) {
   return true
 }
 
-/** Notes that the present run settles a promise. @param {Int32Array} words @param {number} offset */
+/** Notes that the current run settles a promise. @param {Int32Array} words @param {number} offset */
 function settled (words, offset) {
   const run = current[DEPTH] === 0 ? 0 : current[CURRENT_ENTRY]
   words[offset + SETTLED_RUN] = run
@@ -314,7 +313,7 @@ function settled (words, offset) {
     words[offset + RUN], run, 0, words[offset + CAUSE], 0, madeAt)
 }
 
-/** Logs runs from now on, in a new ring. @returns {SharedArrayBuffer} */
+/** Starts logging runs, in a new ring. @returns {SharedArrayBuffer} */
 function start () {
   if (ring !== undefined) return ring
   ring = new SharedArrayBuffer(layout.BYTES)
@@ -327,7 +326,7 @@ function start () {
   const chain = current[DEPTH] === 0 ? ROOT_CHAIN : current[CURRENT_CHAIN]
   const cause = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
   const time = now()
-  // What runs already, as a rule the main script
+  // Code that is already running, usually the main script
   current[CURRENT_ENTRY] = write(layout.RUN, cause, chain, 0, 0, 0, time, 0, 0, 0)
   current[ROOT_ENTRY] = current[DEPTH] === 0 ? current[CURRENT_ENTRY] : 0
   floats[LATEST] = time
@@ -336,11 +335,11 @@ function start () {
   return ring
 }
 
-/** Logs no more. Who has the ring keeps it. */
+/** Stops logging. Readers that have the ring keep it. */
 function stop () {
   current[ATTENTION] &= ~(LOGGED | RETURNS)
   current[CURRENT_ENTRY] = current[ROOT_ENTRY] = 0
-  if (ring !== undefined) takenUpTo = ints[COUNT] // another log goes on from there
+  if (ring !== undefined) takenUpTo = ints[COUNT] // the next log continues from there
   ring = taking.work = undefined
   ints = NO_RING
   floats = NO_TIMES
@@ -368,30 +367,30 @@ module.exports = {
   /** @returns {boolean} whether runs are logged */
   isOn: () => (current[ATTENTION] & LOGGED) !== 0,
 
-  /** An iteration of the event loop begins. */
+  /** Begins an iteration of the event loop. */
   startIteration () {
     mayHavePolled = true
-    taking.isBusy = false // it may have been terminated
+    taking.isBusy = false // V8 may have terminated it
   },
 
-  /** @returns {number} when the present run began, ms of the clock */
+  /** @returns {number} begin of the current run, ms of the clock */
   since: () => floats[LATEST],
 
-  /** @type {typeof logTime.queueTime} for how long a request lay there that has just been read */
+  /** @type {typeof logTime.queueTime} how long a request sat unread before Node read it */
   queueTime: (socket, isNew, time) => logTime.queueTime(socket, isNew, time),
 
-  /** @param {boolean} isOn signals interrupt polls: then libuv does not count all of their sleep */
+  /** @param {boolean} isOn signals interrupt polls, and libuv then does not count all of their sleep */
   expectInterrupts (isOn) {
     if (isOn) current[ATTENTION] |= RETURNS
     else current[ATTENTION] &= ~RETURNS
   },
 
-  /** Has entries taken when many have come since the last. @param {() => void} work guarded; may throw */
+  /** Sets the function that takes unread entries. @param {() => void} work guarded; may throw */
   onDue (work) { taking.work = work },
 
-  /** @returns {number} of the last entry that was taken, or is of an earlier log */
+  /** @returns {number} the last entry taken, or the last of an earlier log */
   lastTaken: () => takenUpTo,
 
-  /** Notes that entries were taken. @param {number} number of the last */
+  /** Notes that entries were taken. @param {number} number of the last one */
   taken (number) { takenUpTo = number }
 }

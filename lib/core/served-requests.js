@@ -1,9 +1,8 @@
 'use strict'
 
-// The requests that servers get: Node reports through diagnostics_channel when one begins, and of HTTP/2 in a
-// tick. The name of a request is noted as a number in its record; the route that a framework found for it is
-// read when it is needed, for as long as it is the last request of its connection. No object of the program
-// is held.
+// Requests that servers receive. Node reports their begin through diagnostics_channel, and for HTTP/2 in a
+// tick. The record holds the name as a number. A framework's route is read on demand, as long as the
+// request is the last one on its connection. Holds no object of the program.
 
 const capture = require('../stacks/capture')
 const allocationClock = require('./allocation-clock')
@@ -37,12 +36,12 @@ const ENDING_STEPS = 4 // from response.end() to its "finish"
 const streamHandle = hiddenProperty('kHandle')
 
 /**
- * Makes the remainder of this callback part of a request that a server got, and so what the connection's
- * parser brings of it later.
+ * Makes the rest of this callback, and later data from the connection's parser, part of a request that a
+ * server received.
  * @param {number} name number of its name, see core/request-names.js
  * @param {object} message
  * @param {object} response
- * @returns {boolean} the first one of its connection
+ * @returns {boolean} whether it is the first one of its connection
  */
 function enterRequest (name, message, response) {
   const parser = records.findResource(enteredId())
@@ -61,7 +60,7 @@ function enterRequest (name, message, response) {
 }
 
 /**
- * Notes that requests come on a connection, and on the one below TLS, which reports that it is closed.
+ * Notes that a connection serves requests, and so does the one below TLS, which reports the close.
  * @param {Entry} connection
  * @param {number} request reference of the first one
  */
@@ -76,7 +75,7 @@ function noteServed (connection, request) {
   setAsk(below, request)
 }
 
-/** A server got a request. @param {{ request: any, response: object, server: object }} message */
+/** Notes a server's new request. @param {{ request: any, response: object, server: object }} message */
 function started ({ request, response, server }) {
   const isPlain = requests.hasNodePrototype(request)
   const method = isPlain ? request.method : own(request, 'method')
@@ -85,13 +84,13 @@ function started ({ request, response, server }) {
   if (enterRequest(requests.numberOf(method, url), request, response)) emit('served', server)
 }
 
-/** Notes the route when Fastify runs a handler, within its request. @param {{ route: any }} message */
+/** Notes the route when Fastify runs a handler, inside its request. @param {{ route: any }} message */
 function routed ({ route }) {
   const url = isObject(route) ? own(route, 'url') : undefined
   if (typeof url === 'string') noteRoute(url)
 }
 
-/** Notes the route of the request that runs. @param {string} route */
+/** Notes the route of the current request. @param {string} route */
 function noteRoute (route) {
   const { NEAR_STEPS, requestOf } = require('./request-of') // loaded with the first request
   const record = records.findRecord(requestOf(currentStep().ref, undefined, NEAR_STEPS))
@@ -100,19 +99,19 @@ function noteRoute (route) {
   record.words[index] = requests.withRoute(record.words[index], route)
 }
 
-/** Reads the route of a request that was answered, within it. @param {{ request: object }} message */
+/** Reads the route of an answered request, inside it. @param {{ request: object }} message */
 function answered ({ request }) {
   const route = source.routeTextOf(request)
   if (route !== undefined) noteRoute(route)
 }
 
 /**
- * Adds the record of a request, when the event of a stream of HTTP/2 is about to be emitted.
+ * Adds the record of a request when the event of an HTTP/2 stream is about to be emitted.
  * @param {unknown} stream
  * @param {unknown} headers
  * @param {{ words: Int32Array, offset: number }} session its record
  * @param {number} time in ticks
- * @returns {number} reference of the request, 0: it is none
+ * @returns {number} reference of the request, 0: not a request
  */
 function streamed (stream, headers, session, time) {
   if (!isObject(stream) || !isObject(headers) || className(stream) !== 'ServerHttp2Stream') return 0
@@ -131,7 +130,7 @@ function streamed (stream, headers, session, time) {
   return ref
 }
 
-/** Notes when the response to a request of HTTP/1 is finished. @param {{ response: object }} message */
+/** Notes when the response to an HTTP/1 request finishes. @param {{ response: object }} message */
 function finished ({ response }) {
   const request = records.findRecord(answeredBy(response))
   if (request === undefined) return
@@ -140,8 +139,8 @@ function finished ({ response }) {
 }
 
 /**
- * Whether the response to a request was ended later than a step was made, and in another callback; false if
- * that is unknown.
+ * Returns whether the response to a request ended after a step was made, in another callback; false if
+ * unknown.
  * @param {number} ref of the request
  * @param {import('./context').Context} step
  */
@@ -155,7 +154,7 @@ function isAnsweredAfter (ref, { parent, time }) {
   return true
 }
 
-/** Whether a request of HTTP/1 is known to be answered. @param {number} ref */
+/** Returns whether an HTTP/1 request is known to be answered. @param {number} ref */
 function isAnswered (ref) {
   const parser = parserOf(ref)
   if (parser === undefined) return false
@@ -164,7 +163,7 @@ function isAnswered (ref) {
   return socket !== undefined && own(socket, '_httpMessage') === null
 }
 
-/** Whether a request of HTTP/1 is known to wait for its answer. @param {number} ref */
+/** Returns whether an HTTP/1 request is known to be in flight. @param {number} ref */
 function isInFlight (ref) {
   const parser = parserOf(ref)
   if (parser === undefined || parser.words[parser.offset + DETAIL] !== ref) return false
@@ -173,9 +172,10 @@ function isInFlight (ref) {
 }
 
 /**
- * Whether another request was under way at some time from the begin of one up to a step, or went on after its
- * answer. Those of HTTP/2 are under way for as long as they have a record, since no end of theirs is noted.
- * @param {number} ref of the request, 0: none led to the step; then only at that step
+ * Returns whether another request was in flight at any time between the begin of one and a step, or kept
+ * working after its response. HTTP/2 requests count as in flight while they have a record: their end is not
+ * noted.
+ * @param {number} ref of the request; 0: none led to the step, then only the time of that step counts
  * @param {import('./context').Context} step
  */
 function isBesideOthers (ref, { time }) {
@@ -185,7 +185,7 @@ function isBesideOthers (ref, { time }) {
   if (words === undefined) return false
   const begin = request === undefined ? time : timeAt(request.words, request.offset)
   for (let i = 0; i < words.length; i += 1 << SHIFT) {
-    // Newer ones first: under load the next is one
+    // Newer ones first: under load, the next one is in flight
     const offset = ((request?.offset ?? 0) + i) % words.length
     const other = words[offset + REF]
     if (other === 0 || other === ref || timeAt(words, offset) > time) continue
@@ -205,24 +205,24 @@ function parserOf (ref) {
 }
 
 /**
- * Returns the request that came last on a connection, if it is the only one that is not answered: what
- * happens to the connection happens to that request.
+ * Returns the last request on a connection, if it is the only unanswered one: events of the connection then
+ * concern that request.
  * @param {number} id of its handle
- * @returns {number} reference, 0: there is none
+ * @returns {number} reference, 0: none
  */
 function servedOn (id) {
   const socket = ownerOfConnection(id)
   const response = socket && own(socket, '_httpMessage')
   if (!isObject(response)) return 0
   const node = own(/** @type {object} */ (socket), 'parser')
-  const request = own(response, 'req') // of the oldest, where requests are pipelined
+  const request = own(response, 'req') // the oldest one, if requests are pipelined
   const isOnly = isObject(request) && isObject(node) && own(node, 'incoming') === request
   return isOnly ? answeredBy(response) : 0
 }
 
 /**
  * @param {number} id of a handle
- * @returns {object | undefined} the socket on it; that of TLS, if there is one
+ * @returns {object | undefined} its socket; the TLS socket, if there is one
  */
 function ownerOfConnection (id) {
   const connection = registry.get(id)
@@ -230,7 +230,7 @@ function ownerOfConnection (id) {
   return handle && ownerOf(handle)
 }
 
-/** Notes the response to a request of HTTP/2. @param {object} stream @param {object} response */
+/** Notes the response to an HTTP/2 request. @param {object} stream @param {object} response */
 function streamResponded (stream, response) {
   const handle = streamHandle(stream)
   const ref = isObject(handle) ? contextTag.read(handle)?.extra?.requestRef : undefined
@@ -252,9 +252,9 @@ function nameOf (ref) {
 }
 
 /**
- * Returns the object of a request, if none came after it on its connection.
+ * Returns the object of a request, unless another one followed on its connection.
  * @param {number} ref
- * @param {number} parser reference of what it came on
+ * @param {number} parser reference of the resource on which it came
  * @returns {object | undefined}
  */
 function incomingOf (ref, parser) {

@@ -1,14 +1,12 @@
 'use strict'
 
-// Installs the hook for promises that are settled: a function of settlements.js, or while code runs that may
-// be terminated another one.
+// Installs the hook for settled promises: one of settlements.js, or another while terminable code runs.
 //
-// V8 calls the hook of a promise that is rejected from C++, and where it terminates JavaScript in there it
-// ends the process, or forgets that the code is to end (NativeContext::RunPromiseHook in
-// src/objects/contexts.cc). Only functions that V8 has in C++ do not look whether they are to end. So while
-// code runs that may be terminated, the hook is one of those, Reflect.set: it keeps the promise that was
-// settled last, which is noted when the next one is made, and when a step begins or ends. What was settled in
-// between is not known to be.
+// V8 calls the hook of a rejected promise from C++. If V8 terminates JavaScript in there, it ends the process
+// or forgets the termination (NativeContext::RunPromiseHook in src/objects/contexts.cc). Only V8's C++
+// functions do not check for termination. So while terminable code runs, the hook is one of those,
+// Reflect.set: it keeps the last settled promise, which is noted when the next promise is made, and when a
+// step begins or ends. Other settlements in between are lost.
 
 const { ATTENTION, DEPTH, MISSING, SETTLING, current } = require('./current')
 const registry = require('./registry')
@@ -18,7 +16,7 @@ const last = { promise: /** @type {object | undefined} */ (undefined) }
 const keepLast = /** @type {(promise: object) => void} */ (Reflect.set.bind(undefined, last, 'promise'))
 /** notes a promise; undefined: tracing is off @type {((promise: object) => void) | undefined} */
 let settle
-/** code runs that may be terminated */
+/** terminable code runs */
 let isTerminable = false
 /** @type {Function | undefined} */
 let uninstall
@@ -39,7 +37,7 @@ function setSettled (hook) {
   install()
 }
 
-/** Notes the promise that was settled last, in the current step. */
+/** Notes the last settled promise, in the current step. */
 function readLast () {
   const { promise } = last
   last.promise = undefined
@@ -47,7 +45,8 @@ function readLast () {
 }
 
 /**
- * The same when a step is about to be entered. Where none was, Node does not say any more what executed.
+ * Notes the last settled promise before a step is entered. If none was entered before, drops it: Node no
+ * longer knows what executed.
  */
 function readBeforeStep () {
   if (current[DEPTH] === 0) last.promise = undefined
@@ -55,8 +54,8 @@ function readBeforeStep () {
 }
 
 /**
- * Code begins to run that may be terminated.
- * @returns {boolean} false: in such code, or tracing is off
+ * Begins terminable code.
+ * @returns {boolean} false: already in such code, or tracing is off
  */
 function startTerminable () {
   if (isTerminable || settle === undefined) return false
@@ -65,13 +64,13 @@ function startTerminable () {
   return true
 }
 
-/** Such code has ended; its step is still the current one. @param {boolean} isOutermost */
+/** Ends terminable code while its step is still the current one. @param {boolean} isOutermost */
 function endTerminable (isOutermost) {
   readLast()
   if (isOutermost) stopTerminable()
 }
 
-/** Such code has ended; its step is not the current one any more. */
+/** Ends terminable code after its step was left. */
 function stopTerminable () {
   if (!isTerminable) return
   isTerminable = false
@@ -82,7 +81,7 @@ function stopTerminable () {
 }
 
 /**
- * Ends such code where no run of vm has.
+ * Ends terminable code if no run of vm has done so.
  * @type {import('./guard').MomentaryState}
  */
 const terminableState = {

@@ -1,13 +1,13 @@
 'use strict'
 
-// Promises that are settled: the step that settled them, and who rejected with what.
+// Settled promises: the step that settled each, and rejections with their reasons.
 //
-// V8 reports that a promise is settled before it has a state, and JavaScript cannot look at the state without
-// marking a rejection as handled; the addon can. One call of it costs more than everything else that is done
-// for a promise, so it looks at several: BATCH of them, or those that there are when a query comes, a span
-// ends, or an iteration of the event loop begins.
+// V8 reports a settlement before the promise has a state, and JavaScript cannot read the state without
+// marking a rejection as handled; the addon can. One call of the addon costs more than all other work for a
+// promise, so it reads several at once: BATCH of them, or those pending when a query comes, a span ends, or
+// an iteration of the event loop begins.
 //
-// While code runs that may be terminated: settled-hook.js.
+// While terminable code runs: settled-hook.js.
 
 const { noteSettled } = require('./asks')
 const guard = require('./guard')
@@ -28,20 +28,20 @@ const orphans = require('./orphans')
 const runLog = require('./run-log')
 
 const NO_RECORD = { ref: 0, chain: 0, span: 0 }
-const BATCH = 8 // the addon looks at its arguments, without reading an array
+const BATCH = 8 // the addon reads its arguments, not an array
 
 /** @type {any[]} */
 const pending = Array(BATCH).fill(undefined)
 const settlers = new Int32Array(BATCH)
-/** of the settlers: a message that is handled continues another chain than its port's */
+/** chains of the settlers: handling a message continues another chain than its port's */
 const chains = new Int32Array(BATCH)
 let count = 0
 
-/** Notes a promise that V8's own hooks report, before it has its state. @param {object} promise */
+/** Notes a promise that V8's own hooks report, before it has a state. @param {object} promise */
 function settlePromise (promise) {
   try {
     if (guard.inOwnWork) return
-    // No number: older than these hooks. It may be rejected all the same
+    // No number: older than these hooks. It may still be rejected
     const ref = OnPromise.read(promise) ?? 0
     const offset = ((ref >> 1) & MASK) << SHIFT
     if ((current[ATTENTION] & ORPHANED) !== 0) orphans.claim(ref)
@@ -54,7 +54,7 @@ function settlePromise (promise) {
   }
 }
 
-/** The same where async_hooks reports promises. @param {any} promise */
+/** Does the same if async_hooks reports promises. @param {any} promise */
 function settleResource (promise) {
   try {
     if (guard.inOwnWork) return
@@ -83,7 +83,7 @@ function addPending (promise) {
   settlers[count++] = current[CURRENT_CAUSE]
 }
 
-/** Reads the states of the pending promises and reports the rejected ones. Runs no code of the program. */
+/** Reads the states of pending promises and reports rejections. Runs no code of the program. */
 function readPending () {
   if (count === 0) return
   count = 0
@@ -98,7 +98,7 @@ function readPending () {
 
 /**
  * @param {object} promise
- * @param {number} settler reference of the step that rejected it, 0: it has none, or is the main script
+ * @param {number} settler reference of the step that rejected it, 0: none, or the main script
  * @param {number} chain of that step
  */
 function reportRejection (promise, settler, chain) {
@@ -108,7 +108,7 @@ function reportRejection (promise, settler, chain) {
   if (context !== undefined) emit('rejected', reason, context, recordOf(promise))
 }
 
-/** Reports all rejections up to now. */
+/** Reports all rejections so far. */
 function read () {
   try {
     readPending()
@@ -122,7 +122,7 @@ function forget () {
   pending.fill(undefined)
 }
 
-/** Notes in a promise's record which step settled it. @param {Int32Array} words @param {number} offset */
+/** Notes the settling step in a promise's record. @param {Int32Array} words @param {number} offset */
 function noteSettler (words, offset) {
   words[offset + FLAGS] = (words[offset + FLAGS] & ~LIVE) | SETTLED
   words[offset + DETAIL] = current[DEPTH] === 0 ? 0 : current[CURRENT_CAUSE]
@@ -131,7 +131,7 @@ function noteSettler (words, offset) {
 }
 
 /**
- * The same for a record that is no longer in the ring.
+ * Does the same for a record that is no longer in the ring.
  * @param {ReturnType<typeof findRecord>} record
  * @param {number} ref
  * @param {number} asyncId 0: the promise has none
@@ -142,7 +142,7 @@ function settleOlder (record, ref, asyncId) {
   noteSettler(record.words, record.offset)
 }
 
-/** Returns what is recorded of a promise. @param {any} promise @returns {import('./on').PromiseRecord} */
+/** Returns the recorded data of a promise. @param {any} promise @returns {import('./on').PromiseRecord} */
 function recordOf (promise) {
   const record = findRecord(OnPromise.read(promise) ?? 0) ?? findResource(idOfTracked(promise))
   if (record === undefined) return NO_RECORD

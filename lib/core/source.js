@@ -1,6 +1,6 @@
 'use strict'
 
-// What contexts are read from: chains and stacks, spans, routes. Who has them sets these functions.
+// Late-bound lookups for contexts: chains and stacks, spans, routes. Other modules set these functions.
 
 /**
  * @typedef {import('../spans/span').Span} Span
@@ -16,18 +16,18 @@
  * @property {(number: number) => Span | undefined} spanAt
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {(ref: number) => string | undefined} nameOfRequest with the route that a framework reported
- * @property {(ref: number) => boolean} isAnswered whether a request is known to be
- * @property {(id: number) => number} servedOn reference of the one request in flight on a connection, 0: none
+ * @property {(ref: number) => boolean} isAnswered whether a request is known to be answered
+ * @property {(id: number) => number} servedOn reference of a connection's only request in flight, 0: none
  * @property {(ref: number, step: import('./context').Context) => boolean} isAnsweredAfter whether a request
- *   was, after a step was made and in another callback
+ *   was answered after a step was made, in another callback
  * @property {(ref: number, step: import('./context').Context) => boolean} isBesideOthers whether another
- *   request was under way at some time from the begin of one up to a step
- * @property {(ref: number) => boolean} isInFlight whether a request is known to be
+ *   request was in flight at any time between the begin of this one and a step
+ * @property {(ref: number) => boolean} isInFlight whether a request is known to be in flight
  * @property {(context: import('./context').Context | undefined) => import('./context').Context | undefined}
- *   startOf the step that began what may be a queue's job for another request
- * @property {(id: number) => object | undefined} socketOf the object on a handle
+ *   startOf the step that may have begun a queue's job for another request
+ * @property {(id: number) => object | undefined} socketOf the socket object of a handle
  * @property {(request: object) => string | undefined} routeTextOf the route that a framework found
- * @property {() => Iterable<number>} lastAsks references of the last asks on what is open
+ * @property {() => Iterable<number>} lastAsks references of the last queries on open connections
  */
 
 /** @type {Source & { startsWithHops: boolean }} */
@@ -46,7 +46,7 @@ const source = {
   socketOf: () => undefined,
   routeTextOf: () => undefined,
   lastAsks: () => [],
-  startsWithHops: false // the main script has those of another thread or process; set by passing/threads.js
+  startsWithHops: false // the main script has hops of another thread or process; set by passing/threads.js
 }
 
 module.exports = { source }

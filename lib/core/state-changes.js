@@ -1,8 +1,8 @@
 'use strict'
 
-// Who brought an object into a state in which it can do no more: ended or destroyed a stream, sent headers
-// of a message, aborted a signal. Noted on the object as a step when it happens (requests/changed-states.js),
-// and told of the errors that come of that state (attribution/former-state.js).
+// The steps that made objects unusable: ended or destroyed a stream, sent a message's headers, aborted a
+// signal. Each is noted on the object when it happens (requests/changed-states.js) and reported with errors
+// caused by that state (attribution/former-state.js).
 
 const { CURRENT_CAUSE, CURRENT_CHAIN, current } = require('./current')
 const { contextOfNoted } = require('./context')
@@ -23,7 +23,7 @@ const capture = require('../stacks/capture')
  */
 
 /**
- * by codes of errors: the states that these come of
+ * States that cause errors, by error code
  * @type {Record<string, State[]>}
  */
 const statesByCode = {
@@ -36,16 +36,16 @@ const statesByCode = {
   ERR_STREAM_WRITE_AFTER_END: ['ended', 'destroyed']
 }
 
-/** the objects' changes that errors come of, on these @type {ReturnType<typeof createTag<Change>>} */
+/** changes that caused errors, on the errors @type {ReturnType<typeof createTag<Change>>} */
 const errorTag = createTag()
-/** the requests that were destroyed with errors, on these @type {ReturnType<typeof createTag<Context>>} */
+/** requests destroyed with errors, on the errors @type {ReturnType<typeof createTag<Context>>} */
 const subjectTag = createTag()
-/** who listens for aborts, on listeners @type {ReturnType<typeof createTag<Omit<Change, 'state'>>>} */
+/** steps that listen for aborts, on listeners @type {ReturnType<typeof createTag<Omit<Change, 'state'>>>} */
 const listenerTag = createTag()
 
-/** The last change of each state of an object. */
+/** Last change of each state of an object. */
 class Changes {
-  /** @param {number} request reference of the one that a server answers with the object, 0: none */
+  /** @param {number} request reference of the request that the object is a response to, 0: none */
   constructor (request) {
     this.request = request
     /** @type {Change | undefined} */
@@ -60,7 +60,7 @@ class Changes {
 }
 
 /**
- * Notes which request a server answers with an object, before that has changed.
+ * Notes the request that an object is the response to, before the object has changed.
  * @param {object} response
  * @param {number} request reference
  */
@@ -68,17 +68,18 @@ function answers (response, request) {
   OnChanged.write(response, new Changes(request))
 }
 
-/** @param {object} object @returns {number} reference of the request that it is the response to, 0: none */
+/** @param {object} object @returns {number} reference of the request that it responds to, 0: none */
 const answeredBy = (object) => OnChanged.read(object)?.request ?? 0
 
-/** @param {object} object @returns {object | undefined} the request that it is a response to */
+/** @param {object} object @returns {object | undefined} the request that it responds to */
 function requestOf (object) {
   const request = own(object, 'req')
   return isObject(request) ? request : undefined
 }
 
 /**
- * Returns what is noted of an object, and where more goes: of a response that no server made its request's.
+ * Returns the changes of an object, in which more are noted. A response that no server made shares those of
+ * its request.
  * @param {object} object
  * @returns {Changes}
  */
@@ -94,12 +95,12 @@ function changesOf (object) {
 }
 
 /**
- * Notes who changes an object.
+ * Notes the step that changes an object.
  * @param {State} state
  * @param {Changes} changes of the object
  * @param {string} call name of the hop
  * @param {Function} above stacks begin below this function
- * @returns {boolean} whether it is the first change of this object; not if it is longstack's own, or left out
+ * @returns {boolean} whether it is the object's first change; false for longstack's own and filtered changes
  */
 function note (state, changes, call, above) {
   const step = captureStep(call, above)
@@ -112,7 +113,7 @@ function note (state, changes, call, above) {
 /**
  * @param {string} call name of the hop
  * @param {Function} above stacks begin below this function
- * @returns {Omit<Change, 'state'> | undefined} undefined: it is longstack's own, or left out
+ * @returns {Omit<Change, 'state'> | undefined} undefined: longstack's own, or filtered
  */
 function captureStep (call, above) {
   if (guard.inOwnWork) return undefined
@@ -125,7 +126,7 @@ function captureStep (call, above) {
 }
 
 /**
- * Notes who listens for an abort.
+ * Notes the step that listens for an abort.
  * @param {object} listener
  * @param {Function} above stacks begin below this function
  */
@@ -135,13 +136,13 @@ function noteListener (listener, above) {
 }
 
 /**
- * of the abort that is under way: who listens, if that is one, and with which reason
+ * the abort in progress: its listener, if there is just one, and its reason
  * @type {{ listener?: WeakRef<Function>, reason?: WeakRef<object> }}
  */
 let aborted = {}
 
 /**
- * An abort begins, or is over.
+ * Sets the abort in progress, or clears it.
  * @param {unknown[]} listeners that it calls
  * @param {unknown} [reason]
  */
@@ -151,13 +152,13 @@ function setAborted (listeners, reason) {
   aborted = { listener, reason: isObject(reason) ? new WeakRef(reason) : undefined }
 }
 
-/** Whether an error is the reason of the abort that is under way. @param {object} error */
+/** Returns whether an error is the reason of the abort in progress. @param {object} error */
 const isAbortReason = (error) => aborted.reason?.deref() === error
 
 /**
- * Returns the call that listens for the abort that is under way: Node or a package does, for a caller. A
- * listener of the program's own may stand for any number of these.
- * @returns {Context | undefined} undefined: there is none, or several
+ * Returns the call that listens for the abort in progress: Node or a package does so for a caller. A listener
+ * of the program's own may stand for any number of calls.
+ * @returns {Context | undefined} undefined: none, or several
  */
 function abortedCall () {
   const listener = aborted.listener?.deref()
@@ -168,9 +169,9 @@ function abortedCall () {
 }
 
 /**
- * Returns who changed an object.
+ * Returns the change of an object.
  * @param {object} object
- * @param {State[]} states the first of which that is known counts
+ * @param {State[]} states in order of preference
  * @returns {Change | undefined}
  */
 function changeOf (object, states) {
@@ -184,22 +185,22 @@ function changeOf (object, states) {
   return undefined
 }
 
-/** A request is destroyed with an error. @param {object} error @param {Context} request */
+/** Links an error to the request destroyed with it. @param {object} error @param {Context} request */
 function linkSubject (error, request) {
   if (subjectTag.read(error) === undefined) subjectTag.write(error, request)
 }
 
-/** @param {object} error @returns {Context | undefined} the call that made the request which failed of it */
+/** @param {object} error @returns {Context | undefined} the call that made the failed request */
 const subjectOf = (error) => subjectTag.read(error)
 
-/** of the objects that changed last: references of the requests they answer, 0 for no response */
+/** references of the requests to which the last changed objects respond, 0: not a response */
 const recent = new Int32Array(RECENT)
-let count = 0 // of those that were remembered
+let count = 0 // objects remembered so far
 
 /**
- * Remembers what was changed, for errors that do not lead to it.
+ * Remembers a changed object, for errors that do not lead to it.
  * @param {object} object
- * @param {number} request reference of the one that a server answers with it, 0: none
+ * @param {number} request reference of the request that it responds to, 0: none
  */
 function remember (object, request) {
   const isKept = request !== 0 && setResponse(request, object)
@@ -208,7 +209,7 @@ function remember (object, request) {
   if (!isKept) keepWeak(RESPONSES + place, object)
 }
 
-/** @returns {object[]} the objects that changed last, newest first */
+/** @returns {object[]} the last changed objects, newest first */
 function remembered () {
   const objects = []
   for (let i = 1; i <= RECENT; i++) {
@@ -219,12 +220,12 @@ function remembered () {
   return objects
 }
 
-/** Notes what an error comes of. @param {object} error @param {Change | undefined} change */
+/** Links an error to the change that caused it. @param {object} error @param {Change | undefined} change */
 function link (error, change) {
   if (change !== undefined && errorTag.read(error) === undefined) errorTag.write(error, change)
 }
 
-/** @param {object} error @returns {Change | undefined} what was noted for it */
+/** @param {object} error @returns {Change | undefined} the linked change */
 const linkedTo = (error) => errorTag.read(error)
 
 module.exports = {

@@ -1,10 +1,9 @@
 'use strict'
 
-// A tag on any object, invisible to programs: a class whose constructor returns its argument and which
-// declares a private field installs that field on the argument. No inspect, no own key, no proxy trap sees
-// it, and frozen objects take it. Reading is as fast as a property, as long as one place in the source sees
-// few shapes of objects and one field. Promises and other frequent objects therefore have a class and a field
-// of their own.
+// Tags on any object, invisible to programs. A class whose constructor returns its argument and which
+// declares a private field installs that field on the argument. No inspect, own key or proxy trap sees it,
+// and frozen objects accept it. Reads are as fast as a property, as long as each place in the source sees
+// few object shapes and one field. So promises and other frequent objects have their own class and field.
 
 const { hiddenProperty } = require('../objects')
 
@@ -16,7 +15,7 @@ const { hiddenProperty } = require('../objects')
 
 class Same extends Object {
   /**
-   * As a derived class that does not call super(), it has V8 make no object only to throw it away.
+   * A derived class that does not call super() saves V8 from creating an object and discarding it.
    * @param {object} object
    */
   constructor (object) {
@@ -25,7 +24,7 @@ class Same extends Object {
   }
 }
 
-/** Of its own: a base class that several classes share is not inlined by V8. */
+/** A separate base class: V8 does not inline one that several classes share. */
 class SamePromise extends Object {
   /** @param {object} promise */
   constructor (promise) {
@@ -35,8 +34,7 @@ class SamePromise extends Object {
 }
 
 /**
- * The reference of a promise's record, where Node gives promises no id; 0: it is longstack's own. See
- * records.js.
+ * Reference of a promise's record, if Node gives promises no id; 0: longstack's own promise. See records.js.
  */
 class OnPromise extends SamePromise {
   /** @type {number} */
@@ -54,7 +52,7 @@ class OnPromise extends SamePromise {
   }
 
   /**
-   * Looks whether the field is there only after a failure: it rarely is.
+   * Checks for the field only after a failure: it rarely exists.
    * @param {any} promise
    * @param {number} ref
    */
@@ -68,7 +66,7 @@ class OnPromise extends SamePromise {
   }
 }
 
-/** The context of an object that has none by its async id, or another one than that. */
+/** Context of an object that has none by its async id, or a different one. */
 class OnResource extends Same {
   /** @type {Context} */
   #context
@@ -84,14 +82,14 @@ class OnResource extends Same {
     return #context in resource ? resource.#context : undefined
   }
 
-  /** Has been stamped before, as likely as not. @param {any} resource @param {Context} context */
+  /** Checks first: the object is often tagged already. @param {any} resource @param {Context} context */
   static write (resource, context) {
     if (#context in resource) resource.#context = context
     else return new OnResource(resource, context)
   }
 }
 
-/** The changes of an object. Every response of a server has it from the start. */
+/** Changes of an object. Every server response has them from the start. */
 class OnChanged extends Same {
   /** @type {Changes} */
   #changes
@@ -114,7 +112,7 @@ class OnChanged extends Same {
   }
 }
 
-/** The copy of its record that a resource carries. */
+/** Copy of its record that a resource carries. */
 class OnCarrier extends Same {
   /** @type {Copy} */
   #copy
@@ -138,7 +136,7 @@ class OnCarrier extends Same {
 }
 
 /**
- * Makes an independent kind of mark.
+ * Creates an independent kind of tag.
  * @template T
  * @returns {{ read(object: object): T | undefined, write(object: object, value: T): void }}
  */
@@ -167,13 +165,13 @@ function createTag () {
   return Tag
 }
 
-// The ids that async_hooks gave to promises. It keeps that id on the promise, under a symbol of its own
+// Ids that async_hooks gave to promises. It keeps the id on the promise, under its own symbol
 // (async_id_symbol in lib/internal/async_hooks.js).
 
 const trackedId = hiddenProperty('async_id_symbol')
 
 /**
- * Returns the async id of a promise that async_hooks tracks, 0 if it gave the promise none.
+ * Returns the async id of a promise that async_hooks tracks, 0 if it has none.
  * @param {any} promise
  * @returns {number}
  */
@@ -182,7 +180,7 @@ function idOfTracked (promise) {
   return typeof id === 'number' ? id : 0
 }
 
-/** What counts the callbacks of a resource, which has the flag COUNTED. */
+/** Counter for the callbacks of a resource with the flag COUNTED. */
 const counterTag = /** @type {ReturnType<typeof createTag<{ receive: () => void }>>} */ (createTag())
 
 module.exports = { OnCarrier, OnChanged, OnPromise, OnResource, counterTag, createTag, idOfTracked }

@@ -1,10 +1,9 @@
 'use strict'
 
-// Runs of `vm` that may be terminated: by `timeout`, or by Ctrl-C with `breakOnSigint`, as in the REPL. V8
-// runs no `finally` in what it terminates, but it does in what called it: Node ends the termination in
-// ContextifyScript::EvalMachine (src/node_contextify.cc), and throws an error from there. So that function is
-// wrapped, and puts back what was set in between. All methods of vm.Script call it, and so do the functions
-// of `vm` and the REPL.
+// Terminable runs of `vm`: with `timeout`, or with `breakOnSigint` on Ctrl-C, as in the REPL. V8 runs no
+// `finally` in terminated code, but it does in the caller: Node ends the termination in
+// ContextifyScript::EvalMachine (src/node_contextify.cc) and throws an error from there. So the wrapper of
+// that function restores state set in between. vm.Script, the functions of `vm` and the REPL all call it.
 
 const { Script } = require('node:vm')
 const guard = require('./guard')
@@ -16,13 +15,13 @@ const { endTerminable, startTerminable } = require('./settled-hook')
 
 const { apply, getPrototypeOf } = Reflect
 
-// Arguments (ContextifyScript::RunInContext in src/node_contextify.cc); a run with neither is not terminated
+// Argument indexes (ContextifyScript::RunInContext in src/node_contextify.cc); either makes a run terminable
 const TIMEOUT = 1 // -1: none
 const BREAK_ON_SIGINT = 3
 
 /**
- * Modules of Node that longstack loads when it is first asked: one whose loading is terminated stays half
- * loaded, for the program, too (`compileForInternalLoader` in Node's lib/internal/bootstrap/realm.js).
+ * Node modules that longstack loads on first use. If V8 terminates the loading of a module, it stays half
+ * loaded, for the program too (`compileForInternalLoader` in Node's lib/internal/bootstrap/realm.js).
  */
 const askedFor = ['net', 'os', 'perf_hooks', 'stream', 'tty', 'url', 'worker_threads']
 let isLoaded = false
@@ -54,7 +53,7 @@ const make = (method) => ({
       hasReturned = true
       emit('contextRan')
       return value
-    } finally { // not `catch`: a message would tell of this line
+    } finally { // not `catch`: a message would show this line
       if (isTerminable) endTerminable(isOutermost) // in its step
       if (!hasReturned) {
         guard.restore(saved)

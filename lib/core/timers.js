@@ -1,9 +1,9 @@
 'use strict'
 
-// The timers that are pending. Node keeps them itself, those of one delay in a list each (TimersList in
-// lib/internal/timers.js), and whoever knows the lists knows the timers. So a pending timer has no entry in
-// the registry: the record that it carries (records.js) is all there is of it until a query asks. The lists
-// are Node's own objects: one that is empty is not used again, and holds nothing.
+// Pending timers. Node keeps them in one list per delay (TimersList in lib/internal/timers.js), so the lists
+// lead to all timers. A pending timer therefore has no entry in the registry: until a query needs one, it
+// only carries its record (records.js). The lists are Node's own objects: an empty one is not reused and
+// holds nothing.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { isObject, own } = require('../objects')
@@ -12,16 +12,16 @@ const MAX_STEPS = 1 << 24 // along a list: a program may have changed it
 const MIN_LISTS = 256
 
 /**
- * @typedef {{ _idleNext: any, _idlePrev: any }} List _idleNext: the newest timer, _idlePrev: the oldest; of a
- *   timer the next older and newer ones
+ * @typedef {{ _idleNext: any, _idlePrev: any }} List _idleNext: the newest timer, _idlePrev: the oldest;
+ *   in a timer, the next older and the next newer one
  */
 
 const { trunc } = Math
 
-/** by delay in whole ms, as Node has them @type {Map<number, List>} */
+/** by delay in whole ms, as in Node @type {Map<number, List>} */
 const lists = new Map()
 let maxLists = MIN_LISTS
-/** the timer that was made last: it is in no list until the hook has returned @type {any} */
+/** the newest timer: it is in no list until the hook has returned @type {any} */
 let last
 
 /** Notes a timer that is being made. The hot path. @param {object} timer */
@@ -30,7 +30,7 @@ function made (timer) {
   last = timer
 }
 
-/** Lets go of the timer that was made last: it is in its list by now, or over. */
+/** Releases the newest timer: it is in its list by now, or over. */
 function settle () {
   if (last === undefined) return
   const timer = last
@@ -38,12 +38,12 @@ function settle () {
   noteList(timer)
 }
 
-/** Notes the list that a timer is in. @param {any} timer */
+/** Notes the list of a timer. @param {any} timer */
 function noteList (timer) {
-  if (timer._idlePrev === null) return // it is in none
+  if (timer._idlePrev === null) return // in no list
   const delay = trunc(timer._idleTimeout)
   const known = lists.get(delay)
-  if (known !== undefined && known._idleNext !== known) return // a list is given up only when it is empty
+  if (known !== undefined && known._idleNext !== known) return // Node drops a list only when it is empty
   const list = listOf(timer)
   if (list === undefined) return
   if (lists.size >= maxLists) dropEmpty()
@@ -64,7 +64,7 @@ function dropEmpty () {
   maxLists = Math.max(MIN_LISTS, lists.size * 2)
 }
 
-/** @returns {object[]} timers that may run, oldest first in each list; some may be older than longstack */
+/** @returns {object[]} pending timers, oldest first per list; some may be older than longstack */
 function pending () {
   settle()
   /** @type {object[]} */
@@ -75,7 +75,7 @@ function pending () {
       if (timers.push(timer) >= MAX_STEPS) return timers
     }
   }
-  const running = executionAsyncResource() // a repeating timer, which is put back into a list afterwards
+  const running = executionAsyncResource() // a repeating timer, which Node puts back into a list afterwards
   if (typeof own(running, '_repeat') === 'number' && own(running, '_idlePrev') === null) timers.push(running)
   return timers
 }

@@ -1,0 +1,105 @@
+'use strict'
+
+// longstack PID --until 'p99 > 500 ms': polls the figures of a running process, those of longstack top, until
+// a limit is exceeded or its event loop stops responding.
+
+const { setTimeout: sleep } = require('node:timers/promises')
+const { isExceeded, metrics } = require('../../report/aggregate/limits')
+const { routePattern } = require('../../report/aggregate/route-names')
+const { counted, value } = require('../../report/render/text-parts')
+const { RefusedError } = require('../ask/system')
+const { UsageError, quote } = require('../cli/flags')
+const { parseLimit } = require('../cli/limit-parser')
+const { Model } = require('../top/model')
+const { Watched } = require('../top/watched')
+
+const INTERVAL_MS = 1000
+const WINDOW_MS = 10_000 // that figures cover
+const MIN_REQUESTS = 10 // in it, for a quantile, mean or share
+
+/**
+ * @typedef {import('../../report/aggregate/limits').Limit} Limit
+ * @typedef {import('../top/model').RouteRow} RouteRow
+ */
+
+/** By metric, from the figures of a route. @type {Record<string, (row: RouteRow) => number | undefined>} */
+const figures = {
+  p50: ({ count, p50Ms }) => count < MIN_REQUESTS ? undefined : p50Ms,
+  p99: ({ count, p99Ms }) => count < MIN_REQUESTS ? undefined : p99Ms,
+  mean: ({ count, meanMs }) => count < MIN_REQUESTS ? undefined : meanMs,
+  max: ({ count, maxMs }) => count === 0 ? undefined : maxMs,
+  errors: ({ count, errors }) => count < MIN_REQUESTS ? undefined : errors / count,
+  rate: ({ perSecond }) => perSecond
+}
+
+/**
+ * Parses the value of --until.
+ * @param {string} expression
+ * @returns {Limit}
+ * @throws {UsageError}
+ */
+function untilLimit (expression) {
+  const limit = parseLimit(expression, 'until')
+  const fail = (/** @type {string} */ reason) => new UsageError(`--until ${quote(expression)}: ${reason}.`)
+  if (limit.kind !== 'value') throw fail('a change needs a run to compare with')
+  if (!Object.hasOwn(figures, limit.metric)) {
+    throw fail(`the metric must be one of ${Object.keys(figures).join(', ')}`)
+  }
+  return limit
+}
+
+/**
+ * Waits until a process exceeds a limit.
+ * @param {string} name of the process, a word of the command line
+ * @param {Limit} limit
+ * @param {boolean} withChildren
+ * @param {(status: string) => void} show
+ * @returns {Promise<string>} a sentence that says what was exceeded
+ * @throws {RefusedError} if the process ends meanwhile
+ */
+async function waitUntil (name, limit, withChildren, show) {
+  const watched = new Watched(name, { intervalMs: INTERVAL_MS, blockedMs: undefined })
+  const model = new Model()
+  try {
+    if (!await isConnected(watched, withChildren)) return `${name} does not respond.`
+    for (;;) {
+      const answers = await watched.poll()
+      model.add(answers, Date.now())
+      const silent = answers.find(({ silentMs }) => silentMs >= WINDOW_MS / 2)
+      if (silent !== undefined) return `Process ${silent.key.split(' ')[0]} does not respond.`
+      const { routes, total } = model.frame(WINDOW_MS)
+      const exceeded = exceededRow(limit, limit.pattern === undefined ? [total] : routes)
+      if (exceeded !== undefined) return exceeded
+      const requests = counted(total.count, 'request')
+      show(`waiting until ${limit.expression}: ${requests} in the last ${WINDOW_MS / 1000} s`)
+      await sleep(INTERVAL_MS)
+      watched.discover()
+    }
+  } finally {
+    await watched.close()
+  }
+}
+
+/** @param {Watched} watched @param {boolean} withChildren @returns {Promise<boolean>} false: it is blocked */
+async function isConnected (watched, withChildren) {
+  try {
+    await watched.connect(withChildren)
+    return true
+  } catch (error) {
+    if (error instanceof RefusedError) return false
+    throw error
+  }
+}
+
+/** @param {Limit} limit @param {RouteRow[]} rows @returns {string | undefined} a sentence */
+function exceededRow (limit, rows) {
+  const isSelected = limit.pattern === undefined ? () => true : routePattern(limit.pattern)
+  for (const row of rows.filter(({ name }) => isSelected(name))) {
+    const figure = figures[limit.metric](row)
+    if (figure === undefined || !isExceeded(limit, 0, figure)) continue
+    const place = limit.pattern === undefined ? '' : ` of ${row.name}`
+    return `${limit.metric}${place} is ${value(figure, metrics[limit.metric].unit)}.`
+  }
+}
+
+module.exports = { untilLimit, waitUntil }
