@@ -1,10 +1,10 @@
 'use strict'
 
-// Events for C callbacks of other addons; the public side is native/longstack.h, the other half of this file
-// native/native-hooks.cc. The addon keeps the callbacks; the number of callbacks for each stage is in memory
-// shared with it, so that without any an event costs the read of one number.
+// Events for C callbacks of other addons. The public side is native/longstack.h; native/native-hooks.cc is
+// the counterpart of this file. The addon keeps the callbacks and shares memory with the number of callbacks
+// per stage, so an event without callbacks costs one read.
 //
-// Hot path: no object is made for an event; its numbers are written into that memory and the addon is called.
+// Hot path: an event creates no object; its numbers are written to that memory before the addon is called.
 
 const { now } = require('../core/clock')
 const { Context } = require('../core/context')
@@ -16,7 +16,7 @@ const capture = require('../stacks/capture')
 
 const BYTES = 48 // four doubles and three counts, see Shared in native/native-hooks.cc
 const WANTS = 32
-const TYPES = 1000 // types whose numbers are cached; programs may make names up
+const TYPES = 1000 // types with cached numbers; programs may make up names
 
 /**
  * @typedef {object} NativeBinding the part of the addon that keeps callbacks
@@ -28,16 +28,16 @@ const TYPES = 1000 // types whose numbers are cached; programs may make names up
  * @property {() => void} after
  *
  * @typedef {object} NativeHooks for addons that add C callbacks; see native/longstack.h
- * @property {bigint} api The address of this thread's struct longstack_api, to be given to an addon. It is
- *   valid in this thread only.
- * @property {(id: number) => string | undefined} stack The frames behind the stack number of an event, a line
- *   each; undefined where they were dropped.
+ * @property {bigint} api The address of this thread's struct longstack_api, to pass to an addon. It is valid
+ *   in this thread only.
+ * @property {(id: number) => string | undefined} stack Returns the frames behind an event's stack number, one
+ *   per line, or undefined if they were dropped.
  *
  * @typedef {import('../reasons').EngineReason} EngineReason
  * @typedef {keyof typeof indexes} Stage
  */
 
-/** of the counts of callbacks */
+/** indexes of the callback counts */
 const indexes = { init: 0, before: 1, after: 2 }
 const memory = new ArrayBuffer(BYTES)
 const event = new Float64Array(memory, 0, 4)
@@ -65,21 +65,21 @@ function numberOf (type) {
   return number
 }
 
-/** Calls the callbacks for a stage, where there are any. @param {Stage} stage @param {Context} context */
+/** Calls the callbacks for a stage, if there are any. @param {Stage} stage @param {Context} context */
 function report (stage, context) {
   if (wants[indexes[stage]] === 0) return
   const { type } = context
   event[0] = context.asyncId
   event[1] = context.triggerAsyncId
   event[2] = type === lastType ? lastNumber : numberOf(type)
-  event[3] = context.stack?.id ?? 0 // what the js engine keeps has no number
+  event[3] = context.stack?.id ?? 0 // 0: no numbered stack
   native[stage]()
 }
 
 /** Returns whether the program has read the handle. */
 const inUse = () => handle !== undefined
 
-/** Returns what users pass to their addon. @returns {NativeHooks} */
+/** Returns the handle that users pass to their addon. @returns {NativeHooks} */
 function share () {
   if (handle !== undefined) return handle
   const { binding, failure } = loadBinding()
@@ -92,7 +92,7 @@ function share () {
   return handle
 }
 
-/** Returns the frames behind the number of a stack, a line each. @param {number} id */
+/** Returns the frames behind a stack number, one per line. @param {number} id */
 function stack (id) {
   const held = capture.stackById(id)
   if (held === undefined) return undefined
@@ -102,8 +102,8 @@ function stack (id) {
 }
 
 /**
- * @param {import('../reasons').EngineReason | undefined} failure undefined: the addon loaded, but has no
- *   hooks
+ * @param {import('../reasons').EngineReason | undefined} failure undefined if the addon loaded, but has
+ *   no hooks
  */
 function describe (failure) {
   if (failure === undefined) return 'the binary is of another version'

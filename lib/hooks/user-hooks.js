@@ -1,7 +1,7 @@
 'use strict'
 
-// Calls the hooks of users and those of other addons, around the functions that record a step, while there
-// are any. Promises are reported by async_hooks then, which gives them ids.
+// Calls the hooks of users and of other addons around the functions that record a step, while there are any.
+// During that time async_hooks reports promises and gives them ids.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { now } = require('../core/clock')
@@ -22,19 +22,19 @@ const { CHAIN, FLAGS, PASSED, FIRST_CHAIN } = records
  * @typedef {import('node:async_hooks').AsyncResource} AsyncResource
  * @typedef {import('./native-hooks').Stage} Stage
  *
- * @typedef {object} Hook whose functions throw nothing
+ * @typedef {object} Hook functions that never throw
  * @property {(context: Context) => void} [init]
  * @property {(context: Context) => void} [before]
  * @property {(context: Context) => void} [after]
  */
 
 /**
- * The context of a resource, for as long as hooks of users listen.
+ * Context of a resource, kept while user hooks listen.
  * @type {ReturnType<typeof createTag<Context>>}
  */
 const resourceTag = createTag()
 
-/** hooks of users, in order; replaced, never mutated @type {Hook[]} */
+/** user hooks in order; replaced, never mutated @type {Hook[]} */
 let listeners = []
 
 /** @param {number} asyncId @param {string} type @param {number} trigger @param {any} resource */
@@ -60,7 +60,7 @@ function reportInit (asyncId, resource) {
 function reportCallback (resource, stage) {
   try {
     if (guard.inOwnWork) return
-    // Recorded before there were hooks, it has no tag
+    // A resource recorded before there were hooks has no tag
     const context = resourceTag.read(resource) ??
       (isCurrentRecorded() ? contextAt(current[CURRENT_REF]) : undefined)
     if (context === undefined || context.ref !== current[CURRENT_REF]) return // its init was not reported
@@ -83,7 +83,7 @@ function report (stage, context) {
 function callListeners (stage, context) {
   if (listeners.length === 0) return
   measure(stage, context.ensureExtra())
-  // The list is replaced where a callback changes it
+  // A callback that changes the list replaces it
   const present = listeners
   guard.callInHook(() => {
     for (const hook of present) {
@@ -105,7 +105,7 @@ function after (asyncId) {
 }
 
 /**
- * Enters a resource that Node does not enter.
+ * Enters a resource that Node itself does not enter.
  * @param {AsyncResource} resource
  * @returns {() => void} leaves it
  */
@@ -119,30 +119,30 @@ function enter (resource) {
   }
 }
 
-/** Other addons may come at any time once they have asked, and do not say when they go. */
+/** Other addons may register at any time once the program has the handle, and do not report their end. */
 const areWanted = () => listeners.length > 0 || native.inUse()
 
-/** @param {Hook[]} hooks of users, in order */
+/** @param {Hook[]} hooks user hooks in order */
 function setListeners (hooks) {
   listeners = hooks
   wrapHooks(wrapper)
 }
 
-/** Returns what another addon needs to add its own. */
+/** Returns the handle that another addon needs to add its callbacks. */
 function shareNative () {
   const handle = native.share()
   wrapHooks(wrapper)
   return handle
 }
 
-/** Returns whether the current step, or the request in it, has a record of its own. */
+/** Returns whether the current step, or its request, has its own record. */
 function isCurrentRecorded () {
   const cause = current[CURRENT_CAUSE]
   const isRecorded = cause === current[CURRENT_REF] || records.isApart(cause)
   return isRecorded && current[CURRENT_CHAIN] >= FIRST_CHAIN
 }
 
-/** @param {number} asyncId @returns {boolean} whether the resource has a record of its own */
+/** @param {number} asyncId @returns {boolean} whether the resource has its own record */
 function isSelected (asyncId) {
   const record = records.findResource(asyncId)
   if (record === undefined || (record.words[record.offset + FLAGS] & PASSED) !== 0) return false

@@ -1,9 +1,9 @@
 'use strict'
 
-// Figures of this thread for dashboards, for trace.metrics() and `longstack metrics`. They are those of
-// `longstack top`, which counts and names them. What has to be measured over time is measured from the first
-// question on, and says since when: counters since then, delays of the event loop since the same reader asked
-// last, so that readers do not take them from each other.
+// Metrics of this thread for dashboards, for trace.metrics() and `longstack metrics`. `longstack top` counts
+// and names them. Measurements over time start with the first query and state their start: counters run since
+// that query, event-loop delays since the same reader's previous query, so that readers do not consume each
+// other's values.
 
 const { performance } = require('node:perf_hooks')
 const timers = require('node:timers') // programs replace the global ones
@@ -20,47 +20,47 @@ const { ServedFigures } = require('../top/served')
 const { SiteFigures } = require('../top/sites')
 
 const SWEEP_MS = 250
-const LEASE_MS = 15 * 60_000 // without a question on a socket; the program has no lease
-const MAX_SITES = 50 // series of a metric; the rest is added up
+const LEASE_MS = 15 * 60_000 // without a query on a socket; the program has no lease
+const MAX_SITES = 50 // series per metric; the rest is summed up
 const OTHER = '(other)'
-/** seconds, those of OpenTelemetry's semantic conventions for http.server.request.duration */
+/** seconds, from OpenTelemetry's semantic conventions for http.server.request.duration */
 const BOUNDS = [0.005, 0.01, 0.025, 0.05, 0.075, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10]
 
 /**
  * @typedef {'program' | 'socket'} Reader
  *
  * @typedef {object} Metrics
- * @property {boolean} enabled tracing is on; where it is off there are no metrics
- * @property {number} sinceUnixMs from when on counters and histograms count: this thread was asked first
- * @property {number} unixMs of the answer
- * @property {Record<string, unknown>} resource the service, process and thread, as spans name them
- * @property {Record<string, Metric>} metrics by name, that of OpenTelemetry's semantic conventions where
- *   there is one
+ * @property {boolean} enabled whether tracing is on; if not, there are no metrics
+ * @property {number} sinceUnixMs start of counters and histograms: the first query to this thread
+ * @property {number} unixMs time of the response
+ * @property {Record<string, unknown>} resource service, process and thread, named as in spans
+ * @property {Record<string, Metric>} metrics by name, from OpenTelemetry's semantic conventions if they have
+ *   one
  *
  * @typedef {object} Metric
- * @property {'counter' | 'updowncounter' | 'gauge' | 'histogram'} type what it is for OpenTelemetry: the
- *   first and the last count since `sinceUnixMs`, the others are of now
+ * @property {'counter' | 'updowncounter' | 'gauge' | 'histogram'} type OpenTelemetry's type: counters
+ *   and histograms count since `sinceUnixMs`, the others are current values
  * @property {string} unit UCUM: `s`, `ms`, `1`, `{request}`
  * @property {string} description
  * @property {MetricPoint[]} points
  *
  * @typedef {object} MetricPoint
  * @property {Record<string, string>} attributes
- * @property {number} [value] undefined: of a histogram
+ * @property {number} [value] undefined for a histogram
  * @property {MetricHistogram} [histogram]
  *
  * @typedef {object} MetricHistogram
  * @property {number} count
  * @property {number} sum
- * @property {readonly number[]} bounds upper ones, inclusive
- * @property {number[]} counts of each bucket, the last one of what is above all bounds
+ * @property {readonly number[]} bounds inclusive upper bounds
+ * @property {number[]} counts per bucket; the last one counts values above all bounds
  *
  * @typedef {import('../top/served').RouteFigures} RouteFigures
  * @typedef {ReturnType<ServedFigures['list']>[number]} Route
  */
 
 /**
- * What each metric is, but for its points.
+ * Definitions of the metrics, without points.
  * @type {Record<string, Omit<Metric, 'points'>>}
  */
 const definitions = {
@@ -89,7 +89,7 @@ function define (type, unit, description) {
   return { type, unit, description }
 }
 
-/** @param {string} name of a figure of the event loop's delay */
+/** @param {string} name of an event-loop delay figure */
 function delayed (name) {
   return define('gauge', 's', `Event loop ${name} delay, since it was read last.`)
 }
@@ -101,7 +101,7 @@ class Figures {
   #sites = new SiteFigures(0)
   /** @type {Map<Reader, LoopDelay>} */
   #delays = new Map()
-  /** the requests that were in flight at the beginning are counted */
+  /** whether the requests in flight at the start are counted */
   #isComplete = false
   #unsubscribe = channels.subscribe(this.#served.subscriptions)
   #timer = timers.setInterval(() => guard.run(this.#sweep), SWEEP_MS).unref()
@@ -148,7 +148,7 @@ class Figures {
       ({ attributes: { 'nodejs.eventloop.state': state }, value: ms / 1000 }))
   }
 
-  /** @param {Reader} reader @returns {Record<string, MetricPoint[]>} none where nothing was measured yet */
+  /** @param {Reader} reader @returns {Record<string, MetricPoint[]>} empty if nothing was measured yet */
   #readDelay (reader) {
     const delay = this.#delays.get(reader)
     if (delay === undefined) this.#delays.set(reader, new LoopDelay())
@@ -172,7 +172,7 @@ function handlePoints ({ count, groups }) {
   return largest(named, count, { opener: OTHER, type: OTHER })
 }
 
-/** @param {SiteFigures} sites @returns {MetricPoint[] | undefined} undefined: not known */
+/** @param {SiteFigures} sites @returns {MetricPoint[] | undefined} undefined if unknown */
 function waitPoints (sites) {
   const named = sites.readWaits()?.map(({ site, count }) =>
     ({ attributes: { site: site || '(unknown)' }, value: count }))
@@ -180,9 +180,9 @@ function waitPoints (sites) {
 }
 
 /**
- * Returns the largest points, equal ones added up, and one for the rest.
+ * Returns the largest points, with equal ones summed up, and one for the rest.
  * @param {Array<{ attributes: Record<string, string>, value: number }>} points
- * @param {number} total of all, those that are not listed as well
+ * @param {number} total of all points, listed or not
  * @param {Record<string, string>} other attributes of the rest
  * @returns {MetricPoint[]}
  */
@@ -198,7 +198,7 @@ function largest (points, total, other) {
 function attributesOf ({ name, isReported }) {
   const end = name.indexOf(' ')
   if (end === -1) return { 'http.request.method': '_OTHER', 'http.route': OTHER }
-  // A path, in which `*` stands for what changes, is no route for the conventions
+  // A path with `*` for its variable parts is no route by the conventions
   const key = isReported ? 'http.route' : 'url.template'
   return { 'http.request.method': name.slice(0, end), [key]: name.slice(end + 1) }
 }
@@ -225,10 +225,10 @@ function failurePoints (route) {
   ]
 }
 
-/** of this thread, since it was asked first @type {Figures | undefined} */
+/** figures of this thread, since its first query @type {Figures | undefined} */
 let figures
 
-/** Takes back what was set to measure. */
+/** Stops measuring. */
 function stop () {
   figures?.stop()
   figures = undefined

@@ -1,14 +1,14 @@
 'use strict'
 
-// Metrics of threads as OpenMetrics text (specification 1.0): each metric once, with the points of all
-// threads below it. A name gets its unit, and `_` for dots, as Prometheus does for those of OpenTelemetry;
-// each point says of which process and thread it is.
+// Metrics of threads as OpenMetrics text (specification 1.0): each metric once, followed by the points of all
+// threads. Names get a unit suffix, and `_` for dots, as Prometheus does for OpenTelemetry's names. Labels of
+// a point name its process and thread.
 
 const CONTENT_TYPE = 'application/openmetrics-text; version=1.0.0; charset=utf-8'
 
 const { getOrAdd } = require('../group-by')
 
-/** UCUM to what a name ends with; things that are counted have none @type {Record<string, string>} */
+/** name suffixes by UCUM unit; counted things have none @type {Record<string, string>} */
 const units = { s: 'seconds', ms: 'milliseconds' }
 
 /**
@@ -20,7 +20,7 @@ const units = { s: 'seconds', ms: 'milliseconds' }
 
 /** @param {Metrics[]} threads @returns {string} */
 function formatOpenMetrics (threads) {
-  /** by name @type {Map<string, string[]>} */
+  /** lines by name @type {Map<string, string[]>} */
   const families = new Map()
   for (const { metrics, resource, sinceUnixMs } of threads) {
     const own = { process_pid: resource['process.pid'], longstack_thread: resource['longstack.thread'] ?? 0 }
@@ -53,7 +53,7 @@ function headOf (name, { type, unit, description }) {
 }
 
 /**
- * Lists the lines of a point: what the name ends with, the value, and the bound of a bucket.
+ * Lists the lines of a point: name suffix, value, and the bound of a bucket.
  * @param {Metric} metric
  * @param {MetricPoint} point
  * @param {number} sinceUnixMs
@@ -85,9 +85,9 @@ function labelsText (labels) {
   return `{${pairs.join(',')}}`
 }
 
-/** @param {string} text which may have halves of surrogate pairs, as names of files may */
+/** @param {string} text may contain lone surrogates, as file names do */
 function escape (text) {
-  // toWellFormed() is not in the types of es2023, but in Node 20
+  // toWellFormed() exists in Node 20 but not in the types of es2023
   const wellFormed = /** @type {any} */ (text).toWellFormed()
   return wellFormed.replace(/["\\]/g, '\\$&').replaceAll('\n', '\\n')
 }

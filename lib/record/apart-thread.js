@@ -1,6 +1,6 @@
 'use strict'
 
-// The thread that makes spans and writes them: see apart.js.
+// The thread that builds spans and writes them: see apart.js.
 
 const process = require('node:process')
 const v8 = require('node:v8')
@@ -8,29 +8,29 @@ const { parentPort, workerData } = require('node:worker_threads')
 const { keptOpen } = require('../files')
 const loopIterations = require('../core/loop-iterations')
 const { createSinks } = require('../sinks/sinks')
-require('../sinks/file') // before it begins: where there is no descriptor left it is replaced
+require('../sinks/file') // before the thread begins: without a free descriptor, the program's thread replaces it
 const { SpanSource } = require('./span-source')
 
 /**
  * @typedef {object} Task
  * @property {import('./apart').PlacedOutput[]} outputs
  * @property {string | undefined} main the program's file
- * @property {Int32Array} words shared, see apart.js
+ * @property {Int32Array} words shared memory, see apart.js
  * @property {typeof import('./apart').slots} slots
  * @property {typeof import('./apart').states} states
- * @property {number} heap MiB that this thread may take
- * @property {import('node:worker_threads').MessagePort} news what the program's thread is to know
+ * @property {number} heap limit of this thread in MiB
+ * @property {import('node:worker_threads').MessagePort} news port for reports to the program's thread
  */
 
 /** @type {Task} */
 const { outputs, main, words, slots, states, heap, news } = workerData
-if (main !== undefined) process.argv[1] = main // an exporter that the program has is found from there
+if (main !== undefined) process.argv[1] = main // an exporter installed by the program is resolved from there
 
 const source = new SpanSource(() => Atomics.add(words, slots.TICKS, 1))
 const port = /** @type {import('node:worker_threads').MessagePort} */ (parentPort)
 let sinks = sinksFor(outputs)
 let kept = ''
-/** codes of warnings: each is given once */
+/** codes of warnings already sent: each is sent once */
 const warned = new Set()
 
 /** @param {import('./apart').PlacedOutput[]} list */
@@ -46,7 +46,7 @@ function warn (code, sentence) {
 }
 
 /**
- * The commands that a message can name. One that is not done when it returns gives a promise.
+ * Commands that a message can name. A command that continues after it returns gives a promise.
  * @type {Record<string, (value: any) => any>}
  */
 const commands = {
@@ -73,16 +73,16 @@ const commands = {
   },
   close () {
     sinks.close()
-    port.unref() // requests to a collector keep the thread alive until they are answered
+    port.unref() // pending requests to a collector keep the thread alive
   }
 }
 
-/** Whether the program's thread has not done the work itself. */
+/** Marks this thread as begun. Returns false if the program's thread has taken over the work. */
 function hasBegun () {
   return Atomics.compareExchange(words, slots.STATE, states.NEW, states.BEGUN) !== states.REPLACED
 }
 
-/** Tells what is written, and which files are open: they are not the program's. */
+/** Reports counts of written spans, and the open files, which are not the program's. */
 function tellNews () {
   const list = [...keptOpen]
   const text = String(list.map(([fd, { dev, ino }]) => [fd, dev, ino]))
@@ -101,7 +101,7 @@ port.on('message', async (/** @type {Record<string, any>} */ message) => {
   tellNews()
   Atomics.store(words, slots.WAITING, source.waiting)
   if (command === 'take') Atomics.add(words, slots.BYTES, value.size)
-  // One that an answer was awaited for may end behind a later one
+  // A command with a promise may end after a later command
   if (((number - Atomics.load(words, slots.DONE)) | 0) > 0) Atomics.store(words, slots.DONE, number)
   Atomics.notify(words, slots.DONE)
 })

@@ -1,13 +1,12 @@
 'use strict'
 
-// Spans to files and to one collector, made and written by a thread of longstack's own (apart-thread.js). The
+// Spans for files and one collector, built and written by longstack's own thread (apart-thread.js). The
 // program's thread copies entries of the run log and their texts, and posts them every 50 ms. It waits for
-// the thread only when the program ends, turns spans off or asks for counts.
+// that thread only when the program ends, turns spans off or reads counts.
 //
-// The thread starts when the first span has ended, so a program without spans has none. The program's thread
-// makes the spans itself if the program is over before its loop runs, and if the thread does not start or has
-// failed. Until the thread begins to work, batches that were posted to it are kept here as well, so that
-// nothing is lost if it cannot start.
+// The thread starts when the first span ends, so a program without spans has none. The program's thread
+// builds the spans itself if the program ends before its loop runs, or if the thread does not start or fails.
+// Posted batches are also kept here until the thread begins to work, so nothing is lost if it cannot start.
 
 const process = require('node:process')
 const path = require('node:path')
@@ -27,19 +26,19 @@ const { Pieces } = require('./pieces')
 const { SpanSource } = require('./span-source')
 const taking = require('./taking')
 
-const HEAP = 128 // MiB that the thread may take: at the limit of V8's, Node 26 hangs for minutes
-const MAX_BATCH = 1 << 20 // bytes that wait to be posted
-const MAX_WITHIN = 1 << 24 // the same on top of the program's code, where no thread is started if it can wait
-const MAX_POSTED = 1 << 26 // on their way; what comes while there are more is dropped
-const PATIENCE = 5000 // ms without any progress of the thread
-const POLL = 20 // ms after which it looks again, woken or not
+const HEAP = 128 // limit of the thread in MiB: at V8's own limit, Node 26 hangs for minutes
+const MAX_BATCH = 1 << 20 // bytes waiting to be posted
+const MAX_WITHIN = 1 << 24 // the same on top of the program's code, where starting a thread is avoided
+const MAX_POSTED = 1 << 26 // bytes in flight; beyond that, spans are dropped
+const PATIENCE = 5000 // ms without progress of the thread
+const POLL = 20 // ms between checks, woken or not
 
 /**
- * Words that both threads share: the number of the last message that is done, bytes of all, spans that are
- * to be made, spans that are made, whether the thread has ended, signs of progress, whether it has begun.
+ * Words shared by both threads: number of the last processed message, bytes of all of these, spans not yet
+ * built, spans built, whether the thread has ended, a progress counter, whether it has begun.
  */
 const slots = { DONE: 0, BYTES: 1, WAITING: 2, MADE: 3, HAS_ENDED: 4, TICKS: 5, STATE: 6 }
-/** values of STATE: the thread and the program's thread each try to replace NEW, and the first one wins */
+/** values of STATE: both threads try to replace NEW, and the first one wins */
 const states = { NEW: 0, BEGUN: 1, REPLACED: 2 }
 
 /**
@@ -48,17 +47,17 @@ const states = { NEW: 0, BEGUN: 1, REPLACED: 2 }
  * @typedef {import('../sinks/sinks').SinkStats} SinkStats
  * @typedef {import('./span-source').Batch} Batch
  *
- * @typedef {object} News of the thread
+ * @typedef {object} News reports of the thread
  * @property {[code: string, sentence: string]} [warning]
  * @property {SinkStats} [stats]
  * @property {Array<[fd: number, file: { dev: bigint, ino: bigint }]>} [kept]
  */
 
-/** Makes spans and writes them in this thread. */
+/** Builds spans and writes them in this thread. */
 class Here {
   source = new SpanSource()
   sinks
-  /** what came was read in full: V8 may terminate the code that it is read in */
+  /** whether the last batch was read completely: V8 may terminate the code that reads it */
   #isWhole = true
 
   /** @param {Output[]} outputs */
@@ -79,7 +78,7 @@ class Here {
   }
 }
 
-/** Spans to outputs that a thread can write to. A consumer of taking.js. */
+/** Spans for outputs that another thread can write to. A consumer of taking.js. */
 class Apart {
   /** @type {PlacedOutput[]} */
   #outputs
@@ -89,33 +88,33 @@ class Apart {
   #thread
   /** @type {import('node:worker_threads').MessagePort | undefined} */
   #news
-  /** in place of the thread @type {Here | undefined} */
+  /** replaces the thread @type {Here | undefined} */
   #here
-  /** number of the last message that was posted, and bytes of all */
+  /** number of the last posted message, and bytes of all */
   #posted = 0
   #postedBytes = 0
-  /** spans and other records in all that was posted */
+  /** spans and other records in all posted messages */
   #postedSpans = 0
   /** ms of the clock */
   #postedAt = -Infinity
-  /** words of the thread when it had shown no sign of progress for long, NaN: it has not */
+  /** the thread's words after PATIENCE ran out, or NaN */
   #silentAt = { done: NaN, ticks: NaN }
-  /** false while a batch is being sent, and after V8 has terminated the code that sends it */
+  /** false while a batch is being sent, and after V8 has terminated the sending code */
   #isWhole = true
-  /** what was posted before the thread has begun, or is to be made in its place @type {Batch[]} */
+  /** batches posted before the thread began, or to process in its place @type {Batch[]} */
   #unbegun = []
   /** descriptors of the thread @type {number[]} */
   #kept = []
-  /** a span has ended, or there are other records */
+  /** whether a span has ended, or there are other records */
   #isWanted = false
-  /** the loop has ended, or nothing more comes: no thread is started, and all is written at once */
+  /** the loop has ended, or nothing more comes: no thread is started, and everything is written at once */
   #isOver = false
   #isClosed = false
   #dropped = 0
-  /** of the thread, as it has told last @type {SinkStats} */
+  /** the thread's last report @type {SinkStats} */
   #stats
 
-  /** ms after which entries are taken */
+  /** ms until entries are taken */
   within = 50
 
   isPartial = true
@@ -128,9 +127,9 @@ class Apart {
   }
 
   /**
-   * Writes to others from now on. What is known of spans that are open stays.
+   * Switches to other outputs. Open spans are kept.
    * @param {Output[]} outputs
-   * @returns {boolean} false if one of them is a collector: a thread serves one, until all is sent
+   * @returns {boolean} false if a collector is involved: a thread serves only one, until everything is sent
    */
   setOutputs (outputs) {
     if (this.#hasCollector || outputs.some(({ to }) => targetOf(to).url !== undefined)) return false
@@ -151,7 +150,7 @@ class Apart {
   /** Whether an output takes a span. @param {import('../sinks/sinks').Candidate} span */
   wants (span) { return isWantedBy(this.#outputs, span) }
 
-  /** At the end of the program nothing may wait, nor what is made in its thread. */
+  /** Nothing may wait at the end of the program, or when its own thread builds the spans. */
   get isEager () { return this.#isOver || this.#here !== undefined }
 
   /** @param {keyof typeof slots} slot */
@@ -176,7 +175,7 @@ class Apart {
       if (pieces.size >= MAX_BATCH) this.#forgetPieces()
       return
     }
-    // If it can wait, no thread is started on top of the program's code
+    // Avoids starting a thread on top of the program's code
     const mayStart = !(piece.isWithin && this.#isIdle)
     const isTime = piece.isNewest && mayStart
     const isMuch = pieces.size >= (mayStart ? MAX_BATCH : MAX_WITHIN)
@@ -189,10 +188,10 @@ class Apart {
     taking.repeat()
   }
 
-  /** Whether neither the thread nor what replaces it is there. */
+  /** Whether neither the thread nor its replacement exists. */
   get #isIdle () { return this.#thread === undefined && this.#here === undefined }
 
-  /** Has what there is made and written. */
+  /** Posts everything taken so far to be built and written. */
   #post = () => {
     this.#receive()
     this.#postedAt = now()
@@ -235,7 +234,7 @@ class Apart {
 
   /** @param {Record<string, unknown>} message @param {ArrayBuffer[]} [transferList] */
   #send (message, transferList) {
-    const number = this.#posted = (this.#posted + 1) | 0 // V8 may terminate it before it is sent
+    const number = this.#posted = (this.#posted + 1) | 0 // first: V8 may terminate this code before it sends
     this.#thread?.postMessage({ number, ...message }, transferList)
   }
 
@@ -283,17 +282,17 @@ class Apart {
     })
   }
 
-  /** Spans that the thread got and has not made yet. */
+  /** Spans that the thread received and has not built yet. */
   get #unmade () { return (this.#postedSpans - this.#read('MADE')) | 0 }
 
-  /** Counts spans as dropped that the thread got and did not write. */
+  /** Counts spans that the thread received but did not write as dropped. */
   #countLost () {
     const { waiting, outputs } = this.#stats
     this.#dropped += waiting + Math.max(0, this.#unmade)
     this.#stats = { ...this.#stats, waiting: 0, outputs: outputs.map((one) => ({ ...one, waiting: 0 })) }
   }
 
-  /** Does the work of the thread, if that has not begun. @returns {boolean} whether it does */
+  /** Takes over the thread's work if the thread has not begun. @returns {boolean} whether it did */
   #replaceUnbegun () {
     if (this.#thread === undefined) return false
     const state = Atomics.compareExchange(this.#words, slots.STATE, states.NEW, states.REPLACED)
@@ -303,7 +302,7 @@ class Apart {
     return true
   }
 
-  /** From now on no thread is started, and one that has not begun is not waited for. */
+  /** Ensures that no thread is started or waited for from now on unless it has already begun. */
   #replaceAbsent () {
     if (!this.#replaceUnbegun() && this.#isIdle && this.#isWanted) this.#here = new Here(this.#outputs)
   }
@@ -335,8 +334,8 @@ class Apart {
   }
 
   /**
-   * Waits until all is done that was posted: not again for a thread that has shown no sign of progress since.
-   * @returns {boolean} whether it is
+   * Waits until all posted messages are processed. Does not wait again for a thread without progress since.
+   * @returns {boolean} whether they are processed
    */
   #settle () {
     let done = this.#read('DONE')
@@ -362,7 +361,7 @@ class Apart {
     return this.#settle()
   }
 
-  /** Has all made and written, now. What a collector has not confirmed is waited for, a bounded time. */
+  /** Builds and writes everything now. Waits for a collector's confirmation, for a bounded time. */
   #finish () {
     this.#replaceAbsent()
     this.#post()
@@ -371,25 +370,25 @@ class Apart {
     warn('SPANS_THREAD', 'spans may be missing: the thread that makes them gives no answer.')
   }
 
-  /** Has what has come made, and handed to the sinks. */
+  /** Builds all spans received so far and passes them to the sinks. */
   #sync () {
     this.#post()
     if (this.#thread !== undefined && !this.#order({ sync: true })) this.#replaceUnbegun()
   }
 
-  /** Has what has come written while a callback of the program's runs on. */
+  /** Writes everything received so far while a callback of the program continues. */
   writeNow () {
     this.#sync()
     this.#here?.sinks.flush(true)
   }
 
-  /** The program ends, and all has come. */
+  /** The program ends, and everything has been received. */
   finish () {
     this.#isOver = true
     this.#finish()
   }
 
-  /** Has all written that has come: a signal may end the program now. */
+  /** Writes everything received so far: a signal may end the program now. */
   flush () { this.#finish() }
 
   close () {
@@ -401,7 +400,7 @@ class Apart {
     this.#here?.sinks.close()
     if (this.#thread === undefined) return
     this.#order({ close: true })
-    // The thread stays until the collector has answered
+    // The thread stays until the collector has responded
     if (this.#hasCollector) process.once('exit', this.#awaitThread)
     else this.#forgetThread()
   }
@@ -432,7 +431,7 @@ class Apart {
     }
   }
 
-  /** Spans that have ended and are not made yet. */
+  /** Spans that have ended and are not built yet. */
   waiting () {
     if (this.#here !== undefined) return this.#pieces.spans + this.#here.source.waiting
     const isDone = this.#read('DONE') === this.#posted
@@ -441,7 +440,7 @@ class Apart {
 }
 
 /**
- * Returns outputs with their places: the program may change its directory. Files are created.
+ * Resolves the targets of outputs, since the program may change its directory. Creates files.
  * @param {Output[]} outputs
  * @returns {PlacedOutput[]}
  */
@@ -458,7 +457,7 @@ function noStats (outputs) {
 }
 
 /**
- * Creates the file of an output: if that is impossible, the warning comes when the output is set.
+ * Creates the file of an output, so that a failure is reported when the output is set.
  * @param {PlacedOutput} output
  */
 function createFile ({ to, target: { path: name } }) {

@@ -1,13 +1,13 @@
 'use strict'
 
-// Makes blocks (block.js) of pieces of this thread's run log (taking.js).
+// Turns pieces of this thread's run log (taking.js) into blocks (block.js).
 
 const { fill } = require('../encoding/ids')
 const { originAt } = require('../spans/wall-clock')
 const { LAST, REPEATS, encode, maxBytesOf } = require('./block')
 
-const BUFFER_BYTES = 1 << 17 // that blocks are made in
-const KEPT_BYTES = 1 << 20 // of it, where blocks are larger
+const BUFFER_BYTES = 1 << 17 // initial size of the buffer for blocks
+const KEPT_BYTES = 1 << 20 // the largest buffer to keep
 
 class BlockMaker {
   #source = fill(Buffer.alloc(4)).readUInt32LE()
@@ -17,7 +17,7 @@ class BlockMaker {
   /**
    * @param {import('./taking').Piece} piece
    * @param {string} [ownTexts] lines to add to those of the piece
-   * @returns {Buffer} a block, good until the next one is made
+   * @returns {Buffer} a block, valid until the next call
    */
   make ({ first, count, entries, lost, texts, repeats, now, isLast }, ownTexts = '') {
     const allTexts = texts + ownTexts

@@ -1,8 +1,8 @@
 'use strict'
 
-// The block format of recordings. A block holds entries of one thread's run log, preceded by the texts that
-// they need. A file is a sequence of blocks from any number of threads and processes; each is appended by one
-// write. Pure functions, shared by the writer and the readers.
+// Block format of recordings. A block holds entries of one thread's run log, preceded by the texts they need.
+// A file is a sequence of blocks from any number of threads and processes, each appended with one write. Pure
+// functions, shared by the writer and the readers.
 //
 // Header, little endian, as 32-bit words:
 //
@@ -11,12 +11,12 @@
 //     4  number of the     5  entries
 //        first entry
 //     6  bytes of texts    7  flags
-//     8  ms of the clock when it was made, a double
+//     8  ms of the clock at its creation, a double
 //    10  ms since 1970 when the clock was 0, a double
-//    12  entries that     13  version of the layout
-//        were overwritten before this block could be made
-//    14  check sum of the words before
-//    15  check sum of the words behind the header
+//    12  entries lost     13  version of the layout
+//        (overwritten) before this block was created
+//    14  checksum of the words before
+//    15  checksum of the words after the header
 //
 // Texts are lines of JSON, padded with line feeds to a multiple of 8 bytes.
 
@@ -26,10 +26,10 @@ const HEADER_BYTES = 64
 const HEADER_WORDS = HEADER_BYTES / 4
 const ENTRY_BYTES = 48
 const LINE_FEED = 10
-const MAX_BYTES = 1 << 30 // of a block: more is damage
+const MAX_BYTES = 1 << 30 // of a block: a larger size means damage
 
 const LAST = 1 // flag: the source is complete
-const REPEATS = 2 // flag: all texts of the source are there that were in earlier blocks
+const REPEATS = 2 // flag: includes all texts of the source from earlier blocks
 
 /**
  * @typedef {object} Head
@@ -44,14 +44,14 @@ const REPEATS = 2 // flag: all texts of the source are there that were in earlie
  * @typedef {Head & { bytes: number, entries: number, textBytes: number, sum: number }} Header
  */
 
-/** @param {string} texts @param {number} entries @returns {number} bytes that a block takes at most */
+/** @param {string} texts @param {number} entries @returns {number} maximum size of a block in bytes */
 const maxBytesOf = (texts, entries) => HEADER_BYTES + texts.length * 3 + 7 + entries * ENTRY_BYTES
 
 /**
  * Writes a block.
  * @param {Buffer} target aligned to 8, large enough
  * @param {Head} head
- * @param {string} texts lines, with their line feeds
+ * @param {string} texts lines, including line feeds
  * @param {Uint8Array[]} entries
  * @returns {number} bytes
  */
@@ -84,8 +84,8 @@ function encode (target, head, texts, entries) {
 }
 
 /**
- * Returns the check sum of words, by exclusive or: additions that overflow are done in floating point, which
- * takes V8 several times as long.
+ * Returns the checksum of words, by exclusive or: V8 does overflowing additions in floating point, which
+ * takes several times as long.
  * @param {Int32Array} words
  * @param {number} start
  * @param {number} end
@@ -101,7 +101,7 @@ function sumOf (words, start, end) {
  * Reads the header of a block.
  * @param {Buffer} bytes
  * @param {number} start
- * @returns {Header | undefined} undefined: there is none, or it is damaged
+ * @returns {Header | undefined} undefined if there is none, or it is damaged
  */
 function readHeader (bytes, start) {
   if (start + HEADER_BYTES > bytes.length || bytes.readInt32LE(start) !== MAGIC) return undefined
@@ -128,12 +128,12 @@ function readHeader (bytes, start) {
 }
 
 /**
- * Returns what a block holds.
+ * Returns the contents of a block.
  * @param {Buffer} bytes
  * @param {number} start
  * @param {Header} header of it
- * @returns {{ texts: string[], entries: Uint8Array } | undefined} a copy, aligned to 8; undefined: it is
- *   damaged, or cut
+ * @returns {{ texts: string[], entries: Uint8Array } | undefined} a copy, aligned to 8; undefined if it
+ *   is damaged or truncated
  */
 function readBody (bytes, start, { bytes: size, textBytes, sum }) {
   if (start + size > bytes.length) return undefined

@@ -1,8 +1,8 @@
 'use strict'
 
-// Runs functions before the process ends without an `exit` event: by a signal that the program does not
-// listen to, which another process sends (native/ending-signals.cc) or the program itself by process.kill; by
-// process.abort and process.reallyExit; or by process.execve, which runs another program in its place.
+// Runs functions before the process ends without an `exit` event: by a signal without a listener, sent by
+// another process (native/ending-signals.cc) or by the program with process.kill; by process.abort and
+// process.reallyExit; or by process.execve, which replaces the program.
 
 const process = require('node:process')
 const guard = require('../core/guard')
@@ -41,7 +41,7 @@ function beforeEnd () {
 }
 
 /**
- * Has a function called before such an end, on top of whatever runs then.
+ * Calls a function before such an end, on top of whatever is running.
  * @param {() => void} work
  */
 function atSuddenEnd (work) {
@@ -49,15 +49,15 @@ function atSuddenEnd (work) {
   works.add(work)
   if (works.size > 1) return
   unwraps = [wrap(process, 'kill', wrapKill), wrapAll([process], ENDS, beforeEnd)]
-  const { constants } = require('node:os') // only here: the program may be the first that loads it
+  const { constants } = require('node:os') // loaded late: the program may be the first to load it
   const unheard = SIGNALS.filter((name) => process.listenerCount(name) === 0)
   signals()?.hold?.(() => {
-    if (guard.inOwnWork) return false // which is half done
+    if (guard.inOwnWork) return false // longstack's own work is half done
     workNow()
   }, ...unheard.map((name) => constants.signals[name]))
 }
 
-/** Takes back `atSuddenEnd`. @param {() => void} work */
+/** Undoes `atSuddenEnd`. @param {() => void} work */
 function notAtSuddenEnd (work) {
   if (!works.delete(work) || works.size > 0) return
   for (const unwrap of unwraps) unwrap?.()

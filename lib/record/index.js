@@ -12,10 +12,10 @@ const { settings } = require('../settings')
 let recording
 let isAwaitingExit = false
 
-/** @returns {string | undefined} the file that is wanted now */
+/** @returns {string | undefined} the file to record to now */
 const wanted = () => settings.enabled ? settings.options.record : undefined
 
-/** Begins a recording before its spans are made (spans/index.js), or ends it after they are complete. */
+/** Starts a recording before its spans are created (spans/index.js), or ends it after they are complete. */
 function applyRecord () {
   const file = wanted()
   if (file === recording?.option) return
@@ -37,7 +37,7 @@ function end () {
   recording = undefined
 }
 
-/** Has the end of the process written; behind what ends open spans then. */
+/** Records the end of the process, after the listener that ends open spans. */
 function awaitExit () {
   if (recording === undefined || isAwaitingExit) return
   isAwaitingExit = true

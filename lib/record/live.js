@@ -1,7 +1,7 @@
 'use strict'
 
-// Makes spans of this thread's run log while the program runs, and hands them to outputs. A consumer of
-// taking.js, loaded when spans are first wanted.
+// Builds spans from this thread's run log while the program runs, and passes them to outputs. A consumer of
+// taking.js, loaded when spans are first needed.
 
 const { attempt } = require('../files')
 const { flushRecords, tell } = require('../spans/outputs')
@@ -10,7 +10,7 @@ const taking = require('./taking')
 
 let source = new SpanSource()
 let isOn = false
-/** what came was read in full: V8 may terminate the code that it is read in */
+/** whether the last piece was read completely: V8 may terminate the code that reads it */
 let isWhole = true
 
 /** @type {taking.Consumer} */
@@ -53,13 +53,13 @@ function toldOf (span) {
   }
 }
 
-/** Forgets what is known, some of which is half done. */
+/** Starts over: the current state may be incomplete. */
 function startAnew () {
   source = new SpanSource()
   taking.repeat()
 }
 
-/** @param {boolean} isWanted whether spans are made */
+/** @param {boolean} isWanted whether to build spans */
 function setLive (isWanted) {
   if (isWanted === isOn) return
   isOn = isWanted
@@ -74,6 +74,6 @@ function setLive (isWanted) {
 module.exports = {
   setLive,
 
-  /** @returns {number} spans that have ended and are not made yet */
+  /** @returns {number} spans that have ended and are not built yet */
   waiting: () => isOn ? source.waiting : 0
 }

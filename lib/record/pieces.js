@@ -1,19 +1,19 @@
 'use strict'
 
-// Copies of entries of the run log, with their texts, until they are posted to the thread that makes spans
+// Copies of run-log entries and their texts, kept until they are posted to the thread that builds spans
 // (apart.js).
 
 const { ENTRY_BYTES } = require('./block')
 
 const MIN_BYTES = 1 << 16 // of the copy of entries
-const MAX_PART = 1 << 16 // bytes of entries that are read at once
+const MAX_PART = 1 << 16 // bytes of entries to read at once
 
 /**
  * @typedef {import('./span-source').Batch} Batch
  * @typedef {import('./span-source').Part} Part
  */
 
-/** What is not posted yet. */
+/** Pieces not posted yet. */
 class Pieces {
   /** @type {Array<Omit<Part, 'entries'> & { length: number }>} length: bytes of entries */
   #parts = []
@@ -25,10 +25,10 @@ class Pieces {
   #isLast = false
   isEmpty = true
 
-  /** In bytes, about. */
+  /** Approximate size in bytes. */
   get size () { return this.#length + this.#textLength }
 
-  /** How many spans and other records they tell of. */
+  /** Number of spans and other records in them. */
   get spans () { return this.#spans }
 
   /** @param {import('./taking').Piece} piece */
@@ -40,7 +40,7 @@ class Pieces {
       this.#bytes.set(part, end)
       end += part.length
     }
-    // What follows is done as a whole: V8 terminates nothing in between (guard.js)
+    // The rest is atomic: V8 terminates nothing in between (guard.js)
     const last = this.#parts[this.#parts.length - 1]
     const isNext = last !== undefined && ((last.first + last.length / ENTRY_BYTES) | 0) === first
     if (isNext && last.length + length <= MAX_PART) {
@@ -67,7 +67,7 @@ class Pieces {
     this.#bytes = bytes
   }
 
-  /** Returns them, and has none then. @returns {Batch & { size: number, buffer: ArrayBuffer }} */
+  /** Returns all pieces and clears them. @returns {Batch & { size: number, buffer: ArrayBuffer }} */
   take () {
     const { buffer } = this.#bytes
     let offset = 0
@@ -86,7 +86,7 @@ class Pieces {
     return batch
   }
 
-  /** No more come. */
+  /** Marks the end: no more pieces come. */
   end () {
     if (this.#isLast) return
     this.#isLast = this.#isAll = true

@@ -1,7 +1,7 @@
 'use strict'
 
-// Sends this thread's run log to a command that asks, as the blocks of a recording: the command makes the
-// spans. One that reads too slowly gets the log in stretches.
+// Sends this thread's run log to a command on request, as blocks of a recording. The command builds the
+// spans. If it reads too slowly, it gets the log with gaps.
 
 const guard = require('../core/guard')
 const { lineOf } = require('../encoding/serialize')
@@ -13,21 +13,21 @@ const taking = require('./taking')
 /**
  * @typedef {object} Receiver
  * @property {(block: Buffer) => void} send
- * @property {() => number} waiting bytes that it has not read yet
- * @property {number} maxWaiting past which nothing is sent until it has read all of them
+ * @property {() => number} waiting returns the bytes it has not read yet
+ * @property {number} maxWaiting limit above which nothing is sent until it has read all of them
  */
 
 /** @implements {taking.Consumer} */
 class SentRecording {
   #receiver
   #maker = new BlockMaker()
-  /** records that only commands want, as texts */
+  /** text of records for commands only */
   #records = ''
   #isPaused = false
   #sentAt = 0
-  /** entries that were left out before the next block */
+  /** entries left out before the next block */
   #lost = 0
-  /** ms for which the log was left out */
+  /** total ms of the log that were left out */
   unsentMs = 0
 
   /** @param {Receiver} receiver */
@@ -43,7 +43,7 @@ class SentRecording {
     })
   }
 
-  /** Sends what there is, and no more. */
+  /** Sends the rest, then stops. */
   stop () {
     guard.run(() => {
       if (!commands.delete(this)) return
@@ -61,7 +61,7 @@ class SentRecording {
     if (this.#isPaused) {
       this.unsentMs += now - this.#sentAt
       this.#lost += piece.lost + piece.count
-      taking.repeat() // what these texts define is needed later
+      taking.repeat() // later entries need the definitions in these texts
     } else {
       send(this.#maker.make({ ...piece, lost: piece.lost + this.#lost }, this.#records))
       this.#lost = 0
@@ -70,7 +70,7 @@ class SentRecording {
     this.#sentAt = now
   }
 
-  /** Adds a record that is no span of the program's. @param {object} record */
+  /** Adds a record that is not one of the program's spans. @param {object} record */
   addRecord (record) {
     if (!this.#isPaused) this.#records += `${lineOf({ record }, () => {})}\n`
   }

@@ -1,7 +1,7 @@
 'use strict'
 
-// Makes spans of the run log and the texts of one thread, as they come. It has no state of the traced
-// process: a thread of longstack's own does the same (apart-thread.js).
+// Builds spans from one thread's run log and texts, as they arrive. Uses no state of the traced process, so
+// longstack's own thread can run it too (apart-thread.js).
 
 const { SpanMaker } = require('../../report/path/span-maker')
 const { SpanReader } = require('../../report/path/window')
@@ -16,12 +16,12 @@ const { ENTRY_BYTES } = require('./block')
  * @property {Uint8Array} entries consecutive ones
  * @property {string} texts lines
  * @property {number} now ms of the clock
- * @property {boolean} isNewest there were no more entries then
+ * @property {boolean} isNewest the log had no more entries at that time
  *
  * @typedef {object} Batch
- * @property {Part[]} parts one at least, unless it is the last
- * @property {boolean} isAll whatever has ended is wanted now
- * @property {boolean} isLast no more come
+ * @property {Part[]} parts at least one, unless this is the last batch
+ * @property {boolean} isAll return every span that has ended now
+ * @property {boolean} isLast no more batches follow
  */
 
 const NO_ENTRIES = new Uint8Array(0)
@@ -30,25 +30,25 @@ class SpanSource {
   #reader = new SpanReader()
   #maker = new SpanMaker()
 
-  /** @param {() => void} [onTold] called often while entries are taken */
+  /** @param {() => void} [onTold] called often while entries are processed */
   constructor (onTold) {
     if (onTold !== undefined) this.#reader.onTold = onTold
     this.#reader.onAfter = (after) => this.#maker.addAfter(after)
   }
 
-  /** Whether spans have ended that it has not returned. */
+  /** Whether some ended spans are not returned yet. */
   get isWaiting () { return this.#reader.isWaiting || this.#maker.isWaiting }
 
-  /** How many spans have ended that it has not returned. */
+  /** Number of ended spans not returned yet. */
   get waiting () { return this.#reader.waiting + this.#maker.waiting }
 
-  /** Takes a span that has ended, in place of its text. @param {ToldSpan} span */
+  /** Takes an ended span in place of its text. @param {ToldSpan} span */
   addSpan (span) { this.#maker.addSpan(span) }
 
   /**
-   * Takes entries and the texts that they need.
+   * Takes entries and the texts they need.
    * @param {Batch} batch
-   * @returns {EndedSpan[]} that have ended since
+   * @returns {EndedSpan[]} spans that have ended since
    */
   take ({ parts, isAll, isLast }) {
     /** @type {EndedSpan[]} */
@@ -67,7 +67,7 @@ class SpanSource {
   }
 }
 
-/** @param {import('./taking').Piece} piece @returns {Batch} good as long as the piece */
+/** @param {import('./taking').Piece} piece @returns {Batch} valid as long as the piece */
 function batchOf ({ first, entries, texts, now, isNewest, isAll, isLast }) {
   let next = first
   const parts = entries.map((part, i) => {

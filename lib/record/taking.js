@@ -1,11 +1,11 @@
 'use strict'
 
-// Takes entries out of this thread's run log, with the texts that they need, and hands them to their
-// consumers: the file of a recording (writer.js), spans (live.js). The log runs while there is one.
+// Takes entries out of this thread's run log, with the texts they need, and passes them to consumers: the
+// recording file (writer.js), spans (live.js). The log runs while there is a consumer.
 //
-// Entries are taken after 64 KiB or some time, outside of callbacks; when a quarter of the ring is unread,
-// also within one long callback; at the end of the process; and for a consumer that is eager, at the end of
-// each iteration in which a span has ended.
+// Entries are taken after 64 KiB or some time, outside callbacks; when a quarter of the ring is unread, even
+// within a long callback; at the end of the process; and for an eager consumer, at the end of each iteration
+// in which a span has ended.
 
 const process = require('node:process')
 const { now } = require('../core/clock')
@@ -21,33 +21,33 @@ const texts = require('./texts')
 const PIECE_BYTES = 1 << 16 // of entries
 const MAX_ENTRIES = Math.floor(PIECE_BYTES / ENTRY_BYTES)
 const MAX_WAIT_MS = 250
-const RETRY_MS = 50 // where a consumer waits for what time tells
+const RETRY_MS = 50 // if a consumer still waits
 
 /**
  * @typedef {object} Piece consecutive entries
  * @property {number} first number of the first entry
  * @property {number} count
- * @property {Uint8Array[]} entries in the ring, one piece or two: good until the consumer returns
- * @property {number} lost entries before them that were overwritten before they could be taken
- * @property {number} spans how many spans and other records they tell
+ * @property {Uint8Array[]} entries in the ring, in one or two parts: valid until the consumer returns
+ * @property {number} lost preceding entries that were overwritten before they could be taken
+ * @property {number} spans number of spans and other records in the texts
  * @property {string} texts lines of JSON
- * @property {boolean} repeats all texts are there that these and later entries need
+ * @property {boolean} repeats includes all texts that these and later entries need
  * @property {number} now ms of the clock
- * @property {boolean} isNewest no entry had been logged after them by then
- * @property {boolean} isWithin a step of the program's is under way
- * @property {boolean} isAll whatever has ended is wanted now
- * @property {boolean} isLast no more come
+ * @property {boolean} isNewest no newer entry had been logged by then
+ * @property {boolean} isWithin a step of the program is running
+ * @property {boolean} isAll every span that has ended is needed now
+ * @property {boolean} isLast no more pieces follow
  *
  * @typedef {object} Consumer
  * @property {(piece: Piece) => void} take may be terminated
- * @property {(isWithin: boolean) => void} [taken] called when all consumers have what there was
- * @property {() => void} [prepare] called before a piece is made; may call `repeat`
- * @property {number} [within] ms after which it gets entries at the latest, while callbacks end
- * @property {() => boolean} [isWaiting] wants to be called although there are no entries
+ * @property {(isWithin: boolean) => void} [taken] called after all consumers have taken all pieces
+ * @property {() => void} [prepare] called before a piece is created; may call `repeat`
+ * @property {number} [within] maximum ms until it gets entries, while callbacks end
+ * @property {() => boolean} [isWaiting] whether to call it even without entries
  * @property {boolean} [isEager]
- * @property {boolean} [isPartial] wants no spans but those that outputs of spans take
- * @property {(span: import('../spans/span').Span) => void} [addSpan] gets spans of requests that have ended,
- *   as long as there is no other consumer: in place of their texts
+ * @property {boolean} [isPartial] needs only the spans that span outputs take
+ * @property {(span: import('../spans/span').Span) => void} [addSpan] gets ended spans of requests in place of
+ *   their texts, while there is no other consumer
  */
 
 /** @type {Consumer[]} */
@@ -56,34 +56,34 @@ const consumers = []
 let ring
 /** @type {Int32Array} */
 let ints
-/** number of the last entry that was taken */
+/** number of the last entry taken */
 let taken = 0
-/** ms of the clock when entries were taken last */
+/** ms of the clock when entries were last taken */
 let takenAt = 0
-/** the next piece has all texts */
+/** whether the next piece includes all texts */
 let repeats = true
 let isRepeatAsked = false
-/** entries are being handed on */
+/** whether entries are being passed on */
 let isBusy = false
-/** they will be when the iteration is over */
+/** whether that will happen at the end of the iteration */
 let isScheduled = false
-/** the last entries were handed on */
+/** whether the last entries were passed on */
 let isOver = false
-/** ms within which entries are taken */
+/** maximum ms until entries are taken */
 let within = MAX_WAIT_MS
 let removeListener = () => {}
 
-/** Hands entries on from now on. @param {Consumer} consumer */
+/** Starts passing entries to a consumer. @param {Consumer} consumer */
 function add (consumer) {
   if (consumers.length === 0) begin()
   else takeWithin()
   repeats = true
   consumers.push(consumer)
   consumersChanged()
-  iterationBegan() // for what the main script does
+  iterationBegan() // for entries of the main script
 }
 
-/** Hands what there is on, and no more. @param {Consumer} consumer that was added */
+/** Passes the rest on, then removes a consumer. @param {Consumer} consumer */
 function remove (consumer) {
   take({ isAll: true, isLast: consumers.length === 1 })
   consumers.splice(consumers.indexOf(consumer), 1)
@@ -113,14 +113,14 @@ function begin () {
 }
 
 function iterationBegan () {
-  isBusy = isScheduled = false // they may have been terminated
+  isBusy = isScheduled = false // V8 may have terminated that code
   const bytes = ((ints[COUNT] - taken) | 0) * ENTRY_BYTES + texts.size()
   loopIterations.scheduleWithin(takeRest, bytes < PIECE_BYTES ? within : 0)
 }
 
 /**
- * Has entries taken when the present iteration of the event loop is over, if a consumer is eager. Where
- * iterations are not counted, it is done at once.
+ * Takes entries at the end of the current event-loop iteration, if a consumer is eager, or at once if
+ * iterations are not counted.
  */
 function takeSoon () {
   if (!consumers.some(({ isEager }) => isEager)) return
@@ -136,8 +136,8 @@ function takeRest () {
 }
 
 /**
- * Hands on all entries that there are, within code of the program that goes on.
- * @param {boolean} [isAll] whatever has ended is wanted now
+ * Passes on all entries while code of the program is running.
+ * @param {boolean} [isAll] every span that has ended is needed now
  */
 function takeWithin (isAll = false) {
   if (consumers.length === 0) return
@@ -145,7 +145,7 @@ function takeWithin (isAll = false) {
   runLog.goesOn()
 }
 
-/** Hands on the last entries: the program ends. */
+/** Passes on the last entries at the end of the program. */
 function finish () {
   if (consumers.length > 0) take({ isLast: true })
 }
@@ -153,8 +153,8 @@ function finish () {
 const isWaiting = () => consumers.some((consumer) => consumer.isWaiting?.() === true)
 
 /**
- * Hands on all entries that there are.
- * @param {Partial<Pick<Piece, 'isWithin' | 'isAll' | 'isLast'>>} [how] as the last piece says
+ * Passes on all entries.
+ * @param {Partial<Pick<Piece, 'isWithin' | 'isAll' | 'isLast'>>} [how] for the last piece
  */
 function take ({ isWithin = true, isAll = false, isLast = false } = {}) {
   if (isBusy) return
@@ -166,7 +166,7 @@ function take ({ isWithin = true, isAll = false, isLast = false } = {}) {
     isBusy = false
   }
   if (!isTaken) return
-  // They may remove consumers, or add some
+  // A callback may add or remove consumers
   for (const consumer of [...consumers]) attempt(() => consumer.taken?.(isWithin))
   if (isWaiting() && !isLast) loopIterations.scheduleWithin(takeRest, RETRY_MS)
 }
@@ -204,7 +204,7 @@ function handOn (count, lost, how) {
   const last = (taken + count) | 0
   for (const consumer of consumers) consumer.prepare?.()
   const isRepeating = repeats
-  repeats = true // until this has been handed on: V8 may terminate it
+  repeats = true // until this piece is passed on: V8 may terminate this code
   isRepeatAsked = false
   const piece = {
     first,
@@ -229,12 +229,12 @@ function handOn (count, lost, how) {
   repeats = isRepeatAsked || !isWhole
 }
 
-/** Has all texts told once more with the next entries. */
+/** Repeats all texts with the next entries. */
 function repeat () {
   repeats = isRepeatAsked = true
 }
 
-/** @param {number} first @param {number} count @returns {Uint8Array[]} in the ring, in one piece or two */
+/** @param {number} first @param {number} count @returns {Uint8Array[]} in the ring, in one or two parts */
 function entriesOf (first, count) {
   const slot = (first - 1) & (ENTRIES - 1)
   const head = Math.min(count, ENTRIES - slot)
@@ -253,6 +253,6 @@ module.exports = {
   takeSoon,
   takeWithin,
 
-  /** @returns {{ ringBytes: number, entries: number }} the ring, and how many entries were written to it */
+  /** @returns {{ ringBytes: number, entries: number }} size of the ring, and entries written to it */
   ring: () => ({ ringBytes: ring.byteLength, entries: ints[COUNT] >>> 0 })
 }

@@ -1,9 +1,9 @@
 'use strict'
 
-// The texts of a recording: definitions of the numbers in its log (chains, connections, spans) as lines of
-// JSON. Each line precedes or accompanies the first entry that needs it, and is repeated in a new file.
-// Chains are looked up when entries are taken from the ring, not when they are written; a span's line is
-// added when the span has ended. What many spans have in common is told once, as a form.
+// Texts of a recording: definitions of the numbers in its log (chains, connections, spans) as lines of JSON.
+// Each line precedes or accompanies the first entry that needs it, and is repeated in a new file. Chains are
+// looked up when entries are taken from the ring, not when they are written; a span's line is added when the
+// span ends. Data shared by many spans is written once, as a form.
 
 const { framesAfter } = require('../blocked/wanted')
 const { ChainValues } = require('../core/chain-values')
@@ -25,48 +25,48 @@ const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
 
 const KIND = (1 << KIND_BITS) - 1
-const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, which no ask explains
-const MAX_PEERS = 10_000 // connections whose other ends are known to be told
-const MIN_OPEN = 100 // ms for which a request has been open when its name is told
-const ID_STEP = 2 ** 29 // from one id that is told to the next
+const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, without a query that explains it
+const MAX_PEERS = 10_000 // connections with an already written peer
+const MIN_OPEN = 100 // ms that a request has been open when its name is written
+const ID_STEP = 2 ** 29 // between two written ids
 const MAX_FORMS = 2000
 const MAX_TOLD = 10_000 // definitions: readers remember more
 const MAX_SHORT = 1 << 12 // characters of attributes that need no shortening
 
-// What is told of a chain.
+// Parts of a chain that are written.
 const PLACE = 1
-const STACK = 2 // that as well
+const STACK = 2 // place and stack
 
 /**
  * @typedef {import('../spans/span').Span} Span
  *
- * @typedef {object} Definition what others refer to by its number
+ * @typedef {object} Definition a text that others refer to by number
  * @property {number} number
  * @property {string} line
- * @property {Definition | undefined} base which the line refers to
- * @property {number} toldAt number of definitions that had been told; 0: it has not
- * @property {boolean} isWanted by texts that are not taken yet
+ * @property {Definition | undefined} base definition that the line refers to
+ * @property {number} toldAt value of toldCount when it was written; 0 if never
+ * @property {boolean} isWanted texts not taken yet refer to it
  *
- * @typedef {object} Common what spans have in common
+ * @typedef {object} Common data shared by spans
  * @property {string} name
  * @property {Span['kind']} kind
  * @property {number} origin
  * @property {object | undefined} shared attributes
  *
- * @typedef {Common & { definition: Definition, next: Form | undefined }} Form next: of the same name
+ * @typedef {Common & { definition: Definition, next: Form | undefined }} Form next: form with the same name
  * @typedef {Common & { statusCode: number, route: string | undefined, definition: Definition,
- *   next: PathForm | undefined }} PathForm of spans without other attributes; next: of the same path
+ *   next: PathForm | undefined }} PathForm of spans without other attributes; next: form with the same path
  */
 
 /** the ring, while runs are recorded @type {Int32Array | undefined} */
 let ints
 let sourceLine = ''
-/** what is not taken yet */
+/** lines not taken yet */
 let lines = ''
 let chains = new ChainValues()
-/** chains below FIRST_CHAIN that are written @type {Set<number>} */
+/** written chains below FIRST_CHAIN @type {Set<number>} */
 const special = new Set()
-/** references of connections whose other ends are told @type {Set<number>} */
+/** references of connections with a written peer @type {Set<number>} */
 const peers = new Set()
 /** by name @type {Map<string, Form>} */
 const forms = new Map()
@@ -74,32 +74,32 @@ const forms = new Map()
 const pathForms = new Map()
 let formCount = 0
 let peerCount = 0
-/** those that are wanted @type {Definition[]} */
+/** definitions with isWanted @type {Definition[]} */
 let wanted = []
 let toldCount = 0
-/** those that were told before are to be told again */
+/** definitions written before this count must be written again */
 let toldFrom = 1
 const packed = new PackedSpans()
-/** spans and other records that wait to be taken */
+/** spans and other records waiting to be taken */
 let spanCount = 0
 /**
- * attributes of the program's own spans, by the span's id, for listeners, which get them as they are
+ * attributes of the program's own spans by span id, for listeners, which get them unchanged
  * @type {Map<string, Record<string, unknown>> | undefined}
  */
 let kept
-/** gets spans of requests as they are, in place of lines @type {((span: Span) => void) | undefined} */
+/** receives spans of requests as objects, in place of lines @type {((span: Span) => void) | undefined} */
 let direct
-/** no spans are told but those that outputs of spans take */
+/** whether to write only the spans that span outputs take */
 let isPartial = false
-/** the newest asyncId that was told, about: entries have the lowest 31 bits of ids; 0: none was */
+/** approximately the newest written asyncId, since entries hold the lowest 31 bits of ids; 0: none yet */
 let toldId = 0
-/** ms of the clock when the names of open requests were looked at */
+/** ms of the clock when the names of open requests were last checked */
 let namedAt = 0
-/** ms of the clock: up to there the frames of blocking callbacks are told */
+/** ms of the clock up to which the frames of blocking callbacks are written */
 let framesUpTo = 0
-/** what tells of spans */
+/** source of spans */
 let spans = {
-  /** tells those that have ended */
+  /** adds the lines of ended spans */
   drain: () => {},
   /** @type {() => Span[]} */
   openSpans: () => []
@@ -113,7 +113,7 @@ on('forgetting', () => {
   }
 })
 
-// A query that fails when its request was answered: nothing else tells.
+// A query that fails after its request was answered: no other entry shows it.
 on('rejected', (reason, context, { ref, span }) => {
   if (ints !== undefined && span !== 0 && source.spanAt(span) === undefined) add({ rejected: ref })
 })
@@ -123,10 +123,10 @@ function add (text) {
   lines += `${lineOf(text, onReplaced)}\n`
 }
 
-/** The line says so itself. */
+/** Ignores replacements: the line shows them. */
 const onReplaced = () => {}
 
-/** Tells what numbers in entries stand for. @param {number} first @param {number} last numbers of entries */
+/** Defines the numbers used in entries. @param {number} first @param {number} last numbers of entries */
 function addNumbers (first, last) {
   const words = /** @type {Int32Array} */ (ints)
   const count = Math.min(ENTRIES, (last - first + 1) | 0)
@@ -140,7 +140,7 @@ function addNumbers (first, last) {
 }
 
 /**
- * Tells the other end of a connection, once.
+ * Writes the peer of a connection, once.
  * @param {number} ref of the connection's record
  * @param {import('../core/entry').Entry} entry
  * @param {boolean} isConnected
@@ -158,7 +158,7 @@ function notePeer (ref, entry, isConnected) {
   if (peer !== undefined) add({ connection: ref, peer })
 }
 
-/** Tells the other end of a connection that a server accepted, while it is open. @param {number} id */
+/** Writes the peer of a connection that a server accepted, while it is open. @param {number} id */
 function addAccepted (id) {
   const entry = peers.has(id << 1) ? undefined : registry.get(id)
   if (entry?.isAccepted) notePeer(id << 1, entry, true)
@@ -175,7 +175,7 @@ function addChain (chain, wanted) {
   add({ chain, type, subsystem: subsystemOf(type), own, ...siteOf(chain), stack })
 }
 
-/** Tells the names of requests that have been open for a while: others may have waited for them. */
+/** Writes the names of requests that have been open for a while: others may have waited for them. */
 function addNames () {
   const time = now()
   if (time - namedAt < MIN_OPEN / 2) return
@@ -188,7 +188,7 @@ function addNames () {
   }
 }
 
-/** Tells the frames of callbacks that have blocked. */
+/** Writes the frames of callbacks that blocked. */
 function addFrames () {
   for (const { start, end, text } of framesAfter(framesUpTo)) {
     add({ frame: [start, end, text] })
@@ -206,7 +206,7 @@ function define (number, text, base) {
   return { number, line: `${lineOf(text, onReplaced)}\n`, base, toldAt: 0, isWanted: false }
 }
 
-/** Tells a definition before what refers to it. @param {Definition} definition */
+/** Writes a definition before the text that refers to it. @param {Definition} definition */
 function refer (definition) {
   if (definition.toldAt < toldFrom) {
     if (definition.base !== undefined) refer(definition.base)
@@ -247,7 +247,7 @@ function formOf (span) {
   return definition
 }
 
-/** Returns the form of a span that has the attributes of a request alone. @param {Span} span */
+/** Returns the form of a span that has only the attributes of a request. @param {Span} span */
 function pathFormOf (span) {
   const { name, kind, origin, shared, path, statusCode, route } = span
   for (let form = pathForms.get(path); form !== undefined; form = form.next) {
@@ -270,14 +270,14 @@ function peerOf (end) {
   return end.definition
 }
 
-/** Has the spans that are packed told. */
+/** Writes the packed spans. */
 function addPacked () {
   if (packed.count > 0) lines += `{"spans":"${packed.take()}"}\n`
 }
 
 /**
  * @param {Record<string, unknown>} attributes
- * @returns {string | undefined} them as JSON; undefined: not all can be written, or they are long
+ * @returns {string | undefined} JSON, or undefined if some cannot be written or the text is long
  */
 function shortJson (attributes) {
   try {
@@ -288,13 +288,13 @@ function shortJson (attributes) {
   }
 }
 
-/** Notes that nothing waits any more that refers to a definition. */
+/** Notes that no waiting text refers to a definition any longer. */
 function unwant () {
   for (const definition of wanted) definition.isWanted = false
   wanted = []
 }
 
-/** Tells how large ids are by now. */
+/** Writes how large ids have become. */
 function addNewestId () {
   const newest = toldId === 0 ? newestId() : ids[0]
   if (toldId !== 0 && newest < toldId + ID_STEP) return
@@ -302,7 +302,7 @@ function addNewestId () {
   add({ newestId: newest })
 }
 
-/** Has everything told once more with the entries that need it. @returns {string} the beginning of a file */
+/** Repeats each text with the next entry that needs it. @returns {string} the beginning of a file */
 function all () {
   chains = new ChainValues()
   special.clear()
@@ -322,15 +322,15 @@ function all () {
 module.exports = {
   all,
 
-  /** Whether there is a recording, which wants texts. */
+  /** Whether there is a recording, which needs texts. */
   isOn: () => ints !== undefined,
 
-  /** @param {Partial<typeof spans>} functions that tell of spans */
+  /** @param {Partial<typeof spans>} functions that access spans */
   set (functions) { spans = { ...spans, ...functions } },
 
   /**
-   * Begins to note texts; runs are logged.
-   * @param {{ source: Record<string, unknown>, resource: Record<string, unknown> }} source who writes
+   * Starts collecting texts and logging runs.
+   * @param {{ source: Record<string, unknown>, resource: Record<string, unknown> }} source this process
    */
   begin (source) {
     ints = new Int32Array(runLog.start())
@@ -340,7 +340,7 @@ module.exports = {
     all()
   },
 
-  /** The recording has ended. */
+  /** Stops collecting texts: the recording has ended. */
   end () {
     ints = undefined
     lines = ''
@@ -350,7 +350,7 @@ module.exports = {
     pathForms.clear()
   },
 
-  /** Tells what has happened up to now, before entries are taken. */
+  /** Adds texts for everything up to now, before entries are taken. */
   prepare () {
     spans.drain()
     addNames()
@@ -358,7 +358,7 @@ module.exports = {
   },
 
   /**
-   * Returns what is to be told with entries that are taken now.
+   * Returns the texts for the entries being taken.
    * @param {number} first number
    * @param {number} last
    * @returns {string} lines
@@ -376,20 +376,20 @@ module.exports = {
   },
 
   /**
-   * Has spans of requests handed to a function, or all spans told in lines.
+   * Passes spans of requests to a function, or writes all spans as lines.
    * @param {((span: Span) => void) | undefined} receiver
    */
   setDirect (receiver) { direct = receiver },
 
-  /** Has no spans told but those that outputs of spans take. @param {boolean} isWanted */
+  /** Limits the written spans to those that span outputs take. @param {boolean} isWanted */
   setPartial (isWanted) { isPartial = isWanted },
 
   hasOpenSpans: () => spans.openSpans().length > 0,
 
-  /** Whether all spans are told, whatever outputs of spans take. */
+  /** Whether all spans are written, whatever span outputs take. */
   isForAll: () => ints !== undefined && !isPartial,
 
-  /** Tells the name of a span that nobody takes: others may have waited for it. @param {Span} span */
+  /** Writes the name of a span that no output takes: others may have waited for it. @param {Span} span */
   addName ({ seq, name, spanId }) {
     if (ints !== undefined) add({ name: seq, request: name, spanId })
   },
@@ -407,14 +407,14 @@ module.exports = {
     return attributes
   },
 
-  /** How many spans and other records wait to be taken. */
+  /** Number of spans and other records waiting to be taken. */
   spans: () => spanCount,
 
-  /** How many characters wait to be taken. */
+  /** Number of characters waiting to be taken. */
   size: () => lines.length + packed.count * PACKED_BYTES,
 
   /**
-   * Tells a span that has ended in numbers, if there is a recording and it has nothing else to tell.
+   * Writes an ended span as numbers only, if there is a recording and the span has no other data.
    * @param {Span} span
    * @returns {boolean}
    */
@@ -431,7 +431,7 @@ module.exports = {
     return true
   },
 
-  /** Tells a span that has ended, or is open when the program ends. @param {Span} span */
+  /** Writes a span that has ended, or is open when the program ends. @param {Span} span */
   addSpan (span) {
     if (ints === undefined) return
     if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
@@ -439,12 +439,12 @@ module.exports = {
     spanCount++
     const { attributes, end, events, ids, parentSpanId, sampled, seq, start, status } = span
     const form = refer(formOf(span))
-    const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // the entries tell them exactly
+    const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // the entries have the exact times
     const isOpen = attributes['longstack.end'] === 'open'
     const isPlain = status.code === 'UNSET' && events === undefined && sampled && !isOpen
     const json = isPlain ? shortJson(attributes) : undefined
     if (json !== undefined) {
-      // By hand: an object with so many members takes JSON.stringify twice as long.
+      // By hand: JSON.stringify takes twice as long for an object with so many members
       const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`
       lines += `{"span":${seq},"form":${form},"ids":"${ids}"${parent},"us":[${us[0]},${us[1]}],` +
         `"attributes":${json}}\n`
@@ -464,7 +464,7 @@ module.exports = {
     })
   },
 
-  /** Tells a record that is no span of the program's, as it is. @param {object} record */
+  /** Writes a record that is not one of the program's spans, unchanged. @param {object} record */
   addRecord (record) {
     if (ints === undefined) return
     spanCount++
@@ -474,7 +474,7 @@ module.exports = {
   notePeer,
 
   /**
-   * Tells what a write asks for.
+   * Writes the operation that a write requests.
    * @param {number} number of its entry
    * @param {import('../requests/peek').Operation} operation
    */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Logs the traffic of outgoing connections: SENT and CAME in the run log.
+// Logs traffic on outgoing connections as SENT and CAME in the run log.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { handleOfReused } = require('../core/arrivals')
@@ -22,9 +22,9 @@ const peek = require('../requests/peek')
 const { settings } = require('../settings')
 const texts = require('./texts')
 
-const MAX_STEPS = 16 // from a write up to the connect request
+const MAX_STEPS = 16 // from a write back to the connect request
 
-// Whether a write begins a query or goes on with one. Each chain is looked at once.
+// Effects of a write: it begins a query or continues one. Each chain is examined once.
 const BEGINS = 1
 const GOES_ON = 2
 const CURSOR = /cursor/i
@@ -45,9 +45,10 @@ on('asked', (entry, place, isHeld, writer) => {
 })
 
 /**
- * Notes data on a connection. What comes first in a callback of its own has come in; all else goes out.
+ * Notes data on a connection. The first data in the connection's own callback is incoming; all else is
+ * outgoing.
  * @param {Entry} entry
- * @param {boolean} isWrite data is written, and `asked` has not told it
+ * @param {boolean} isWrite data is written without an `asked` event
  */
 function noteTraffic (entry, isWrite) {
   resolve()
@@ -60,18 +61,18 @@ function noteTraffic (entry, isWrite) {
     if (isFirst && current[CURRENT_REF] === ref) return
   }
   if (!entry.isHeld) return
-  entry.isHeld = false // it goes out now
+  entry.isHeld = false // the held data goes out now
   noteSent(entry, 0, false)
 }
 
-/** @param {Entry} entry of a connection @returns {boolean} a callback of its own runs */
+/** @param {Entry} entry of a connection @returns {boolean} whether its own callback is running */
 function isInCallback ({ context: { ref }, resource }) {
   if (current[CURRENT_REF] === ref) return true
   return handleOfReused(executionAsyncResource()) === resource.deref()
 }
 
 /**
- * Notes that the program asks on a connection.
+ * Notes that the program sends a query on a connection.
  * @param {Entry} entry
  * @param {boolean} isHeld
  * @param {number} writer see core/on.js
@@ -83,10 +84,10 @@ function noteAsked (entry, isHeld, writer) {
 }
 
 /**
- * Logs that bytes are written to a connection.
+ * Logs a write to a connection.
  * @param {Entry} entry
- * @param {number} place chain of the write, 0: no code of the program is known to have called for it
- * @param {boolean} isHeld they go out once the connection is there
+ * @param {number} place chain of the write, or 0 if no code of the program is known to have caused it
+ * @param {boolean} isHeld the bytes go out once the connection is established
  * @param {boolean} [isGreeting]
  */
 function noteSent (entry, place, isHeld, isGreeting = false) {
@@ -103,7 +104,7 @@ function noteSent (entry, place, isHeld, isGreeting = false) {
 }
 
 /**
- * Whether a driver writes by itself on a connection that it makes, before anybody has asked there.
+ * Whether a driver writes by itself on a connection that it opens, before the first query on it.
  * @param {Entry} entry
  * @param {number} place chain of the write
  */
@@ -117,12 +118,12 @@ function isGreeting (entry, place) {
 }
 
 /**
- * Whether a driver does something by itself: in the callback of its connect request, or of its connection, or
- * in what these have caused, below no code of the program's own.
+ * Whether a driver acts by itself: in the callback of its connect request or of its connection, or in a step
+ * caused by these, with no code of the program's own in between.
  * @param {import('../core/context').Context} connection
- * @param {number} chain of it
+ * @param {number} chain of the action
  * @param {number} cause reference of the step
- * @param {boolean} isFirst what it writes first: as well where it has awaited the connection that it opened
+ * @param {boolean} isFirst first write: counts even if the driver awaited the connection that it opened
  */
 function isOfDriver ({ asyncId, chain: opening, ref }, chain, cause, isFirst) {
   const opener = isFirst && !framesOf(opening).some(isOwnCode) ? readWord(ref, CAUSE) : 0
@@ -151,7 +152,8 @@ function framesOf (chain) {
 }
 
 /**
- * Whether a write reads on with a cursor: a method of one calls for it, but not the one that sends its query.
+ * Whether a write continues reading with a cursor: a cursor's method causes it, but not the one that sends
+ * its query.
  * @param {number} chain
  */
 function isReadingOn (chain) {
@@ -170,8 +172,8 @@ function isReadingOn (chain) {
 const isOwnCode = ({ kind }) => kind === 'user'
 
 /**
- * Whether a request of http writes on a connection: its use is told only afterwards. One that has upgraded
- * the connection remains there (lib/_http_client.js).
+ * Whether an http request writes on a connection: its use is reported only afterwards. A request that
+ * upgraded the connection stays in `_httpMessage` (lib/_http_client.js).
  * @param {Entry} entry
  */
 function carriesHttp ({ resource }) {
@@ -184,7 +186,7 @@ function carriesHttp ({ resource }) {
 /**
  * @param {Entry} entry of a connection
  * @param {(handle: object) => number} read
- * @returns {number} -1: not known
+ * @returns {number} -1 if unknown
  */
 function bytesOf (entry, read) {
   const handle = entry.resource.deref()

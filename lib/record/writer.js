@@ -1,7 +1,7 @@
 'use strict'
 
-// Writes this thread's run log to a file, as blocks (block.js): each is one write. All threads and processes
-// of a program can share one file. taking.js says when.
+// Writes this thread's run log to a file as blocks (block.js), one write each. All threads and processes of a
+// program can share one file. taking.js decides when.
 
 const { OutputQueue } = require('../sinks/output-queue')
 const { targetOf } = require('../sinks/outputs')
@@ -15,12 +15,12 @@ const taking = require('./taking')
  * @property {string} to
  * @property {number} ringBytes memory of the ring
  * @property {number} entries written to the ring
- * @property {number} lost entries that were overwritten before they could be written to the file
+ * @property {number} lost entries overwritten before they could be written to the file
  * @property {number} written blocks
- * @property {number} bytes of blocks that were made
- * @property {number} waiting blocks that are not written yet
+ * @property {number} bytes of all blocks created
+ * @property {number} waiting blocks not written yet
  * @property {number} dropped blocks
- * @property {string} [fault] why nothing can be written now
+ * @property {string} [fault] reason why nothing can be written now
  */
 
 /** @implements {taking.Consumer} */
@@ -31,7 +31,7 @@ class Recording {
   #bytes = 0
   #lost = 0
 
-  /** @param {string} option the file, as it was named */
+  /** @param {string} option the file name as given */
   constructor (option) {
     this.option = option
     this.#queue = new OutputQueue(targetOf(option), option, {
@@ -56,7 +56,7 @@ class Recording {
     this.#queue.flush()
   }
 
-  /** Opens the file, which may have all texts repeated. */
+  /** Opens the file, which may request all texts again. */
   prepare () {
     this.#queue.prepare()
   }

@@ -1,7 +1,6 @@
 'use strict'
 
-// The call into Node that the program made, by the name a person would use: fs.readFile, socket.write, new
-// Worker.
+// Names the program's call into Node the way a person would: fs.readFile, socket.write, new Worker.
 
 const { isCore, isProgram } = require('./frames')
 const { isNameCode, withoutAlias, withoutPrefix } = require('./text-scan')
@@ -10,7 +9,7 @@ const { isNameCode, withoutAlias, withoutPrefix } = require('./text-scan')
 
 /**
  * Turns a record of lists into a map from each member to the name of its list.
- * @param {Record<string, string>} lists words with spaces between
+ * @param {Record<string, string>} lists space-separated words
  * @returns {Map<string, string>}
  */
 function invert (lists) {
@@ -19,7 +18,7 @@ function invert (lists) {
   return map
 }
 
-/** What a person calls an object of one of Node's classes. */
+/** Common nouns for objects of Node's classes. */
 const nouns = invert({
   server: 'Server Http2Server Http2SecureServer TLSServer',
   socket: 'Socket TLSSocket',
@@ -44,7 +43,7 @@ function nounOf (owner) {
   return nouns.get(owner) ?? (owner.startsWith('Zlib') ? 'stream' : owner)
 }
 
-/** Public modules by files of Node's source that are not modules, or not by this name. */
+/** Public modules by Node source file, for files that are no module or have another name. */
 const publicModules = invert({
   http: '_http_client _http_server _http_agent _http_outgoing _http_incoming _http_common',
   tls: '_tls_wrap _tls_common',
@@ -59,7 +58,7 @@ const modulesWithInternals = new Set([
 ])
 
 /**
- * Returns the public module that a person associates with a file of Node's.
+ * Returns the public module for one of Node's source files.
  * @param {string} file without "node:"
  * @returns {string} '' if there is none
  */
@@ -74,16 +73,16 @@ function moduleOf (file) {
   return modulesWithInternals.has(directory) ? directory : ''
 }
 
-/** Objects that stand for their module. Vitest passes modules of Node on as proxies. */
+/** Owners that are the module itself. Vitest wraps Node's modules in proxies. */
 const unnamedOwners = new Set([
   'Object', 'Function', 'Module', 'process', 'FSPromise', 'FSPromises', 'exports', 'Proxy'
 ])
 
-/** by the frames of a Stack @type {WeakMap<Frame[], string | undefined>} */
+/** keyed by the frames of a Stack @type {WeakMap<Frame[], string | undefined>} */
 const apiNames = new WeakMap()
 
 /**
- * Returns the name of the call into Node that the program made: the core frame next to the program's own.
+ * Returns the name of the program's call into Node: the core frame next to the program's innermost frame.
  * @param {Frame[]} frames
  * @returns {string | undefined}
  */
@@ -110,11 +109,11 @@ function findApiName (frames) {
   return module === '' ? method : `${module}.${method}`
 }
 
-/** Whether a text is a name, or names with dots between, maybe after "new ". @param {string} text */
+/** Whether a text is a name or a dotted name, optionally after "new ". @param {string} text */
 const isDottedName = (text) => withoutPrefix(text, 'new ').split('.').every(isName)
 
 /**
- * Returns the name by which a function was called: "Object.query [as resolve4]" → "Object.resolve4".
+ * Returns the name that the caller used: "Object.query [as resolve4]" → "Object.resolve4".
  * @param {string} name
  */
 function calledName (name) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Loads the addon for this Node, or returns why that is not possible. Never throws and prints nothing. Starts
-// a process only where the addon was never tested, once (trial.js). No other file loads it.
+// Loads the addon for this Node, or returns why it cannot. Never throws, never prints. Starts a process only
+// if the addon was never tested on this target, and only once (trial.js). No other file loads the addon.
 
 const { stateOf } = require('../files')
 const { binaryName, findFile, ownManifest, platformPackage, readAt, target } = require('../platform')
@@ -15,7 +15,7 @@ const { isTested } = require('./tested')
 
 const RTLD_NOW = 2 // os.constants.dlopen.RTLD_NOW on Linux, macOS and the BSDs; Windows ignores it
 
-// Each of them changes how V8 stores the values that the addon reads.
+// Build options that change how V8 stores the values that the addon reads
 const UNSUPPORTED = [
   'v8_enable_pointer_compression', 'v8_enable_sandbox', 'v8_enable_31bit_smis_on_64bit_arch'
 ]
@@ -28,7 +28,7 @@ let result
 
 /**
  * Loads the addon, once in each thread.
- * @param {boolean} [isTrial] this process is there to try it
+ * @param {boolean} [isTrial] this process exists to try the addon
  * @returns {LoadResult}
  */
 function loadBinding (isTrial = false) {
@@ -63,7 +63,7 @@ function failure (code, detail) {
   return { failure: { code, detail } }
 }
 
-/** @param {string} abi for which no binary was found @returns {LoadResult} */
+/** @param {string} abi without a binary @returns {LoadResult} */
 function missing (abi) {
   const { name, version, directory } = platformPackage() ?? {}
   if (name === undefined || directory !== undefined) return failure('NO_BINARY', `${target()}, ABI ${abi}`)
@@ -72,7 +72,7 @@ function missing (abi) {
   return failure('OTHER_VERSION', `${name}@${version}, expected ${expected}`)
 }
 
-/** @param {any} error of reading the binary or of dlopen */
+/** @param {any} error from reading the binary or from dlopen */
 function failureOf (error) {
   if (error?.code === 'ERR_ACCESS_DENIED') return failure('READ_FORBIDDEN')
   if (error?.code === 'ERR_DLOPEN_DISABLED') {
@@ -83,7 +83,7 @@ function failureOf (error) {
 }
 
 /**
- * Returns the option of this Node's build for which no binary exists, also where one has the right name.
+ * Returns the build option of this Node that no binary supports, even if one has the right name.
  * @returns {string | undefined}
  */
 function unsupportedBuildOption () {
@@ -92,8 +92,8 @@ function unsupportedBuildOption () {
 }
 
 /**
- * Checks that a binary is as long as its header promises: dlopen of one that was cut off ends the process.
- * @param {string} file of 64-bit ELF, whose section table comes last
+ * Checks that a binary is as long as its header says: dlopen of a truncated one kills the process.
+ * @param {string} file 64-bit ELF with its section table at the end
  */
 function isComplete (file) {
   const { bytes, magic, sectionTable, sectionBytes, sections } = ELF_HEADER

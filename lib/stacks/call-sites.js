@@ -1,7 +1,7 @@
 'use strict'
 
-// The call sites of an error as text and as frames. V8 writes a line in about half a microsecond, and the
-// formatter, source maps and attribution all read it: it is written once for each list of call sites.
+// Call sites of an error as text and as frames. V8 takes about 0.5 µs to print a line, and the formatter,
+// source maps and attribution all read it, so each list of call sites is printed once.
 
 const { source } = require('../core/source')
 const { createTag } = require('../core/tag')
@@ -11,13 +11,13 @@ const { HOP, frameLines, splitFrames } = require('./text-scan')
 /** @typedef {{ lines: string[], frames: import('./frames').Frame[] }} SiteText */
 
 /**
- * On the list itself: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js).
+ * Stored on the list itself: a WeakMap adds 2 µs to each read of `.stack` (bench/errors.js).
  * @type {ReturnType<typeof createTag<SiteText>>}
  */
 const textTag = createTag()
 
 /**
- * Returns the lines of call sites as V8 prints them, without "    at ", and the frames read from them.
+ * Returns the lines of call sites as V8 prints them, without "    at ", and the frames parsed from them.
  * @param {NodeJS.CallSite[]} sites never changed afterwards
  * @returns {SiteText}
  */
@@ -31,10 +31,10 @@ function readSites (sites) {
 }
 
 /**
- * Makes call sites of the text of a stack whose own were lost when it was formatted: they name their
- * functions, and have neither function nor receiver.
+ * Makes call sites from the text of a stack that lost its own when it was formatted. They have function
+ * names, but neither function nor receiver.
  * @param {string} stack
- * @returns {NodeJS.CallSite[]} none where it has no frames
+ * @returns {NodeJS.CallSite[]} empty if the text has no frames
  */
 function sitesOfText (stack) {
   const [ofError] = stack.split(`\n${HOP}`, 1)
@@ -55,8 +55,8 @@ function siteOfLine (line) {
 }
 
 /**
- * Returns the text of a call site as it may stand for all calls from its place. V8 gives a function without
- * a name that of the property by which it was called, and functions from one place can be in several.
+ * Returns a call site's text, valid for all calls from its place. V8 names an anonymous function after the
+ * property it was called by, and functions from one place can be in several properties.
  * @param {any} site
  * @returns {string}
  */
@@ -65,18 +65,18 @@ function textOfSite (site) {
   if (!text.endsWith(')') || site.isConstructor() || site.getFunctionName()) return text
   const location = `${site.getScriptNameOrSourceURL()}:${site.getLineNumber()}:${site.getColumnNumber()}`
   if (location.startsWith('node:') || !text.endsWith(` (${location})`)) return text
-  if (site.getMethodName() === null) return text // the top of a module
+  if (site.getMethodName() === null) return text // top level of a module
   return `${text.startsWith('async ') ? 'async ' : ''}${location}`
 }
 
-const MAIN = 'node:internal/main/' // where Node starts
+const MAIN = 'node:internal/main/' // Node's start-up scripts
 
-/** errors of the main script @type {WeakSet<object>} */
+/** errors created by the main script @type {WeakSet<object>} */
 const startUpErrors = new WeakSet()
 
 /**
- * Notes whether an error was made by the main script of the main thread before any asynchronous step: it has
- * no hops, and nothing needs to be loaded for that.
+ * Notes whether the main thread's main script created an error before any asynchronous step. Such an error
+ * has no hops, and nothing has to be loaded for it.
  * @param {object} error
  * @param {NodeJS.CallSite[]} sites
  */
@@ -89,7 +89,7 @@ function noteStartUpError (error, sites) {
   return true
 }
 
-/** @param {object} error @returns {boolean} whether noteStartUpError noted it as one */
+/** @param {object} error @returns {boolean} whether noteStartUpError noted it */
 function isStartUpError (error) {
   return startUpErrors.has(error)
 }

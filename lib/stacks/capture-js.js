@@ -1,8 +1,8 @@
 'use strict'
 
-// The capture engine in plain JavaScript: Error.captureStackTrace for each step, read as call sites, whose
-// positions are the key of the stack. Only a new stack is formatted. Nothing raw is held: call sites keep
-// receivers and closures of the program alive.
+// Capture engine in plain JavaScript. Each step calls Error.captureStackTrace and reads call sites; their
+// positions are the stack's key. Only a new stack is formatted. No call site is held: it would keep receivers
+// and closures of the program alive.
 
 const { now, stepClock } = require('../core/clock')
 const { CHAIN_BITS, FIRST_CHAIN, FOLD_SHIFT } = require('../core/records')
@@ -15,12 +15,12 @@ const { frameLines } = require('./text-scan')
 
 const CORE_FRAMES = 48 // for node: frames between a resource and the program; fetch has up to 34 of undici's
 const FOLD = 8 // ancestors that a step is compared with
-const KEY_SHARE = 32 // of the budget, for each half of the keys that are remembered
-const CHAIN_BYTES = 120 // about, of an entry in the maps
+const KEY_SHARE = 32 // fraction of the budget for each half of the cached keys
+const CHAIN_BYTES = 120 // approximate size of an entry in the maps
 
 const includesAwaiting = () => !settings.isSelected('PROMISE')
 const newKeys = () => new RecentMap(settings.options.budget / KEY_SHARE)
-/** number of a stack by the positions of its frames @type {RecentMap<number>} */
+/** stack numbers by the positions of their frames @type {RecentMap<number>} */
 let keys = newKeys()
 /** parent, stack, kind of each chain @type {number[]} */
 let chains = []
@@ -90,7 +90,7 @@ const engine = {
 
   reset () {
     base += chains.length / 3
-    if (base > CHAIN_BITS / 2) base = FIRST_CHAIN // others are long forgotten
+    if (base > CHAIN_BITS / 2) base = FIRST_CHAIN // chains with these numbers are long forgotten
     keys = newKeys()
     chains = []
     children = new Map()

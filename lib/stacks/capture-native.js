@@ -1,10 +1,10 @@
 'use strict'
 
-// The native capture engine. The addon turns the present stack into a key, and the key into the number of a
-// known stack; only a new stack is captured for real and formatted, at once, so that nothing raw is held. Why
-// equal keys mean equal stacks: native/walker.h, names.h and contents.h.
+// Native capture engine. The addon turns the current stack into a key, and the key into the number of a known
+// stack. Only a new stack is captured for real, and it is formatted at once so that no raw frames are held.
+// native/walker.h, names.h and contents.h explain why equal keys mean equal stacks.
 //
-// The hot path: bench/capture.js measures `step`.
+// Hot path: bench/capture.js measures `step`.
 
 const { originMs, stepClock } = require('../core/clock')
 const { settings } = require('../settings')
@@ -17,29 +17,29 @@ const CORE_FRAMES = 48 // for node: frames between a resource and the program; f
 const MARGIN = 16 // frames that V8 walks but does not print
 const MAX_FRAMES = 240 // frames of one key; see native/walker.h
 
-const UNKEYED = 1 // the number of all stacks that no key distinguishes
+const UNKEYED = 1 // number shared by all stacks that no key distinguishes
 
-/** Stacks of microtasks: the functions that await them are not on the stack but in the heap. */
+/** Microtask stacks: the functions that await them are in the heap, not on the stack. */
 const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*processTicksAndRejections .*)$/
 
 /**
  * @typedef {object} Binding the addon; see native/binding.cc
- * @property {() => number} capture returns the number of the present stack, 0 where it is not known
+ * @property {() => number} capture returns the number of the current stack, 0 if unknown
  * @property {(parent: number, kind: number) => number} step returns the chain of a step, see native/chains.h
  * @property {(parent: number, stack: number, kind: number) => number} intern
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} resetChains
  * @property {() => [chains: number, bytes: number, first: number]} chainStats
- * @property {(...promises: unknown[]) => number} rejected returns which of them are rejected, a bit each
- * @property {(array: Float64Array, origin: number) => void} clock capture() writes ms since the origin
- *   into it
- * @property {(id: number, builtins?: number) => boolean} remember gives a number to the stack that capture()
- *   did not know; with the count of built-ins that it prints, to its contents, too
- * @property {() => Array<string | number> | undefined} unnamed returns file, line and column, from 0, of each
- *   frame whose function has one of too many names, see native/names.h; undefined: there is none
+ * @property {(...promises: unknown[]) => number} rejected returns one bit per promise: whether it is rejected
+ * @property {(array: Float64Array, origin: number) => void} clock makes capture() write ms since the
+ *   origin into the array
+ * @property {(id: number, builtins?: number) => boolean} remember numbers the stack that capture() did not
+ *   know; given the count of built-ins that it prints, also numbers its contents
+ * @property {() => Array<string | number> | undefined} unnamed returns file, line and column (from 0) of each
+ *   frame whose function has too many names, or undefined if there is none; see native/names.h
  * @property {(promise: object) => unknown} rejection returns the reason of a rejected promise
- * @property {(slot: number, object: object) => void} keepWeak keeps an object weakly in one of 9280 slots
- * @property {(slot: number) => object | undefined} weakAt returns it, undefined once it is collected
+ * @property {(slot: number, object: object) => void} keepWeak stores a weak reference in one of 9280 slots
+ * @property {(slot: number) => object | undefined} weakAt returns the object, undefined once it is collected
  * @property {() => void} forget
  * @property {import('../hooks/native-hooks').NativeBinding} [hooks] callbacks of other addons; see
  *   native/native-hooks.cc
@@ -49,17 +49,17 @@ const microtaskStack = /^async |(?:^|\n)(?:(?!.*\(?(?:node:|<anonymous>)).*|.*pr
  * @property {import('../handles/openers').OpenerBinding} openers see native/openers.cc
  * @property {(frames: number) => void} configure
  * @property {<T>(fn: () => T) => T} nest calls a function from C++
- * @property {(fn: () => void) => void} keepContext calls it; afterwards the context frame is that of before
- * @property {() => string | undefined} learn learns to walk frames, called in nest(); returns why it cannot
- * @property {() => void} sample selects the slower key, V8's own sample
+ * @property {(fn: () => void) => void} keepContext calls fn, then restores the previous context frame
+ * @property {() => string | undefined} learn learns to walk frames, called in nest(); returns why it failed
+ * @property {() => void} sample switches to the slower key, V8's own sample
  * @property {() => [keys: number, bytes: number, unstored: number, collections: number]} stats
  */
 
 /**
- * Has the addon learn how this V8 lays out its frames, and tests the result.
+ * Makes the addon learn this V8's frame layout, and tests the result.
  * @param {Binding} binding
  * @returns {{ isUsable: boolean, isExact: boolean, reason: import('../reasons').EngineReason }} isExact:
- *   frames are walked, else V8's own sample is the key
+ *   the addon walks frames; otherwise V8's own sample is the key
  */
 function prepare (binding) {
   binding.configure(CORE_FRAMES)
@@ -73,7 +73,7 @@ function prepare (binding) {
 }
 
 /**
- * Tests that calls from one place have one number and calls from another place another, with C++ in between.
+ * Tests that calls from one place share a number, and that another place gets another one, across C++ frames.
  * @param {Binding} binding
  */
 function distinguishes ({ capture, forget, nest, remember }) {
@@ -98,8 +98,8 @@ function distinguishes ({ capture, forget, nest, remember }) {
 }
 
 /**
- * Returns how many built-ins with a name a stack prints, or undefined where contents must not identify the
- * stack: they lack the name by which a function was called, and labels are made of that name.
+ * Returns how many named built-ins a stack prints, or undefined if contents must not identify the stack: they
+ * lack the name by which a function was called, and labels use that name.
  * @param {string} lines
  */
 function contentBuiltins (lines) {
@@ -120,7 +120,7 @@ function contentBuiltins (lines) {
 }
 
 /**
- * Removes the names of functions of which one place has too many: one number stands for the stacks of all.
+ * Removes function names at places that have too many of them: one number stands for all these stacks.
  * @param {string} lines
  * @param {ReturnType<Binding['unnamed']>} places
  */
@@ -138,9 +138,9 @@ function withoutNames (lines, places) {
 }
 
 /**
- * Returns the place alone in the line of a frame, as V8 prints a function that has no name.
+ * Reduces a frame's line to its place, as V8 prints a function without a name.
  * @param {string} line `Object.read (/app/orders.js:7:5)`
- * @param {string} end of it, from the file on; for code from eval a part of that
+ * @param {string} end the line's end, from the file on; for eval code only a part of that
  */
 function placeOf (line, end) {
   if (line.endsWith(` (${end}`)) return line.slice(-end.length, -1)
@@ -148,24 +148,24 @@ function placeOf (line, end) {
   return start === -1 ? line : line.slice(start + 1, -1)
 }
 
-/** the addon, once it is loaded @type {Binding} */
+/** the loaded addon @type {Binding} */
 let addon
-/** its method @type {Binding['step']} */
+/** its `step` @type {Binding['step']} */
 let stepOf
-/** the key has everything that is on the stack */
+/** whether the key covers everything on the stack */
 let isExact = false
-/** steps; V8 would allocate an object for each value of a variable past 2 ** 31 */
+/** number of steps; past 2 ** 31, V8 would allocate an object for each value of a variable */
 const captured = new Float64Array(1)
 let misses = 0
 /** frames captured for real */
 let maxFrames = 0
-/** whether stacks have the functions that await */
+/** whether stacks include the awaiting functions */
 let hasAwaiting = false
 
 /**
  * @param {number} parent
  * @param {number} kind
- * @param {Function} outermost frames from this function on are left out
+ * @param {Function} outermost this function's frame and those above it are left out
  */
 function step (parent, kind, outermost) {
   captured[0]++
@@ -174,7 +174,7 @@ function step (parent, kind, outermost) {
 }
 
 /**
- * Captures a new stack for real, and has the addon remember it.
+ * Captures a new stack and makes the addon remember it.
  * @param {number} result of the addon's step()
  * @param {number} parent
  * @param {number} kind
@@ -199,7 +199,7 @@ function learn (result, parent, kind, outermost) {
 function createEngine (binding) {
   addon = binding
   stepOf = binding.step
-  // Not since now: were the process interrupted after the reading, the addon's times would lag behind
+  // Not the current time: if the process were interrupted after reading it, the addon's times would lag
   binding.clock(stepClock, originMs)
   return {
     step,
@@ -230,12 +230,12 @@ function createEngine (binding) {
 }
 
 /**
- * Loads the addon. To be called once.
+ * Loads the addon. Call once.
  * @returns {{
  *   binding?: Binding,
  *   engine?: import('./capture').Engine,
  *   reason: import('../reasons').EngineReason
- * }} binding: also where it is of no use as an engine
+ * }} binding: set even if it is unusable as an engine
  */
 function load () {
   const { binding, failure } = loadBinding()

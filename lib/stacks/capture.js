@@ -1,12 +1,11 @@
 'use strict'
 
-// The entry point of capture. An engine turns the present stack, the chain in which it is taken and the kind
-// of resource that was made into the number of a chain; what a number means is read here. A chain is (parent
-// chain, stack, kind), interned: programs repeat themselves, so one that runs for long has some hundred to
-// some thousand of them.
+// Entry point of capture. An engine turns the current stack, the current chain and the kind of the new
+// resource into a chain number; this module resolves such numbers. A chain is an interned (parent chain,
+// stack, kind). Programs repeat themselves, so a long-running one has some hundred to some thousand chains.
 //
-// A step that repeats one of its last eight ancestors is that ancestor: the result of step() has in its upper
-// bits how many steps up that is.
+// A step that repeats one of its last eight ancestors becomes that ancestor: the upper bits of step()'s
+// result hold its distance in steps.
 
 const { ChainValues, delays } = require('../core/chain-values')
 const { FIRST_CHAIN } = require('../core/records')
@@ -19,7 +18,7 @@ const stacks = require('./numbered-stacks')
 
 const MIN_CHAIN_BUDGET = 1 << 20 // bytes
 
-// Kinds of a chain's newest step, stored by chain: they are asked for with many steps.
+// Kinds of a chain's newest step, cached by chain because many steps look them up
 const UNKNOWN = 0
 const PROGRAM = 1
 const CORE = 2
@@ -29,14 +28,14 @@ const CORE = 2
  *
  * @typedef {object} Engine
  * @property {(parent: number, kind: number, outermost: Function) => number} step
- *   the chain that a resource of this kind makes, and how many steps up it is; see above
- * @property {(parent: number, stack: number, kind: number) => number} intern the same for a stack that has
- *   a number
+ *   returns the chain of a new resource of this kind, and its distance in steps; see above
+ * @property {(parent: number, stack: number, kind: number) => number} intern the same for a numbered
+ *   stack
  * @property {(chain: number) => [parent: number, stack: number, kind: number] | undefined} chainAt
  * @property {() => void} reset forgets all chains and keys
- * @property {() => void} refresh applies the options that define what a stack holds
+ * @property {() => void} refresh applies the options that affect the contents of stacks
  * @property {() => { captured: number, misses: number, unstored: number, chains: number, firstChain: number,
- *   bytes: number }} stats firstChain: number of the first chain that is known, or that will be
+ *   bytes: number }} stats firstChain: number of the first known chain, or of the next if there is none
  *
  * @typedef {{ parent: number, stack: Stack | undefined, kind: number }} ChainParts
  *
@@ -46,7 +45,7 @@ const CORE = 2
 
 /** whether the newest steps of chains have a frame of the program */
 const programFrames = new ChainValues()
-/** in force @type {Engine | undefined} */
+/** the selected engine @type {Engine | undefined} */
 let engine
 /** @type {ReturnType<typeof nativeCapture.load> | undefined} */
 let native
@@ -57,7 +56,7 @@ let dropped = 0
 const noStats = { captured: 0, misses: 0, unstored: 0, chains: 0, firstChain: FIRST_CHAIN, bytes: 0 }
 const engineStats = () => engine?.stats() ?? noStats
 
-/** Forgets what is noted by chain. */
+/** Clears the notes kept by chain. */
 function forgetNotes () {
   const { firstChain } = engineStats()
   programFrames.forget(firstChain)
@@ -67,7 +66,7 @@ function forgetNotes () {
 const capture = {
   clock: stepClock,
 
-  generation: 0, // how often chains were dropped, and with them the meaning of their numbers
+  generation: 0, // how often chains were dropped; older chain numbers are meaningless
   internStack: stacks.internStack,
 
   /** `js` or `native` @type {string} */
@@ -82,10 +81,10 @@ const capture = {
   /** The addon's, with the native engine @type {Binding['rejected'] | undefined} */
   rejected: undefined,
 
-  /** The addon, where it loads. @returns {Binding | undefined} */
+  /** The addon, if it loaded. @returns {Binding | undefined} */
   binding: () => native?.binding,
 
-  /** Selects the engine by the options in force. @param {'auto' | 'native' | 'js'} option */
+  /** Selects the engine; uses `js` if the addon did not load. @param {'auto' | 'native' | 'js'} option */
   selectEngine (option) {
     reason = option === 'js' ? { code: 'ASKED' } : (native ??= nativeCapture.load()).reason
     const isNative = option !== 'js' && native?.engine !== undefined
@@ -114,7 +113,7 @@ const capture = {
 
   /**
    * @param {number} chain
-   * @returns {number[] | undefined} its parent, and the numbers of its stack and kind
+   * @returns {number[] | undefined} its parent, stack number and kind number
    */
   partsOf: (chain) => engine?.chainAt(chain),
 
@@ -134,24 +133,24 @@ const capture = {
   /** @param {number} number of a stack @returns {Stack | undefined} */
   stackById: stacks.get,
 
-  /** Drops all stacks and chains, also of what was recorded until now. @param {boolean} [isLoss] */
+  /** Drops all stacks and chains, including those of existing records. @param {boolean} [isLoss] */
   reset (isLoss = true) {
     emit('forgetting')
     if (isLoss) dropped += engineStats().chains
     capture.generation++
-    // Chains and keys first: they name stacks by number (see guard.js for why that matters)
+    // Chains and keys first: they refer to stacks by number (guard.js explains why the order matters)
     engine?.reset()
     forgetNotes()
     stacks.reset()
   },
 
-  /** Drops all stacks and chains past their share of the budget. */
+  /** Drops all stacks and chains if they exceed their share of the budget. */
   trim () {
     const budget = Math.max(settings.options.budget / 4, MIN_CHAIN_BUDGET)
     if (engineStats().bytes > budget) capture.reset()
   },
 
-  /** Returns why that engine is in force. */
+  /** Returns why the current engine was selected. */
   reason: () => reason,
 
   bytes: () => stacks.bytes() + engineStats().bytes,

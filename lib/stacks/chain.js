@@ -1,7 +1,8 @@
 'use strict'
 
-// From a context to hops, newest first: internal steps are left out, loops folded, and what V8 prints as "at
-// async" is not repeated. Contexts record raw; everything is judged here, when a chain is read.
+// Turns a context into hops, newest first. Leaves out internal steps, folds loops, and does not repeat
+// functions that V8 prints as "at async". Contexts hold raw records; all decisions are made when a chain is
+// read.
 
 const { queriedAt } = require('../core/clock')
 const { root } = require('../core/context')
@@ -23,26 +24,25 @@ const { findLauncher, findRunner } = require('./test-runners')
  * @typedef {'registered' | 'settled' | 'rejected' | 'first' | 'thrown' | 'awaited' | 'triggered' |
  *   'reader' | 'idle' | 'opened' | 'unasked' | 'shared' | 'ended' | 'destroyed' | 'sent' | 'aborted' |
  *   'early' | 'worker' | 'process'} Origin
- *   how a hop is known: where it was registered; who resolved or rejected the promise; who rejected with the
- *   error, who did so first where that is another, or who threw it, and may not have made it; who waited for
- *   the promise; what ran when it was made or rejected with, if that may be of another request than who
- *   waited; only the place that read `.stack`; who opened the connection on which it happened, where nobody
- *   waited for an answer, where somebody did, and where it is not known who did; who uses that
- *   connection at once; who ended or destroyed what the error is about, sent its headers, or aborted it; made
- *   before longstack was enabled; in the thread that made this worker; in the process that spawned this one
+ *   how a hop is known, in this order: its registration; code that resolved or rejected the promise; code
+ *   that rejected with the error, did so first, or threw it, and may not have created it; code that waited
+ *   for the promise; code that ran when the error was created or rejected with, perhaps for another request;
+ *   the reader of `.stack`; the opener of an idle connection, of one with another flow's query, and of one
+ *   with a query of unknown owner; flows that share the connection; code that ended or destroyed the error's
+ *   object, sent its headers, or aborted it; a resource created before longstack was enabled; the thread that
+ *   created this worker; the process that spawned this one
  *
  * @typedef {object} Hop one asynchronous step
  * @property {number} asyncId
  * @property {number} triggerAsyncId
  * @property {string} type Node's provider name
- * @property {string} label the words a person would use
- * @property {number} ageMs since it was made; NaN where that is not known any more
- * @property {number} repeats turns of a loop folded into this hop
+ * @property {string} label a readable name of the call
+ * @property {number} ageMs time since its creation; NaN if no longer known
+ * @property {number} repeats loop iterations folded into this hop
  * @property {Origin} origin
- * @property {number} [pid] of the process in which it was made, where `origin` is `process`
- * @property {number} [threadId] of the thread in which it was made, where a message brought it; 0: the main
- *   thread
- * @property {Array<HopFrame>} frames where it was made, innermost first
+ * @property {number} [pid] process that created it, if `origin` is `process`
+ * @property {number} [threadId] thread that created it, if a message carried it over; 0: the main thread
+ * @property {Array<HopFrame>} frames stack at its creation, innermost first
  *
  * @typedef {object} HopFrame
  * @property {string | undefined} functionName
@@ -54,19 +54,19 @@ const { findLauncher, findRunner } = require('./test-runners')
  *
  * @typedef {object} HopText
  * @property {string[]} lines its frames, mapped
- * @property {string[]} [short] lines for people, as the option `hide` says; undefined: with internals, all is
- *   told, its type as well
+ * @property {string[]} [short] lines for people, by the option `hide`; undefined with `internals`, which
+ *   prints everything, including the type
  * @property {string} [place] its innermost frame of the program
- * @property {string[]} [packages] what its frames are in, if no line for people is of the program
- * @property {import('./hop-frames').ShortText} [alone] the same where the package of the main script is the
+ * @property {string[]} [packages] packages of its frames, if no line for people is of the program
+ * @property {import('./hop-frames').ShortText} [alone] the same if the main script's package counts as the
  *   program
  * @property {PrintedHop[]} [members] hops that it stands for
- * @property {boolean} [isRequest] its label is the name of a request that a server received
+ * @property {boolean} [isRequest] its label names a request that a server received
  * @property {boolean} [isBehindRequest] it led to the server of a request in the chain: not for people
- * @property {boolean} [isMarked] its line says its origin, even below a hop of the same one
- * @property {boolean} [isFolded] it stands for several hops, and its line is all of it
+ * @property {boolean} [isMarked] its line states its origin, even below a hop of the same origin
+ * @property {boolean} [isFolded] it stands for several hops and prints only its own line
  *
- * @typedef {Hop & HopText} PrintedHop both are shared: never changed, and copied before the program gets them
+ * @typedef {Hop & HopText} PrintedHop shared: never changed, and copied before the program gets it
  */
 
 /** @type {any[]} */
@@ -78,29 +78,29 @@ carryChain(root)
  * Returns the hops of a context.
  * @param {Context | undefined} newest
  * @param {object} [details]
- * @param {Frame[]} [details.above] what is printed above the hops
- * @param {Frame[]} [details.told] frames above whose async functions are not repeated
- * @param {Origin} [details.origin] of all hops, where it is not how they are recorded; of hops of another
- *   thread or process the first one's
- * @param {PrintedHop[]} [details.printed] hops that are printed above: neighbours among them are one line
- * @param {(step: Context) => boolean} [details.until] the first step that is left out, with all that led to
- *   it
+ * @param {Frame[]} [details.above] frames printed above the hops
+ * @param {Frame[]} [details.told] frames above; their async functions are not repeated
+ * @param {Origin} [details.origin] overrides the recorded origin of all hops; of hops of another thread or
+ *   process only the first one's
+ * @param {PrintedHop[]} [details.printed] hops printed above: adjacent ones become one line
+ * @param {(step: Context) => boolean} [details.until] the first step to leave out, with everything that led
+ *   to it
  * @returns {PrintedHop[]}
  */
 function hops (newest, { above: framesAbove = [], told = framesAbove, origin, printed = none, until } = {}) {
   if (newest === undefined) return []
   foldLoops(newest)
-  // Folding may have dropped it: then nothing is known of where the chain should end
+  // Folding may have dropped that step: then the end of the chain is unknown
   if (until !== undefined && !leadsTo(newest, until)) return []
   const { depth, internals } = settings.options
   const printedAwaits = new PrintedAwaits(told)
   const folding = internals ? new HopFolding(depth, none, none) : new HopFolding(depth, framesAbove, printed)
   const isAlone = mainPackage() !== '' && !framesAbove.some(isUsers) && !leadsTo(newest, hasUsersFrame)
-  /** whether the chain is read past its depth, for its request @type {boolean | undefined} */
+  /** whether to read the chain past its depth, up to its request @type {boolean | undefined} */
   let isRequestAhead
-  /** @type {Context | undefined} what Node made later, on behalf of the call in an older hop */
+  /** @type {Context | undefined} resource that Node created later for the call in an older hop */
   let later
-  /** @type {PrintedHop | undefined} the last hop, made in an async scope */
+  /** @type {PrintedHop | undefined} the last hop, if created in an async scope */
   let scoped
   let context = /** @type {Context | undefined} */ (newest)
   for (; context !== undefined; context = context.parent) {
@@ -117,7 +117,7 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin, pr
     }
     if (later !== undefined) nameByLater(contextHops[0], later, context.stack?.frames ?? none)
     later = undefined
-    // Node entered this step in the very call that made it (session.request of HTTP/2)
+    // Node entered this step in the call that created it (session.request of HTTP/2)
     if (!internals && scoped !== undefined && isSameCall(scoped, contextHops[0])) continue
     scoped = context.stack?.frames.some(isScope) ? contextHops[0] : undefined
     const isPassed = passedHopsOf(context) !== undefined
@@ -133,7 +133,7 @@ function hops (newest, { above: framesAbove = [], told = framesAbove, origin, pr
 }
 
 /**
- * Whether a step leads to the request with which its chain began.
+ * Whether the chain of a step contains the request that started it.
  * @param {Context} newest
  * @param {((step: Context) => boolean) | undefined} until
  */
@@ -153,7 +153,7 @@ const isUsers = ({ kind }) => kind === 'user'
 const hasUsersFrame = ({ stack }) => stack?.frames.some(isUsers) === true
 
 /**
- * Whether a step leads to one for which a test holds.
+ * Whether the chain of a step contains one that passes a test.
  * @param {Context} newest
  * @param {(step: Context) => boolean} test
  */
@@ -170,7 +170,7 @@ const runnerOf = (context) => viewOf(context.stack?.frames ?? none).runner
  * @param {Context} context
  * @param {PrintedAwaits} printedAwaits
  * @param {Origin | undefined} origin
- * @returns {PrintedHop[]} empty for a step that is internal to Node
+ * @returns {PrintedHop[]} empty if the step is internal to Node
  */
 function hopsOf (context, printedAwaits, origin) {
   const passed = passedHopsOf(context)
@@ -194,7 +194,7 @@ function hopsOf (context, printedAwaits, origin) {
  * @param {StackView} view
  * @param {Frame[]} visible
  * @param {Origin} [origin]
- * @param {boolean[]} [told] as of print
+ * @param {boolean[]} [told] see print
  * @returns {PrintedHop}
  */
 function createHop (context, frames, view, visible, origin, told) {
@@ -211,13 +211,13 @@ function createHop (context, frames, view, visible, origin, told) {
   }
 }
 
-/** @param {Context} context @returns {number} ms, NaN where its record is gone */
+/** @param {Context} context @returns {number} ms, NaN if its record is gone */
 function ageOf (context) {
   return Math.max(0, queriedAt() - context.time)
 }
 
 /**
- * Returns the hops of another thread or process that led to a step, carried over as data.
+ * Returns the hops of another thread or process, carried over as data, that led to a step.
  * @param {any} context
  * @returns {PrintedHop[] | undefined} undefined for a step of this thread
  */
@@ -239,7 +239,7 @@ function describe (context) {
 }
 
 /**
- * Whether a step without a frame of the program is part of the chain.
+ * Whether a step without program frames is printed.
  * @param {Context} context
  * @param {Frame[]} frames
  */
@@ -252,7 +252,7 @@ function isPrintedWithoutFrames (context, frames) {
 /** @param {PrintedHop} hop of another thread or process */
 const passedRunnerOf = (hop) => findLauncher(hop.frames) ?? findRunner(hop.frames)
 
-/** Marks what led to the server of a request. @param {PrintedHop[]} hops of one chain, newest first */
+/** Marks the hops that led to a request's server. @param {PrintedHop[]} hops of one chain, newest first */
 function markedBehindRequest (hops) {
   const request = hops.findIndex(({ isRequest }) => isRequest)
   if (request !== -1) for (const hop of hops.slice(request + 1)) hop.isBehindRequest = true
@@ -280,28 +280,28 @@ function isSameCall ({ label, lines }, next) {
     lines.length === next.lines.length && lines.every((line, i) => line === next.lines[i])
 }
 
-/** Which awaiting functions a text has told already: V8 prints them as "at async", and each is told once. */
+/** Awaiting functions already printed: V8 prints them as "at async", and each is printed once. */
 class PrintedAwaits {
-  /** async functions that are printed @type {Set<string>} */
+  /** printed async functions @type {Set<string>} */
   #keys = new Set()
-  /** these with their lines @type {Set<string>} */
+  /** the same with their line numbers @type {Set<string>} */
   #places = new Set()
   /** the outermost frame of the last hop @type {Frame | undefined} */
   #running
   /**
-   * the function whose await is the next hop, and the one whose await was the last
+   * the functions with the next hop's await and with the last hop's await
    * @type {string | undefined}
    */
   #awaited
   /** @type {string | undefined} */
   #resumed
 
-  /** @param {Frame[]} framesAbove frames that are printed above the chain */
+  /** @param {Frame[]} framesAbove frames printed above the chain */
   constructor (framesAbove) {
     this.add(framesAbove)
   }
 
-  /** @param {Frame[]} frames of a hop that is printed */
+  /** @param {Frame[]} frames of a printed hop */
   add (frames) {
     this.#resumed = this.#awaited
     this.#awaited = undefined
@@ -314,9 +314,9 @@ class PrintedAwaits {
   }
 
   /**
-   * Returns which frames of a hop are printed already, at the same line.
+   * Returns which frames of a hop are already printed, at the same line.
    * @param {Frame[]} frames
-   * @returns {boolean[] | undefined} undefined: none is
+   * @returns {boolean[] | undefined} undefined if there are none
    */
   toldOf (frames) {
     if (this.#keys.size === 0) return undefined
@@ -325,9 +325,9 @@ class PrintedAwaits {
   }
 
   /**
-   * Returns the frames of an await from the first function on that V8 does not print anyway, and none where
-   * it prints all, or all but the one that runs. Earlier awaits of one execution of a function are left out
-   * as well, unless they are repeated in a loop.
+   * Returns an await's frames from the first function that V8 does not print anyway. Returns none if V8
+   * prints all of them, or all but the running function. Also leaves out earlier awaits of the same execution
+   * of a function, unless a loop repeats them.
    * @param {Frame[]} frames
    * @param {number} repeats
    */

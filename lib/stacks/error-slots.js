@@ -1,12 +1,12 @@
 'use strict'
 
-// Error.prepareStackTrace and Error.stackTraceLimit belong to the program: this file alone writes them. What
-// is set for a moment is put back as it was, also where it was deleted, is no number, or is an accessor,
-// which is never called. Where it cannot be set (--frozen-intrinsics) the present one applies: the program's
+// Error.prepareStackTrace and Error.stackTraceLimit belong to the program; only this file writes them. Each
+// temporary value is restored exactly, even if the property was deleted, is not a number, or is an accessor
+// (never called). If a property cannot be set (--frozen-intrinsics), its current value applies: the program's
 // frames may then lie beyond the limit.
 //
-// V8 calls the formatter at the first read of `.stack`, through Node, which prefers that of the error's own
-// realm (prepareStackTraceCallback in lib/internal/errors.js).
+// V8 calls the formatter at the first read of `.stack`, through Node, which prefers the formatter of the
+// error's own realm (prepareStackTraceCallback in lib/internal/errors.js).
 
 const { types } = require('node:util')
 const guard = require('../core/guard')
@@ -21,12 +21,12 @@ const LIMIT = 'stackTraceLimit'
 /**
  * @typedef {(error: any, sites: NodeJS.CallSite[]) => any} Formatter
  *
- * @typedef {object} Loan a value in the place of the program's, for a moment
+ * @typedef {object} Loan a temporary replacement of the program's value
  * @property {ErrorConstructor} realm
  * @property {string} name of the property
  * @property {unknown} value
- * @property {PropertyDescriptor | undefined} slot of the program's
- * @property {Loan | undefined} outer the one before: the watchdog's sample may interrupt one
+ * @property {PropertyDescriptor | undefined} slot the program's property
+ * @property {Loan | undefined} outer the previous loan: the watchdog's sample may interrupt one
  */
 
 /** @type {Loan | undefined} */
@@ -39,18 +39,18 @@ guard.add({
   }
 })
 
-/** @param {ErrorConstructor} [realm] of which the formatter is returned */
+/** @param {ErrorConstructor} [realm] */
 function readSlot (realm = Error) {
   return getOwnPropertyDescriptor(realm, FORMATTER)
 }
 
 const initial = readSlot()
 
-/** Node's own formatter, where it was there first. @type {Formatter | undefined} */
+/** Node's own formatter, if it was set first. @type {Formatter | undefined} */
 const nodeFormatter = initial?.value?.name === 'ErrorPrepareStackTrace' ? initial.value : undefined
 
 /**
- * Whether a formatter can be set: an accessor or a constant is another library's decision.
+ * Whether a formatter can be set. An accessor or a constant is another library's decision.
  * @param {PropertyDescriptor | undefined} slot
  */
 function isSettable (slot) {
@@ -58,12 +58,12 @@ function isSettable (slot) {
 }
 
 /**
- * Sets a property, which keeps its attributes.
+ * Sets a property and keeps its attributes.
  * @param {ErrorConstructor} realm
  * @param {string} name
- * @param {PropertyDescriptor | undefined} slot the present one
+ * @param {PropertyDescriptor | undefined} slot the current one
  * @param {unknown} value
- * @returns {boolean} false where that cannot be done (--frozen-intrinsics)
+ * @returns {boolean} false if it cannot be set (--frozen-intrinsics)
  */
 function setValue (realm, name, slot, value) {
   const isValue = slot !== undefined && slot.writable !== undefined
@@ -75,7 +75,7 @@ function setValue (realm, name, slot, value) {
  * Restores a property.
  * @param {ErrorConstructor} realm
  * @param {string} name
- * @param {PropertyDescriptor | undefined} slot undefined: it was not there
+ * @param {PropertyDescriptor | undefined} slot undefined if it did not exist
  */
 function restore (realm, name, slot) {
   if (slot === undefined) deleteProperty(realm, name)
@@ -85,52 +85,52 @@ function restore (realm, name, slot) {
 /**
  * Sets a formatter.
  * @param {Formatter} formatter
- * @param {PropertyDescriptor | undefined} slot the present one
+ * @param {PropertyDescriptor | undefined} slot the current one
  * @param {ErrorConstructor} realm
  */
 const setFormatter = (formatter, slot, realm) => setValue(realm, FORMATTER, slot, formatter)
 
 /**
- * Restores what was there before a formatter was set.
+ * Restores the property as it was before a formatter was set.
  * @param {PropertyDescriptor | undefined} slot
  * @param {ErrorConstructor} realm
  */
 const restoreFormatter = (slot, realm) => restore(realm, FORMATTER, slot)
 
 /**
- * Replaces a value of the program's for the moment.
+ * Replaces one of the program's values temporarily.
  * @param {ErrorConstructor} realm
  * @param {string} name
  * @param {unknown} value
- * @returns {Loan | undefined} undefined where it cannot be set
+ * @returns {Loan | undefined} undefined if it cannot be set
  */
 function lend (realm, name, value) {
   const slot = getOwnPropertyDescriptor(realm, name)
   const lent = { realm, name, value, slot, outer: loan }
-  loan = lent // first: what is not set yet is not put back either
+  loan = lent // first: giveBack ignores a value that is not set yet
   if (setValue(realm, name, slot, value)) return lent
   loan = lent.outer
   return undefined
 }
 
-/** Ends what lend began; leaves alone what was set since. @param {Loan} lent */
+/** Undoes lend, unless another value was set since. @param {Loan} lent */
 function giveBack ({ realm, name, value, slot, outer }) {
   if (getOwnPropertyDescriptor(realm, name)?.value === value) restore(realm, name, slot)
   loan = outer
 }
 
 /**
- * Replaces the program's formatter for the moment.
+ * Replaces the program's formatter temporarily.
  * @param {ErrorConstructor} realm
  * @param {Formatter} formatter
  */
 const lendFormatter = (realm, formatter) => lend(realm, FORMATTER, formatter)
 
 /**
- * Reads the call sites of a stack while a formatter of longstack is set, also in the place of an accessor: no
- * formatter of the program's gets an object of longstack's, but one that cannot be replaced, and what that
- * throws is dropped. Without a formatter V8 writes a text.
- * @param {{ stack: any }} holder an object of longstack's own
+ * Reads a stack's call sites while longstack's own formatter is set, even in place of an accessor. The
+ * program's formatter gets longstack's object only if it cannot be replaced; what it throws is dropped.
+ * Without any formatter V8 produces text.
+ * @param {{ stack: any }} holder one of longstack's objects
  */
 function readUnwrapped (holder) {
   if (readSlot() === undefined) return holder.stack
@@ -152,9 +152,9 @@ function limit () {
 }
 
 /**
- * Captures the present stack into an object of longstack's own, without formatting it.
+ * Captures the current stack into one of longstack's objects, without formatting it.
  * @param {object} holder
- * @param {Function} outermost frames from this function on are left out
+ * @param {Function} outermost this function's frame and those above it are left out
  * @param {number} frames
  */
 function captureInto (holder, outermost, frames) {
@@ -167,7 +167,7 @@ function captureInto (holder, outermost, frames) {
 }
 
 /**
- * Returns the Error whose formatter Node prefers: that of the error's realm, where it has one.
+ * Returns the Error constructor whose formatter Node prefers: the one of the error's realm, if it has one.
  * @param {object} error
  * @returns {ErrorConstructor}
  */

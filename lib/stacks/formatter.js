@@ -1,12 +1,12 @@
 'use strict'
 
-// Appends hops to `.stack`. The formatter that was there before is wrapped: it does the formatting, and hops
-// are appended to its result, if that is a string. One that the program sets later wins at once; when the
-// next callback begins it is wrapped in its turn. One that is swapped in and back (depd, callsites) is never
-// touched, and gets its raw frames.
+// Appends hops to `.stack`. Wraps the existing formatter, which does the formatting; hops are appended to its
+// result if that is a string. A formatter that the program sets later takes effect at once, and is wrapped
+// when the next callback begins. One that is swapped in and back (depd, callsites) is never touched, and gets
+// its raw frames.
 //
-// With the option `errors: false` nothing is wrapped. Longstack then swaps a formatter in and back itself,
-// for the moment in which it reads one stack, so that nothing of the program runs while it is there.
+// With `errors: false` nothing is wrapped. longstack then swaps its own formatter in only while it reads one
+// stack, so no code of the program runs in between.
 
 const { types } = require('node:util')
 const guard = require('../core/guard')
@@ -24,7 +24,7 @@ const { AT } = require('./text-scan')
 const { apply } = Reflect
 
 const DEFAULT_LIMIT = 10 // Error.stackTraceLimit of V8
-const FRAME = `\n${AT}` // begins one
+const FRAME = `\n${AT}` // start of a frame
 const UNKEPT = Object.freeze({}) // thrown so that V8 keeps nothing
 
 /**
@@ -32,24 +32,23 @@ const UNKEPT = Object.freeze({}) // thrown so that V8 keeps nothing
  *
 * @typedef {object} Original
  * @property {Formatter | undefined} formatter
- * @property {PropertyDescriptor | undefined} slot that it was in
+ * @property {PropertyDescriptor | undefined} slot the property that held it
  */
 
-/** what Error.prepareStackTrace is while a wrapper is in force @type {{ format: Formatter | undefined }} */
+/** value of Error.prepareStackTrace while a wrapper is in force @type {{ format: Formatter | undefined }} */
 const installed = { format: undefined }
 /** false: wrappers pass everything through */
 let isEnabled = false
-/** hops are being appended: V8 does not enter a formatter twice */
+/** true while hops are appended: V8 does not enter a formatter twice */
 let isAppending = false
-/** a formatter of the program runs, and may call the wrapper that it replaced */
+/** true while a formatter of the program runs, which may call the wrapper it replaced */
 let isInProgram = false
-/** a stack of longstack's own that is being read @type {object | undefined} */
+/** longstack's own object whose stack is being read @type {object | undefined} */
 let ownHolder
-/** what the first hops need is loaded */
+/** whether the modules for the first hops are loaded */
 let isLoaded = false
 /**
- * wrappers by originals, that around none by `format`: a formatter that is set again and again is wrapped
- * once
+ * wrappers by originals, or by `format` if there is none: a formatter that is set repeatedly is wrapped once
  * @type {WeakMap<Function, Formatter>}
  */
 const wrappers = new WeakMap()
@@ -59,14 +58,14 @@ const originals = new WeakMap()
 /**
  * @typedef {object} Reporter
  * @property {(error: object, sites: NodeJS.CallSite[]) => string} report returns the text to append, or ''
- * @property {(error: object) => void} observe notes when an error was made, before anything is allocated
- *   for it
+ * @property {(error: object) => void} observe notes when an error was created, before anything is
+ *   allocated for it
  */
 
 /** @type {Reporter} */
 let reporter = { report: () => '', observe () {} }
 
-/** Sets what is told of errors, and appends to their stacks. @param {Reporter} next */
+/** Sets the reporter that observes errors and provides their hops. @param {Reporter} next */
 function setReporter (next) {
   reporter = next
 }
@@ -79,18 +78,18 @@ guard.add({
   }
 })
 
-/** Reads a stack of longstack's own while a wrapper is in force. @param {{ stack: any }} holder */
+/** Reads the stack of longstack's own holder while a wrapper is in force. @param {{ stack: any }} holder */
 function readOwn (holder) {
   const outerHolder = ownHolder
   ownHolder = holder
   try {
     return holder.stack
-  } finally { // where this is not run, no other error is that holder
+  } finally { // if V8 skips this, no other error equals the holder
     ownHolder = outerHolder
   }
 }
 
-/** @param {unknown} wrapper @returns {Original | undefined} undefined: it is no wrapper */
+/** @param {unknown} wrapper @returns {Original | undefined} undefined if it is no wrapper */
 function originalOf (wrapper) {
   return originals.get(/** @type {Function} */ (wrapper))
 }
@@ -154,7 +153,7 @@ function format (formatter, self, error, allSites) {
  * @param {unknown} self
  * @param {any} error
  * @param {NodeJS.CallSite[]} sites
- * @param {boolean} hasRoom for source maps
+ * @param {boolean} hasRoom whether the stack has room for source maps
  */
 function formatAsBefore (formatter, self, error, sites, hasRoom) {
   if (formatter !== undefined && formatter !== nodeFormatter) {
@@ -173,21 +172,21 @@ function formatAsBefore (formatter, self, error, sites, hasRoom) {
   if (nodeFormatter === undefined) {
     return [headOf(error), ...lines.map((line) => `${AT}${line}`)].join('\n')
   }
-  // Node's own prints what it is given, call sites or strings.
+  // Node's formatter prints whatever it gets, call sites or strings.
   return apply(nodeFormatter, self, [error, lines])
 }
 
 /**
- * Returns how many frames hops may have: a limit that the program has lowered holds for the whole stack.
+ * Returns how many frames hops may have. A limit that the program lowered applies to the whole stack.
  * @param {NodeJS.CallSite[]} sites
- * @returns {number} below 1: there are to be no hops
+ * @returns {number} below 1: no hops
  */
 function roomForHops (sites) {
   const frames = Number(limit())
   return frames >= DEFAULT_LIMIT ? Infinity : frames >= 1 ? frames - sites.length : 0
 }
 
-/** Cuts hops behind a number of frames. @param {string} hops as text @param {number} count */
+/** Cuts hops after a number of frames. @param {string} hops as text @param {number} count */
 function firstFrames (hops, count) {
   if (count === Infinity) return hops
   let end = 0
@@ -200,8 +199,8 @@ function firstFrames (hops, count) {
 }
 
 /**
- * Removes the frames that are there because of longstack: its own, where it calls the program (trace.span,
- * trace.intercept and so on), and the one by which Node calls into JavaScript while any hook is enabled.
+ * Removes the frames that exist because of longstack: its own ones that call the program (trace.span,
+ * trace.intercept and so on), and Node's trampoline into JavaScript while any hook is enabled.
  * @param {NodeJS.CallSite[]} sites
  */
 function withoutOwnSites (sites) {
@@ -223,7 +222,7 @@ function withoutOwnSites (sites) {
 /** @type {typeof import('./source-maps') | undefined} */
 let sourceMaps
 
-/** @throws {RangeError} where the stack has no room to load it */
+/** @throws {RangeError} if the stack has no room to load it */
 function loadSourceMaps () {
   if (sourceMaps === undefined) {
     ensureHeadroomToLoad()
@@ -233,7 +232,7 @@ function loadSourceMaps () {
 }
 
 /**
- * Returns the lines of call sites, mapped, or the call sites where Node maps them.
+ * Returns the mapped lines of call sites, or the call sites if Node maps them.
  * @param {NodeJS.CallSite[]} sites
  */
 function mapSites (sites) {
@@ -245,7 +244,7 @@ function mapSites (sites) {
   }
 }
 
-/** Whether hops belong on it: Error.captureStackTrace puts a stack on any object. @param {any} error */
+/** Whether an object gets hops: Error.captureStackTrace puts a stack on any object. @param {any} error */
 function isErrorLike (error) {
   try {
     return types.isNativeError(error) || error instanceof Error
@@ -263,12 +262,12 @@ function headOf (error) {
   }
 }
 
-/** Returns whether Error.prepareStackTrace is the wrapper that was installed last. */
+/** Returns whether Error.prepareStackTrace is the last installed wrapper. */
 function isInstalled () {
   return installed.format !== undefined && Error.prepareStackTrace === installed.format
 }
 
-/** Loads what the program's first error needs. */
+/** Loads the modules that the program's first error needs. */
 function preload () {
   try {
     loadSourceMaps()
@@ -276,8 +275,8 @@ function preload () {
 }
 
 /**
- * Wraps whatever formatter is in force.
- * @returns {boolean} false where Error.prepareStackTrace cannot be set (--frozen-intrinsics)
+ * Wraps the formatter in force.
+ * @returns {boolean} false if Error.prepareStackTrace cannot be set (--frozen-intrinsics)
  */
 function enable () {
   isEnabled = true
@@ -288,8 +287,8 @@ function enable () {
 /**
  * Wraps the formatter of a realm.
  * @param {ErrorConstructor} realm
- * @param {PropertyDescriptor | undefined} slot of it
- * @returns {Formatter | undefined} the wrapper; undefined where none can be set
+ * @param {PropertyDescriptor | undefined} slot its formatter property
+ * @returns {Formatter | undefined} the wrapper, or undefined if none can be set
  */
 function wrapIn (realm, slot) {
   if (originalOf(slot?.value) !== undefined) return slot?.value
@@ -297,7 +296,7 @@ function wrapIn (realm, slot) {
   return wrapper !== undefined && setFormatter(wrapper, slot, realm) ? wrapper : undefined
 }
 
-/** Removes the wrapper; under a formatter that was set on top of it, it passes everything through. */
+/** Removes the wrapper. Below a formatter set on top of it, the wrapper passes everything through. */
 function disable () {
   isEnabled = false
   installed.format = undefined
@@ -319,22 +318,22 @@ function inForce () {
   return { isWrapped: original !== undefined, formatter, isSettable: isSettable(slot) }
 }
 
-/** Whether Node's own formatter is in force, maybe in a wrapper. */
+/** Whether Node's own formatter is in force, wrapped or not. */
 function usesNodeFormatter () {
   const { formatter } = inForce()
   return typeof formatter !== 'function' || formatter === nodeFormatter
 }
 
 /**
- * Whether a wrapper is in force. V8 reads the property at every error, too; other formatters are not called.
+ * Whether a wrapper is in force. Calls no other formatter; V8 reads the property at every error, too.
  */
 const isInForce = () => isInstalled() || inForce().isWrapped
 
 /**
- * Returns the present stack in V8's plain format, whatever formatter is in force.
- * @param {Function} outermost frames from this function on are left out
+ * Returns the current stack in V8's plain format, whatever formatter is in force.
+ * @param {Function} outermost this function's frame and those above it are left out
  * @param {number} frames
- * @returns {string} empty where it has no text
+ * @returns {string} empty if it has no text
  */
 function captureText (outermost, frames) {
   const sites = captureSites(outermost, frames)
@@ -342,9 +341,9 @@ function captureText (outermost, frames) {
 }
 
 /**
- * Returns the present stack as call sites; as text where a formatter runs already. The wrapper knows that it
- * is longstack's, another formatter is replaced for the moment.
- * @param {Function} outermost frames from this function on are left out
+ * Returns the current stack as call sites, or as text if a formatter is already running. The wrapper
+ * recognizes longstack's object; any other formatter is replaced temporarily.
+ * @param {Function} outermost this function's frame and those above it are left out
  * @param {number} frames
  * @returns {NodeJS.CallSite[] | string | undefined}
  */
@@ -357,17 +356,17 @@ function captureSites (outermost, frames) {
 
 /**
  * @typedef {object} ReadStack
- * @property {unknown} text what the program would get as `.stack`
- * @property {NodeJS.CallSite[] | undefined} sites undefined where the stack was formatted before
+ * @property {unknown} text value that the program would get as `.stack`
+ * @property {NodeJS.CallSite[] | undefined} sites undefined if the stack was formatted before
  */
 
 /**
- * Reads an error's stack as the program would: the formatter in force is called as Node calls it, and reads
- * itself from Error.prepareStackTrace. That of the error's realm comes first, where a vm context has one.
+ * Reads an error's stack as the program would. The formatter in force is called as Node calls it, and sees
+ * itself in Error.prepareStackTrace. A formatter of the error's own realm (vm context) comes first.
  *
- * V8 formats a stack when it is first read, with the message of that moment, and keeps the text. It keeps
- * none where the formatter throws (ErrorUtils::GetFormattedStack in src/execution/messages.cc), so the
- * program finds an error that was not read. What is no text is kept: the program may have noted it.
+ * V8 formats a stack at the first read, with the message at that time, and keeps the text. It keeps nothing
+ * if the formatter throws (ErrorUtils::GetFormattedStack in src/execution/messages.cc), so to the program the
+ * error is still unread. A result that is no text is kept: the program may have noted it.
  * @param {any} error
  * @returns {ReadStack}
  */

@@ -1,26 +1,26 @@
 'use strict'
 
-// Stacks, read from the text that V8 prints. A frame that recurs is one Frame, shared by all stacks that have
-// it, and equal stacks are one Stack: programs that load code for ever (test runners) have many stacks, of
-// which most frames are the same.
+// Stacks, parsed from the text that V8 prints. All stacks share one Frame per recurring frame, and equal
+// stacks share one Stack: programs that keep loading code (test runners) have many stacks made of mostly the
+// same frames.
 
 const path = require('node:path')
 const {
   AT, afterLast, frameLines, namesInModules, numberStart, splitFrames, withoutAlias
 } = require('./text-scan')
 
-const MAX_FRAMES = 1500 // remembered by their text since the last time that there were so many
-const MAX_LINE = 1000 // characters of a line that is remembered
+const MAX_FRAMES = 1500 // cached by text, per half of the map
+const MAX_LINE = 1000 // characters of a cached line
 
 /**
- * @typedef {object} Frame shared by all that have its line: never changed
+ * @typedef {object} Frame shared by all users of its line: never changed
  * @property {string} text the line as V8 prints it, without "    at "
  * @property {string | undefined} functionName
  * @property {string | undefined} fileName a path, a file: URL, a node: module, or undefined for built-in code
  * @property {number | undefined} lineNumber from 1
  * @property {number | undefined} columnNumber from 1
  * @property {'user' | 'module' | 'core' | 'own'} kind `module`: below node_modules; `own`: longstack itself
- * @property {boolean} isAsync an awaiting function that V8 knows
+ * @property {boolean} isAsync an awaiting function known to V8
  */
 
 const lib = path.dirname(__dirname)
@@ -28,7 +28,7 @@ const own = `${lib}${path.sep}`
 const ownIndex = `${path.dirname(lib)}${path.sep}index.js`
 
 /**
- * A map that forgets what was not asked for since the last time that it was full: what recurs stays.
+ * A map that, when full, evicts the entries not used since it was last full: recurring entries stay.
  * @template T
  */
 class RecentMap {
@@ -40,7 +40,7 @@ class RecentMap {
   #olderWeight = 0
   #maxWeight
 
-  /** @param {number} maxWeight of one half: what was asked for lately */
+  /** @param {number} maxWeight of one half: the recently used entries */
   constructor (maxWeight) {
     this.#maxWeight = maxWeight
   }
@@ -73,7 +73,7 @@ class RecentMap {
 const framesByLine = new RecentMap(MAX_FRAMES)
 
 /**
- * Parses a frame, or returns the one that was parsed from the same line before.
+ * Parses a frame, or returns the cached one for the same line.
  * @param {string} line a frame's line without "    at "
  * @returns {Frame}
  */
@@ -90,7 +90,7 @@ function parseFrame (line) {
 /**
  * Parses a line of a stack.
  * @param {string} line
- * @returns {Frame | undefined} undefined where it is no frame
+ * @returns {Frame | undefined} undefined if it is no frame
  */
 function frameIn (line) {
   return line.startsWith(AT) ? parseFrame(line.slice(AT.length)) : undefined
@@ -112,7 +112,7 @@ function parse (line) {
     functionName = location.slice(0, open - 1)
     location = location.slice(open + 1, -1)
   }
-  // In eval'd code the position is that of the eval: "eval at f (file:1:2), <anonymous>:3:4".
+  // Eval'd code has the position of the eval: "eval at f (file:1:2), <anonymous>:3:4".
   const columnStart = numberStart(location, location.length)
   const lineStart = columnStart === -1 ? -1 : numberStart(location, columnStart - 1)
   const fileName = lineStart === -1 ? undefined : location.slice(0, lineStart - 1)
@@ -134,23 +134,23 @@ function parse (line) {
 }
 
 /**
- * "Timeout.warmUp [as _onTimeout]" -> "warmUp". What V8 puts around a function's name describes the object on
- * which it was called, not the code, and V8 leaves it out once it has optimized the function.
+ * "Timeout.warmUp [as _onTimeout]" -> "warmUp". V8's additions to a function's name describe the receiver of
+ * the call, not the code, and V8 omits them once it has optimized the function.
  * @param {string} name
  */
 function withoutReceiver (name) {
-  if (name === 'Object.<anonymous>') return name // the top of a module
+  if (name === 'Object.<anonymous>') return name // top level of a module
   const bare = withoutAlias(name)
   const isConstructor = bare.startsWith('new ')
   const last = bare.slice(Math.max(isConstructor ? 4 : 0, bare.lastIndexOf('.') + 1))
-  // A function without a name, called as a property: Node stores the callbacks of timers in these.
+  // An anonymous function called as a property: Node stores timer callbacks in these properties.
   if (isConstructor) return `new ${last}`
   return last === '<anonymous>' || last === '_onTimeout' || last === '_onImmediate' ? undefined : last
 }
 
 /**
- * Returns the index of the bracket around the location, or -1: the one that the last bracket closes, unless
- * the name of a directory has a bracket that is alone.
+ * Returns the index of the bracket around the location, or -1. It matches the last bracket, unless a
+ * directory name contains an unpaired bracket.
  * @param {string} text
  */
 function openingBracket (text) {
@@ -163,7 +163,7 @@ function openingBracket (text) {
   return start
 }
 
-/** @param {string} text that ends with a bracket @returns {number} index of the one that it closes, or -1 */
+/** @param {string} text ends with a bracket @returns {number} index of the matching bracket, or -1 */
 function startOfLastBrackets (text) {
   let depth = 0
   for (let i = text.length - 1; i > 0; i--) {
@@ -175,7 +175,7 @@ function startOfLastBrackets (text) {
 }
 
 /**
- * Whether an absolute path, a file: URL or eval'd code is there.
+ * Whether an absolute path, a file: URL or eval'd code starts there.
  * @param {string} text
  * @param {number} start
  */
@@ -197,35 +197,35 @@ const isProgram = ({ kind }) => kind === 'user' || kind === 'module'
 /** @param {Frame} frame */
 const isCore = ({ kind }) => kind === 'core'
 
-/** Whether a frame is a function of JavaScript's own, as Promise.then. @param {Frame} frame */
+/** Whether a frame is a JavaScript built-in such as Promise.then. @param {Frame} frame */
 const isBuiltin = ({ fileName, lineNumber }) => fileName === undefined && lineNumber === undefined
 
 const SCOPE = 'runInAsyncScope'
 
-/** Whether an async scope is entered: below it another context runs. @param {Frame} frame */
+/** Whether a frame enters an async scope: frames below it run in another context. @param {Frame} frame */
 const isScope = ({ kind, functionName = '' }) => kind === 'core' && afterLast(functionName, '.') === SCOPE
 
-/** Whether a file is one of longstack itself. @param {string} fileName */
+/** Whether a file belongs to longstack itself. @param {string} fileName */
 function isOwn (fileName) {
   return fileName.startsWith(own) || fileName === ownIndex
 }
 
-/** Whether a frame belongs to a stack: Node's calls of hooks are on all of them. @param {Frame} frame */
+/** Whether a frame is kept in a stack: Node's hook calls are on every stack. @param {Frame} frame */
 function isNotHook (frame) {
   return frame.fileName !== 'node:internal/async_hooks' && frame.fileName !== 'node:internal/promise_hooks'
 }
 
-/** One captured stack, shared by every context that has it. */
+/** One captured stack, shared by all contexts with that stack. */
 class Stack {
   /** @param {string | Frame[]} content text of joinFrames, newest first, or the frames */
   constructor (content) {
     /** @type {Frame[]} */
     this.frames = typeof content === 'string' ? framesOf(content) : content
-    /** its number, see numbered-stacks.js; 0: none */
+    /** its number (numbered-stacks.js), or 0 */
     this.id = 0
-    /** some frame is the program's */
+    /** whether it has a frame of the program */
     this.program = this.frames.some(isProgram)
-    /** another one that has a number, whose hash is the same @type {Stack | undefined} */
+    /** another numbered stack with the same hash @type {Stack | undefined} */
     this.next = undefined
   }
 }
@@ -236,7 +236,7 @@ function framesOf (text) {
 }
 
 /**
- * Returns all frames in the text of an error's stack, newest first, those of awaiting functions included.
+ * Returns all frames in the text of an error's stack, newest first, including awaiting functions.
  * @param {string} text
  */
 const readFrames = (text) => framesOf(frameLines(text, true))

@@ -1,9 +1,9 @@
 'use strict'
 
-// Collects the hops of one chain, newest first. Neighbours that show nothing of the program are one line and
-// count once: those of a test runner, those with frames of packages only, and those that were printed above.
-// The first hop is whole, since it says what came, and so is one that names what a package called: an
-// address, a file. A chain ends where a runner called the test: what another test did is no part of it.
+// Collects the hops of one chain, newest first. Adjacent hops that show nothing of the program become one
+// line and count once: hops of a test runner, hops with frames of packages only, and hops printed above. The
+// first hop is kept whole because it shows the event; so is a hop that names the address or file a package
+// called. A chain ends at the runner's call of the test, so it contains nothing from another test.
 
 const { isTelling } = require('./labels')
 const { findRunner } = require('./test-runners')
@@ -12,37 +12,37 @@ const { findRunner } = require('./test-runners')
  * @typedef {import('./chain').PrintedHop} PrintedHop
  * @typedef {import('./frames').Frame} Frame
  * @typedef {import('./test-runners').RunnerFrames} RunnerFrames
- * @typedef {'RUNNER' | 'PACKAGES' | 'ABOVE' | 'MORE'} Reason why hops are folded; the type of the hop that
- *   stands for them. MORE: past the depth, before the request
+ * @typedef {'RUNNER' | 'PACKAGES' | 'ABOVE' | 'MORE'} Reason reason for folding hops, and the type of the
+ *   hop that replaces them. MORE: past the depth, before the request
  */
 
 class HopFolding {
   /** @type {PrintedHop[]} */
   hops = []
-  /** no more hops are needed */
+  /** true if no more hops are needed */
   isOver = false
   #depth
   #printed
-  /** neighbours that will be one line @type {PrintedHop[]} */
+  /** adjacent hops that will become one line @type {PrintedHop[]} */
   #pending = []
   /** @type {Reason} */
   #reason = 'RUNNER'
-  /** what these are in @type {Set<string>} */
+  /** names of their packages or runners @type {Set<string>} */
   #names = new Set()
   /** hops past the depth @type {PrintedHop[]} */
   #beyond = []
-  /** among those pending, some with which the runner goes from test to test */
+  /** whether the runner moves from test to test in one of the pending hops */
   #isBetweenTests = false
-  /** how many hops there were when it did: what follows may be another test's; -1: it did not */
+  /** number of hops before that; the rest may belong to another test; -1 if it did not happen */
   #ownHops = -1
-  /** the hop in which the runner called the test is added */
+  /** whether the hop with the runner's call of the test is added */
   #isComplete = false
   #hasRequest = false
 
   /**
-   * @param {number} depth hops that a chain may have
-   * @param {Frame[]} above printed above the chain
-   * @param {PrintedHop[]} printed above the chain as well
+   * @param {number} depth maximum number of hops
+   * @param {Frame[]} above frames printed above the chain
+   * @param {PrintedHop[]} printed hops printed above the chain
    */
   constructor (depth, above, printed) {
     this.#depth = depth
@@ -58,12 +58,12 @@ class HopFolding {
 
   get #isFull () { return this.hops.length >= this.#depth }
 
-  /** Whether the request with which the chain began is still to come, if it has one. */
+  /** Whether the request that started the chain, if any, is still to come. */
   get isBeforeRequest () {
     return !this.isOver && this.#ownHops === -1 && !this.#hasRequest
   }
 
-  /** @param {PrintedHop} hop @param {RunnerFrames | undefined} runner what its frames have of a runner */
+  /** @param {PrintedHop} hop @param {RunnerFrames | undefined} runner runner found in its frames */
   add (hop, runner) {
     if (runner !== undefined && runner.role !== 'entry') {
       this.#fold(hop, 'RUNNER', [runner.name])
@@ -76,15 +76,15 @@ class HopFolding {
   }
 
   /**
-   * Notes a hop that is not printed: of the runner, or one whose frames are printed already.
-   * @param {RunnerFrames | undefined} runner what its frames have of a runner
+   * Notes a hop that is not printed: the runner's, or one with frames that are already printed.
+   * @param {RunnerFrames | undefined} runner runner found in its frames
    */
   pass (runner) {
     if (runner?.role === 'runner') this.#isBetweenTests = true
     else if (runner?.role === 'entry' && !this.#isComplete) this.#addOfProgram(undefined, true)
   }
 
-  /** @param {PrintedHop | undefined} hop undefined: it is not printed @param {boolean} isEntry */
+  /** @param {PrintedHop | undefined} hop undefined if it is not printed @param {boolean} isEntry */
   #addOfProgram (hop, isEntry) {
     if (hop?.isRequest === true) this.#hasRequest = true
     const reason = hop === undefined || isEntry ? undefined : this.#reasonToFold(hop)
@@ -131,7 +131,7 @@ class HopFolding {
     this.hops.push(isWhole ? members[0] : foldedHop(reason, members, names, this.hops.at(-1)))
   }
 
-  /** @returns {PrintedHop[]} none where there are only hops of the runner */
+  /** @returns {PrintedHop[]} empty if all hops belong to the runner */
   finish () {
     this.#appendPending()
     if (this.hops.every(({ type, isFolded }) => isFolded && type === 'RUNNER')) return []
@@ -146,7 +146,7 @@ class HopFolding {
 /**
  * @param {Reason} reason
  * @param {PrintedHop[]} members
- * @param {string[]} names what they are in
+ * @param {string[]} names of their packages or runners
  * @param {PrintedHop | undefined} previous
  * @returns {PrintedHop}
  */
@@ -169,7 +169,7 @@ function foldedHop (reason, members, names, previous) {
   }
 }
 
-/** Returns hops one by one; those of a test runner stay folded. @param {PrintedHop[]} hops */
+/** Unfolds hops; a test runner's hops stay folded. @param {PrintedHop[]} hops */
 const unfold = (hops) => hops.flatMap((hop) => hop.members ?? [hop])
 
 /** @param {PrintedHop} hop */

@@ -1,7 +1,7 @@
 'use strict'
 
-// The frames of a hop as they are printed and as a program gets them. What the options leave of a stack,
-// mapped and formatted, is computed once, and shared by all contexts that have the stack.
+// Frames of a hop as text and as data. The frames that the options select, mapped and formatted, are computed
+// once per stack and shared by all its contexts.
 
 const { realpathSync } = require('node:fs')
 const { types } = require('node:util')
@@ -15,10 +15,10 @@ const { ensureHeadroom } = require('./stack-headroom')
 const { findRunner } = require('./test-runners')
 const { afterLast, baseName, namesInModules, withoutAlias, withoutPrefix } = require('./text-scan')
 
-const MAX_VIEWS = 500 // remembered
-const PRINT_KB = 96 // stack needed to print a stack for the first time: more than its source maps ensure
-const FOLDED = '    ... ' // before what a line stands for
-const MORE_FRAMES = 10 // that are captured of the present stack, since some are hidden
+const MAX_VIEWS = 500 // cached
+const PRINT_KB = 96 // stack needed to print a stack for the first time: more than source maps ensure
+const FOLDED = '    ... ' // prefix of a line that stands for others
+const MORE_FRAMES = 10 // extra frames of the current stack to capture, since some are hidden
 
 /**
  * @typedef {import('../options').Options} Options
@@ -26,26 +26,26 @@ const MORE_FRAMES = 10 // that are captured of the present stack, since some are
  * @typedef {import('./chain').HopFrame} HopFrame
  *
  * @typedef {object} ShortText of a stack
- * @property {string[] | undefined} short lines for people; undefined: all is printed
- * @property {string} [place] the innermost frame of the program, however many there are of packages
- * @property {string[]} [packages] what it is in, if no frame of the program is printed
+ * @property {string[] | undefined} short lines for people; undefined if everything is printed
+ * @property {string} [place] the innermost frame of the program, below any number of package frames
+ * @property {string[]} [packages] its packages, if no frame of the program is printed
  *
  * @typedef {object} More
  * @property {HopFrame[]} frames as many as the option allows
- * @property {string[]} lines of these
- * @property {ShortText} [alone] the same where the package of the main script is the program
+ * @property {string[]} lines of these frames
+ * @property {ShortText} [alone] the same if the main script's package counts as the program
  *
  * @typedef {ShortText & More} Printed
  *
  * @typedef {object} StackView
- * @property {Options} options under which it was computed
- * @property {ReturnType<typeof findRunner>} runner what the frames have of a test runner
- * @property {Frame[]} visible but those of a runner that called the test
- * @property {number} version of the maps that it was printed with
+ * @property {Options} options used to compute it
+ * @property {ReturnType<typeof findRunner>} runner test runner found in the frames
+ * @property {Frame[]} visible frames, without those of a runner that called the test
+ * @property {number} version of the maps used to print it
  * @property {Printed | undefined} printed
  */
 
-/** by the frames of a stack @type {WeakMap<Frame[], StackView>} */
+/** keyed by the frames of a stack @type {WeakMap<Frame[], StackView>} */
 let views = new WeakMap()
 let count = 0
 
@@ -72,7 +72,7 @@ function viewOf (frames) {
 /**
  * @param {StackView} view
  * @param {Frame[]} visible frames of it
- * @param {boolean[]} [told] which of them are told further up
+ * @param {boolean[]} [told] frames already printed further up
  * @returns {Printed}
  */
 function print (view, visible, told) {
@@ -94,7 +94,7 @@ function print (view, visible, told) {
 /**
  * @param {Frame[]} frames mapped
  * @param {Options} options
- * @param {boolean[]} [told] as of shortLines
+ * @param {boolean[]} [told] see shortLines
  * @returns {ShortText & { alone?: ShortText }}
  */
 function shortTexts (frames, options, told) {
@@ -105,8 +105,8 @@ function shortTexts (frames, options, told) {
 /**
  * @param {Frame[]} frames mapped
  * @param {Options} options
- * @param {boolean[]} [told] as of shortLines
- * @param {boolean} [isMainShown] as of shortLines
+ * @param {boolean[]} [told] see shortLines
+ * @param {boolean} [isMainShown] see shortLines
  * @returns {ShortText}
  */
 function shortText (frames, { frames: maxFrames, hide, internals }, told, isMainShown = false) {
@@ -120,7 +120,7 @@ function shortText (frames, { frames: maxFrames, hide, internals }, told, isMain
 }
 
 /**
- * Copies a hop of another thread or process, which came without its lines for people.
+ * Copies a hop of another thread or process and adds its lines for people.
  * @param {import('./chain').PrintedHop} hop
  * @returns {import('./chain').PrintedHop}
  */
@@ -131,19 +131,19 @@ function copyOf (hop) {
 }
 
 /**
- * Formats frames for people: neighbours that are hidden are one line, and so are functions that the text
- * tells further up; at the end these are left out, where there is no other.
+ * Formats frames for people. Adjacent hidden frames become one line, and so do functions printed further up;
+ * trailing ones of these are left out if no new function precedes them.
  * @param {Frame[]} frames
  * @param {Options['hide']} rule
- * @param {boolean[]} [told] which of them are told further up
- * @param {boolean} [isMainShown] whether those of the main script's package are shown
- * @param {Set<string>} [packages] gets those that are hidden
+ * @param {boolean[]} [told] frames already printed further up
+ * @param {boolean} [isMainShown] whether to show frames of the main script's package
+ * @param {Set<string>} [packages] receives the hidden packages
  * @returns {string[]} lines
  */
 function shortLines (frames, rule, told = [], isMainShown = false, packages = new Set()) {
   /** @type {string[]} */
   const lines = []
-  let isNews = false // of the program's functions, one is not told yet
+  let isNews = false // some function of the program is not printed yet
   let i = 0
   while (i < frames.length) {
     const start = i
@@ -164,7 +164,7 @@ function shortLines (frames, rule, told = [], isMainShown = false, packages = ne
   return lines
 }
 
-/** Returns a name that no parser of stacks takes for a place: it ends with no number. @param {Frame} frame */
+/** Returns a name without trailing number: no stack parser reads it as a place. @param {Frame} frame */
 function nameOf ({ functionName, fileName = '' }) {
   return bareName(functionName) ?? baseName(fileName)
 }
@@ -177,18 +177,18 @@ function isHidden (frame, rule, isMainShown) {
 }
 
 /**
- * Whether a frame is of the package of the main script: of the program itself, unless the package is a
- * framework that runs the code of others.
+ * Whether a frame belongs to the main script's package: to the program itself, unless that package is a
+ * framework that runs other people's code.
  * @param {Frame} frame
  */
 const isOfMain = (frame) => frame.kind === 'module' && packageOf(frame) === mainPackage()
 
-/** of the main script: that of a program in node_modules/.bin */
+/** package of the main script, for a program in node_modules/.bin */
 let main = ''
-/** the script that it was found for; in a worker that is another one while preloads are loaded */
+/** the script that `main` belongs to; in a worker it is another script while preloads load */
 let mainScript = ''
 
-/** Returns the package of the main script, empty where that is in none. */
+/** Returns the package of the main script, or '' if it is in none. */
 function mainPackage () {
   const script = process.argv[1] ?? ''
   if (script === mainScript) return main
@@ -198,7 +198,7 @@ function mainPackage () {
   return main
 }
 
-/** Returns the package or file that a frame is in. @param {Pick<Frame, 'fileName'>} frame */
+/** Returns the package or file of a frame. @param {Pick<Frame, 'fileName'>} frame */
 function packageOf (frame) {
   const file = frame.fileName ?? 'built-in code'
   const [name, nameInScope] = namesInModules(file) ?? []
@@ -207,7 +207,7 @@ function packageOf (frame) {
 }
 
 /**
- * "Timeout.warmUp [as _onTimeout]" → "warmUp", as CallSite.getFunctionName() returns it.
+ * "Timeout.warmUp [as _onTimeout]" → "warmUp", like CallSite.getFunctionName().
  * @param {string | undefined} printed
  */
 function bareName (printed) {
@@ -228,12 +228,12 @@ function publicFrame ({ functionName, fileName, lineNumber, columnNumber, kind, 
   }
 }
 
-/** @param {Function} above frames start below this function */
+/** @param {Function} above frames start with its caller */
 function presentFrames (above) {
   return readFrames(captureText(above, settings.options.frames + MORE_FRAMES))
 }
 
-/** Returns the present stack without Node's frames, as lines. @param {Function} above */
+/** Returns the lines of the current stack without Node's frames. @param {Function} above */
 function presentLines (above) {
   const frames = presentFrames(above).filter((frame) => frame.kind !== 'core')
   return frames.map((frame) => lineOf(mapFrame(frame)))

@@ -1,6 +1,6 @@
 'use strict'
 
-// The label of a hop: the call that a person wrote, not the provider that Node names.
+// Labels of hops: the call in the program, not Node's provider name.
 
 const { connectionTypes } = require('../core/kinds')
 const { apiName } = require('./api-names')
@@ -53,7 +53,7 @@ function spanLabel (name) {
   return call('trace.span', printable(name).slice(0, MAX_NAME))
 }
 
-/** Replaces what has no glyph by a space. Few names need the expression. @param {string} name */
+/** Replaces characters without a glyph by a space. Few names need the expression. @param {string} name */
 function printable (name) {
   for (let i = 0; i < name.length; i++) {
     const code = name.charCodeAt(i)
@@ -79,7 +79,7 @@ function labelOf (context, frames) {
   if (isAccepted(context, frames)) {
     return withTransforms(type === 'TLSWRAP' ? 'TLS connection accepted' : 'connection accepted', detail)
   }
-  // Made from Node's binding, past net.
+  // Created through Node's binding, bypassing net.
   if (type.endsWith('SERVERWRAP') && frames.length > 0 && isProgram(frames[0])) {
     return call(type.startsWith('TCP') ? 'new TCP' : 'new Pipe', detail)
   }
@@ -95,7 +95,7 @@ function labelOf (context, frames) {
 const arrivals = new Set(['HTTP2STREAM', 'HTTP2SESSION', 'TickObject'])
 
 /**
- * Whether it is a connection that a server accepted: nothing of the program ran, its cause is the server.
+ * Whether a context is a connection that a server accepted: the server caused it, and no program code ran.
  * @param {Context} context
  * @param {Frame[]} frames
  */
@@ -105,8 +105,8 @@ function isAccepted ({ kind, type, parent }, frames) {
 }
 
 /**
- * Returns the label of what arrived over HTTP/2. Nothing of the program ran: a session came to a server, a
- * stream to a session, and the program is notified of a stream in a tick.
+ * Returns the label of an HTTP/2 arrival, without program code on the stack: a session at a server, a stream
+ * in a session, or the tick that notifies the program of a stream.
  * @param {Context} context
  * @param {Frame[]} frames
  * @returns {string | undefined}
@@ -125,7 +125,7 @@ function arrivedBy ({ type, parent, request }, frames) {
 }
 
 /**
- * Whether the label of a step is the name of a request that a server received.
+ * Whether the label of a step names a request that a server received.
  * @param {Context} context
  * @param {Frame[]} frames
  */
@@ -137,7 +137,7 @@ function namesRequest (context, frames) {
 }
 
 /**
- * Adds the transforms that trace.intercept has put between a connection and the parser.
+ * Adds the transforms that trace.intercept put between a connection and the parser.
  * @param {string} phrase
  * @param {string | undefined} names
  */
@@ -146,7 +146,7 @@ function withTransforms (phrase, names) {
 }
 
 /**
- * Prefers the call on whose behalf Node defers.
+ * Prefers the call that made Node defer.
  * @param {string} name
  * @param {string | undefined} api
  */
@@ -199,7 +199,7 @@ function boundLabel (type, frames) {
 }
 
 /**
- * Labels an AsyncResource of the program, which has a name of its own.
+ * Labels an AsyncResource of the program, whose type is its own name.
  * @param {string} type
  * @param {string | undefined} api
  */
@@ -224,7 +224,7 @@ function promiseLabel (context, frames) {
   if (creator === undefined) {
     if (context.awaited) return 'await'
     const name = withoutAlias(frames[own].functionName ?? '')
-    // A module itself makes no promise but by import() or native code.
+    // Top-level module code creates promises only by import() or native code.
     if (name.endsWith('Object.<anonymous>')) return 'promise'
     return name === '' ? 'async function' : `${name}()`
   }
@@ -236,18 +236,18 @@ function promiseLabel (context, frames) {
   return name.startsWith('Function.') ? `Promise.${name.slice('Function.'.length)}` : name
 }
 
-// V8 makes a call of then of one of catch (ReducePromisePrototypeCatch in src/compiler/js-call-reducer.cc).
+// V8 turns a call of catch into one of then (ReducePromisePrototypeCatch in src/compiler/js-call-reducer.cc).
 const promiseMethods = new Set(['Promise.then', 'Promise.catch', 'Promise.finally'])
 
-// Resources that Node makes after the call of the program that asked for them is over: in a later tick, with
-// frames of Node's alone. They give their name to the hop of that call.
+// Node creates some resources after the program's call has returned: in a later tick, with only Node's own
+// frames. These resources name the hop of that call.
 
 const ranked = ['', '', 'HTTPCLIENTREQUEST', 'GETADDRINFOREQWRAP', 'FSREQCALLBACK']
 
 /**
- * Ranks how much a type says about a call into Node.
+ * Ranks how informative a type is about a call into Node.
  * @param {string} type
- * @returns {number} 0 says the most, -1 nothing
+ * @returns {number} 0 is the most informative; -1: not at all
  */
 function rankOf (type) {
   if (type.endsWith('CONNECTWRAP')) return 0
@@ -255,11 +255,11 @@ function rankOf (type) {
   return ranked.indexOf(type)
 }
 
-/** Whether a label of this type names what was called: an address, a file. @param {string} type */
+/** Whether labels of this type name an address or a file. @param {string} type */
 const isTelling = (type) => rankOf(type) !== -1
 
 /**
- * Returns the one of two resources that says more.
+ * Returns the more informative of two resources.
  * @param {Context | undefined} later
  * @param {Context} candidate
  * @returns {Context | undefined}
@@ -271,7 +271,7 @@ function moreTelling (later, candidate) {
 }
 
 /**
- * Names the hop of a call by what Node made later.
+ * Names the hop of a call after a resource that Node created later.
  * @param {import('./chain').PrintedHop} hop
  * @param {Context} later
  * @param {Frame[]} frames of the hop's context

@@ -1,18 +1,18 @@
 'use strict'
 
-// Shortens chains for printing: repetitions of a loop (periods of up to MAX_PERIOD contexts with the same
-// type and stack) become one with a count, and what is older than KEPT steps is dropped. Records count the
-// repetitions of loops (LOOPED in record-words.js), so a loop of any length is read in a few steps; what
-// remains to be done here is what they do not see: loops in loops, and the steps that a loop skips at times.
+// Shortens chains for printing. Repetitions of a loop (periods of up to MAX_PERIOD contexts with the same
+// type and stack) become one with a count, and steps beyond KEPT are dropped. Records already count loop
+// repetitions (LOOPED in record-words.js), so a loop of any length is read in a few steps. This module folds
+// the loops that records miss: nested loops, and loops that sometimes skip a step.
 
 const { loopOf } = require('../core/context')
 
 const MAX = 256
-const KEPT = 192 // a call of a package may take a hundred steps, and the request is to be told
+const KEPT = 192 // a package's call may take a hundred steps, and the request should be printed
 const MAX_PERIOD = 8
 
 let dropped = 0
-/** the context that was folded last, and its parent then @type {Context | undefined} */
+/** the last folded context, and its parent at that time @type {Context | undefined} */
 let lastFolded
 /** @type {Context | undefined} */
 let lastParent
@@ -26,10 +26,10 @@ let lastParent
  * Folds the chain that ends in a context.
  * @param {Context} newest
  * @param {number} keep links kept after folding
- * @returns {number} contexts that were cut off, folded repetitions not counted
+ * @returns {number} contexts cut off, not counting folded repetitions
  */
 function fold (newest, keep) {
-  // Branches share what is dropped here: only what stays may be counted up, or they would count it again.
+  // Branches share the dropped contexts: count up only kept ones, or each branch counts the others again
   /** @type {Kept[]} */
   const kept = []
   for (const context of readLine(newest).reverse()) {
@@ -49,7 +49,7 @@ function fold (newest, keep) {
 }
 
 /**
- * Reads the contexts of a chain, newest first; of loops that the records know, one repetition.
+ * Reads the contexts of a chain, newest first, with one repetition of each loop that the records counted.
  * @param {Context} newest
  * @returns {Context[]}
  */
@@ -78,7 +78,7 @@ function readLine (newest) {
 }
 
 /**
- * Drops the last period where it repeats the one before, and adds their counts.
+ * Merges the last two periods if they are equal, and adds their counts.
  * @param {Kept[]} kept
  */
 function foldLast (kept) {
@@ -91,7 +91,7 @@ function foldLast (kept) {
 }
 
 /**
- * Returns whether the last `period` contexts are the same steps as those before them.
+ * Returns whether the last `period` contexts repeat the steps before them.
  * @param {Kept[]} kept
  * @param {number} period
  */
@@ -103,8 +103,8 @@ function isRepeated (kept, period) {
 }
 
 /**
- * Joins the newest step to the folded loop before it, if it begins one more repetition: then the loop ends
- * with this step.
+ * Joins the newest step to the folded loop before it if it starts another repetition; the loop then ends with
+ * this step.
  * @param {Kept[]} kept
  */
 function joinNextRepetition (kept) {
@@ -126,7 +126,7 @@ function isSameStep (a, b) {
   return a.type === b.type && a.origin === b.origin && a.detail === b.detail && a.stack === b.stack
 }
 
-/** Folds the chain that ends in a context, once. @param {Context} context */
+/** Folds the chain that ends in a context, unless it is already folded. @param {Context} context */
 function foldLoops (context) {
   if (context === lastFolded && context.parent === lastParent) return
   dropped += fold(context, KEPT)
@@ -134,7 +134,7 @@ function foldLoops (context) {
   lastParent = context.parent
 }
 
-/** Returns how many steps were cut off from chains. */
+/** Returns the number of steps cut off from chains. */
 const droppedHops = () => dropped
 
 module.exports = { MAX, droppedHops, fold, foldLoops }

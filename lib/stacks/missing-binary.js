@@ -1,7 +1,7 @@
 'use strict'
 
-// Reports once on a machine that the platform's binary is missing: without it longstack works, but costs many
-// times as much, which nobody would notice. Loaded only if there is no binary.
+// Reports a missing platform binary once per machine: without it longstack works, but costs many times as
+// much, which nobody would notice. Loaded only if there is no binary.
 
 const { ABIS, PLATFORMS, ownManifest, target } = require('../platform')
 const { explain } = require('../reasons')

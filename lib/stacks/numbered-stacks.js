@@ -1,28 +1,28 @@
 'use strict'
 
-// Stacks by number. Equal stacks are one, and no number is used twice, also after a reset.
+// Stacks by number. Equal stacks share a number, and no number is reused, even after a reset.
 
 const { settings } = require('../settings')
 const { RecentMap, Stack, isCore } = require('./frames')
 
-const FIRST_NUMBER = 2 // the native engine has a meaning for those below
-const MAX_TEXTS = 1 << 18 // characters of V8's own texts that are remembered: most recur soon, or not at all
-const LINE_BYTES = 400 // about, of a frame with its texts
-const STACK_BYTES = 160 // about, of a stack without its frames
-const FRAME_BYTES = 8 // in a stack
+const FIRST_NUMBER = 2 // lower numbers have a meaning in the native engine
+const MAX_TEXTS = 1 << 18 // characters of V8's own texts to cache: most recur soon, or not at all
+const LINE_BYTES = 400 // estimate for a frame with its texts
+const STACK_BYTES = 160 // estimate for a stack without its frames
+const FRAME_BYTES = 8 // per frame in a stack
 
 /** @typedef {import('./frames').Frame} Frame */
 
-/** by the hash of their frames @type {Map<number, Stack>} */
+/** keyed by the hash of their frames @type {Map<number, Stack>} */
 let stacksByHash = new Map()
 /** by number, from base on @type {Stack[]} */
 let stacks = []
 let base = FIRST_NUMBER
-/** by the text that V8 gave @type {RecentMap<number>} */
+/** keyed by V8's text @type {RecentMap<number>} */
 let numbers = new RecentMap(MAX_TEXTS)
-/** frames that no stack before had @type {Set<Frame>} */
+/** distinct frames of all stacks @type {Set<Frame>} */
 let newFrames = new Set()
-/** about; frames that stacks share count for the first one */
+/** estimate, without the texts of frames */
 let stackBytes = 0
 let dropAll = () => {}
 
@@ -33,7 +33,7 @@ const size = () => stacks.length
 const get = (number) => stacks[number - base]
 
 /**
- * Sets what drops all chains, and with them all stacks: they are past their share of the budget.
+ * Sets the function that drops all chains and stacks, called when they exceed their share of the budget.
  * @param {() => void} reset
  */
 function whenFull (reset) {
@@ -41,9 +41,9 @@ function whenFull (reset) {
 }
 
 /**
- * Gives a number to a stack.
- * @param {string} lines of frames, as V8 gave them
- * @param {number} [more] bytes that are kept beside it, where it is new
+ * Returns a stack's number, a new one if the stack is new.
+ * @param {string} lines of frames, as V8 printed them
+ * @param {number} [more] bytes kept beside a new stack
  * @returns {number}
  */
 function internStack (lines, more = 0) {
@@ -105,8 +105,8 @@ function reset () {
 }
 
 /**
- * Removes the frames by which the event loop called the program: they differ from time to time (a tick after
- * a timer, or one after a callback), and are no part of what the program did.
+ * Removes the event loop's frames below the program. They vary (a tick after a timer, or after a callback)
+ * and do not belong to the program's work.
  * @param {Frame[]} frames
  */
 function withoutBase (frames) {

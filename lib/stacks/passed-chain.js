@@ -1,6 +1,6 @@
 'use strict'
 
-// A chain as text, for another process. Frames are passed as their lines, from which the receiver reads them.
+// Chains as text for other threads and processes. Frames are passed as lines, which the receiver parses.
 
 const { originMs, now } = require('../core/clock')
 const { kindOf } = require('../core/kinds')
@@ -17,20 +17,20 @@ const { AT, joinFrames } = require('./text-scan')
  * @typedef {import('./frames').Frame} Frame
  *
  * @typedef {object} PassedChain
- * @property {number} at when it was passed, ms of the system's monotonic clock
+ * @property {number} at time of passing, in ms of the system's monotonic clock
  * @property {PrintedHop[]} hops newest first
  */
 
-const VERSION = 1 // of the text; another one is not read
+const VERSION = 1 // of the text; others are rejected
 const MAX_BYTES = 16_000
 const MAX_MESSAGE = 8000 // characters
 const MAX_TURN = 8 // hops
-const MAX_TEXT = 64_000 // characters that are read
+const MAX_TEXT = 64_000 // characters to read
 const MAX_HOPS = 1000
 const MAX_NAME = 1000 // characters
-const MAX_PLACES = 4096 // remembered
-const BYTES_PER_CHARACTER = 4 // about, of a text and its hops
-// Types of the first step of a chain that another thread sent: between a worker and its maker, another port.
+const MAX_PLACES = 4096 // cached
+const BYTES_PER_CHARACTER = 4 // estimate for a text and its hops
+// Types of the first step of another thread's chain: between a worker and its creator, or by another port
 const MESSAGE = 'MESSAGE'
 const PORT_MESSAGE = 'PORTMESSAGE'
 const { parse, stringify } = JSON // programs replace it
@@ -39,7 +39,7 @@ const { parse, stringify } = JSON // programs replace it
  * Returns a chain as text without control characters.
  * @param {PrintedHop[]} hops newest first
  * @param {number} pid of this process
- * @returns {string | undefined} of at most MAX_BYTES: the oldest hops are cut; undefined: nothing is left
+ * @returns {string | undefined} at most MAX_BYTES, by cutting the oldest hops; undefined if none is left
  */
 function encodeChain (hops, pid) {
   const start = `{"longstack":${VERSION},"at":${originMs + now()},"hops":[`
@@ -53,11 +53,11 @@ function encodeChain (hops, pid) {
 }
 
 /**
- * Returns a chain as text for another thread: equal chains have equal texts, without the times and ids of one
- * message.
+ * Returns a chain as text for another thread. The text has no times or ids of a message, so equal chains have
+ * equal texts.
  * @param {PrintedHop[]} hops newest first
  * @param {number} threadId of this thread
- * @param {number | undefined} parentId of the thread that made this one
+ * @param {number | undefined} parentId of the thread that created this one
  */
 function encodeMessageChain (hops, threadId, parentId) {
   const plain = withoutTurns(unfold(hops)).map((hop) => {
@@ -70,7 +70,7 @@ function encodeMessageChain (hops, threadId, parentId) {
 }
 
 /**
- * Returns the first of some hops as text.
+ * Returns the first hops that fit as text.
  * @param {object[]} hops
  * @param {number} room for the text
  * @param {(text: string) => number} lengthOf
@@ -83,7 +83,7 @@ function encodeFirst (hops, room, lengthOf) {
 }
 
 /**
- * Leaves out what repeats: two threads that answer each other for ever have one turn of that.
+ * Leaves out repetitions: two threads that reply to each other forever keep one round trip.
  * @param {PrintedHop[]} hops
  */
 function withoutTurns (hops) {
@@ -95,15 +95,15 @@ function withoutTurns (hops) {
   return hops
 }
 
-/** @param {string} text @returns {PrintedHop[] | undefined} undefined where it is no chain */
+/** @param {string} text @returns {PrintedHop[] | undefined} undefined if it is no chain */
 function decodeMessageChain (text) {
   return attempt(() => parse(text).map(readHop))
 }
 
 /**
- * Reads a chain; whoever sets the environment can have written it.
+ * Reads a chain. The text is untrusted: anyone who sets the environment can write it.
  * @param {string} text
- * @returns {PassedChain | undefined} undefined where it is none
+ * @returns {PassedChain | undefined} undefined if it is no chain
  */
 function decodeChain (text) {
   if (text.length > MAX_TEXT) return undefined
@@ -114,7 +114,7 @@ function decodeChain (text) {
   })
 }
 
-/** @param {any} hop @returns {PrintedHop} @throws {TypeError} where it is none */
+/** @param {any} hop @returns {PrintedHop} @throws {TypeError} if it is no hop */
 function readHop (hop) {
   const { asyncId = 0, triggerAsyncId = 0, type, label, ageMs = null, repeats, pid, threadId, lines } = hop
   const printed = lines.map(lineOf)
@@ -149,20 +149,20 @@ function textOf (value) {
   return line
 }
 
-/** @param {unknown} value @returns {string} also of a frame in a path with line feeds */
+/** @param {unknown} value @returns {string} may contain line feeds of a path */
 function lineOf (value) {
   if (typeof value !== 'string' || value.length > MAX_NAME) throw new TypeError('no text')
   return value
 }
 
-// Chains of other threads that go on in this one. Such a chain is one number among the chains of this thread,
-// with its hops as data beside it. A chain that another thread has sent twice has one number, so that what
-// follows from it is one chain as well.
+// Chains of other threads that continue in this one. Each is a number among this thread's chains, with its
+// hops stored as data. A chain that another thread sends twice gets one number, so its continuations are also
+// one chain.
 
 let imported = 0 // so far
-/** the numbers are of this generation of chains */
+/** generation of chains that the numbers belong to */
 let generation = -1
-/** number by the place of the text, of the last ones @type {Map<number, number>} */
+/** recent numbers by the place of their text @type {Map<number, number>} */
 const numbersByPlace = new Map()
 /** number by text @type {Map<string, number>} */
 const importedNumbers = new Map()
@@ -172,8 +172,8 @@ const importedHops = new Map()
 /**
  * Returns the number of a chain of another thread.
  * @param {number} place of its text
- * @param {(place: number) => string | undefined} read the text
- * @returns {number} 0: it cannot be read
+ * @param {(place: number) => string | undefined} read reads the text
+ * @returns {number} 0 if it cannot be read
  */
 function importChain (place, read) {
   forgetStale()
@@ -187,15 +187,15 @@ function importChain (place, read) {
   return number
 }
 
-/** @param {string} text @returns {number} of its chain, 0: it is none */
+/** @param {string} text @returns {number} of its chain, 0 if it is no chain */
 function importText (text) {
   const hops = decodeMessageChain(text)
   if (hops === undefined || hops.length === 0) return 0
-  // The first line makes it another stack than those of other chains.
+  // The first line makes this stack different from those of other chains.
   const lines = [`longstack.message.${++imported}`, ...hops[0].lines.map((line) => line.slice(AT.length))]
   const stack = capture.internStack(joinFrames(lines), text.length * BYTES_PER_CHARACTER)
   const number = capture.intern(ROOT_CHAIN, stack, kindOf(MESSAGE, false).number) & CHAIN_BITS
-  forgetStale() // there was no room
+  forgetStale() // interning may have dropped all chains
   importedNumbers.set(text, number)
   importedHops.set(number, hops)
   return number

@@ -1,38 +1,37 @@
 'use strict'
 
-// A formatter of the program's that maps frames, as test runners set one: Jest, Vitest, tsx and others keep
-// the maps of what they compile to themselves, so that only their formatter has them. One that has mapped the
-// frames of an error is called for the positions of hops, with a call site made for that; so is one that is
-// known to map, for the error may have no frame in a file that was compiled. Any other is called by Node
-// alone.
+// Maps positions of hops with the program's own formatter. Jest, Vitest, tsx and others keep the source maps
+// of their compiled code private, so only their formatter can map it. longstack calls a formatter, with a
+// synthetic call site, if it has mapped an error's frames or is known to map: an error may have no frame in a
+// compiled file. Only Node calls any other formatter.
 
 const { frameIn, parseFrame } = require('./frames')
 const { readSites } = require('./call-sites')
 const { AT } = require('./text-scan')
 
-const MAX_POSITIONS = 2000 // remembered
-const FRESH_MS = 5000 // remembered for that long: files are compiled again
+const MAX_POSITIONS = 2000 // cached
+const FRESH_MS = 5000 // lifetime of cached positions: files are recompiled
 
 /**
  * @typedef {import('./frames').Frame} Frame
  * @typedef {{ source: string, line: number, column: number }} Position
  */
 
-/** those that have mapped, or are known to map @type {WeakSet<Function>} */
+/** formatters that have mapped, or are known to map @type {WeakSet<Function>} */
 const mappers = new WeakSet()
 /**
- * the one that formatted last; weak, for it may be of a realm that goes
+ * the mapper that formatted last; weak because its realm may be collected
  * @type {WeakRef<Function> | undefined}
  */
 let present
-/** what it made of positions; undefined: the same @type {Map<string, Position | undefined>} */
+/** mapped positions; undefined if unchanged @type {Map<string, Position | undefined>} */
 let positions = new Map()
 let freshUntil = 0
-/** changes when another formatter maps, or none any more */
+/** changes when another formatter maps, or none does any longer */
 let version = 0
 
 /**
- * Notes what a formatter made of call sites.
+ * Notes whether a formatter mapped call sites.
  * @param {Function} formatter
  * @param {NodeJS.CallSite[]} sites
  * @param {string} text
@@ -60,10 +59,9 @@ function usePositionsOf (formatter) {
 }
 
 /**
- * Notes whether a formatter that is in force is one that maps: that of source-map-support or of Vite's module
- * runner, by the function that both call, that of Jest 30 (packages/jest-source-map/src/SourceMapSupport.ts),
- * or Babel's, which passes frames on to the one before it
- * (packages/babel-core/src/errors/rewrite-stack-trace.ts).
+ * Notes whether the formatter in force is known to map: that of source-map-support or Vite's module runner,
+ * by the function both call; that of Jest 30 (packages/jest-source-map/src/SourceMapSupport.ts); or Babel's,
+ * which passes frames on to the previous one (packages/babel-core/src/errors/rewrite-stack-trace.ts).
  * @param {Function} formatter
  */
 function noteInstalled (formatter) {
@@ -75,7 +73,7 @@ function noteInstalled (formatter) {
   usePositionsOf(formatter)
 }
 
-/** Whether a text has these frames with other positions. @param {Frame[]} frames @param {string} text */
+/** Whether a text has the same frames at other positions. @param {Frame[]} frames @param {string} text */
 function isMapped (frames, text) {
   const mapped = text.split('\n').map(frameIn).filter((frame) => frame !== undefined)
   if (mapped.length !== frames.length) return false
@@ -91,7 +89,7 @@ function isMapped (frames, text) {
 }
 
 /**
- * A call site as far as formatters need one. Its methods are on the prototype: formatters copy them from
+ * The part of a call site that formatters need. Its methods are on the prototype: formatters copy them from
  * there.
  */
 class MappedSite {
@@ -111,7 +109,7 @@ class MappedSite {
   toString () { return `${this.file}:${this.line}:${this.column}` }
 }
 
-/** What the other methods of a call site return. @type {Array<[methods: string, answer: unknown]>} */
+/** Return values of a call site's other methods. @type {Array<[methods: string, answer: unknown]>} */
 const answers = [
   ['getFunctionName getTypeName getMethodName getPromiseIndex', null],
   ['getEvalOrigin getThis getFunction', undefined],
@@ -125,11 +123,11 @@ for (const [methods, answer] of answers) {
 }
 
 /**
- * Returns the position that the program's formatter prints for another.
+ * Returns the position that the program's formatter prints for a position in compiled code.
  * @param {string} file
  * @param {number} line from 1
  * @param {number} column from 1
- * @returns {Position | undefined} undefined where it prints the same, or no formatter maps
+ * @returns {Position | undefined} undefined if it is unchanged, or no formatter maps
  */
 function positionOf (file, line, column) {
   const formatter = present?.deref()
@@ -137,7 +135,7 @@ function positionOf (file, line, column) {
   const key = `${file}:${line}:${column}`
   if (positions.has(key)) return positions.get(key)
   if (positions.size >= MAX_POSITIONS) positions = new Map()
-  positions.set(key, undefined) // also where the next line throws
+  positions.set(key, undefined) // holds even if the formatter throws
   const error = { name: 'Error', message: '', stack: '' }
   const text = formatter.call(Error, error, [new MappedSite(file, line, column)])
   if (typeof text !== 'string') return undefined
@@ -157,7 +155,7 @@ function forget () {
   version++
 }
 
-/** Returns a number that changes when positions may be other ones. */
+/** Returns a number that changes whenever mapped positions may change. */
 const versionOfMaps = () => version
 
 module.exports = { forget, noteInstalled, observeFormatter, positionOf, versionOfMaps }

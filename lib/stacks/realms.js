@@ -1,9 +1,9 @@
 'use strict'
 
-// Realms besides the main one: vm contexts, of which test runners make one per test file. Node prefers the
-// formatter of the error's own realm (prepareStackTraceCallback in lib/internal/errors.js), so that one is
-// wrapped as well, at the next iteration of the event loop after a program has set it. Realms are known by
-// vm.createContext, and held weakly: nothing here keeps one alive.
+// Realms besides the main one: vm contexts, one per test file in test runners. Node prefers the formatter of
+// the error's own realm (prepareStackTraceCallback in lib/internal/errors.js), so that formatter is wrapped
+// too, in the event-loop iteration after the program set it. Realms are found through vm.createContext and
+// held weakly: nothing here keeps one alive.
 
 const vm = require('node:vm')
 const guard = require('../core/guard')
@@ -14,34 +14,34 @@ const { unwrapIn, wrapIn } = require('./formatter')
 const { apply, getPrototypeOf } = Reflect
 const { isContext } = vm // programs replace it
 
-// WeakRef.deref() keeps its target until the job ends (KeepDuringJob of ECMA-262), and V8 takes for reachable
-// what was kept at any moment of a mark-sweep: realms that are all looked at again and again are never
-// collected, the less the more there are. So a realm is looked at ever less often, but for the newest ones,
-// in which a runner may still load what sets its formatter.
-const FIRST_CHECKS = 32 // in so many iterations of the event loop
-const NEWEST = 2 // realms, which are looked at in each iteration while they are young
+// WeakRef.deref() keeps its target alive until the job ends (KeepDuringJob of ECMA-262), and V8 treats
+// everything kept at any time during a mark-sweep as reachable. Realms that are checked constantly would
+// never be collected, especially if there are many. So each realm is checked less and less often, except for
+// the newest ones, in which a runner may still load the code that sets its formatter.
+const FIRST_CHECKS = 32 // iterations of the event loop with a check each
+const NEWEST = 2 // realms checked in every iteration while they are young
 const YOUNG_MS = 10_000
-const CHECK_MS = 250 // to the next check afterwards, if the realm is not older than that: else its age
+const CHECK_MS = 250 // until the next check, or the realm's age if that is more
 
-/** Returns an error of the realm in which it runs, without a global variable, which a program may replace. */
+/** Returns an error of the realm it runs in, without using a global, which the program may replace. */
 const THROW = '(function () { try { null.longstack } catch (error) { return error } })()'
 
 /**
  * @typedef {object} Realm
- * @property {WeakRef<ErrorConstructor>} error its constructor Error
- * @property {number} checks that are left, one in each iteration
- * @property {number} addedAt ms of the clock; NaN: not checked yet
- * @property {number} checkAt ms of the clock, once no checks are left
+ * @property {WeakRef<ErrorConstructor>} error its Error constructor
+ * @property {number} checks remaining checks, one per iteration
+ * @property {number} addedAt ms of the clock; NaN if not checked yet
+ * @property {number} checkAt ms of the clock, once no checks remain
  */
 
 let isEnabled = false
 /** @type {Realm[]} */
 let realms = []
-/** their constructors Error: no realm is looked at to find out whether another one is new */
+/** their Error constructors: finds out whether a realm is new without touching the others */
 const realmErrors = new WeakSet()
-/** ms of the clock: the next check of any; 0: in each iteration */
+/** ms of the clock of the next check of any realm; 0: in every iteration */
 let checkAt = Infinity
-/** the newest, while the program has set no formatter in it @type {Realm | undefined} */
+/** the newest realm, until the program sets a formatter in it @type {Realm | undefined} */
 let unset
 /** @type {vm.Script | undefined} */
 let script
@@ -67,10 +67,10 @@ function addContext (context) {
 const make = (method) => {
   /** @this {unknown} @param {object} object */
   return function createContext (object) {
-    // The realm of one that is a context already is known, and a script that is run in it runs microtasks
+    // The realm of an existing context is known, and running a script in it would run microtasks
     const isNew = isEnabled && !isKnownContext(object)
     const context = apply(method, this, arguments)
-    if (isNew) guard.runQuietly(() => addContext(context)) // a sandbox may have traps of its own
+    if (isNew) guard.runQuietly(() => addContext(context)) // a sandbox may be a proxy with traps
     return context
   }
 }
@@ -79,15 +79,15 @@ const make = (method) => {
 function isKnownContext (object) {
   try {
     return isContext(object)
-  } catch { // it cannot be one: createContext throws, or makes one without it
+  } catch { // it cannot be a context: createContext throws, or makes one without it
     return false
   }
 }
 
 /**
- * Wraps the formatter of a realm, where a program has set one.
+ * Wraps the formatter of a realm, if the program has set one.
  * @param {Realm} realm
- * @returns {boolean | undefined} whether it has one; undefined: the realm is gone
+ * @returns {boolean | undefined} whether it has one; undefined if the realm is gone
  */
 function wrapFormatterOf (realm) {
   const error = realm.error.deref()
@@ -101,7 +101,7 @@ function wrapFormatterOf (realm) {
  * @param {Realm} realm
  * @param {number} time ms
  * @param {boolean} isNewest
- * @returns {boolean} false: it is gone
+ * @returns {boolean} false if the realm is gone
  */
 function checkOne (realm, time, isNewest) {
   const isWrapped = wrapFormatterOf(realm)
@@ -137,7 +137,7 @@ function disable () {
   }
 }
 
-/** Code has run in a realm: wraps the formatter of the newest, if that has one by now. */
+/** Called after code has run in a realm: wraps the newest realm's formatter, if it has one by now. */
 function noteRun () {
   if (unset === undefined || !isEnabled) return
   try {
@@ -145,7 +145,7 @@ function noteRun () {
   } catch {} // a full stack
 }
 
-/** Wraps formatters that programs have set. @param {number} time ms */
+/** Wraps formatters that the program has set. @param {number} time ms */
 function check (time) {
   if (time >= checkAt && isEnabled) checkDue(time)
 }

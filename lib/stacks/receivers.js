@@ -1,9 +1,8 @@
 'use strict'
 
-// Finds whether an error was made by a method of an object. In strict code V8 keeps the receiver of a call to
-// itself, but it names the call by the property of the receiver that holds the function
-// (CallSiteInfo::GetMethodName in src/objects/call-site-info.cc). So the name changes while the receiver has
-// the function under another name.
+// Checks whether a method of an object created an error. In strict code V8 hides the receiver of a call, but
+// names the call after the receiver's property that holds the function (CallSiteInfo::GetMethodName in
+// src/objects/call-site-info.cc). So the name changes while the receiver has the function under another name.
 
 const { own } = require('../objects')
 const { originalOf } = require('../wrap')
@@ -12,11 +11,11 @@ const { afterLast } = require('./text-scan')
 const { isProxy } = require('node:util').types
 const { defineProperty, deleteProperty, getOwnPropertyDescriptor, getPrototypeOf, isExtensible } = Reflect
 
-const MAX_SITES = 3 // from where the error was made up to the method
+const MAX_SITES = 3 // from the error's creation up to the method
 const SECOND = 'longstack.receiver'
 
 /**
- * Whether an error was made by a method of an object, or in a function that it called in the same file.
+ * Whether a method of an object created an error, directly or in a function it called in the same file.
  * @param {NodeJS.CallSite[]} sites of the error
  * @param {object} object
  */
@@ -35,7 +34,7 @@ function isMadeOn (sites, object) {
   return false
 }
 
-/** @param {NodeJS.CallSite} site @returns {string | undefined} undefined: of a stack that was a text */
+/** @param {NodeJS.CallSite} site @returns {string | undefined} undefined if the stack was text */
 function nameOf (site) {
   if (typeof site.getMethodName !== 'function') return undefined
   const name = site.getMethodName() ?? site.getFunctionName()
@@ -43,8 +42,8 @@ function nameOf (site) {
 }
 
 /**
- * Whether a call site is a call of a method on an object. The object is as before when this returns: no code
- * of the program runs, and V8 terminates code only at loops and where functions of JavaScript begin.
+ * Whether a call site is a call of a method on an object. The object is always restored: no program code
+ * runs, and V8 terminates code only at loops and at the entry of JavaScript functions.
  * @param {NodeJS.CallSite} site
  * @param {string} name of the method
  * @param {Function} method

@@ -1,10 +1,10 @@
 'use strict'
 
-// Maps positions of generated code to positions of the source. With --enable-source-maps Node's own maps come
-// first; else a source-map-support of longstack's own, loaded with the first file that names a map. Code that
-// never was on disk (ts-node, @babel/register) is known to the copy that its compiler installed; for what no
-// copy knows, the program's formatter is called (program-mapper.js). Broken, huge and missing maps leave the
-// frame as it is, and so do maps to a source that a package does not ship; no file is read twice in vain.
+// Maps positions in generated code to the source. With --enable-source-maps Node's own maps come first;
+// otherwise longstack's own source-map-support, loaded with the first file that names a map. Code that was
+// never on disk (ts-node, @babel/register) is mapped by the copy that its compiler installed, and as a last
+// resort by the program's formatter (program-mapper.js). Frames stay unchanged if a map is broken, huge or
+// missing, or if it leads to a source that a package does not ship. No file is read again after a failure.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -18,40 +18,40 @@ const { readSites } = require('./call-sites')
 const { ensureHeadroom } = require('./stack-headroom')
 const { AT, namesInModules } = require('./text-scan')
 
-const MAX_BYTES = 64 << 20 // of a source or a map that is read
-const MAX_FILES = 5000 // remembered
-const MAX_LINES = 1000 // mapped ones remembered of late
+const MAX_BYTES = 64 << 20 // of a source or map to read
+const MAX_FILES = 5000 // cached
+const MAX_LINES = 1000 // recently mapped lines to cache
 const MAP_KB = 64 // stack needed to read files and maps
 const MAPPING = 'sourceMappingURL='
-const INLINE = 'inline' // a map inside of the file
+const INLINE = 'inline' // a map inside the file
 
 /**
  * @typedef {import('./frames').Frame} Frame
  * @typedef {{ source: string, line: number, column: number }} Position
  *
- * @typedef {object} Support what is used of source-map-support
+ * @typedef {object} Support the part of source-map-support in use
  * @property {(position: Position) => Position} mapSourcePosition
- * @property {(file: string) => { url: string, map: any } | null} retrieveSourceMap null where there is none
+ * @property {(file: string) => { url: string, map: any } | null} retrieveSourceMap null if there is none
  *
  * @typedef {object} Source that a map names
- * @property {string | undefined} url undefined: it is named by a path
- * @property {boolean} hasContent its text is inside of the map
- * @property {string | undefined} file that has this text, of a source that is named by a URL
+ * @property {string | undefined} url undefined if a path names it
+ * @property {boolean} hasContent its text is inside the map
+ * @property {string | undefined} file with this text, if a URL names the source
  */
 
-/** What can map a file; undefined: nothing @type {Map<string, Support | undefined>} */
+/** Mappers by file; undefined if nothing maps it @type {Map<string, Support | undefined>} */
 let supports = new Map()
 
 /** Lines as source-map-support mapped them @type {RecentMap<string>} */
 const mappedLines = new RecentMap(MAX_LINES)
 
-/** Files that were mapped, by the source that was found @type {RecentMap<string>} */
+/** Generated files by the source they were mapped to @type {RecentMap<string>} */
 const generatedFiles = new RecentMap(MAX_FILES)
 
 /** Sources by file: see sourcesIn. @type {RecentMap<Map<string, Source>>} */
 const sourcesByFile = new RecentMap(MAX_FILES)
 
-/** Whether a source can be read, by the file and its name @type {RecentMap<boolean>} */
+/** Whether a source can be read, by the generated file and the source's name @type {RecentMap<boolean>} */
 const readable = new RecentMap(MAX_FILES)
 
 /** @type {Support | undefined} */
@@ -66,7 +66,7 @@ function supportFor (file) {
   if (support !== undefined || supports.has(file)) return support
   ensureHeadroom(MAP_KB)
   if (supports.size >= MAX_FILES) supports = new Map()
-  // It may be a name of the program's, and no file: then not again, but where code was terminated
+  // The program may have invented the name: no file is cached as undefined, unless V8 terminates this code
   supports.set(file, attempt(() => find(pathOf(file))))
   return supports.get(file)
 }
@@ -88,7 +88,7 @@ function find (file) {
   return copies().find((copy) => copy.retrieveSourceMap(file) !== null)
 }
 
-/** Whether a path is a file, no directory or pipe, and not too large. @param {string} file */
+/** Whether a path is a file (no directory or pipe) that is not too large. @param {string} file */
 function isReadable (file) {
   const stats = stateOf(file)
   return stats.isFile() && stats.size <= MAX_BYTES
@@ -114,8 +114,8 @@ function findMap (file) {
 }
 
 /**
- * Creates a reader for a map whose URL has escapes, as Turbopack writes them: source-map-support takes them
- * for part of the file's name.
+ * Creates a reader for a map with escapes in its URL (Turbopack), which source-map-support treats as part of
+ * the file name.
  * @param {string} file
  * @param {string} mapFile
  * @returns {Support}
@@ -135,8 +135,8 @@ function createReader (file, mapFile) {
 }
 
 /**
- * Returns the name of a source. Sources in a map are URLs; source-map-support takes them for paths:
- * "my%20file.ts" stays as it is, and "webpack://app/a.ts" becomes "/dir/webpack:/app/a.ts".
+ * Returns the name of a source. Sources in a map are URLs, but source-map-support treats them as paths:
+ * "my%20file.ts" stays unchanged, and "webpack://app/a.ts" becomes "/dir/webpack:/app/a.ts".
  * @param {string} source as source-map-support returns it
  * @param {string} file
  * @param {Support} support
@@ -146,14 +146,14 @@ function nameOf (source, file, support) {
     const known = sourcesIn(file, support.retrieveSourceMap(file)).get(source)
     if (known?.url !== undefined) return known.file ?? known.url
   }
-  // An escape may be part of a file's name, for compilers do not escape at all; an escaped slash is not.
+  // An escape may be part of a file name, since compilers do not escape at all; an escaped slash may not.
   if (!source.includes('%') || /%(2f|5c|00)/i.test(source) || fs.existsSync(source)) return source
-  const common = commonLength(source, file) // the program's directory may have such names, too
+  const common = commonLength(source, file) // the program's directory may contain escapes, too
   return attempt(() => source.slice(0, common) + decodeURIComponent(source.slice(common))) ?? source
 }
 
 /**
- * Returns how many characters two paths share in whole directories.
+ * Returns the length of the directory prefix that two paths share.
  * @param {string} first
  * @param {string} second
  */
@@ -164,7 +164,7 @@ function commonLength (first, second) {
 }
 
 /**
- * Returns the sources that the map of a file names, by the paths that source-map-support makes of them.
+ * Returns the sources in a file's map, keyed by the paths that source-map-support turns them into.
  * @param {string} file
  * @param {{ url?: string, map: any } | null} found
  */
@@ -185,24 +185,24 @@ function sourcesIn (file, found) {
       if (url !== undefined) named.set(url, entry)
     }
   }
-  sourcesByFile.set(file, named) // whole: code may be terminated, see guard.js
+  sourcesByFile.set(file, named) // only when complete: V8 may terminate this code, see guard.js
   return named
 }
 
-/** Whether a URL names no file: `webpack://app/?481d` is what a loader made. @param {string} [url] */
+/** Whether a URL names no file: a loader made `webpack://app/?481d`. @param {string} [url] */
 const isVirtual = (url) => url !== undefined && /\/\?[^/]*$/.test(url)
 
 /**
- * Finds the file of a source that is named by a URL. webpack names sources relative to the directory of the
- * program, `webpack://app/./src/a.ts`: that is one of those above the generated file, and the text proves it.
+ * Finds the file of a source named by a URL. webpack names sources relative to the program's directory,
+ * `webpack://app/./src/a.ts`. That directory is above the generated file, and the same text proves the match.
  * @param {string} url
  * @param {string} generated
  * @param {string} content
- * @returns {string | undefined} undefined: there is no file with this text
+ * @returns {string | undefined} undefined if no file has this text
  */
 function fileOf (url, generated, content) {
   const name = /^[a-z][\w+.-]*:\/\/[^/]*(\/[^?]+)/i.exec(url)?.[1]
-  if (name === undefined || namesInModules(name) !== undefined) return undefined // a package's: its name does
+  if (name === undefined || namesInModules(name) !== undefined) return undefined // a package's source keeps its name
   const local = attempt(() => decodeURIComponent(name)) ?? name
   for (let directory = generated; directory !== path.dirname(directory);) {
     directory = path.dirname(directory)
@@ -212,8 +212,8 @@ function fileOf (url, generated, content) {
 }
 
 /**
- * Whether a source can be read: it is on disk, or inside of the map of code that is no package's. Packages
- * ship maps to sources that they leave out: links to these are dead, and the generated line is there.
+ * Whether a source can be read: it is on disk, or inside the map of code outside packages. Packages ship maps
+ * to sources that they leave out: such links are dead, while the generated line exists.
  * @param {string} source
  * @param {string} file
  * @param {() => { url?: string, map: any } | null} findMap
@@ -231,12 +231,12 @@ function isAvailable (source, file, findMap) {
   return isThere
 }
 
-/** Removes the prefix with which a server keeps scripts from running a map. @param {string} content */
+/** Removes the prefix that a server adds to keep scripts from running a map. @param {string} content */
 const textOfMap = (content) => content.replace(/^\)]}'[^\n]*\n/, '')
 
 /**
  * Reads a map.
- * @param {any} content its text, or what that says
+ * @param {any} content its text, or the parsed text
  * @returns {any[]} its parts, each with sources
  */
 function partsOf (content) {
@@ -244,7 +244,7 @@ function partsOf (content) {
   return map?.sections?.map((/** @type {any} */ section) => section?.map ?? {}) ?? [map ?? {}]
 }
 
-/** Returns the parts of the map that a source was found by. @param {string} source of a mapped frame */
+/** Returns the parts of the map that led to a source. @param {string} source of a mapped frame */
 function mapsTo (source) {
   const file = generatedFiles.get(source)
   if (file === undefined) return []
@@ -261,7 +261,7 @@ function isUrl (source) {
 }
 
 /**
- * Returns the path of a file: URL, other URLs as URL prints them, and what is no valid URL unchanged.
+ * Returns the path of a file: URL, other URLs as URL prints them, and invalid URLs unchanged.
  * @param {string} url
  */
 function normalize (url) {
@@ -311,16 +311,16 @@ function lookUp (file, line, column, isMappedByNode) {
     const source = isUrlOfFile && path.isAbsolute(name) ? pathToFileURL(name).href : name
     return { source, line: position.line, column: position.column + 1 }
   } catch {
-    supports.set(file, undefined) // broken: not again
+    supports.set(file, undefined) // broken: do not retry
     return undefined
   }
 }
 
 /**
- * Returns the line of a frame with its original position.
+ * Returns a frame's line with its original position.
  * @param {string} line
  * @param {Frame} frame
- * @returns {string | undefined} undefined where there is no map
+ * @returns {string | undefined} undefined if there is no map
  */
 function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
   if (kind === 'core' || fileName === undefined) return undefined
@@ -343,7 +343,7 @@ function mapLine (line, { fileName, lineNumber, columnNumber, kind }) {
     }
     return mapped
   } catch {
-    return undefined // no room, or a file that cannot be read
+    return undefined // no room on the stack, or an unreadable file
   }
 }
 
@@ -358,7 +358,7 @@ function mapFrame (frame) {
 }
 
 /**
- * Returns the lines of an error's own call sites, mapped where there is a map.
+ * Returns the lines of an error's own call sites, mapped if there is a map.
  * @param {NodeJS.CallSite[]} sites
  * @returns {string[]}
  */
@@ -368,8 +368,7 @@ function mapSites (sites) {
 }
 
 /**
- * Returns the text of an error's stack with its frames mapped, where Node formatted it and does not map
- * itself.
+ * Returns the text of an error's stack with mapped frames, for stacks that Node formatted without mapping.
  * @param {string} stack
  */
 function mapText (stack) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Which frames are a test runner's, and where it calls the functions of tests, so that a chain tells of one
-// test and not of its runner; which are those of a program that starts others: the one table of runners.
+// The only table of test runners: recognizes their frames and their calls of test functions, so that a chain
+// shows one test and not its runner. Also recognizes frames of programs that launch others.
 
 const { isProgram } = require('./frames')
 const { afterLast, namesInModules, pathNames, withoutAlias } = require('./text-scan')
@@ -12,19 +12,19 @@ const { afterLast, namesInModules, pathNames, withoutAlias } = require('./text-s
  *
  * @typedef {object} Runner
  * @property {string} name
- * @property {Set<string>} entries its functions that call a test, a hook, or the main code of a test file
+ * @property {Set<string>} entries its functions that call a test, a hook, or a test file's top-level code
  *
  * @typedef {'entry' | 'runner' | 'helper'} Role
- *   of a hop: the runner called the test there, or was told of it; it has frames of the runner
- *   only, which goes from test to test, or which a test has called
+ *   of a hop. entry: the runner called the test, or the test was declared; runner: only frames of the runner
+ *   moving from test to test; helper: only frames of the runner called by a test
  */
 
-/** By the name or the scope of a package. @type {Map<string, Runner>} */
+/** By name or scope of the package. @type {Map<string, Runner>} */
 const runners = new Map()
 
 /**
  * @param {string} name
- * @param {string} packages names or scopes, with spaces between
+ * @param {string} packages space-separated names or scopes
  * @param {string[]} entries
  */
 function addRunner (name, packages, ...entries) {
@@ -42,20 +42,20 @@ addRunner('tap', 'tap @tapjs', 'main')
 addRunner('vitest', 'vitest @vitest vite-node birpc tinypool',
   'runWithTimeout', 'runWithCancel', 'limiterFn', 'runTest', 'callSuiteHook')
 const nodeTest = addRunner('node:test', 'node:test', 'run', 'new Suite')
-const NODE_TEST_RESOURCE = 'new Test' // of async_hooks: a chain leads to where the test was declared
-const AVA_DECLARATIONS = 'create-chain.js' // the first test that is declared sets the tick of the start
+const NODE_TEST_RESOURCE = 'new Test' // of async_hooks: a chain leads to the test's declaration
+const AVA_DECLARATIONS = 'create-chain.js' // the first declared test schedules the tick of the start
 
-/** What starts programs, by the name of its package. */
+/** Packages that launch programs, by name. */
 const launchers = new Set(['npm', 'pnpm', 'yarn', 'corepack', 'nodemon', 'pm2'])
 
-/** What a test may call that goes on asynchronously: assertions of Ava, polling of Vitest and node:test. */
+/** Asynchronous functions for tests to call: Ava's assertions, polling of Vitest and node:test. */
 const helpers = new Set([
   'waitFor', 'waitUntil', 'checkCallback', 'handleTimeout', 'poll', 'check', 'throwsAsync', 'notThrowsAsync'
 ])
 
 const NODE_TEST = 'node:internal/test_runner/'
 
-/** @param {Pick<Frame, 'fileName' | 'kind'>} frame @returns {Runner | undefined} whose frame it is */
+/** @param {Pick<Frame, 'fileName' | 'kind'>} frame @returns {Runner | undefined} the frame's runner */
 function runnerOf ({ fileName, kind }) {
   if (fileName === undefined || kind === 'user') return undefined
   if (kind === 'core') return fileName.startsWith(NODE_TEST) ? nodeTest : undefined
@@ -63,8 +63,8 @@ function runnerOf ({ fileName, kind }) {
 }
 
 /**
- * Returns whether a frame is where a runner is told of a test.
- * @param {Runner} runner whose frame it is
+ * Returns whether a frame declares a test to a runner.
+ * @param {Runner} runner the frame's runner
  * @param {string} name of the function
  * @param {string | undefined} fileName
  */
@@ -74,10 +74,10 @@ function isDeclaring (runner, name, fileName) {
 }
 
 /**
- * Finds what the frames of a stack have to do with a test runner.
+ * Finds the test runner in a stack and its role.
  * @param {Array<Pick<Frame, 'fileName' | 'functionName' | 'kind'>>} frames innermost first
- * @param {boolean} [isPresent] they are of a present stack, or of an error, not of a hop
- * @returns {{ role: Role, name: string, end: number } | undefined} end: of an entry, how many frames come
+ * @param {boolean} [isPresent] the frames are of the current stack or of an error, not of a hop
+ * @returns {{ role: Role, name: string, end: number } | undefined} end: for an entry, the number of frames
  *   before the runner's
  */
 function findRunner (frames, isPresent = false) {
@@ -110,7 +110,7 @@ function findRunner (frames, isPresent = false) {
   return { role: isHelper ? 'helper' : 'runner', name: only.name, end: 0 }
 }
 
-/** @param {string | undefined} fileName @returns {string | undefined} the launcher whose file it is */
+/** @param {string | undefined} fileName @returns {string | undefined} the launcher that owns the file */
 function launcherOf (fileName = '') {
   const names = pathNames(fileName)
   for (let i = 0; i + 1 < names.length; i++) {
@@ -122,7 +122,8 @@ function launcherOf (fileName = '') {
 }
 
 /**
- * Finds what started this process: the frames of a hop in another one are a launcher's and its packages'.
+ * Finds the launcher that started this process: all frames of another process's hop belong to the launcher
+ * and its packages.
  * @param {Array<Pick<Frame, 'fileName' | 'kind'>>} frames
  * @returns {{ role: 'helper', name: string, end: number } | undefined}
  */

@@ -1,16 +1,16 @@
 'use strict'
 
-// Scans names, paths and stacks character by character. No regular expression is used on the path of
-// `.stack`: V8 of Node 20 and 22 aborts the process when it compiles one with little stack left
-// ("RegExpCompiler Allocation failed", V8's src/regexp/regexp-compiler-tonode.cc), and compiles again what a
-// collection dropped or what is hot.
+// Scans names, paths and stacks character by character. The path of `.stack` uses no regular expression: V8
+// of Node 20 and 22 aborts the process if it compiles one with little stack left ("RegExpCompiler Allocation
+// failed", V8's src/regexp/regexp-compiler-tonode.cc), and recompiles those that are hot or that a collection
+// dropped.
 
 const AT = '    at ' // before a frame
 const HOP = '  \u2500\u2500 ' // before the label of a hop
-/** In place of a line feed of a path, where each frame is a line: no path has it. */
+/** Replaces a line feed in a path, since each frame is one line: no path contains it. */
 const LINE_FEED = '\0'
 
-/** Whether it is one of a-z A-Z 0-9 _ $. @param {number} code of a UTF-16 unit */
+/** Whether a character is one of a-z A-Z 0-9 _ $. @param {number} code of a UTF-16 unit */
 function isNameCode (code) {
   const isLetter = (code >= 97 && code <= 122) || (code >= 65 && code <= 90)
   return isLetter || isDigitCode(code) || code === 95 || code === 36
@@ -26,12 +26,12 @@ function withoutPrefix (text, prefix) {
   return text.startsWith(prefix) ? text.slice(prefix.length) : text
 }
 
-/** Returns what follows the last such character, else all. @param {string} text @param {string} character */
+/** Returns the text after the last such character, or all. @param {string} text @param {string} character */
 function afterLast (text, character) {
   return text.slice(text.lastIndexOf(character) + 1)
 }
 
-/** Returns the file's name of a path with either kind of slash. @param {string} file */
+/** Returns the file name of a path with either kind of slash. @param {string} file */
 function baseName (file) {
   return file.slice(Math.max(file.lastIndexOf('/'), file.lastIndexOf('\\')) + 1)
 }
@@ -46,9 +46,9 @@ function withoutAlias (name) {
 const pathNames = (file) => file.replaceAll('\\', '/').split('/')
 
 /**
- * Returns the names in a path below the innermost directory node_modules.
+ * Returns the names in a path below the innermost node_modules directory.
  * @param {string} file
- * @returns {string[] | undefined} undefined where it is below none
+ * @returns {string[] | undefined} undefined if there is no such directory
  */
 function namesInModules (file) {
   const names = pathNames(file)
@@ -57,13 +57,13 @@ function namesInModules (file) {
 }
 
 /**
- * Returns the lines of frames in the text of an error's stack, as joinFrames does.
+ * Returns the frame lines in the text of an error's stack, in the format of joinFrames.
  * @param {string} text
- * @param {boolean} isWithAwaiting also the functions that V8 knows to await the running one
+ * @param {boolean} isWithAwaiting include the functions known to V8 to await the running one
  */
 function frameLines (text, isWithAwaiting) {
   const lines = []
-  /** the last frame, while the next line may go on with its path @type {string | undefined} */
+  /** the last frame, while the next line may continue its path @type {string | undefined} */
   let last
   for (const line of text.split('\n')) {
     if (line.startsWith(AT)) {
@@ -80,7 +80,7 @@ function frameLines (text, isWithAwaiting) {
   return lines.join('\n')
 }
 
-/** Whether a frame ends as they do. @param {string} line */
+/** Whether a line ends like a complete frame. @param {string} line */
 function isWhole (line) {
   return line.endsWith(')') || line.endsWith('>') || endsWithPosition(line)
 }

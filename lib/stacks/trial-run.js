@@ -1,8 +1,8 @@
 'use strict'
 
-// What the process of a trial runs: it loads the addon, and uses of it what a traced program would use, in
-// this thread and in a worker. Stacks are compared with V8's own. Prints a Result of trial.js; what ends the
-// process before that is a result, too.
+// Program of a trial process. Loads the addon and exercises it like a traced program, in this thread and in a
+// worker. Compares stacks with V8's own. Prints a Result of trial.js; an earlier end of the process is also a
+// result.
 
 const fs = require('node:fs')
 const v8 = require('node:v8')
@@ -10,7 +10,7 @@ const vm = require('node:vm')
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 const { attempt } = require('../files')
 const { loadBinding } = require('./binding')
-// On Linux a core file of this process has nothing in it, and takes no time: core(5)
+// On Linux this keeps the process's core file empty, which takes no time: core(5)
 attempt(() => fs.writeFileSync('/proc/self/coredump_filter', '0'))
 loadBinding(true)
 const capture = require('./capture')
@@ -18,8 +18,8 @@ const { captureText } = require('./formatter')
 const { frameLines } = require('./text-scan')
 
 const ROUNDS = 20
-const STEPS = 3000 // that V8 optimizes
-const MINOR_GC = 5 // rounds from one to the next
+const STEPS = 3000 // enough for V8 to optimize them
+const MINOR_GC = 5 // rounds between minor collections
 const MAX_FRAMES = 50 // more than any stack here has
 const DEPTH = 20
 const BLOCKED_MS = 2
@@ -36,7 +36,7 @@ const WASM = Uint8Array.from([
 const findings = new Set()
 let compared = 0
 
-/** Compares the stack that the engine names with the one that V8 prints. */
+/** Compares the engine's stack with the one that V8 prints. */
 function probe () {
   const parts = capture.partsOf(capture.step(0, KIND, probe))
   const lines = frameLines(captureText(probe, MAX_FRAMES), false)
@@ -85,7 +85,7 @@ function collector () {
   return vm.runInNewContext('gc')
 }
 
-/** Takes stacks, while V8 moves and frees what they are known by. */
+/** Captures stacks while V8 moves and frees the objects that identify them. */
 function takeStacks () {
   const collect = collector()
   const { hits } = capture.stats()
@@ -112,7 +112,7 @@ async function fail () {
   throw new Error('expected')
 }
 
-/** Runs callbacks of several kinds, with errors, one of which blocks. */
+/** Runs callbacks of several kinds: one throws, one blocks. */
 async function runCallbacks () {
   await new Promise((resolve) => setTimeout(resolve, 1))
   await new Promise((resolve) => setImmediate(resolve))
@@ -121,7 +121,7 @@ async function runCallbacks () {
   await new Promise((resolve) => fs.stat(__filename, () => resolve(block())))
 }
 
-/** Has a worker take stacks. @returns {Promise<void>} */
+/** Captures stacks in a worker. @returns {Promise<void>} */
 function useWorker () {
   return new Promise((resolve) => {
     const worker = new Worker(__filename)
@@ -136,7 +136,7 @@ function useWorker () {
 /** @returns {Promise<import('../reasons').EngineReason>} */
 async function use () {
   const trace = require('../../index')
-  trace.on('blocked', () => {}) // else reports are printed
+  trace.on('blocked', () => {}) // otherwise reports are printed
   trace.enable({ capture: 'native', blocked: BLOCKED_MS })
   const { engine, engineCode, engineWhy } = trace.stats()
   if (engineCode.endsWith('_FORBIDDEN')) return { code: 'TRIAL_IMPOSSIBLE', detail: engineWhy }

@@ -1,11 +1,11 @@
 'use strict'
 
-// The trial of the addon: on a platform or V8 where it was never tested, a process of its own loads and uses
-// it first (trial-run.js), so that whatever happens there does not happen to the program. Loaded only there.
+// Trial of the addon. On an untested platform or V8, a separate process loads and uses the addon first
+// (trial-run.js), so that a crash does not hit the program. Loaded only there.
 //
-// What was found is kept in the user's cache, a file for each of what can change it; likewise that a binary
-// is missing, so that missing-binary.js reports it once. A crash holds until one
-// of that is another. What a busy machine may have caused is tried again after ten minutes.
+// Results are kept in the user's cache, one file per combination of factors (keyOf); a crash stays valid for
+// its combination. Missing binaries are kept too, so that missing-binary.js reports each once. Results that
+// a busy machine may have caused expire after ten minutes.
 
 const { execPath, permission } = /** @type {any} */ (process)
 const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
@@ -16,35 +16,35 @@ const { isMainThread } = require('../passing/threads')
 const { ownManifest, target } = require('../platform')
 
 const SAMPLE = 16 // one build differs from another in many places
-const MAX_MS = 1500 // that a start may take longer, once
+const MAX_MS = 1500 // extra time that one start may take
 const RETRY_MS = 10 * 60 * 1000
 const KEY = 'longstack.trial' // of the environment data that workers get
 const PROGRAM = path.join(__dirname, 'trial-run.js')
-const MARK = '_LONGSTACK_TRIAL' // a variable that the process of a trial has
+const MARK = '_LONGSTACK_TRIAL' // environment variable of the trial process
 
-// A program that is its own executable (SEA, Electron) would be started by it a second time.
+// Spawning a program that is its own executable (SEA, Electron) would start the program a second time.
 const NODE = /^node(js)?[-.\d]*$/
 
-// Of the program they would change what is tried, or be changed by it: preloads, coverage, reports.
+// The program's variables for preloads, coverage and reports would affect the trial, or be affected by it.
 const NOT_INHERITED = /^(?:NODE_|_?LONGSTACK)/
 
-/** Options of V8 by which its code or stack is another. */
+/** V8 options that change its code or stack. */
 const V8_OPTIONS = new RegExp('^--(?:no-?)?(?:(?:always-)?(?:sparkplug|opt|turbofan)|maglev|turbolev|' +
   'jitless|lite-mode|interpreted-frames-native-stack|minor-ms|single-generation|stack-size|stress-.*)(?:=|$)')
 
 const TRIALS = ['SELF_TEST_PASSED', 'TRIAL_CRASHED', 'TRIAL_HUNG', 'TRIAL_FAILED', 'TRIAL_IMPOSSIBLE']
-/** Reasons that have nothing to try, which are kept to be reported once. */
+/** Reasons without anything to try, kept so that each is reported once. */
 const MISSING = ['NO_BINARY', 'NOT_INSTALLED', 'OTHER_VERSION', 'DAMAGED_BINARY', 'LOAD_FAILED']
 const CRASHES = ['SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGABRT', 'SIGTRAP', 'SIGFPE', 'SIGSYS']
-const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] // meant for the program, and its group
+const INTERRUPTS = ['SIGINT', 'SIGTERM', 'SIGHUP', 'SIGQUIT'] // meant for the program and its process group
 
 /**
  * @typedef {import('../reasons').EngineReason} Reason SELF_TEST_PASSED: the addon may be loaded
- * @typedef {{ key: string, at: number, reason: Reason }} Result key: of what was tried; at: ms of Unix time
+ * @typedef {{ key: string, at: number, reason: Reason }} Result key: see keyOf; at: ms of Unix time
  */
 
 /**
- * Returns what a trial finds, or found.
+ * Returns the result of a trial, earlier or new.
  * @param {string} target
  * @param {string} file the addon
  * @returns {Reason}
@@ -61,7 +61,7 @@ function tryAddon (target, file) {
 }
 
 /**
- * Returns whether this is the first process on this machine that finds a reason, and keeps it for later ones.
+ * Returns whether this is the first process on this machine with a reason, and keeps it for later ones.
  * @param {Reason} reason why there is no binary
  */
 function isFirst (reason) {
@@ -72,10 +72,10 @@ function isFirst (reason) {
 }
 
 /**
- * Returns the file that has the result of a trial.
+ * Returns the file with the result of a trial.
  * @param {string} target
  * @param {string} file the addon
- * @returns {string | undefined} undefined: there is none
+ * @returns {string | undefined} undefined if there is none
  */
 function resultFile (target, file) {
   const key = keyOf(target, file)
@@ -97,7 +97,7 @@ const impossible = (detail) => ({ code: 'TRIAL_IMPOSSIBLE', detail })
 function run () {
   const { spawnSync } = require('node:child_process')
   const { error, signal, status, stdout } = spawnSync(execPath, [...v8Options(), PROGRAM], {
-    cwd: path.parse(execPath).root, // that of the program may be gone
+    cwd: path.parse(execPath).root, // the program's directory may be gone
     env: environment(),
     encoding: 'utf8',
     stdio: ['ignore', 'pipe', 'ignore'],
@@ -116,33 +116,33 @@ function run () {
 /** @returns {NodeJS.ProcessEnv} */
 function environment () {
   const own = Object.entries(process.env).filter(([name]) => !NOT_INHERITED.test(name))
-  // Node hands this one on, unless it is set to something (copyProcessEnvToEnv in lib/child_process.js)
+  // Node passes NODE_V8_COVERAGE on unless the key is present (copyProcessEnvToEnv in lib/child_process.js)
   return { ...Object.fromEntries(own), NODE_V8_COVERAGE: undefined, [MARK]: '1' }
 }
 
-/** @returns {string[]} those of this process that the addon may notice */
+/** @returns {string[]} options of this process that may affect the addon */
 function v8Options () {
   const words = [...(process.env.NODE_OPTIONS ?? '').split(/\s+/), ...process.execArgv]
   return words.filter((word) => V8_OPTIONS.test(word.replaceAll('_', '-')))
 }
 
 /**
- * Names all that can change the result of a trial.
+ * Lists everything that can change the result of a trial.
  * @param {string} target
  * @param {string} file the addon
  */
 function keyOf (target, file) {
   const { version: node, versions: { v8 }, platform } = process
   const addon = hashOf(readFileSync(file), SAMPLE)
-  // A release of macOS decides what it loads; a result in an image of Linux holds below every kernel
+  // A macOS release decides what it loads; a result in a Linux image holds on every kernel
   const system = platform === 'linux' ? '' : os.release()
   return [target, system, node, v8, ownManifest().version, addon, ...v8Options()].join(' ')
 }
 
 /**
- * Returns a hash (FNV-1a, by words). Node's own are in modules that take longer to load than a start may.
+ * Returns a hash (FNV-1a, by words). Node's own hashes are in modules that load too slowly for a start.
  * @param {Buffer} bytes
- * @param {number} sample every which word is looked at
+ * @param {number} sample step between hashed words
  */
 function hashOf ({ buffer, byteOffset, length }, sample) {
   const words = new Uint32Array(buffer, byteOffset, length >> 2)
@@ -155,7 +155,7 @@ function hashOf ({ buffer, byteOffset, length }, sample) {
 const nameOf = (key) => `trial-${process.version}-${hashOf(Buffer.from(key, 'utf16le'), 1)}.json`
 
 /**
- * Returns directories of longstack's own, the better one first. One need not exist.
+ * Returns longstack's own directories, the preferred one first. They need not exist.
  * @returns {string[]}
  */
 function cacheDirectories () {
@@ -165,7 +165,7 @@ function cacheDirectories () {
   return caches === undefined ? [temporary] : [path.join(caches, 'longstack'), temporary]
 }
 
-/** @returns {string | undefined} undefined in the home of another user, as below sudo */
+/** @returns {string | undefined} undefined in another user's home, as with sudo */
 function homeCaches () {
   const home = os.homedir()
   if (stateOf(home).uid !== BigInt(process.geteuid?.() ?? -1)) return undefined
@@ -177,7 +177,7 @@ function readResult (key) {
   return cacheDirectories().map((directory) => readFrom(directory, key)).find(Boolean)
 }
 
-/** @param {string} directory @param {string} key @returns {Result | undefined} that still counts */
+/** @param {string} directory @param {string} key @returns {Result | undefined} if still valid */
 function readFrom (directory, key) {
   const result = attempt(() => insidePrivate(directory, (inside) => {
     return parse(readFileSync(path.join(inside, nameOf(key)), 'utf8'))
@@ -185,7 +185,7 @@ function readFrom (directory, key) {
   return result?.key === key && (isLasting(result.reason) || isRecent(result.at)) ? result : undefined
 }
 
-/** @param {Reason} reason which a busy machine does not cause */
+/** Whether a busy machine cannot have caused a result. @param {Reason} reason */
 function isLasting ({ code, detail = '' }) {
   if (code === 'TRIAL_CRASHED') return CRASHES.includes(detail)
   return code === 'SELF_TEST_PASSED' || MISSING.includes(code)
@@ -195,8 +195,8 @@ function isLasting ({ code, detail = '' }) {
 const isRecent = (at) => Math.abs(Date.now() - at) < RETRY_MS
 
 /**
- * @param {string} text what trial-run.js has printed, or a file of ours
- * @returns {Result | undefined} undefined: it is nonsense
+ * @param {string} text output of trial-run.js, or a cached file
+ * @returns {Result | undefined} undefined if it is malformed
  */
 function parse (text) {
   const result = attempt(() => JSON.parse(text))
@@ -205,7 +205,7 @@ function parse (text) {
   return isKnown && (detail === undefined || typeof detail === 'string') ? result : undefined
 }
 
-/** @param {Result} result for later processes; where none can be kept, for the workers of this one */
+/** @param {Result} result for later processes; if it cannot be kept, for this process's workers */
 function keep (result) {
   const isKept = cacheDirectories().some((directory) => attempt(() => write(directory, result)) === true)
   if (!isKept) require('node:worker_threads').setEnvironmentData(KEY, /** @type {any} */ (result))
@@ -223,7 +223,7 @@ function write (directory, result) {
   })
 }
 
-/** @param {string} key @returns {Result | undefined} what the thread that made this worker has found */
+/** @param {string} key @returns {Result | undefined} result of the thread that created this worker */
 function inheritedResult (key) {
   if (isMainThread()) return undefined
   const result = /** @type {any} */ (require('node:worker_threads').getEnvironmentData(KEY))
