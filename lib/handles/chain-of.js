@@ -1,7 +1,7 @@
 'use strict'
 
-// The answers of trace.chain and trace.stack: the chain of an error, of anything with an async resource
-// behind it, or of the caller.
+// Results of trace.chain and trace.stack: the chain of an error, of any object backed by an async resource,
+// or of the caller.
 
 const { types } = require('node:util')
 const { contextTag, settlerOf, OWN_WORK } = require('../core/context')
@@ -19,7 +19,7 @@ const { findContext } = require('./find')
 
 /**
  * @param {unknown} target undefined: the caller
- * @param {Function} above frames of the caller start below this function
+ * @param {Function} above the caller's frames start below this function
  * @returns {PrintedHop[]}
  */
 function hopsOf (target, above) {
@@ -32,7 +32,7 @@ function hopsOf (target, above) {
 }
 
 /**
- * Returns the chain of what settled a promise, then of what made it.
+ * Returns the chain that settled a promise, followed by the chain that created it.
  * @param {Promise<unknown>} promise
  * @returns {PrintedHop[]}
  */
@@ -48,10 +48,10 @@ function hopsOfPromise (promise) {
   return settled.concat(more).slice(0, settings.options.depth)
 }
 
-/** Returns what trace.chain returns. @param {unknown} target @param {Function} above */
+/** Implements trace.chain. @param {unknown} target @param {Function} above */
 const chainOf = (target, above) => copyChain(hopsOf(target, above))
 
-/** Returns what trace.stack returns. @param {unknown} target @param {Function} above */
+/** Implements trace.stack. @param {unknown} target @param {Function} above */
 function stackOf (target, above) {
   if (types.isNativeError(target)) return stackOfError(target)
   const text = formatHops(hopsOf(target, above))

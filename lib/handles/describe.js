@@ -1,7 +1,7 @@
 'use strict'
 
-// What a resource is, in words: what it is, between which ends, how to close it. A fact that only code of the
-// program could tell stays undefined.
+// Description of a resource in words: its kind, its ends, and how to close it. Facts that only code of the
+// program could provide stay undefined.
 
 const path = require('node:path')
 const { types } = require('node:util')
@@ -17,7 +17,7 @@ const { carrierOf, handlesOfType, isOfPrimary, standardDescriptor } = require('.
  *   pipe or descriptor
  */
 
-/** @type {Record<string, [string, string | undefined]>} what a type is, and how to close it */
+/** @type {Record<string, [string, string | undefined]>} name of a type, and how to close it */
 const words = {
   __proto__: /** @type {any} */ (null),
   TCPWRAP: ['TCP connection', 'socket.end() or socket.destroy()'],
@@ -53,11 +53,11 @@ const words = {
 
 const streamNames = ['standard input', 'standard output', 'standard error']
 
-/** Without an object of the program these have a bare handle to close. */
+/** Types that, without an object of the program, leave only a bare handle to close. */
 const bareHandle = /^(TCP|PIPE|UDP)(SERVER)?WRAP$/
 
 /**
- * Reads the two ends of a connection, as far as they can be asked.
+ * Reads the two ends of a connection, as far as available.
  * @param {Subject} subject
  * @returns {Ends}
  */
@@ -67,7 +67,7 @@ function endsOf (subject) {
   let local = (handle && addressOf(handle, 'getsockname')) ?? entry?.local
   let remote = (handle && addressOf(handle, 'getpeername')) ?? entry?.remote
   if (object === undefined) return { local, remote }
-  local ??= formatAddress(own(object, '_sockname')) // Node keeps after close what the program has read before
+  local ??= formatAddress(own(object, '_sockname')) // Node keeps these after close if the program read them
   remote ??= formatAddress(own(object, '_peername'))
   if (subject.isShared) local ??= addressInKey(textOf(own(object, '_connectionKey')))
   if (type === 'PIPESERVERWRAP') local ??= textOf(own(object, '_pipeName'))
@@ -78,14 +78,14 @@ function endsOf (subject) {
   return { local, remote }
 }
 
-/** @param {string | undefined} key of a server: type, address and port of its call of listen() */
+/** @param {string | undefined} key of a server: type, address and port passed to listen() */
 function addressInKey (key) {
   const [, address, port] = /^[46]:(.+):(\d+)$/.exec(key ?? '') ?? []
   return Number(port) > 0 ? formatAddress({ address, port: Number(port) }) : undefined
 }
 
 /**
- * Names the kind of resource, equal for all of a kind.
+ * Names the kind of a resource, the same for all of a kind.
  * @param {Subject} subject
  * @param {string | undefined} side
  */
@@ -101,7 +101,7 @@ function nounOf (subject, side) {
   return fd === undefined ? clean(noun) : `${streamNames[fd]}, a ${noun}`
 }
 
-/** Names an object behind which there is no resource. @param {object | undefined} object */
+/** Names an object without a resource. @param {object | undefined} object */
 function nounOfObject (object) {
   if (object === undefined) return 'object that cannot be looked into'
   if (types.isNativeError(object)) return 'error'
@@ -109,7 +109,7 @@ function nounOfObject (object) {
 }
 
 /**
- * Describes one resource: its kind, what sets it apart, and its ends.
+ * Describes one resource: its kind, its details and its ends.
  * @param {Subject} subject
  * @param {string | undefined} side
  * @param {Ends} ends
@@ -130,7 +130,7 @@ function describe (subject, side, { local, remote }) {
   return clean(text)
 }
 
-/** Returns what sets a resource apart from others of its kind. @param {Subject} subject */
+/** Returns the details that distinguish a resource from others of its kind. @param {Subject} subject */
 function detailOf ({ object, handle, type, context, descriptor }) {
   if (descriptor?.isRest) return ` from ${descriptor.fd} on, not looked at`
   if (descriptor !== undefined) return `, descriptor ${descriptor.fd}`
@@ -158,7 +158,7 @@ function detailOf ({ object, handle, type, context, descriptor }) {
 /**
  * Describes a pipe between this process and a child or the parent.
  * @param {Subject} subject
- * @returns {string} with a comma before it; empty where it is none
+ * @returns {string} with a leading comma; empty if it is none
  */
 function pipeDetail ({ object, handle }) {
   const ownChannel = hidden(process, 'kChannelHandle')
@@ -177,8 +177,8 @@ function pipeDetail ({ object, handle }) {
 }
 
 /**
- * Names the signals that have listeners: Node does not note on a handle which is its own.
- * @returns {string} with a comma before it; empty where there are none
+ * Names all signals that have listeners, since Node does not store a handle's signal on it.
+ * @returns {string} with a leading comma; empty if there are none
  */
 function signalDetail () {
   const events = own(process, '_events')
@@ -204,7 +204,7 @@ function callbackDetail (callback) {
   return typeof name === 'string' && name !== '' ? `, calls ${name}()` : ''
 }
 
-/** @param {object} stream of HTTP/2 */
+/** @param {object} stream HTTP/2 stream */
 function streamDetail (stream) {
   const id = hidden(stream, 'id')
   const headers = hidden(stream, 'sent-headers')

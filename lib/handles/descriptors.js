@@ -1,9 +1,9 @@
 'use strict'
 
-// Open files and directories without a resource of Node's: descriptors of fs.open, fs.opendir, file streams
-// and native code. No hook sees them being opened, so a query asks the system which are open; of those of
-// fs.open and fs.openSync the openers are noted (openers.js). Descriptors belong to the process: the main
-// thread lists those of its workers, too.
+// Open files and directories without a Node resource: descriptors of fs.open, fs.opendir, file streams and
+// native code. No hook reports that they are opened, so each query lists them from the operating system.
+// openers.js records the openers of fs.open and fs.openSync. Descriptors belong to the process, so the main
+// thread also lists those of its workers.
 
 const path = require('node:path')
 const { isMainThread } = require('node:worker_threads')
@@ -13,24 +13,24 @@ const { callNative } = require('../node-objects')
 const { openerOf } = require('./openers')
 const { handlesOfType } = require('./subject')
 
-const MAX_LOOKS = 10_000 // descriptors in one listing, of sockets and the like, too
+const MAX_LOOKS = 10_000 // descriptors per listing, including sockets and the like
 const MAX_FILES = 1000
-const DELETED = ' (deleted)' // behind the path of a file without a name
+const DELETED = ' (deleted)' // suffix of the path of an unlinked file
 const LAST_STANDARD = 2 // standard error
-const watchdogFile = /^\/proc\/\d+\/task\/\d+\/schedstat$/ // of native/watchdog.cc, one for each thread
+const watchdogFile = /^\/proc\/\d+\/task\/\d+\/schedstat$/ // opened by native/watchdog.cc, one per thread
 
 /**
  * @typedef {object} Descriptor
  * @property {number} fd
- * @property {string} key the same for the same file under the same number
+ * @property {string} key equal for the same file under the same number
  * @property {boolean} isDirectory
- * @property {string | undefined} path undefined if the system does not tell
- * @property {boolean} [isRest] it stands for all further ones, which were not looked at
+ * @property {string | undefined} path undefined if the system does not report it
+ * @property {boolean} [isRest] it stands for all remaining ones, which were not inspected
  */
 
 /**
  * Lists files and directories except standard streams, FileHandles and longstack's own.
- * @returns {Generator<Descriptor | undefined, void>} undefined: a descriptor of something else
+ * @returns {Generator<Descriptor | undefined, void>} undefined: another kind of descriptor
  */
 function * descriptors () {
   if (!isMainThread) return
@@ -47,14 +47,14 @@ function * descriptors () {
 /** @param {number} fd @returns {Descriptor} */
 const restFrom = (fd) => ({ fd, key: 'rest', isDirectory: false, path: undefined, isRest: true })
 
-/** @param {number} fd @returns {Descriptor | undefined} undefined: no file, or closed meanwhile */
+/** @param {number} fd @returns {Descriptor | undefined} undefined: not a file, or closed meanwhile */
 function look (fd) {
   const state = attempt(() => stateOfOpen(fd))
   if (state === undefined) return undefined
   const { dev, ino } = state
   const isDirectory = state.isDirectory()
   if (!isDirectory && !state.isFile()) return undefined
-  // By its file, not its number: each thread opens the output for itself
+  // By file, not by number: each thread opens the output itself
   if ([...keptOpen.values()].some((own) => own.dev === dev && own.ino === ino)) return undefined
   const name = pathOfOpen(fd)
   if (name !== undefined && watchdogFile.test(name)) return undefined
@@ -65,8 +65,8 @@ function look (fd) {
 const keyOf = (fd, state) => `${fd} ${state?.dev} ${state?.ino}`
 
 /**
- * Returns the step that opened a descriptor, if that is still the file which it opened: a function that was
- * taken out of `fs` before longstack was enabled closes unseen, as does native code.
+ * Returns the step that opened a descriptor, if it still refers to the same file. Closes go unseen in native
+ * code, and through a function taken from `fs` before longstack was enabled.
  * @param {Descriptor} descriptor
  * @returns {import('../core/context').Context | undefined}
  */
@@ -77,7 +77,7 @@ function openerContext ({ fd, key, path: present }) {
   if (given === '') return undefined
   const file = path.resolve(given)
   const isThere = present === file || present === file + DELETED
-  return isThere || key === keyOf(fd, attempt(() => stateOf(file))) // or a link led there
+  return isThere || key === keyOf(fd, attempt(() => stateOf(file))) // or it was opened through a link
     ? contextOfNoted(chain, cause, time)
     : undefined
 }

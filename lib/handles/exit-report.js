@@ -1,8 +1,8 @@
 'use strict'
 
-// Why the process ends (option `whyExit`): the call that ended it, or what was still awaited when the event
-// loop ran empty. Prints to stderr, once the end is certain: process.exit may throw, and programs replace it.
-// An uncaught error is Node's to print; a signal from elsewhere is reported by native/ending-signals.cc.
+// Reason why the process ends (option `whyExit`): the call that ended it, or the awaits still pending when
+// the event loop ran empty. Prints to stderr once the end is certain, since process.exit may throw and
+// programs replace it. Node prints uncaught errors; native/ending-signals.cc reports signals from elsewhere.
 
 const { currentStep, contextOfRequest } = require('../core/current-step')
 const guard = require('../core/guard')
@@ -20,21 +20,21 @@ const { drain } = require('./list')
 const { slices } = require('./pending')
 
 const { apply } = Reflect
-/** Signals that end a process by default, and that others send. */
+/** Signals that end a process by default and that other processes send. */
 const SENT = ['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGALRM', 'SIGUSR2', 'SIGXCPU', 'SIGVTALRM']
 
-/** put everything back @type {Array<() => unknown>} */
+/** functions that undo the installation @type {Array<() => unknown>} */
 let undo = []
-/** text about the call of process.exit that runs now @type {string | undefined} */
+/** report of the process.exit call in progress @type {string | undefined} */
 let exitCall
 /** the event loop ran empty, and nothing has failed since */
 let isEmpty = false
 
 /**
- * Returns a report of a call: its stack, and the hops that led to it.
+ * Returns a report of a call: its stack and the hops that led to it.
  * @param {string} call
  * @param {Function} above frames start below this function
- * @returns {string | undefined} undefined: longstack's own work calls
+ * @returns {string | undefined} undefined if longstack itself makes the call
  */
 function describeCall (call, above) {
   if (guard.inOwnWork || currentStep().chain === OWN_WORK_CHAIN) return undefined
@@ -46,7 +46,7 @@ function describeCall (call, above) {
   })
 }
 
-/** Returns what ends: the process, or a worker thread. */
+/** Names what ends: the process or a worker thread. */
 function subject () {
   const { isMainThread, threadId } = require('node:worker_threads')
   return `longstack: ${isMainThread ? 'process' : `thread ${threadId}`}`
@@ -70,7 +70,7 @@ function wrapExit (method) {
     if (isFirst) exitCall = describeCall(`process.exit(${codeText(code)})`, exit)
     try {
       return apply(method, this, arguments)
-    } finally { // a wrong code, a listener that throws, a reallyExit of the program's: the process goes on
+    } finally { // an invalid code, a throwing listener or a replaced reallyExit: the process goes on
       if (isFirst) exitCall = undefined
     }
   }
@@ -118,12 +118,12 @@ function noteFailure () {
   isEmpty = false
 }
 
-/** The process ends: reports what is awaited, if that is because nothing is left to do. */
+/** Reports pending awaits at the end of the process, if it ends because the event loop is empty. */
 function noteEnd () {
   if (isEmpty && exitCall === undefined) print(guard.runQuietly(describeWaits))
 }
 
-/** @returns {string | undefined} undefined: nothing is awaited, as far as is known */
+/** @returns {string | undefined} undefined if no await is known to be pending */
 function describeWaits () {
   startQuery()
   const { groups } = drain(slices())
@@ -134,7 +134,7 @@ function describeWaits () {
   return `${head}\n${formatPending(groups)}`
 }
 
-/** Has the end of the process explained, or no longer. @param {boolean} isOn */
+/** Turns the report at the end of the process on or off. @param {boolean} isOn */
 function applyWhyExit (isOn) {
   if (isOn === (undo.length > 0)) return
   for (const back of undo) back()

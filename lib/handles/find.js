@@ -1,6 +1,6 @@
 'use strict'
 
-// From an object of the program to its resource: handle, type, context and entry. Nothing here runs code of
+// Maps an object of the program to its resource: handle, type, context and entry. Nothing here runs code of
 // the program.
 
 const { types } = require('node:util')
@@ -18,7 +18,7 @@ const { handlesOfType, isResource, typeOf, typeOfRole } = require('./subject')
  */
 
 /**
- * What was reported of an object before: a handle from before enabling has no entry that keeps it.
+ * Facts reported earlier for an object. A handle opened before enabling has no entry that keeps them.
  * @type {ReturnType<typeof createTag<{ type: string, local: string | undefined, remote: string | undefined
  *   }>>}
  */
@@ -36,7 +36,7 @@ function find (target) {
 }
 
 /**
- * Returns the context behind an object: that of an outer resource where the filter leaves out its own.
+ * Returns the context behind an object, or that of an outer resource if the filter excludes its type.
  * @param {object} target
  * @returns {Context | undefined}
  */
@@ -47,7 +47,7 @@ function findContext (target) {
 }
 
 /**
- * Goes from a request or response to its connection, from a wrapper to what it wraps.
+ * Resolves a request or response to its connection, and a wrapper to the wrapped object.
  * @param {object} target
  * @returns {object}
  */
@@ -65,7 +65,7 @@ function connectionOf (target) {
 }
 
 /**
- * Returns the socket behind session.socket of HTTP/2, a proxy that its session knows.
+ * Returns the socket behind an HTTP/2 session.socket, which is a proxy that the session stores.
  * @param {object} proxy
  */
 function sessionSocket (proxy) {
@@ -97,8 +97,8 @@ function presentOrReportedType (handle, object) {
 }
 
 /**
- * Returns the context of a resource itself. Where a filter leaves a type out, its resources pass on an outer
- * context, whose chain would be wrong in a report.
+ * Returns the resource's own context. Resources of a type that the filter excludes inherit an outer context,
+ * whose chain would be wrong in a report.
  * @param {object} resource
  * @returns {Context | undefined}
  */
@@ -113,8 +113,8 @@ function contextOf (resource) {
 }
 
 /**
- * Returns the context of what waits for a connection: a request has a resource in the queue, a session its
- * socket.
+ * Returns the context of an object that waits for a connection: a queued request has its own resource, a
+ * session has its socket.
  * @param {object} object a ClientRequest, an HTTP/2 stream or session
  */
 function contextOfWaiting (object) {
@@ -126,7 +126,7 @@ function contextOfWaiting (object) {
 }
 
 /**
- * Returns the request on a connection now. http keeps it on the socket; undici reports it through its
+ * Returns the current request on a connection. http keeps it on the socket; undici reports it through its
  * channels.
  * @param {object} socket
  * @param {import('../core/entry').Entry | undefined} entry
@@ -145,7 +145,7 @@ function userOf (socket, entry) {
 }
 
 /**
- * Whether the filter leaves out the type of a resource, so that it has only an outer context.
+ * Whether the filter excludes a resource's type, so that it has only an outer context.
  * @param {object} resource
  */
 function isFiltered (resource) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// What goes on for each request, now: what it waits for, what it was given before and has to give back as far
-// as is known, and whether anything else is pending for it.
+// Current activity of each request: its waits, the resources it took and has not returned as far as is known,
+// and whether anything else is pending for it.
 
 const { now } = require('../core/clock')
 const { connectionTypes, kindAt } = require('../core/kinds')
@@ -20,7 +20,7 @@ const { visitWaits } = require('./pending')
 const { servedWithUses } = require('./requests-in-flight')
 const { heldSince, passedCalls, readCall, seenCallers } = require('./taking-calls')
 
-const CHUNK = 2048 // records that are looked at, at once
+const CHUNK = 2048 // records per piece of work
 const MAX_STEPS = 4096 // from a step up to its request
 
 /**
@@ -28,44 +28,44 @@ const MAX_STEPS = 4096 // from a step up to its request
  * @typedef {'promise' | 'settled' | 'name'} KnownBy
  *
  * @typedef {object} Known
- * @property {KnownBy} by the weakest of what it rests on
- * @property {number} seen waits of the past that were ended by such as had taken before; 0 unless `settled`
+ * @property {KnownBy} by weakest evidence
+ * @property {number} seen past waits that were ended by requests that had taken before; 0 unless `settled`
  *
- * @typedef {object} Endings who ended the waits for what a function gives
- * @property {number} byTakers requests that had it given something before
- * @property {number} byOthers other requests, or who is not known
+ * @typedef {object} Endings waits for a function's resource, counted by the request that ended them
+ * @property {number} byTakers ended by requests that had taken from it before
+ * @property {number} byOthers ended by other or unknown requests
  *
- * @typedef {{ holders: Flow[], others: Flow[] }} Around a function: who has what it gives, and who waits
+ * @typedef {{ holders: Flow[], others: Flow[] }} Around holders of a function's resource, and others waiting
  *
  * @typedef {object} FlowWait
  * @property {number} ref
  * @property {number} chain
  * @property {number} ageMs
- * @property {Call | undefined} call that it waits in
- * @property {Flow | undefined} maker of the promise that it awaits, if that is another request
- * @property {Call | undefined} madeBy the call by which that one made it
+ * @property {Call | undefined} call in which it waits
+ * @property {Flow | undefined} maker request that made the awaited promise, if another one
+ * @property {Call | undefined} madeBy call by which the maker made it
  */
 
-/** What goes on for one request. */
+/** Current activity of one request. */
 class Flow {
   /** @type {FlowWait[]} */
   waits = []
-  /** a server has to answer it */
+  /** a server has not answered it yet */
   isInFlight = false
-  /** something that is not a lock is pending for it */
+  /** something other than a lock is pending for it */
   isBusy = false
   /** @type {string | undefined} */
   uses
-  /** by key of a call: where it was given what it is to give back @type {Map<string, Map<string, string>>} */
+  /** by call key: places where it took what it must return @type {Map<string, Map<string, string>>} */
   taken = new Map()
 
-  /** @param {number} ref of the request, 0: what is of none */
+  /** @param {number} ref of the request, 0: work of no request */
   constructor (ref) {
     this.ref = ref
     this.name = nameOf(ref) ?? 'request'
   }
 
-  /** @param {string} key @returns {string[]} where it has taken: frames */
+  /** @param {string} key @returns {string[]} frames where it took */
   holds (key) {
     return [...this.taken.get(key)?.values() ?? []]
   }
@@ -77,13 +77,13 @@ class Flow {
 }
 
 /**
- * What requests have taken: which functions gave them what they asked for, and who ended the waits for it.
- * Read from the records that there still are, of promises that were settled: the program's last 32,768 ones.
+ * Resources taken by requests: which functions gave them, and which requests ended the waits for them. Read
+ * from the remaining records of settled promises, which cover the program's last 32,768 ones.
  */
 class Taken {
-  /** by request, and key of the call: the places @type {Map<number, Map<string, Map<string, Call>>>} */
+  /** places by request and call key @type {Map<number, Map<string, Map<string, Call>>>} */
   #places = new Map()
-  /** by key of the call @type {Map<string, Endings>} */
+  /** by call key @type {Map<string, Endings>} */
   endings = new Map()
 
   /** @param {number} request @param {Call} call */
@@ -92,13 +92,13 @@ class Taken {
   }
 
   /**
-   * Reads the records of promises that functions gave. Yields between pieces of work.
+   * Reads the records of promises that functions returned. Yields between pieces of work.
    * @param {Flows} flows
-   * @param {Set<string>} keys of calls
+   * @param {Set<string>} keys call keys
    * @returns {Generator<void, void, void>}
    */
   * read (flows, keys) {
-    /** who ended a wait, by key @type {Array<[string, number]>} */
+    /** key, and the request that ended a wait @type {Array<[string, number]>} */
     const enders = []
     for (const ring of [promises, resources]) {
       for (let slot = 0; slot < SIZE; slot++) {
@@ -123,8 +123,8 @@ class Taken {
   }
 
   /**
-   * Returns where a function gave something to a request.
-   * @param {number} request 0: to what is of none
+   * Returns the places where a request took something from a function.
+   * @param {number} request 0: work of no request
    * @param {string} key of the function
    * @returns {Map<string, Call>}
    */
@@ -133,10 +133,10 @@ class Taken {
   }
 
   /**
-   * Returns the request in which a promise was settled. What a connection's callback causes is of whoever has
-   * opened it, unless it is known who has asked.
+   * Returns the request that settled a promise. Work caused by a connection's callback leads to the opener of
+   * the connection, so its request is unknown unless the query is known.
    * @param {number} settler reference
-   * @returns {number} 0: it is not known
+   * @returns {number} 0 if unknown
    */
   #requestOfSettler (settler) {
     for (let step = settler, i = 0; step !== 0 && i < MAX_STEPS; i++) {
@@ -152,20 +152,20 @@ class Taken {
   }
 }
 
-/** All that goes on, by request. */
+/** Current activity, by request. */
 class Flows {
   /** by reference of the request @type {Map<number, Flow>} */
   byRef = new Map()
   lookup = new Map()
   time = now()
   taken = new Taken()
-  /** by chain of a promise @type {Map<number, Call | undefined>} */
+  /** by chain of the promise @type {Map<number, Call | undefined>} */
   #calls = new Map()
-  /** by key of a call @type {Map<string, Around>} */
+  /** by call key @type {Map<string, Around>} */
   #around = new Map()
-  /** frames from which a function is called, by its key @type {Map<string, Set<string>>} */
+  /** frames that call a function, by its key @type {Map<string, Set<string>>} */
   #callers = new Map()
-  /** files of the program that have a timer: it may give what is waited for @type {Set<string>} */
+  /** program files that have a timer, which may end waits @type {Set<string>} */
   timedFiles = new Set()
 
   /** @param {number} ref @returns {Flow} */
@@ -173,12 +173,12 @@ class Flows {
     return getOrAdd(this.byRef, ref, () => new Flow(ref))
   }
 
-  /** @param {number} chain of a promise @returns {Call | undefined} undefined: it is Node's, or not known */
+  /** @param {number} chain of a promise @returns {Call | undefined} undefined: Node's, or unknown */
   callOf (chain) {
     return getOrAdd(this.#calls, chain, readCall)
   }
 
-  /** Reads what waits. @returns {Generator<void, void, void>} */
+  /** Reads the waits. @returns {Generator<void, void, void>} */
   * readWaits () {
     yield * visitWaits(this.time, (chain, ref, ageMs, isInnermost) => {
       const request = requestOf(ref, this.lookup)
@@ -193,7 +193,7 @@ class Flows {
     })
   }
 
-  /** Whether a request waits for another one for so long. @param {number} minMs */
+  /** Whether a request has waited at least this long for another one. @param {number} minMs */
   hasWaits (minMs) {
     for (const { ref, waits } of this.byRef.values()) {
       if (ref !== 0 && waits.some((wait) => wait.ageMs >= minMs && isForOthers(wait))) return true
@@ -201,7 +201,7 @@ class Flows {
     return false
   }
 
-  /** Reads what else is pending. @returns {Generator<void, void, void>} */
+  /** Reads all other pending work. @returns {Generator<void, void, void>} */
   * readOthers () {
     const { requests, uses } = yield * servedWithUses(this.lookup, this.time)
     for (const { ref } of requests) if (ref !== 0) this.of(ref).isInFlight = true
@@ -225,7 +225,7 @@ class Flows {
     }
   }
 
-  /** @param {import('../core/context').Context} context of something that is open */
+  /** @param {import('../core/context').Context} context of an open resource */
   #noteOpen (context) {
     this.#noteBusy(context.ref)
     if (context.type !== 'Timeout') return
@@ -233,13 +233,13 @@ class Flows {
     this.timedFiles.add(String(maker?.fileName))
   }
 
-  /** @param {number} ref of something that is pending */
+  /** @param {number} ref of pending work */
   #noteBusy (ref) {
     const request = requestOf(ref, this.lookup)
     if (request !== 0) this.of(request).isBusy = true
   }
 
-  /** Reads what the requests have taken. @returns {Generator<void, void, void>} */
+  /** Reads which resources requests have taken. @returns {Generator<void, void, void>} */
   * readTaken () {
     const keys = new Set()
     for (const { call, maker } of [...this.byRef.values()].flatMap(({ waits }) => waits)) {
@@ -254,7 +254,7 @@ class Flows {
     for (const key of keys) this.#around.set(key, this.#listAround(key))
   }
 
-  /** @param {Flow} flow @param {string} key @param {Set<string>} callers frames from which it is called */
+  /** @param {Flow} flow @param {string} key @param {Set<string>} callers frames that call it */
   #noteTaken (flow, key, callers) {
     /** @type {Map<string, string>} */
     const places = new Map()
@@ -266,7 +266,7 @@ class Flows {
         if (path !== call?.path) places.set(path, caller)
       }
     }
-    // Of calls one inside another the inner one is where it waits
+    // Of nested calls, the request waits in the inner one
     flow.waits = flow.waits.filter(({ call, maker }) =>
       maker !== undefined || call?.key !== key || call.name !== 'runs' || !places.has(call.path))
     for (const { call } of flow.waits) if (call?.key === key) places.delete(call.path)
@@ -285,15 +285,15 @@ class Flows {
     return around
   }
 
-  /** Returns all who wait in a function or have what it gives. @param {string} key @returns {Around} */
+  /** Returns requests that wait in a function or hold its resource. @param {string} key @returns {Around} */
   around (key) {
     return this.#around.get(key) ?? { holders: [], others: [] }
   }
 
   /**
-   * Returns for how long a request has had what others wait for, at least.
+   * Returns how long, at least, a request has held what others wait for.
    * @param {Flow} flow
-   * @param {Call | undefined} call undefined: they await its promise
+   * @param {Call | undefined} call undefined: others await its promise
    */
   heldMs ({ waits }, call) {
     const held = waits.map(({ ref, ageMs }) => {
@@ -303,7 +303,7 @@ class Flows {
     return Math.max(0, ...held)
   }
 
-  /** @param {Call} call @returns {Known | undefined} undefined: others end such waits, or may: no lock */
+  /** @param {Call} call @returns {Known | undefined} undefined: no lock; others (may) end such waits */
   known ({ key, file }) {
     const { byTakers = 0, byOthers = 0 } = this.taken.endings.get(key) ?? {}
     if (byOthers > 0 || (byTakers === 0 && this.timedFiles.has(file))) return undefined
@@ -315,15 +315,15 @@ class Flows {
 const isForOthers = ({ call, maker }) => call !== undefined || maker !== undefined
 
 /**
- * Whether a client's connection may end a wait: nothing was asked on it and answered yet. What is asked and
- * not answered is a use of its request.
+ * Whether a client connection may end a wait: the last query on it, if any, has no response yet. A pending
+ * query counts as a use by its request.
  * @param {import('../core/entry').Entry} entry
  */
 function isUnanswered ({ isClient, lastAsk }) {
   return isClient && (readWord(lastAsk, FLAGS) & ANSWERED) === 0
 }
 
-/** Whether what is open of a type may end a wait, and is no connection. @param {string} type */
+/** Whether open resources of a type, except connections, may end a wait. @param {string} type */
 function isOther (type) {
   return isTraced(type) && !connectionTypes.has(type) && !type.endsWith('SERVERWRAP') &&
     type !== 'HTTP2STREAM'

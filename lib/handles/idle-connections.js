@@ -1,7 +1,7 @@
 'use strict'
 
-// Connections of the program on which nothing is under way, and who wrote on each last: where requests wait
-// for a connection and all are idle, nobody has given them back. Nothing here runs code of the program.
+// Idle outgoing connections, with the last writer of each. If requests wait for a connection while all are
+// idle, the program has not returned them to the pool. Nothing here runs code of the program.
 
 const { now } = require('../core/clock')
 const { connectionTypes } = require('../core/kinds')
@@ -12,29 +12,29 @@ const { groupBy } = require('../group-by')
 const { addressOf, handleOf } = require('../node-objects')
 const { lastWriter } = require('./why')
 
-const CHUNK = 64 // handles that are looked at, at once
+const CHUNK = 64 // handles per piece of work
 const MAX_CONNECTIONS = 1000
 const MAX_USERS = 3
 
 /**
- * @typedef {object} IdleUser who wrote last, on some of the connections
- * @property {string | undefined} request `GET /report`, for which it was
+ * @typedef {object} IdleUser last writer on some of the connections
+ * @property {string | undefined} request its request: `GET /report`
  * @property {string | undefined} at `transfer (/app/db.js:14:9)`
  * @property {number} count connections
  *
- * @typedef {object} IdleConnections all to one peer
+ * @typedef {object} IdleConnections connections to one peer
  * @property {string} peer `127.0.0.1:5432`
- * @property {number} open how many there are
- * @property {number} idle those on which nothing is under way
- * @property {number} silent those from before tracing on which nothing has come or gone since; 0 if the
- *   program itself is the peer
- * @property {number} leastMs since the last write on an idle one; without any, since tracing began
+ * @property {number} open number of connections
+ * @property {number} idle connections with nothing in flight
+ * @property {number} silent connections from before tracing without any data since; 0 if the program
+ *   itself is the peer
+ * @property {number} leastMs since the last write on an idle one; without idle ones, since tracing began
  * @property {IdleUser[]} users most connections first, at most MAX_USERS
  */
 
 /** @typedef {import('../core/entry').Entry} Entry */
 
-/** Whether data came since the program wrote last. @param {Entry} entry */
+/** Whether data arrived since the program's last write. @param {Entry} entry */
 function isAnswered (entry) {
   const asked = findRecord(entry.lastAsk)
   if (asked === undefined) return entry.activeAt > Number(entry.writeTime)
@@ -42,13 +42,13 @@ function isAnswered (entry) {
 }
 
 /**
- * Returns the peers to which connections are idle. Yields between pieces of work.
+ * Returns the peers with idle connections. Yields between pieces of work.
  * @returns {Generator<void, IdleConnections[], void>}
  */
 function * idleConnections () {
   const time = now()
   /** @type {Array<{ peer: string, user: { request: string | undefined, at: string | undefined } | undefined,
-   *   isSilent: boolean, agoMs: number }>} user: undefined: it is not idle */
+   *   isSilent: boolean, agoMs: number }>} user: undefined if not idle */
   const found = []
   let looked = 0
   const own = /** @type {any} */ (process)._getActiveHandles().map(handleOf).filter(Boolean)

@@ -1,7 +1,6 @@
 'use strict'
 
-// What is open: the resources of the registry, and those that only Node lists, from before longstack was
-// enabled.
+// Open resources: those in the registry, and those from before longstack was enabled, which only Node lists.
 
 const { isProxy } = require('node:util').types
 const { OWN_WORK, contextTag } = require('../core/context')
@@ -22,20 +21,20 @@ const {
  * @typedef {import('./subject').Subject} Subject
  */
 
-/** Requests on a handle that is listed itself. */
+/** Requests on a handle that is itself listed. */
 const handleRequests = [
   'FILEHANDLECLOSEREQ', 'TCPCONNECTWRAP', 'PIPECONNECTWRAP', 'WRITEWRAP', 'SHUTDOWNWRAP', 'UDPSENDWRAP',
   'HTTP2PING', 'HTTP2SETTINGS'
 ]
 
-/** Files of Node in which a timer is made for the program. */
+/** Node's files that create timers for the program. */
 const timerModule = /^node:(internal\/)?(timers|abort_controller|util)\b/
 
-/** Resources that are looked at in one go. */
+/** Resources per piece of work. */
 const STRIDE = 100
 
 /**
- * Lists what is open now.
+ * Lists open resources.
  * @param {(type: string) => boolean} isSelected
  * @returns {Subject[]}
  */
@@ -44,13 +43,13 @@ function list (isSelected) {
 }
 
 /**
- * Lists the same with pauses, in which the event loop may go on.
+ * Lists the same with pauses, in which the event loop may run.
  * @param {(type: string) => boolean} isSelected
  * @returns {Generator<import('./subject').Subject | undefined, void>} undefined: a pause
  */
 function * walk (isSelected) {
   const { owners, wrapped, shared } = yield * nodeHandles()
-  /** by number @type {Map<number, boolean>} */
+  /** by chain number @type {Map<number, boolean>} */
   const programChains = new Map()
   const isHidden = (/** @type {object} */ handle) => wrapped.has(handle) && isSelected('TLSWRAP')
   for (const [i, entry] of registry.list().entries()) {
@@ -89,7 +88,7 @@ function * walk (isSelected) {
   if (isSelected(DESCRIPTOR)) yield * withoutResource()
 }
 
-/** Lists descriptors of files that no resource stands behind. @returns {ReturnType<typeof walk>} */
+/** Lists file descriptors without a resource. @returns {ReturnType<typeof walk>} */
 function * withoutResource () {
   let count = 0
   for (const descriptor of descriptors()) {
@@ -100,7 +99,7 @@ function * withoutResource () {
   }
 }
 
-/** Selects resources whose opener may be known. @param {string} type */
+/** Selects resources with an opener that may be known. @param {string} type */
 const isTraced = (type) => type !== DESCRIPTOR
 
 /** @param {Map<number, boolean>} programChains @returns {ReturnType<typeof walk>} */
@@ -116,9 +115,9 @@ function * timers (programChains) {
 }
 
 /**
- * Returns what Node itself lists, and the handles that TLS is a layer on: both are one connection.
+ * Returns the handles that Node lists, and those below TLS, which form one connection with it.
  * @returns {Generator<undefined, { owners: Map<object, object>, wrapped: Set<object>,
- *   shared: Set<object> }>} owners: what the program holds of a handle; shared: see `isShared`
+ *   shared: Set<object> }>} owners: the program's object for a handle; shared: see `isShared`
  */
 function * nodeHandles () {
   const owners = new Map()
@@ -128,7 +127,7 @@ function * nodeHandles () {
     if (i % STRIDE === 0) yield
     if (isProxy(object)) continue
     const handle = handleOf(object) ?? (isHandle(object) ? object : undefined)
-    if (handle !== undefined) owners.set(handle, object) // an object that closes has no handle any more
+    if (handle !== undefined) owners.set(handle, object) // a closing object no longer has a handle
     else if (isShared(object)) shared.add(object)
   }
   const wrapped = new Set()
@@ -143,11 +142,11 @@ function * nodeHandles () {
   return { owners, wrapped, shared }
 }
 
-/** Whether Node lists a handle itself. @param {object} object */
+/** Whether an object that Node lists is itself a handle. @param {object} object */
 const isHandle = (object) => isResource(object) || typeOf(undefined, object) === 'MESSAGEPORT'
 
 /**
- * Whether the program made it, not Node for itself: timers behind sockets, ports behind workers.
+ * Whether the program created it, not Node internally (timers of sockets, ports of workers).
  * @param {Context} context
  * @param {object} handle
  * @param {Map<number, boolean>} known by chain
@@ -157,7 +156,7 @@ function isOfProgram (context, handle, known) {
   return getOrAdd(known, context.chain, () => isMadeByProgram(context))
 }
 
-/** The same of a timer or a port, by its stack. @param {Context} context */
+/** Whether the program created a timer or a port, by its stack. @param {Context} context */
 function isMadeByProgram (context) {
   const frames = (context.stack?.frames ?? [])
     .filter((frame) => frame.kind !== 'own' && frame.fileName !== undefined)
@@ -171,7 +170,7 @@ function isMadeByProgram (context) {
 }
 
 /**
- * Whether it is standard output or error, which Node opens in every process for itself.
+ * Whether it is standard output or error, which Node itself opens in every process.
  * @param {Subject} subject
  */
 function isOutput (subject) {
@@ -180,7 +179,7 @@ function isOutput (subject) {
 }
 
 /**
- * Runs a generator to its end at once.
+ * Runs a generator to completion.
  * @template T
  * @param {Generator<unknown, T, void>} pieces
  * @returns {T}

@@ -1,8 +1,8 @@
 'use strict'
 
-// Openers of descriptors. No hook reports a synchronous call, so fs.open, fs.openSync, fs.close and
-// fs.closeSync are replaced by functions of the addon, which do not appear in stacks (native/openers.cc).
-// Openers stay unknown with the JavaScript engine.
+// Openers of descriptors. No hook reports synchronous calls, so functions of the addon replace fs.open,
+// fs.openSync, fs.close and fs.closeSync; they do not appear in stacks (native/openers.cc). With the
+// JavaScript engine, openers stay unknown.
 
 const fs = require('node:fs')
 const { current } = require('../core/current')
@@ -27,21 +27,21 @@ const TYPE = 'DESCRIPTOR' // as in subsystems.js
  * @typedef {(result: number, parent: number, kind: number) => number} StepLearner
  */
 
-/** put the functions back @type {Array<() => boolean>} */
+/** functions that restore the originals @type {Array<() => boolean>} */
 let unwraps = []
-/** by original: it has the same stand-in whenever it is replaced @type {WeakMap<Function, Function>} */
+/** by original, which gets the same stand-in each time @type {WeakMap<Function, Function>} */
 const standIns = new WeakMap()
 
 /** @type {StepLearner} */
 const learnStep = (result, parent, kind) => learn(result, parent, kind, learnStep)
 
-/** @param {string} call @returns {number} of the kind of its step */
+/** @param {string} call @returns {number} number of its step's kind */
 const kindOf = (call) => (kindTable.kinds.get(call) ?? kindTable.add(call)).number
 
 /** @returns {OpenerBinding | undefined} */
 const binding = () => capture.binding()?.openers
 
-/** Has openers noted, or no longer. Called whenever options change. */
+/** Starts or stops recording openers. Called whenever options change. */
 function applyOpeners () {
   const { enabled, isSelected } = settings
   const isOn = enabled && capture.name === 'native' && isSelected(TYPE)
@@ -63,7 +63,7 @@ function enable (openers) {
   }
 }
 
-/** What was open until then is forgotten: that it is closed goes unnoticed now. */
+/** Forgets the open descriptors, since their closing is no longer seen. */
 function disable () {
   for (const unwrap of unwraps) unwrap()
   unwraps = []

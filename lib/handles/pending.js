@@ -1,8 +1,8 @@
 'use strict'
 
-// The answer of trace.pending: what is awaited and not settled, by the place where it hangs. Asked of a live
-// process, the work is done in pieces, between which the event loop goes on: waits are copied at once, all
-// that follows reads the copy. No promise is held, nor asked.
+// Result of trace.pending: pending awaits, grouped by place. For a live process, the work is done in pieces
+// between which the event loop runs: waits are copied at once, and everything else reads the copy. No promise
+// is held or inspected.
 
 const { ERA, FLAGS, LIVE, readWord } = require('../core/records')
 const { timeOf } = require('../core/record-ids')
@@ -21,29 +21,29 @@ const { wasWatchingSince } = require('../core/registry')
 const { drain } = require('./list')
 const { INNERMOST, OVER, Waits } = require('./waits')
 
-const CHUNK = 1024 // waits that are grouped at once
-const MAX_IDS = 5 // of a place
+const CHUNK = 1024 // waits grouped per piece of work
+const MAX_IDS = 5 // per place
 
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  *
- * @typedef {'DISABLED' | 'FILTER'} PendingNoteCode why it is not known what is
- *   awaited, or not of all
+ * @typedef {'DISABLED' | 'FILTER'} PendingNoteCode reason why the list is unknown or
+ *   incomplete
  *
  * @typedef {PendingWaits[] & { note?: string, noteCode?: PendingNoteCode }} Pending
- *   what is awaited, by place; note: why it is not known, or not of all
+ *   pending awaits by place; note: reason why the list is unknown or incomplete
  *
- * @typedef {Omit<PendingWaits, 'chain'> & { hops: PrintedHop[] }} PendingData the same as data
+ * @typedef {Omit<PendingWaits, 'chain'> & { hops: PrintedHop[] }} PendingData the same, as plain data
  *
- * @typedef {object} PendingWaits what is awaited at one place and not settled
- * @property {string | undefined} at the program's innermost frame there: `connect (/app/pool.js:29:12)`
- * @property {string} label what waits: `await`, `promise.then`, `events.once`
- * @property {number} count how many wait there
- * @property {number} oldestMs for how long the oldest of them has waited
- * @property {number} newestMs the same of the newest
- * @property {Array<{ request: string, count: number }>} requests of servers, in which they began to wait, the
- *   most frequent first
- * @property {number[]} asyncIds of some of them, the oldest first
+ * @typedef {object} PendingWaits pending awaits at one place
+ * @property {string | undefined} at innermost frame of the program: `connect (/app/pool.js:29:12)`
+ * @property {string} label kind of wait: `await`, `promise.then`, `events.once`
+ * @property {number} count number of waits there
+ * @property {number} oldestMs age of the oldest
+ * @property {number} newestMs age of the newest
+ * @property {Array<{ request: string, count: number }>} requests server requests in which the waits
+ *   began, most frequent first
+ * @property {number[]} asyncIds of some of them, oldest first
  * @property {import('../stacks/chain').Hop[]} chain of the oldest
  *
  * @typedef {{ groups: PendingData[], noteCode: PendingNoteCode | undefined }} PendingList
@@ -52,7 +52,7 @@ const MAX_IDS = 5 // of a place
  */
 
 /**
- * Returns what is awaited and not settled, the most frequent place first. Yields between pieces of work.
+ * Returns pending awaits, most frequent place first. Yields between pieces of work.
  * @param {{ olderThanMs?: number }} [options]
  * @returns {Generator<void, PendingList, void>}
  */
@@ -68,7 +68,7 @@ function * slices ({ olderThanMs = 0 } = {}) {
 }
 
 /**
- * Visits the innermost waits, of which it is known since when they hang. Yields between pieces of work.
+ * Visits the innermost waits with a known start. Yields between pieces of work.
  * @param {number} time ms of the clock
  * @param {(chain: number, ref: number, ageMs: number) => void} visit
  * @returns {Generator<void, void, void>}
@@ -78,7 +78,7 @@ function * visitInnermost (time, visit) {
 }
 
 /**
- * Visits all that waits, likewise.
+ * Visits all waits with a known start. Yields between pieces of work.
  * @param {number} time ms of the clock
  * @param {(chain: number, ref: number, ageMs: number, isInnermost: boolean) => void} visit
  * @returns {Generator<void, void, void>}
@@ -104,7 +104,7 @@ function * visitWaits (time, visit) {
  * @param {number} time ms of the clock
  */
 function * byRequest (lookup, time) {
-  /** by reference of the request, and place @type {Map<number, Map<Group, WaitOfRequest>>} */
+  /** by request reference and place @type {Map<number, Map<Group, WaitOfRequest>>} */
   const byRef = new Map()
   const code = pendingNote()
   if (code !== undefined) return { waits: byRef, noteCode: code }
@@ -123,7 +123,7 @@ function * byRequest (lookup, time) {
 }
 
 /**
- * Returns why it is not known what is awaited.
+ * Returns the reason why pending awaits are unknown, if so.
  * @returns {PendingNoteCode | undefined}
  */
 function pendingNote () {
@@ -132,7 +132,7 @@ function pendingNote () {
 }
 
 /**
- * Returns what trace.pending returns.
+ * Implements trace.pending.
  * @param {{ olderThanMs: number }} options
  * @returns {Pending}
  */
@@ -148,14 +148,14 @@ function reportOf ({ hops, ...data }) {
   return waits
 }
 
-/** The waits of one place. */
+/** Waits at one place. */
 class Group {
   count = 0
   oldestMs = -1
   newestMs = Infinity
-  /** by reference of the request: how many wait for it @type {Map<number, number>} */
+  /** number of waits, by request reference @type {Map<number, number>} */
   requests = new Map()
-  /** references of the oldest, that one first @type {number[]} */
+  /** references of some, the oldest first @type {number[]} */
   refs = []
 
   /** @param {string | undefined} place @param {string} label */
@@ -164,7 +164,7 @@ class Group {
     this.label = label
   }
 
-  /** @param {number} ref @param {number} ageMs @param {number} request reference, 0: none is known */
+  /** @param {number} ref @param {number} ageMs @param {number} request reference, 0 if unknown */
   add (ref, ageMs, request) {
     this.count++
     if (ageMs > this.oldestMs) {
@@ -182,7 +182,7 @@ class Group {
 class Groups {
   /** by place and label @type {Map<string, Group>} */
   #groups = new Map()
-  /** by chain; undefined: Node's own @type {Map<number, Group | undefined>} */
+  /** by chain; undefined: Node's @type {Map<number, Group | undefined>} */
   #ofChains = new Map()
   #requests = new Map()
 
@@ -196,7 +196,7 @@ class Groups {
     return getOrAdd(this.#ofChains, chain, () => this.#groupOf(chain))
   }
 
-  /** @param {number} chain @returns {Group | undefined} undefined: nothing of the program waits */
+  /** @param {number} chain @returns {Group | undefined} undefined: not a wait of the program */
   #groupOf (chain) {
     const { at: frame, label = 'promise' } = siteOf(chain)
     const place = frame === undefined ? this.#placeOf(chain) : placeText(frame)
@@ -204,7 +204,7 @@ class Groups {
     return getOrAdd(this.#groups, `${label} ${place}`, () => new Group(place, label))
   }
 
-  /** Returns the innermost frame where all are of libraries. @param {number} chain */
+  /** Returns the innermost frame, for stacks with only library frames. @param {number} chain */
   #placeOf (chain) {
     for (const { lines } of hops(contextOfChain(chain))) {
       if (lines.length > 0) return lines[0].replace(/^\s*at (?:async )?/, '')
@@ -239,7 +239,7 @@ class Groups {
 }
 
 /**
- * Names the request in hops of which the records are gone, but not its own.
+ * Names the request in hops that lost their records, if the request's own record remains.
  * @param {PrintedHop[]} hops
  * @param {import('../core/context').Context | undefined} request
  * @param {number} time ms of the clock
@@ -255,7 +255,7 @@ function withRequest (hops, request, time) {
 /** @param {Group} group @param {Group} other */
 const bySize = (group, other) => other.count - group.count || other.oldestMs - group.oldestMs
 
-/** @param {Map<number, number>} requests how often each occurs @returns {PendingData['requests']} */
+/** @param {Map<number, number>} requests counts by reference @returns {PendingData['requests']} */
 function namesOf (requests) {
   /** @type {Map<string, number>} */
   const counts = new Map()

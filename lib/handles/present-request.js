@@ -1,8 +1,8 @@
 'use strict'
 
-// The answer of trace.request: the request in which code runs, for a line of log. The chain of a callback of
-// a client's connection on which nobody is known to have asked leads to who opened that, whichever request
-// the data is for: there it is not known.
+// Result of trace.request: the current request, for a log line. In a callback of an outgoing connection
+// without a known query, the chain leads to the connection's opener, whichever request the data is for, so
+// the request is unknown.
 
 const { ONE } = require('../core/asks')
 const { connectionTypes } = require('../core/kinds')
@@ -14,15 +14,15 @@ const MAX_STEPS = 1 << 12 // up a chain
  * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} PresentRequest
- * @property {string} name `GET /config`, or `GET /users/:id` once a framework told the route
- * @property {string | undefined} traceId 32 hex digits, of its span; undefined while no spans are made
+ * @property {string} name `GET /config`, or `GET /users/:id` once a framework reported the route
+ * @property {string | undefined} traceId 32 hex digits, of its span; undefined while spans are off
  * @property {string | undefined} spanId 16 hex digits
  */
 
 /**
  * Returns the request that led to a step.
  * @param {Context | undefined} newest
- * @returns {PresentRequest | undefined} undefined: none, or it is not known
+ * @returns {PresentRequest | undefined} undefined if none or unknown
  */
 function requestOf (newest) {
   let context = newest

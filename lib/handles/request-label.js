@@ -1,6 +1,6 @@
 'use strict'
 
-// A request in words. Own data properties only: what the program has put in their way is not run.
+// Label of a request. Reads only own data properties, so no getter or proxy of the program runs.
 
 const { shortMethod } = require('../core/request-names')
 const { hostHeaderOf } = require('../node-objects')
@@ -10,7 +10,7 @@ const { hidden, own, textOf } = require('../objects')
 const MAX_CHARS = 256 // of host and path
 
 /**
- * Method, host and path; never a query string, never credentials.
+ * Returns method, host and path, never a query string or credentials.
  * @param {object} request a ClientRequest, IncomingMessage or undici request
  * @returns {string}
  */
@@ -21,7 +21,7 @@ function requestLabel (request) {
   const protocol = textOf(own(request, 'protocol')) ?? 'http:'
   const place = origin ?? (host === undefined ? '' : `${protocol}//${host}`)
   const path = textOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? textOf(own(request, 'url')) ?? ''
-  // The path of a request to a proxy is a whole URL.
+  // A request to a proxy has a whole URL as its path.
   const address = /^[a-z][\w+.-]*:\/\//i.test(path) ? path : `${place}${path}`
   const text = cutCredentials(address.replace(/[?#].*$/s, ''))
   const short = text.length > MAX_CHARS ? `${text.slice(0, MAX_CHARS)}\u2026` : text

@@ -1,8 +1,8 @@
 'use strict'
 
-// The requests that servers of this thread got and have not answered, and what each waits for. HTTP/1: the
-// response that Node keeps on a connection until it is sent. HTTP/2: a stream that is open. Nothing here runs
-// code of the program; the work is done in pieces.
+// Requests in flight on servers of this thread, and their waits. HTTP/1: the response that Node keeps on a
+// connection until it is sent. HTTP/2: an open stream. Nothing here runs code of the program; the work is
+// done in pieces.
 
 const { now } = require('../core/clock')
 const { contextAt } = require('../core/context')
@@ -19,9 +19,9 @@ const { byRequest } = require('./pending')
 const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
 
-const CHUNK = 256 // handles that are looked at, at once
-const MAX_REQUESTS = 1000 // the oldest, that are reported with what they wait for
-const MAX_USES = 10 // of one request
+const CHUNK = 256 // handles per piece of work
+const MAX_REQUESTS = 1000 // the oldest ones, reported with their waits
+const MAX_USES = 10 // per request
 
 /**
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
@@ -33,28 +33,28 @@ const MAX_USES = 10 // of one request
  * @property {number} count
  * @property {number} oldestMs
  *
- * @typedef {object} UseOfRequest an outgoing request, or a connection on which no answer came to a write
+ * @typedef {object} UseOfRequest an outgoing request, or a connection with an unanswered write
  * @property {string} what `GET http://127.0.0.1:8080/stock`, `TCP 127.0.0.1:5432`
  * @property {number | undefined} sinceMs
  *
  * @typedef {object} RequestInFlight
  * @property {string} request `GET /report`
  * @property {number | undefined} ageMs since its head was parsed; undefined: before tracing was on
- * @property {boolean} answering the head of its answer is sent
- * @property {WaitOfRequest[]} waits innermost ones, see pending.js
+ * @property {boolean} answering the head of its response was sent
+ * @property {WaitOfRequest[]} waits innermost waits, see pending.js
  * @property {UseOfRequest[]} uses outgoing requests and connections
  * @property {PrintedHop[]} hops
  *
  * @typedef {object} RequestsInFlight
- * @property {number} count how many there are
- * @property {RequestInFlight[]} requests the oldest first, at most MAX_REQUESTS
- * @property {import('./pending').PendingNoteCode | undefined} noteCode why `waits` are not known
+ * @property {number} count total number
+ * @property {RequestInFlight[]} requests oldest first, at most MAX_REQUESTS
+ * @property {import('./pending').PendingNoteCode | undefined} noteCode reason why `waits` are unknown
  * @property {import('./idle-connections').IdleConnections[]} idle
  *
- * @typedef {object} AgentQueue requests of this thread that wait for a free socket of an http.Agent
+ * @typedef {object} AgentQueue requests of this thread waiting for a free socket of an http.Agent
  * @property {string} peer `127.0.0.1:8080`
- * @property {number} waiting requests
- * @property {number} sockets in use
+ * @property {number} waiting requests waiting
+ * @property {number} sockets sockets in use
  * @property {number} max maxSockets, or maxTotalSockets
  *
  * @typedef {{ ref: number, label: string, answering: boolean, time: number | undefined }} Served
@@ -89,7 +89,7 @@ function * requestsInFlight () {
 }
 
 /**
- * Returns what is to be answered, and what is used for it. Yields between pieces of work.
+ * Returns the requests in flight and what they use. Yields between pieces of work.
  * @param {import('../core/request-of').Lookup} lookup
  * @param {number} time ms of the clock
  * @returns {Generator<void, { requests: Served[], uses: Map<number, UseOfRequest[]> }, void>}
@@ -119,9 +119,9 @@ function * servedWithUses (lookup, time) {
 }
 
 /**
- * Lists the requests of HTTP/1 in flight, for figures of them. Yields undefined between pieces of work.
+ * Lists HTTP/1 requests in flight, for figures. Yields undefined between pieces of work.
  * @returns {Generator<{ socket: object, request: object, time: number | undefined } | undefined, void, void>}
- *   time: ms of the clock when its head was parsed; undefined: not known
+ *   time: ms of the clock when its head was parsed; undefined if unknown
  */
 function * servedRequests () {
   const lastRequests = readLastRequests()
@@ -136,7 +136,7 @@ function * servedRequests () {
 }
 
 /**
- * Lists sockets: those of the registry, and others that Node lists, from before tracing was on.
+ * Lists sockets: those in the registry, and those opened before tracing, which only Node lists.
  * @returns {Generator<{ socket: object, entry: Entry | undefined }, void, void>}
  */
 function * connections () {
@@ -156,7 +156,7 @@ function * connections () {
   }
 }
 
-/** Returns the request that came last on each parser, by reference. @returns {Map<number, number>} */
+/** Returns the last request on each parser, by reference. @returns {Map<number, number>} */
 function readLastRequests () {
   /** @type {Map<number, number>} */
   const lastRequests = new Map()
@@ -165,7 +165,7 @@ function readLastRequests () {
 }
 
 /**
- * Returns the request of HTTP/1 that is to be answered on a connection.
+ * Returns the HTTP/1 request in flight on a connection.
  * @param {object} socket
  * @param {object} response
  * @param {Map<number, number>} lastRequests
@@ -174,7 +174,7 @@ function readLastRequests () {
 function servedOn (socket, response, lastRequests) {
   const request = /** @type {object} */ (own(response, 'req'))
   const parser = own(socket, 'parser')
-  // The parser knows the request that came last, which is another one where requests are pipelined
+  // The parser knows the last request, which is a different one if requests are pipelined
   const isLast = isObject(parser) && own(parser, 'incoming') === request
   const ref = (isLast && lastRequests.get((idOf(parser) ?? 0) << 1)) || 0
   const context = ref === 0 ? undefined : contextAt(ref)
@@ -182,7 +182,7 @@ function servedOn (socket, response, lastRequests) {
   return { ref, label: context?.request ?? requestLabel(request), answering, time: context?.time }
 }
 
-/** @param {Entry} entry of a stream @returns {Served | undefined} undefined: no server has to answer on it */
+/** @param {Entry} entry of a stream @returns {Served | undefined} undefined: no server request */
 function streamed ({ context, resource }) {
   const handle = resource.deref()
   const stream = handle && ownerOf(handle)
@@ -194,7 +194,7 @@ function streamed ({ context, resource }) {
 }
 
 /**
- * Notes for which request a connection is used, if for any.
+ * Notes the request that uses a connection, if any.
  * @param {Map<number, UseOfRequest[]>} uses by reference of the request
  * @param {import('../core/request-of').Lookup} lookup
  * @param {number} time ms of the clock
@@ -209,17 +209,17 @@ function noteUse (uses, lookup, time, use) {
 }
 
 /**
- * Returns the request or the write that uses a connection now.
+ * Returns the outgoing request or write that currently uses a connection.
  * @param {object} socket
  * @param {Entry | undefined} entry
- * @returns {{ ref: number, what: string, time: number } | undefined} ref: of the step in which it began
+ * @returns {{ ref: number, what: string, time: number } | undefined} ref: step in which it began
  */
 function useOf (socket, entry) {
   const user = userOf(socket, entry)
   if (user !== undefined) {
     const { context, label } = user
     if (context === undefined) return undefined
-    const step = context.ref === 0 ? context.parent : context // a request made here is no resource
+    const step = context.ref === 0 ? context.parent : context // an outgoing request is not a resource
     return { ref: step?.ref ?? 0, what: label, time: context.time }
   }
   const asked = entry === undefined || entry.use !== undefined ? undefined : findRecord(entry.lastAsk)
@@ -236,9 +236,9 @@ function useOf (socket, entry) {
 const byAge = (request, other) => (request.time ?? 0) - (other.time ?? 0)
 
 /**
- * Lists what waits for a free socket: an http.Agent has as many as maxSockets lets it have. Agents are found
- * by the sockets in use.
- * @returns {Generator<void, AgentQueue[], void>} the longest first
+ * Lists requests that wait for a free socket of an http.Agent, which opens at most maxSockets. Agents are
+ * found through their sockets in use.
+ * @returns {Generator<void, AgentQueue[], void>} longest first
  */
 function * agentQueues () {
   /** @type {Set<object>} */

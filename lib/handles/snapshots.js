@@ -1,7 +1,7 @@
 'use strict'
 
-// What is open now and was not open at an earlier moment. A snapshot holds the handles weakly, and how many
-// there were of each chain. And the error of trace.assertNoLeaks and of the plug-ins for test runners.
+// Resources opened since an earlier snapshot. A snapshot holds handles weakly, with counts per chain. Also
+// contains the error of trace.assertNoLeaks and of the test runner plug-ins.
 
 const { queriedAt } = require('../core/clock')
 const { createTag } = require('../core/tag')
@@ -16,16 +16,16 @@ const { report } = require('./why')
  * @typedef {import('./why').Why} Why
  * @typedef {import('../format/handles').Printed} Printed
  *
- * @typedef {object} Snapshot what was open at a moment: it has no properties
+ * @typedef {object} Snapshot resources open at one moment; has no properties
  *
- * @typedef {Why & { perMinute: number }} NewHandle perMinute: by how many the handles of this kind and chain
- *   have grown since the snapshot, those that were closed taken off, per minute
+ * @typedef {Why & { perMinute: number }} NewHandle perMinute: net growth of handles of this kind and chain
+ *   since the snapshot, per minute
  */
 
 const MINUTE_MS = 60_000
 const LEAK_CODE = 'ERR_LONGSTACK_LEAK'
 
-/** What was open at a moment. It has no properties, and keeps no handle alive. */
+/** Resources open at one moment. Has no properties and keeps no handle alive. */
 class OpenHandles {}
 
 /**
@@ -36,7 +36,7 @@ class OpenHandles {}
  * @property {number} time ms of the clock
  */
 
-/** what a snapshot holds, invisible on it @type {ReturnType<typeof createTag<Contents>>} */
+/** contents of a snapshot, invisible on it @type {ReturnType<typeof createTag<Contents>>} */
 const contentsTag = createTag()
 
 /** @param {Snapshot} snapshot @returns {Contents} */
@@ -47,7 +47,7 @@ function isSnapshot (value) {
   return isAnyObject(value) && contentsTag.read(value) !== undefined
 }
 
-/** @param {Contents} contents @param {Subject} subject @returns {boolean} it was open then */
+/** @param {Contents} contents @param {Subject} subject @returns {boolean} whether it was open then */
 function wasOpen ({ open, descriptors }, { handle, object, descriptor }) {
   if (descriptor !== undefined) return descriptors.has(descriptor.key)
   const held = handle ?? object
@@ -57,7 +57,7 @@ function wasOpen ({ open, descriptors }, { handle, object, descriptor }) {
 const selectAll = () => true
 
 /**
- * Reports on what is open and was not, with pauses.
+ * Reports on resources opened since a snapshot, with pauses.
  * @param {Snapshot} before
  * @returns {Generator<undefined, NewHandle[]>}
  */
@@ -119,13 +119,13 @@ const diff = (before) => /** @type {NewHandle[]} */ (inspectableReports(drain(co
 
 /**
  * @param {Snapshot} before
- * @returns {Subject[]} what is open and was not
+ * @returns {Subject[]} resources opened since then and still open
  */
 const opened = (before) => list(isTraced).filter((subject) => !wasOpen(contentsOf(before), subject))
 
 /**
- * Whether what is open is a leak where nobody waits for it: it keeps the process alive, or a file open.
- * Streams of zlib and the like are memory, which a collection frees.
+ * Whether an open resource is a leak if nothing waits for it: it keeps the process alive, or a file open.
+ * zlib streams and the like are only memory, which garbage collection frees.
  * @param {{ type: string, referenced: boolean | undefined }} handle
  */
 function isLeaking ({ type, referenced }) {
@@ -145,8 +145,8 @@ function leakMessage (leaks) {
 /**
  * Creates an error that reports leaks.
  * @param {string} message
- * @param {Why[]} leaks the property `handles`, which is not printed with the error
- * @param {Function} above its frames start below this function
+ * @param {Why[]} leaks becomes the property `handles`, which is not printed with the error
+ * @param {Function} above the error's frames start below this function
  * @returns {Error & { code: string, handles: Why[] }}
  */
 function createLeakError (message, leaks, above) {
@@ -156,7 +156,7 @@ function createLeakError (message, leaks, above) {
   return /** @type {any} */ (error)
 }
 
-/** Returns what handles of one place have in common. @param {Subject} subject */
+/** Returns the key shared by handles opened at one place. @param {Subject} subject */
 function chainKey ({ type, context, descriptor }) {
   return descriptor === undefined ? `${type} ${context?.chain ?? 0}` : `${type} ${descriptor.path}`
 }

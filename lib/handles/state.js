@@ -1,7 +1,7 @@
 'use strict'
 
-// The state of a resource, its side of a connection, the bytes that it counts. A fact that only code of the
-// program could tell stays undefined.
+// State of a resource, its side of a connection, and its byte counts. Facts that only code of the program
+// could provide stay undefined.
 
 const { Duplex, Readable, Writable } = require('node:stream')
 const { Socket } = require('node:net')
@@ -19,7 +19,7 @@ const { WritableState } = /** @type {any} */ (Writable)
 
 const WAITING = 'waiting for a connection'
 
-/** Node's own getters, called on sockets where the program has not replaced them. */
+/** Node's own getters, called on sockets unless the program replaced them. */
 const socketGetters = {
   bytesWritten: findProperty(Socket.prototype, 'bytesWritten')?.get,
   _bytesDispatched: findProperty(Socket.prototype, '_bytesDispatched')?.get,
@@ -106,7 +106,7 @@ function socketState (socket, side) {
 }
 
 /**
- * Whether a timer or an immediate will run. A timer that runs for the last time is in no list.
+ * Whether a timer or an immediate will run. A timer in its last run is in no list.
  * @param {object} timer
  */
 function isPending (timer) {
@@ -116,10 +116,10 @@ function isPending (timer) {
 }
 
 /**
- * Checks whether a resource is open. Node takes the handle from its owner as soon as it is closed; where
- * there is no owner, the handle itself is asked.
+ * Checks whether a resource is open. Node detaches the handle from its owner on close; without an owner, the
+ * handle itself is checked.
  * @param {Subject} subject
- * @returns {boolean | undefined} undefined where it cannot be known
+ * @returns {boolean | undefined} undefined if unknown
  */
 function isOpen ({ object, handle, type }) {
   if (handle === undefined) return object !== undefined && type !== 'unknown' ? false : undefined
@@ -128,7 +128,7 @@ function isOpen ({ object, handle, type }) {
   if (object !== undefined && object !== handle) {
     if (type === 'DIRHANDLE') return hidden(object, 'kDirClosed') !== true
     const present = handleOf(object)
-    if (present !== handle) { // of a TLS socket, the handle may be the one that TLS is a layer on
+    if (present !== handle) { // for a TLS socket, the handle may be the one below TLS
       return isSocket(object) && present !== undefined && own(present, '_parent') === handle
     }
     if (type !== 'FILEHANDLE') return true
@@ -150,8 +150,8 @@ function keepsProcessAlive (subject) {
 }
 
 /**
- * Whether a standard stream reads, is about to, or writes. It has a reference from the beginning, but holds
- * no process that does neither.
+ * Whether a standard stream is reading, about to read, or writing. It is referenced from the start, but keeps
+ * the process alive only then.
  * @param {Subject} subject
  */
 function isActiveStream ({ object, handle }) {
@@ -164,7 +164,7 @@ function isActiveStream ({ object, handle }) {
 }
 
 /**
- * Reads the bytes in and out, as far as Node counts them.
+ * Reads bytes in and out, as far as Node counts them.
  * @param {Subject} subject
  * @returns {{ bytesRead: number | undefined, bytesWritten: number | undefined }}
  */
@@ -186,9 +186,9 @@ function trafficOf (subject) {
 }
 
 /**
- * Returns the bytes written as Node counts them: with those that still wait in the stream.
+ * Returns the bytes written as Node counts them, including those still buffered in the stream.
  * @param {any} socket
- * @returns {number | undefined} undefined where the program has replaced a getter of Node's
+ * @returns {number | undefined} undefined if the program replaced a getter of Node
  */
 function bytesWithQueued (socket) {
   const { bytesWritten } = socketGetters
@@ -199,7 +199,7 @@ function bytesWithQueued (socket) {
 }
 
 /**
- * Whether Node's getters find what Node has set: no accessor and no object of the program's.
+ * Whether Node's getters find Node's own values, not an accessor or object of the program.
  * @param {object} socket
  */
 function hasPlainProperties (socket) {

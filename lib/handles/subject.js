@@ -1,7 +1,7 @@
 'use strict'
 
-// A resource as the reports of trace.why and trace.handles take it: what the program holds, Node's handle
-// behind it and its type. Nothing here runs code of the program.
+// Resource as the input of trace.why and trace.handles: the program's object, Node's handle behind it, and
+// its type. Nothing here runs code of the program.
 
 const net = require('node:net')
 const { types } = require('node:util')
@@ -14,14 +14,14 @@ const { className, hidden, inherits, isObject, own } = require('../objects')
 /**
  * @typedef {import('../core/context').Context} Context
  *
- * @typedef {object} Subject what is known of one resource before it is described
- * @property {object | undefined} object what the program holds
- * @property {object | undefined} handle Node's own object behind it, or the resource itself
+ * @typedef {object} Subject facts about one resource before it is described
+ * @property {object | undefined} object the program's object
+ * @property {object | undefined} handle Node's object behind it, or the resource itself
  * @property {string} type Node's provider name, or "unknown"
  * @property {Context | undefined} context
  * @property {import('../core/entry').Entry | undefined} entry
- * @property {import('./descriptors').Descriptor} [descriptor] that no resource of Node's stands behind
- * @property {boolean} [isShared] it listens for the workers of a cluster, see below
+ * @property {import('./descriptors').Descriptor} [descriptor] descriptor without a Node resource
+ * @property {boolean} [isShared] server that listens for the workers of a cluster, see below
  */
 
 /** @param {unknown} object */
@@ -35,8 +35,8 @@ function isServer (object) {
 }
 
 /**
- * Whether a server that Node lists as active listens by a handle that is no longer its own: the primary of a
- * cluster takes it, and gives connections to its workers (RoundRobinHandle in lib/internal/cluster).
+ * Whether a server that Node lists as active has given up its handle: the primary of a cluster takes it and
+ * distributes connections to its workers (RoundRobinHandle in lib/internal/cluster).
  * @param {unknown} object
  */
 function isShared (object) {
@@ -44,8 +44,8 @@ function isShared (object) {
 }
 
 /**
- * Whether a server listens through the primary of its cluster: by a handle that came in a message, which it
- * was not given by the program, or by an object in its place (lib/internal/cluster/child.js).
+ * Whether a server listens through the primary of its cluster: on a handle received in a message and not
+ * passed by the program, or on an object in place of a handle (lib/internal/cluster/child.js).
  * @param {Subject} subject
  */
 function isOfPrimary ({ object, handle, type }) {
@@ -54,7 +54,7 @@ function isOfPrimary ({ object, handle, type }) {
 }
 
 /**
- * Returns the type of what a server listens on: a handle that came by a message has that of a connection.
+ * Corrects the type of a server's handle: one received in a message has the type of a connection.
  * @param {string} type
  * @param {object | undefined} object
  */
@@ -64,8 +64,8 @@ function typeOfRole (type, object) {
 }
 
 /**
- * Returns the descriptor of a standard stream of this process. libuv opens a terminal again, with another
- * descriptor (uv_tty_init in deps/uv/src/unix/tty.c); Node notes the original one on the stream.
+ * Returns the descriptor of a standard stream of this process. libuv reopens a terminal under another
+ * descriptor (uv_tty_init in deps/uv/src/unix/tty.c); Node stores the original one on the stream.
  * @param {Subject} subject
  * @returns {0 | 1 | 2 | undefined}
  */
@@ -85,14 +85,14 @@ function isResource (object) {
     hidden(object, 'asyncId', 'trigger_async_id_symbol') !== undefined
 }
 
-/** Returns the handles of a type that the registry has. @param {string} type @returns {object[]} */
+/** Returns the handles of a type in the registry. @param {string} type @returns {object[]} */
 function handlesOfType (type) {
   const entries = registry.list().filter(({ context }) => context.type === type)
   return entries.map(({ resource }) => resource.deref()).filter((handle) => handle !== undefined)
 }
 
 /**
- * Derives the provider's name from the objects themselves.
+ * Derives the provider name from the objects.
  * @param {object | undefined} handle
  * @param {object | undefined} object
  */

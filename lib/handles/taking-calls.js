@@ -1,6 +1,6 @@
 'use strict'
 
-// Of which function of the program or of a library a promise is: `acquire` of a mutex, `connect` of a pool,
+// Function of the program or a library that returned a promise: `acquire` of a mutex, `connect` of a pool,
 // `add` of a queue. Read from chains.
 
 const { kindAt } = require('../core/kinds')
@@ -13,14 +13,14 @@ const { isBuiltin, isProgram } = require('../stacks/frames')
 const { mapFrame } = require('../stacks/source-maps')
 
 const MAX_CLIMB = 32 // steps up a chain
-const CHUNK = 256 // chains that are looked at, at once
+const CHUNK = 256 // chains per piece of work
 
-/** Words in names of functions that take what others have to give back. */
+/** Words in names of functions that take a resource that must be returned. */
 const TAKING = new Set([
   'acquire', 'lock', 'checkout', 'borrow', 'reserve', 'lease', 'obtain', 'connect', 'connection',
   'semaphore', 'mutex'
 ])
-/** The same of functions that run what they are given, a few at a time. */
+/** Words in names of functions that run given tasks, a few at a time. */
 const RUNNING = new Set([
   'add', 'run', 'enqueue', 'schedule', 'limit', 'throttle', 'exclusive', 'exclusively', 'with'
 ])
@@ -28,28 +28,28 @@ const RUNNING = new Set([
 /**
  * @typedef {import('../stacks/frames').Frame} Frame
  *
- * @typedef {object} Call of a function that returned a promise
+ * @typedef {object} Call a call of a function that returned a promise
  * @property {string} key function and file
  * @property {string} file
  * @property {string} at `acquire (/app/lock.js:10:12)`
- * @property {string | undefined} caller the innermost frame of the program that called it
- * @property {string} path all frames that called it in that step: of equal ones it was the same place
- * @property {'takes' | 'runs' | undefined} name what its name says that it does
- * @property {boolean} isPlain its promise is settled by whoever was given the functions to do so
+ * @property {string | undefined} caller innermost frame of the program that called it
+ * @property {string} path all frames that called it in that step; equal paths mean the same place
+ * @property {'takes' | 'runs' | undefined} name what its name suggests it does
+ * @property {boolean} isPlain its promise is settled through resolve functions, by any code that has them
  */
 
-/** Calls of functions that take, in all chains that there are; those that were read are not read again. */
+/** Calls of taking functions in all chains. Each chain is read once. */
 const seen = {
   generation: -1,
-  /** number of the chain that is read next */
+  /** number of the next chain to read */
   next: 0,
-  /** by key of the function: the innermost frames that called it @type {Map<string, Set<string>>} */
+  /** innermost calling frames, by function key @type {Map<string, Set<string>>} */
   callers: new Map()
 }
 
 /**
- * Returns from where functions that take are called, as far as it was seen. Yields between pieces of work.
- * @returns {Generator<void, Map<string, Set<string>>, void>} frames by key of the function
+ * Returns the callers of taking functions seen so far. Yields between pieces of work.
+ * @returns {Generator<void, Map<string, Set<string>>, void>} frames by function key
  */
 function * seenCallers () {
   const { chains, firstChain } = capture.stats()
@@ -70,13 +70,13 @@ function * seenCallers () {
   return seen.callers
 }
 
-/** Whether a chain's newest step is none of a promise that a function makes. @param {number} chain */
+/** Whether a chain's newest step is not a promise made by a function. @param {number} chain */
 function isAwaited (chain) {
   const kind = kindAt(source.chainAt(chain)?.kind ?? 0)
   return kind === undefined || !kind.promise || kind.awaited
 }
 
-/** @param {number} chain of a promise @returns {Call | undefined} undefined: it is Node's, or not known */
+/** @param {number} chain of a promise @returns {Call | undefined} undefined: Node's, or unknown */
 function readCall (chain) {
   const frames = framesAt(chain)
   const last = calledIn(frames)
@@ -95,9 +95,9 @@ function readCall (chain) {
 }
 
 /**
- * Returns the function that was called: the innermost, where it is of a library the outermost of that.
+ * Returns the called function: the innermost one, or if that is in a library, the library's outermost.
  * @param {Frame[]} frames
- * @returns {number} its index, -1: it is Node's, or has no name
+ * @returns {number} index; -1 if it is Node's or has no name
  */
 function calledIn (frames) {
   const first = frames.findIndex((frame) => !isBuiltin(frame))
@@ -110,7 +110,7 @@ function calledIn (frames) {
 }
 
 /**
- * Returns the nearest caller outside of a function's file, else the nearest.
+ * Returns the nearest caller outside the function's file, else the nearest one.
  * @param {Frame[]} callers
  * @param {string} key of the function
  */
@@ -119,7 +119,7 @@ function outerOf (callers, key) {
 }
 
 /**
- * Returns the frames of the program that called a function. Behind an `await` they are further up the chain.
+ * Returns the program's frames that called a function. After an `await`, they are further up the chain.
  * @param {number} chain
  * @param {Frame[]} outer frames of its newest step
  * @param {string} key of the function
@@ -137,10 +137,10 @@ function callersOf (chain, outer, key) {
 }
 
 /**
- * Lists the calls of a function that a step has behind it, or in which it was made.
+ * Lists the calls of a function that a step's flow has completed, or in which the step was made.
  * @param {number} chain of the step
  * @param {string} key of the function
- * @param {Set<string>} places frames that go on with what it gave; none: it runs what it is given
+ * @param {Set<string>} places frames that continue with the resource; empty: the function runs given tasks
  * @returns {Array<{ caller: string, path: string }>}
  */
 function passedCalls (chain, key, places) {
@@ -157,11 +157,11 @@ function passedCalls (chain, key, places) {
 }
 
 /**
- * Returns who called a function in whose call, or behind which, the newest step of a chain goes on.
+ * Returns the callers of a function, if the newest step of a chain continues inside or after its call.
  * @param {number} chain
  * @param {string} key
  * @param {Set<string>} places as of `passedCalls`
- * @returns {Frame[]} none: it does not
+ * @returns {Frame[]} empty if it does not
  */
 function passedIn (chain, key, places) {
   const frames = framesAt(chain)
@@ -171,11 +171,11 @@ function passedIn (chain, key, places) {
 }
 
 /**
- * Returns since when a step's flow has what a function gave it.
+ * Returns the time since which a step's flow has held a function's resource.
  * @param {number} ref of the step
  * @param {string} key of the function
  * @param {Set<string>} places as of `passedCalls`
- * @returns {number | undefined} ms of the clock; undefined: it is not recorded any more
+ * @returns {number | undefined} ms of the clock; undefined if no longer recorded
  */
 function heldSince (ref, key, places) {
   /** @type {number | undefined} */
@@ -193,7 +193,7 @@ function heldSince (ref, key, places) {
   return undefined
 }
 
-/** @param {number} chain @returns {Frame[]} of its newest step */
+/** @param {number} chain @returns {Frame[]} frames of its newest step */
 function framesAt (chain) {
   return source.chainAt(chain)?.stack?.frames.filter(({ isAsync }) => !isAsync) ?? []
 }

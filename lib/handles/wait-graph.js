@@ -1,15 +1,15 @@
 'use strict'
 
-// Which request waits for which. Two facts are read, and no promise is asked:
+// Waits between requests. Edges come from two facts; no promise is inspected:
 //
-//   promise  a request awaits a promise that another one has made
-//   taken    a request waits in a function (taking-calls.js) that gave another one what it asked for, which
-//            that one has not given back, as far as is known: `settled` where requests that had taken before
-//            ended all such waits that are recorded (flows.js), `name` where only the function's name says
-//            that it gives what is to be given back
+//   promise  a request awaits a promise that another request made
+//   taken    a request waits in a function (taking-calls.js) that gave another request a resource, which that
+//            one has not returned as far as is known. `settled`: requests that had taken before ended all
+//            such recorded waits (flows.js). `name`: only the function's name suggests that its resource must
+//            be returned
 //
-// A request that waits for anything else too is not stuck: for a timer, a file, an answer. A cycle is
-// reported where all who have to do with a lock are stuck; a convoy where one has it and the others wait.
+// A request that also waits for anything else (a timer, a file, a response) is not stuck. A cycle is reported
+// if all requests around a lock are stuck; a convoy if one holds it and the others wait.
 
 const { getOrAdd, groupBy } = require('../group-by')
 const { placeText } = require('../text')
@@ -17,7 +17,7 @@ const { siteOf } = require('../spans/path-sites')
 const { Flows, isForOthers } = require('./flows')
 const { pendingNote } = require('./pending')
 
-const MIN_MS = 1000 // waits that are shorter are no news
+const MIN_MS = 1000 // shorter waits are ignored
 const MIN_CONVOY = 3 // requests behind one
 const MAX_CONVOYS = 20
 
@@ -27,32 +27,32 @@ const MAX_CONVOYS = 20
  * @typedef {import('./flows').Known} Known
  *
  * @typedef {object} Edge
- * @property {string} waits name of the requests that wait: `GET /a`
- * @property {string} for name of the requests for which they do
- * @property {string} at where they wait: `acquire (/app/lock.js:10:12)`
- * @property {string | undefined} caller who called that: `a (/app/a.js:9:15)`
+ * @property {string} waits name of the waiting requests: `GET /a`
+ * @property {string} for name of the requests they wait for
+ * @property {string} at place of the wait: `acquire (/app/lock.js:10:12)`
+ * @property {string | undefined} caller its caller: `a (/app/a.js:9:15)`
  * @property {number} count
  * @property {number} oldestMs
  * @property {import('./flows').KnownBy} by
  *
- * @typedef {object} Member requests of a cycle that have taken and wait at the same places
+ * @typedef {object} Member requests of a cycle that took and wait at the same places
  * @property {string} request
  * @property {number} count
- * @property {string | undefined} took where they called what gave them what others wait for
- * @property {string} at where they wait
+ * @property {string | undefined} took call that gave them the resource that others wait for
+ * @property {string} at place of the wait
  * @property {string | undefined} caller
  * @property {number} oldestMs
  *
  * @typedef {Known & { members: Member[], behind: number }} Cycle
- *   behind: other requests, that wait for these; one member: they wait for themselves
+ *   behind: other requests that wait for these; a single member waits for itself
  *
- * @typedef {object} Holder for which others wait
+ * @typedef {object} Holder requests that others wait for
  * @property {string} request
- * @property {number} count of such requests
+ * @property {number} count number of such requests
  * @property {string | undefined} took
- * @property {string | undefined} at where it waits itself
- * @property {string | undefined} uses what it uses: `TCP 127.0.0.1:5432`
- * @property {number} heldMs for how long it has had it, at least
+ * @property {string | undefined} at place of its own wait
+ * @property {string | undefined} uses connection or request in use: `TCP 127.0.0.1:5432`
+ * @property {number} heldMs minimum time it has held the resource
  *
  * @typedef {Known & { requests: Array<{ request: string, count: number }>, count: number, at: string,
  *   caller: string | undefined, oldestMs: number, for: Holder }} Convoy
@@ -61,7 +61,7 @@ const MAX_CONVOYS = 20
  */
 
 /**
- * Returns who waits for whom. Yields between pieces of work.
+ * Returns the graph of waits between requests. Yields between pieces of work.
  * @returns {Generator<void, WaitGraph, void>}
  */
 function * waitGraph () {
@@ -83,10 +83,10 @@ function * waitGraph () {
 }
 
 /**
- * Returns for whom a wait is.
+ * Returns the requests that a wait depends on.
  * @param {Flows} flows
  * @param {FlowWait} wait
- * @returns {Flow[]} none: it is not known
+ * @returns {Flow[]} empty if unknown
  */
 function holdersOf (flows, { call, maker }) {
   if (maker !== undefined) return [maker]
@@ -95,7 +95,7 @@ function holdersOf (flows, { call, maker }) {
 }
 
 /**
- * Returns the requests that only each other can let go on.
+ * Returns the requests that wait only for each other.
  * @param {Flows} flows
  * @returns {Generator<void, Set<Flow>, void>}
  */
@@ -105,7 +105,7 @@ function * findStuck (flows) {
   const areStuck = (/** @type {Flow[]} */ others) => others.every((other) => stuck.has(other))
   for (let size = -1; size !== stuck.size;) {
     size = stuck.size
-    /** functions all around which are stuck, by key @type {Map<string, boolean>} */
+    /** whether all requests around a function are stuck, by key @type {Map<string, boolean>} */
     const keys = new Map()
     /** @param {FlowWait} wait */
     const isBehindStuck = ({ call, maker }) => {
@@ -128,7 +128,7 @@ function * findStuck (flows) {
  * @returns {Generator<void, Cycle[], void>}
  */
 function * cyclesOf (flows, stuck) {
-  /** whom each waits for, however indirectly @type {Map<Flow, Set<Flow>>} */
+  /** requests that each waits for, directly or not @type {Map<Flow, Set<Flow>>} */
   const reached = new Map()
   for (const flow of stuck) {
     yield
@@ -192,7 +192,7 @@ function membersOf (circle) {
 }
 
 /**
- * Returns where a request took what others wait for.
+ * Returns the place where a request took what others wait for.
  * @param {Flow} flow
  * @param {Iterable<Flow>} others
  */
@@ -234,7 +234,7 @@ function edgesOf (flows) {
 }
 
 /**
- * Returns the names of those for whom a request waits; its own if there are no others.
+ * Returns the names of the requests that a request waits for; its own if there are no others.
  * @param {Flow} flow
  * @param {Flow[]} holders
  */
@@ -244,13 +244,13 @@ function namesFor (flow, holders) {
 }
 
 /**
- * Finds those for whom many wait, and who are not stuck.
+ * Finds requests that many others wait for and that are not stuck.
  * @param {Flows} flows
  * @param {Set<Flow>} stuck
  * @returns {Convoy[]}
  */
 function convoysOf (flows, stuck) {
-  /** by holder, and function @type {Map<string, { holders: Flow[], waiting: Array<[Flow, FlowWait]> }>} */
+  /** by holder and function @type {Map<string, { holders: Flow[], waiting: Array<[Flow, FlowWait]> }>} */
   const groups = new Map()
   for (const flow of flows.byRef.values()) {
     if (flow.ref === 0 || stuck.has(flow)) continue
@@ -268,7 +268,7 @@ function convoysOf (flows, stuck) {
 }
 
 /**
- * Returns who is at the head of what a request waits in, if that is known: requests of one name.
+ * Returns the head of the queue that a request waits in, if known: requests of one name.
  * @param {Flows} flows
  * @param {Flow} flow
  * @param {FlowWait} wait
@@ -294,7 +294,7 @@ function headsOf (flows, flow, wait) {
 }
 
 /**
- * Whether each waits for the one before it, or in a lock: many that await one promise share what it brings.
+ * Whether some wait for a lock or for another waiting request. Many that await one promise share its result.
  * @param {Array<[Flow, FlowWait]>} waiting
  */
 function isQueue (waiting) {
@@ -302,7 +302,7 @@ function isQueue (waiting) {
 }
 
 /**
- * Returns the requests that wait. One may have several pending awaits for the same holder.
+ * Returns the waiting requests. One may have several pending awaits for the same holder.
  * @param {Array<[Flow, FlowWait]>} waiting
  */
 const flowsOf = (waiting) => new Set(waiting.map(([flow]) => flow))

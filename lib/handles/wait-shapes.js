@@ -1,10 +1,10 @@
 'use strict'
 
-// What a promise that waits is for, read from its chain: the continuation of an async function, a `then`, an
-// element of Promise.all, or the step by which a promise follows another one. No record says which promise a
-// waiting function will settle. Their chains do: the promise of an async function was made at its entry, and
-// its first await lies in the same function, with the same callers, in the same step. So promises and waits
-// are put into classes: a wait of a class settles a promise of that class.
+// Purpose of a pending promise, read from its chain: the continuation of an async function, a `then`, an
+// element of Promise.all, or the step by which a promise follows another one. No record links a waiting
+// function to the promise it will settle, but their chains do: an async function's promise is made at its
+// entry, and its first await lies in the same function, with the same callers, in the same step. So promises
+// and waits are put into classes: a wait of a class settles a promise of that class.
 
 const { source } = require('../core/source')
 const { kindAt } = require('../core/kinds')
@@ -12,19 +12,19 @@ const { FIRST_CHAIN } = require('../core/records')
 const { getOrAdd } = require('../group-by')
 const { isBuiltin, isProgram } = require('../stacks/frames')
 
-// Kinds of a shape.
-const NONE = 0 // no promise, or a wait of Node's own
-const PLAIN = 1 // a promise that waits for none
-const AWAIT = 2 // an async function goes on
+// Kinds of shapes.
+const NONE = 0 // not a promise, or a wait of Node itself
+const PLAIN = 1 // a promise that waits for no other
+const AWAIT = 2 // an async function continues
 const THEN = 3 // then, catch or finally
-const ELEMENT = 4 // what Promise.all and the like wait for
+const ELEMENT = 4 // an element of Promise.all and the like
 const JOB = 5 // a promise follows another one: NewPromiseResolveThenableJob of ECMA-262
 
 const NO_CLASS = 0
 const MAX_CLIMB = 64 // awaits of one function up to its first one
 const MAX_COLUMN = 1 << 20
 
-/** Where Node's own loop calls the program. */
+/** Files in which Node's loop calls the program. */
 const baseFiles = new Set(['node:internal/process/task_queues', 'node:internal/timers'])
 
 /**
@@ -33,17 +33,17 @@ const baseFiles = new Set(['node:internal/process/task_queues', 'node:internal/t
  *
  * @typedef {object} Shape
  * @property {number} kind
- * @property {number} settles class of the promise that is settled when this has gone on; NO_CLASS: itself
- * @property {number} settledBy of a PLAIN one: class of what settles it
- * @property {number} position of a PLAIN one where a function is innermost: place in its file; else -1
- * @property {number} follower of a JOB: chain of the promise that follows another one; else 0
+ * @property {number} settles class of the promise that it settles when it continues; NO_CLASS: itself
+ * @property {number} settledBy PLAIN: class of the wait that settles it
+ * @property {number} position PLAIN with a function innermost: its position in the file; else -1
+ * @property {number} follower JOB: chain of the promise that follows another one; else 0
  */
 
 /** @type {Shape} */
 const NO_SHAPE = { kind: NONE, settles: NO_CLASS, settledBy: NO_CLASS, position: -1, follower: 0 }
 
 class WaitShapes {
-  /** by number of the chain @type {Map<number, Shape>} */
+  /** by chain number @type {Map<number, Shape>} */
   #shapes = new Map()
   /** @type {Map<string, number>} */
   #classes = new Map()
@@ -58,10 +58,10 @@ class WaitShapes {
   }
 
   /**
-   * Returns the class of what a wait settles that was made in a step of another chain than its own tells: of
-   * a loop, whose chain is that of an earlier step.
+   * Returns the class that a wait settles if the step that made it has another chain than its own chain says,
+   * as in a loop, whose chain is that of an earlier step.
    * @param {number} chain
-   * @param {number} parent chain of the step in which it was made
+   * @param {number} parent chain of the step that made it
    */
   settlesIn (chain, parent) {
     const frames = framesOf(source.chainAt(chain))
@@ -111,7 +111,7 @@ class WaitShapes {
 }
 
 /**
- * Returns the frames of a stack that are the program's or were called by it.
+ * Returns the program's frames of a stack, and those it called.
  * @param {ChainParts | undefined} parts
  * @returns {Frame[]}
  */
@@ -133,8 +133,8 @@ function kindOfWait (frames) {
 }
 
 /**
- * Returns the frames of the first await of a function, and the chain of the step in which it was called.
- * Behind an await, the function is the only one on the stack.
+ * Returns the frames of a function's first await, and the chain of the step that called the function. After
+ * an await, the function is alone on the stack.
  * @param {Frame[]} frames of an await
  * @param {number} parent
  * @returns {[Frame[], number]}
@@ -157,21 +157,21 @@ function isSameFunction (frame, other) {
   return frame.fileName === other.fileName && frame.functionName === other.functionName
 }
 
-/** @param {Frame} frame @returns {number} that grows along its file */
+/** @param {Frame} frame @returns {number} increasing along the file */
 function positionOf ({ lineNumber = 0, columnNumber = 0 }) {
   return lineNumber * MAX_COLUMN + columnNumber
 }
 
-/** Whether the innermost function that is not built in is Node's. @param {Frame[]} frames */
+/** Whether the innermost non-builtin function is Node's. @param {Frame[]} frames */
 function isOfNode (frames) {
   const innermost = frames.find((frame) => !isBuiltin(frame))
   return innermost !== undefined && !isProgram(innermost)
 }
 
-/** @param {Frame} frame that is built in */
+/** @param {Frame} frame builtin */
 const isNext = ({ functionName = '' }) => /\.(next|return|throw)$/.test(functionName)
 
-/** @param {Frame} frame that is built in */
+/** @param {Frame} frame builtin */
 const isCombinator = ({ functionName = '' }) => /\.(all|allSettled|any|race)$/.test(functionName)
 
 /** @param {Frame[]} frames @param {number} parent */

@@ -1,8 +1,8 @@
 'use strict'
 
-// Which promises are waited for now. A promise that an await or a `then` made, and that has not run, waits.
-// Of waits one behind another (an await of a function that awaits itself) only the innermost is where it
-// hangs. Reads integers alone; wait-shapes.js says what settles what.
+// Current waits: promises made by an await or a `then` that have not run yet. In a series of nested waits (an
+// await of a function that is itself awaiting), only the innermost is where it hangs. Reads only integers;
+// wait-shapes.js determines what settles what.
 
 const { CURRENT_CAUSE, CURRENT_REF, current } = require('../core/current')
 const {
@@ -13,15 +13,15 @@ const { getOrAdd, newList, newMap } = require('../group-by')
 const { ELEMENT, JOB, NONE, NO_CLASS, PLAIN, WaitShapes } = require('./wait-shapes')
 
 const WORDS = 1 << SHIFT
-const MAX_SHAPES = 5000 // chains whose shapes are remembered from one query to the next
-const CHUNK = 2048 // waits that are looked at, at once
-const ROUNDS = 16 // of Promise.all within Promise.all
+const MAX_SHAPES = 5000 // chains with cached shapes between queries
+const CHUNK = 2048 // waits per piece of work
+const ROUNDS = 16 // nesting of Promise.all
 
-// What a wait is.
+// States of a wait.
 const INNERMOST = 0
-const OUTER_WAIT = 1 // what it waits for is settled by another wait
-const OVER = 2 // what it waits for is settled, or the program does not need it
-const COMBINED = 3 // it waits for Promise.all or the like, or a promise that follows another one
+const OUTER_WAIT = 1 // its promise is settled by another wait
+const OVER = 2 // its promise is settled, or the wait is not the program's
+const COMBINED = 3 // it waits for Promise.all and the like, or for a promise that follows another
 
 const columns = /** @type {const} */ (['refs', 'chains', 'triggers', 'causes', 'times', 'flags'])
 
@@ -58,23 +58,23 @@ class RecordCopies {
 
 let shapes = new WaitShapes()
 
-/** The waits of one moment. */
+/** Waits at one moment. */
 class Waits {
   waiting = new RecordCopies()
-  /** what each of them is @type {Uint8Array} */
+  /** state of each wait @type {Uint8Array} */
   states = new Uint8Array(0)
   #unsettled = new RecordCopies()
   /** classes that a wait settles @type {Set<number>} */
   #settledClasses = new Set()
   /** classes of Promise.all and the like @type {Set<number>} */
   #combinedClasses = new Set()
-  /** functions' promises that follow another one, which is the wait of the function @type {Set<number>} */
+  /** functions' promises that follow another one, so that the function waits for it @type {Set<number>} */
   #following = new Set()
-  /** other promises that do @type {Set<number>} */
+  /** other promises that follow another one @type {Set<number>} */
   #transparent = new Set()
-  /** by class: where the innermost function of its promises begins @type {Map<number, number>} */
+  /** entry position of the innermost function, by class @type {Map<number, number>} */
   #entries = new Map()
-  /** of Promise.all and the like, by class and step: references @type {Map<number, Map<number, number[]>>} */
+  /** references of Promise.all and the like, by class and step @type {Map<number, Map<number, number[]>>} */
   #combined = new Map()
   #shapes
 
@@ -86,7 +86,7 @@ class Waits {
     this.#copy(allOlder(), usedOlder())
   }
 
-  /** Copies the records of what has not run. @param {Int32Array} words @param {number} end */
+  /** Copies the records of promises that have not run. @param {Int32Array} words @param {number} end */
   #copy (words, end) {
     const { waiting } = this
     for (let offset = 0; offset < end; offset += WORDS) {
@@ -98,7 +98,7 @@ class Waits {
   }
 
   /**
-   * Decides which are innermost. Yields between chunks; the waits stay those of one moment.
+   * Determines the innermost waits. Yields between chunks; the waits remain those of one moment.
    * @returns {Generator<void, void, void>}
    */
   * judge () {
@@ -106,7 +106,7 @@ class Waits {
     yield * this.#noteSettlers()
     const { waiting } = this
     this.states = new Uint8Array(waiting.length)
-    /** waits for Promise.all and the like, with what each waits for @type {Map<number, number>} */
+    /** waits for Promise.all and the like, with its reference @type {Map<number, number>} */
     const combined = new Map()
     for (let i = 0; i < waiting.length; i++) {
       if (i % CHUNK === CHUNK - 1) yield
@@ -121,7 +121,7 @@ class Waits {
     for (let i = 0; i < length; i++) {
       if (i % CHUNK === CHUNK - 1) yield
       const { kind, settledBy, position } = this.#shapes.of(chains[i])
-      if (kind !== PLAIN) continue // of resources, most are no promises
+      if (kind !== PLAIN) continue // most resources are not promises
       if (position >= 0) {
         const entry = this.#entries.get(settledBy)
         if (entry === undefined || position < entry) this.#entries.set(settledBy, position)
@@ -142,19 +142,19 @@ class Waits {
     }
   }
 
-  /** Returns the class of what a wait settles. @param {number} i */
+  /** Returns the class that a wait settles. @param {number} i */
   #settles (i) {
     const { chains, causes, flags } = this.waiting
     const { settles } = this.#shapes.of(chains[i])
-    // In a loop a chain is that of an earlier step
+    // In a loop, the chain is that of an earlier step
     if (settles === NO_CLASS || ((flags[i] >> DISTANCE) & 15) === 0) return settles
     const parent = readWord(causes[i], CHAIN)
     return parent === 0 ? settles : this.#shapes.settlesIn(chains[i], parent)
   }
 
   /**
-   * Whether a promise that follows another one is none of a function's own, as of resolve(promise): it is not
-   * where it hangs.
+   * Whether a promise that follows another one is not a function's own promise, as with resolve(promise). It
+   * is then not the place that hangs.
    * @param {number} i a wait
    */
   #isTransparent (i) {
@@ -167,7 +167,7 @@ class Waits {
     const { chains, triggers, refs } = this.waiting
     const trigger = triggers[i]
     if (this.#shapes.of(chains[i]).kind === NONE) return OVER
-    if (refs[i] === current[CURRENT_REF] || refs[i] === current[CURRENT_CAUSE]) return OVER // it runs now
+    if (refs[i] === current[CURRENT_REF] || refs[i] === current[CURRENT_CAUSE]) return OVER // it is running now
     if (trigger === 0) return INNERMOST
     if (this.#following.has(trigger)) return OUTER_WAIT
     if (this.#transparent.has(trigger)) return COMBINED
@@ -175,28 +175,28 @@ class Waits {
     if (record === undefined) return INNERMOST
     const flags = record.words[record.offset + FLAGS]
     if ((flags & SETTLED) !== 0) return OVER
-    if ((flags & LIVE) === 0) return INNERMOST // it follows something that is no promise
+    if ((flags & LIVE) === 0) return INNERMOST // it follows an object that is not a promise
     const { kind, settledBy, position } = this.#shapes.of(record.words[record.offset + CHAIN])
     if ((flags & AWAITED) !== 0) return kind === NONE ? INNERMOST : OUTER_WAIT
     if (kind !== PLAIN || settledBy === NO_CLASS) return INNERMOST
     if (this.#combinedClasses.has(settledBy)) return COMBINED
-    // A promise that Node made in a function, and not the function's own, begins further down
+    // A promise that Node made in a function is positioned after the function's own promise
     if (position >= 0 && position !== this.#entries.get(settledBy)) return INNERMOST
     return this.#settledClasses.has(settledBy) ? OUTER_WAIT : INNERMOST
   }
 
   /**
-   * Decides where Promise.all and the like hang: where their elements do, else where they are awaited. So do
+   * Determines where Promise.all and the like hang: at their elements, else at their await. The same goes for
    * promises that follow another one.
-   * @param {Map<number, number>} waits for a combination, with its reference
+   * @param {Map<number, number>} waits waits for combinations, with the reference of each
    */
   #judgeCombined (waits) {
     const { waiting, states } = this
-    /** elements, with the reference of their combination; 0: that is settled @type {Map<number, number>} */
+    /** elements with the reference of their combination, 0 if settled @type {Map<number, number>} */
     const elements = new Map()
     /** combinations that have elements @type {Set<number>} */
     const withElements = new Set()
-    /** those of which an element is innermost @type {Set<number>} */
+    /** combinations with an innermost element @type {Set<number>} */
     const hanging = new Set()
     for (let i = 0; i < waiting.length; i++) {
       const { kind, settles } = this.#shapes.of(waiting.chains[i])
@@ -224,10 +224,10 @@ class Waits {
   }
 
   /**
-   * Returns the promise of Promise.all or the like that an element belongs to: the last one before it.
+   * Returns the promise of Promise.all or the like that an element belongs to: the last one made before it.
    * @param {number} i
    * @param {number} settles its class
-   * @returns {number} reference, 0: it is settled
+   * @returns {number} reference, 0 if settled
    */
   #combinationOf (i, settles) {
     const { causes, refs } = this.waiting
@@ -240,8 +240,8 @@ class Waits {
 }
 
 /**
- * Whether a record is older than another, by their references: those of promises with a number of longstack's
- * own are below 2 ** 31, those of resources, ids that grow past it, become negative.
+ * Whether a record is older than another, by their references. References of promises numbered by longstack
+ * are below 2 ** 31; those of resources are ids that grow past it and become negative.
  * @param {number} ref
  * @param {number} other of the same ring
  */

@@ -1,8 +1,7 @@
 'use strict'
 
-// The answer of trace.why: what a resource is, who opened it, who uses it now, for how long, how much data
-// passed. A fact that is not known is undefined, and the text says so. Nothing here runs code of the program
-// (see node-objects.js).
+// Report of trace.why: kind of a resource, its opener, current user, age and traffic. Unknown facts are
+// undefined, and the text says so. Nothing here runs code of the program (see node-objects.js).
 
 const { queriedAt, startQuery } = require('../core/clock')
 const { contextAt, contextTag } = require('../core/context')
@@ -33,32 +32,32 @@ const { keepsProcessAlive, sideOf, stateOf, trafficOf } = require('./state')
  * @typedef {import('./subject').Subject} Subject
  *
  * @typedef {object} Why
- * @property {string} what in words, for example "TCP connection, client to 127.0.0.1:5432, from
+ * @property {string} what description, for example "TCP connection, client to 127.0.0.1:5432, from
  *   127.0.0.1:60350"
- * @property {string} type Node's provider name; "unknown" where no async resource is known, "DESCRIPTOR" of
- *   a file that none stands behind
+ * @property {string} type Node's provider name; "unknown" if no async resource is known, "DESCRIPTOR" for a
+ *   file without one
  * @property {number | undefined} asyncId
  * @property {'registered' | 'early' | 'unknown'} origin
- *   early: made before longstack was enabled; unknown: not in the filter, or no async
- *   resource
+ *   early: created before longstack was enabled; unknown: not in the filter, or no
+ *   async resource
  * @property {'client' | 'server' | undefined} side
  * @property {string | undefined} state
  *   connecting, open, half-open, listening or closed; pending for a timer; settled or pending for a promise
  * @property {string | undefined} local address:port, or the path of a pipe or descriptor
  * @property {string | undefined} remote address:port, or the path of a pipe
- * @property {Hop[]} opened who opened it, newest hop first; empty where that is not known
- * @property {{ request: string, chain: Hop[] } | undefined} usedBy the request that uses it now
- * @property {{ at: string | undefined, agoMs: number, chain: Hop[] } | undefined} writtenBy who wrote on it
- *   last, where it is a connection that was made here and no client of Node's uses it; at: the program's
- *   innermost frame
+ * @property {Hop[]} opened chain that opened it, newest hop first; empty if unknown
+ * @property {{ request: string, chain: Hop[] } | undefined} usedBy request that uses it now
+ * @property {{ at: string | undefined, agoMs: number, chain: Hop[] } | undefined} writtenBy last
+ *   writer, if it is an outgoing connection that no HTTP client of Node uses; at: innermost frame of the
+ *   program
  * @property {Array<{ name: string, at: string | undefined }>} through
- *   the transforms of trace.intercept that its bytes go through, in order, and where each was set
- * @property {number | undefined} ageMs since it was made
- * @property {number | undefined} idleMs since data went either way, a request was answered, a timer ran
+ *   transforms of trace.intercept on its bytes, in order, and the place that set each
+ * @property {number | undefined} ageMs since it was created
+ * @property {number | undefined} idleMs since the last data in or out, response, or timer run
  * @property {number | undefined} bytesRead
  * @property {number | undefined} bytesWritten
  * @property {boolean | undefined} referenced keeps the process alive
- * @property {string | undefined} hint how to close it
+ * @property {string | undefined} hint call that closes it
  * @property {() => string} toString the report as text
  */
 
@@ -114,7 +113,7 @@ function report (subject) {
     writtenBy,
     ran: context !== undefined && active !== undefined && active > context.time,
     enabled: settings.enabled,
-    // Whether http or undici manages it, used by a request now or not
+    // Whether http or undici manages it, busy or not
     pooled: object !== undefined && (own(object, '_httpMessage') !== undefined || entry?.use !== undefined),
     filtered: resource !== undefined && isFiltered(resource)
   }
@@ -126,17 +125,17 @@ function report (subject) {
 const withChain = ({ hops, ...facts }) => ({ ...facts, chain: copyChain(hops, clean) })
 
 /**
- * Returns who wrote on a connection last.
+ * Returns the last writer on a connection.
  * @param {Entry | undefined} entry
- * @returns {{ at: string | undefined, agoMs: number, hops: PrintedHop[] } | undefined} undefined where a
- *   client of Node's uses it, where nothing has gone out, or it is not known who wrote
+ * @returns {{ at: string | undefined, agoMs: number, hops: PrintedHop[] } | undefined} undefined if a
+ *   client of Node uses it, if nothing was sent, or if the writer is unknown
  */
 function lastWriter (entry) {
   if (entry === undefined || entry.use !== undefined || entry.lastAsk === 0) return undefined
   const handle = entry.resource.deref()
   if (handle !== undefined && numberOf(handle, 'bytesWritten') === 0) return undefined
   const socket = handle && ownerOf(handle)
-  // What waits in the buffer of the stream was written later, by whomever
+  // Data in the stream's buffer was written later, by an unknown writer
   if (socket !== undefined && own(socket, '_writableState')?.bufferedRequestCount > 0) return undefined
   const writer = contextAt(entry.lastAsk)
   if (writer === undefined) return undefined
@@ -145,11 +144,11 @@ function lastWriter (entry) {
   return { at: placeOf(chain), agoMs, hops: chain }
 }
 
-/** @param {(type: string) => boolean} isSelected @returns {Why[]} what is open now */
+/** @param {(type: string) => boolean} isSelected @returns {Why[]} reports on open resources */
 const handles = (isSelected) => inspectableReports(list(isSelected).map(report))
 
 /**
- * Reports on the same with pauses, in which the event loop may go on.
+ * Reports on the same with pauses, in which the event loop may run.
  * @param {(type: string) => boolean} isSelected
  * @returns {Generator<Why | undefined, void>} undefined: a pause
  */
@@ -157,14 +156,14 @@ function * open (isSelected) {
   for (const subject of walk(isSelected)) yield subject && report(subject)
 }
 
-/** Returns the report of everything open, for a terminal. @param {(type: string) => boolean} isSelected */
+/** Returns the report on all open resources, for a terminal. @param {(type: string) => boolean} isSelected */
 function summary (isSelected) {
   startQuery()
   return paint(summaryOf(handles(isSelected)))
 }
 
 /**
- * Reads the ends of a connection, and keeps them for reports after its end.
+ * Reads the addresses of a connection, and keeps them for reports after it closes.
  * @param {Subject} subject
  */
 function endsWithReported (subject) {
@@ -178,7 +177,7 @@ function endsWithReported (subject) {
 }
 
 /**
- * Returns the last activity of a resource, or of what runs over it: HTTP/2 and TLS read past the socket.
+ * Returns the last activity of a resource or of the layers on it: HTTP/2 and TLS bypass the socket to read.
  * @param {Subject} subject
  * @returns {number | undefined} ms of the clock
  */

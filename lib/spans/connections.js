@@ -1,8 +1,8 @@
 'use strict'
 
-// Connections that carry requests. No channel reports that one broke, timed out or serves another protocol
-// now, and the program would see a listener on its objects; but whatever happens to a connection runs on its
-// handle, its parser or its timer, so the spans on it are checked whenever one of those has run.
+// Connections that carry requests. No channel reports that one broke, timed out or was upgraded, and the
+// program would see a listener on its objects. But every event of a connection runs on its handle, parser or
+// timer, so its spans are checked whenever one of those has run.
 //
 // Sockets are held weakly.
 
@@ -17,11 +17,11 @@ const FIRST_SWEEP = 256 // connections
 /**
  * @typedef {import('./span').Span} Span
  * @typedef {(connection: Connection, span: Span, request: object | undefined, response: object | undefined)
- *   => void} Check what became of a span's request, after something has run for the connection
+ *   => void} Check checks the request of a span after a callback of the connection
  */
 
 /**
- * The span of a request, a response, a stream or a socket.
+ * Span of a request, response, stream or socket.
  * @type {ReturnType<typeof createTag<Span>>}
  */
 const spanTag = createTag()
@@ -30,9 +30,9 @@ const noCheck = () => {}
 
 /** @type {WeakMap<object, Connection>} */
 let bySocket = new WeakMap()
-/** those that are checked @type {Set<Connection>} */
+/** connections that are checked @type {Set<Connection>} */
 const watched = new Set()
-/** those of them that have no handle: no hook reports when something runs for them @type {Set<Connection>} */
+/** watched connections without a handle: no hook reports their callbacks @type {Set<Connection>} */
 const withoutHandle = new Set()
 let sweepAt = FIRST_SWEEP
 
@@ -40,43 +40,43 @@ const timerOf = hiddenProperty('timeout')
 const timerId = hiddenProperty('asyncId')
 const socketId = hiddenProperty('async_id_symbol')
 
-/** A socket, and the spans that are open on it: with pipelining there are several. */
+/** A socket and the spans open on it (several with pipelining). */
 class Connection {
   /** @param {object} socket */
   constructor (socket) {
     this.socket = new WeakRef(socket)
     this.ids = asyncIdsOf(socket)
-    /** that of the socket when they were read: an agent that hands it out again gives it another */
+    /** id of the socket when `ids` was read; an agent assigns a new one on reuse */
     this.socketId = socketId(socket)
-    /** no resource is known to run for it */
+    /** no resource is known to run for the socket */
     this.hasNoHandle = handleOf(socket) === undefined
-    /** the span that is open on it @type {Span | undefined} */
+    /** span open on it @type {Span | undefined} */
     this.span = undefined
     /** @type {Check} */
     this.check = noCheck
-    /** the socket, while there is a span: deref() is expensive @type {object | undefined} */
+    /** the socket, while a span is open: deref() is expensive @type {object | undefined} */
     this.heldSocket = undefined
-    /** its other end, where that was read @type {import('./http-attributes').Peer | undefined} */
+    /** remote end, once read @type {import('./http-attributes').Peer | undefined} */
     this.peer = undefined
     /** @type {object | undefined} */
     this.request = undefined
     /** @type {object | undefined} */
     this.response = undefined
-    /** checks of further spans @type {Map<Span, () => void> | undefined} */
+    /** checks of additional spans @type {Map<Span, () => void> | undefined} */
     this.others = undefined
-    /** it is among those that are checked */
+    /** it is in `watched` */
     this.isWatched = false
     this.timerId = 0
-    /** its timer ended it */
+    /** its timer closed it */
     this.timedOut = false
     this.onRun = (/** @type {boolean} */ isOver) => this.runChecks(isOver)
     this.onTimer = () => this.noteTimeout()
   }
 
-  /** The socket, undefined where it is collected. @returns {object | undefined} */
+  /** The socket, undefined once collected. @returns {object | undefined} */
   get present () { return this.heldSocket ?? this.socket.deref() }
 
-  /** Whether the program or Node has closed it, or its socket is collected. */
+  /** Whether the program or Node closed it, or its socket was collected. */
   get isClosed () {
     const socket = /** @type {{ destroyed?: unknown } | undefined} */ (this.present)
     return socket === undefined || socket.destroyed === true
@@ -87,14 +87,14 @@ class Connection {
   }
 
   /**
-   * Adds a span. While the connection has a handle, Node holds its requests as well, and so may this; each
-   * WeakRef would have V8 promote its target to the old generation.
+   * Adds a span. While the connection has a handle, Node holds its requests, so this may hold them as well.
+   * A WeakRef would make V8 promote its target to the old generation.
    * @param {object} socket
    * @param {Span} span
    * @param {Check} check
    * @param {object} [request]
    * @param {object} [response]
-   * @returns {boolean} the request is held here, for as long as the span is open
+   * @returns {boolean} whether the request is held here while the span is open
    */
   add (socket, span, check, request, response) {
     if (!this.hasSpans) this.refreshIds(socket)
@@ -117,12 +117,12 @@ class Connection {
     return false
   }
 
-  /** Adds the present resource, its parser, to those that run for it. */
+  /** Adds the current resource (its parser) to those that run for it. */
   addPresentResource () {
     this.addResource(executionAsyncId())
   }
 
-  /** @param {number} id of a resource that runs for it */
+  /** @param {number} id async id of a resource that runs for it */
   addResource (id) {
     if (id <= 1 || this.ids.includes(id)) return
     this.ids.push(id)
@@ -130,7 +130,7 @@ class Connection {
   }
 
   /**
-   * Reads the ids on which it runs anew, where its socket was handed out again under another one.
+   * Rereads its async ids if the socket was reused under a new id.
    * @param {object} socket
    */
   refreshIds (socket) {
@@ -140,7 +140,7 @@ class Connection {
     this.socketId = socketId(socket)
   }
 
-  /** Checks from now on until it is closed: requests come and go, the connection stays. */
+  /** Checks it from now on until it closes. Requests come and go, the connection stays. */
   watch () {
     if (watched.size >= sweepAt) sweep()
     watched.add(this)
@@ -158,7 +158,7 @@ class Connection {
   }
 
   /**
-   * Watches the timer; a socket gets another with every timeout that is set, or the same under another id.
+   * Watches the timer. With each timeout, a socket gets a new timer or the same one under a new id.
    */
   watchTimer () {
     const socket = this.present
@@ -195,7 +195,7 @@ class Connection {
     this.runChecks()
   }
 
-  /** @param {boolean} [isOver] code has run that may have set another timer */
+  /** @param {boolean} [isOver] a callback has run and may have set another timer */
   runChecks (isOver = true) {
     if (!isOver && !this.hasSpans) return
     if (this.span !== undefined) this.check(this, this.span, this.request, this.response)
@@ -206,7 +206,7 @@ class Connection {
   }
 }
 
-/** Returns the connection of a socket, created with its first request. @param {object} socket */
+/** Returns the connection of a socket, created on its first request. @param {object} socket */
 function of (socket) {
   let connection = bySocket.get(socket)
   if (connection === undefined || (connection.hasNoHandle && !connection.hasSpans)) {
@@ -219,18 +219,18 @@ function of (socket) {
 /** @param {any} socket @returns {Connection | undefined} */
 const get = (socket) => bySocket.get(socket)
 
-/** Removes connections that were closed while they had no span, which nothing reports. */
+/** Removes connections that closed while they had no span, since nothing reports that. */
 function sweep () {
   for (const connection of watched) if (!connection.hasSpans && connection.isClosed) connection.unwatch()
   sweepAt = Math.max(FIRST_SWEEP, 2 * watched.size)
 }
 
-/** Checks those for which nothing is known to run. */
+/** Checks connections without a handle. */
 function checkWithoutHandle () {
   for (const connection of withoutHandle) connection.runChecks()
 }
 
-/** Spans are disabled: nobody is told any more when something has run. */
+/** Forgets all connections: spans are disabled, and no listener is called any more. */
 function forget () {
   bySocket = new WeakMap()
   watched.clear()
@@ -238,7 +238,7 @@ function forget () {
   sweepAt = FIRST_SWEEP
 }
 
-/** Returns the async ids on which a socket runs: its own, and those of its handles. @param {object} socket */
+/** Returns the async ids of a socket and its handles. @param {object} socket */
 function asyncIdsOf (socket) {
   const handle = handleOf(socket)
   const ids = [idOf(socket), handle && idOf(handle), handle && idOf(underlyingHandle(handle))]

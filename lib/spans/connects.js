@@ -1,9 +1,9 @@
 'use strict'
 
-// Connections that the program makes: from net.connect() until there is one, or there will be none. Not those
-// of HTTP/1 requests, which are part of the request. net reports a socket before it has a handle, which is
-// the next to be made; one of tls has it by then. What is connected in other ways (new Socket().connect)
-// begins with its connect request.
+// Connection attempts of the program, from net.connect() until they succeed or fail. Excludes those of HTTP/1
+// requests, which are part of the request. net reports a socket before it has a handle, which is the next
+// handle made; a tls socket already has one. Other attempts (new Socket().connect) begin with their connect
+// request.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { handleOf } = require('../node-objects')
@@ -19,19 +19,19 @@ const spans = require('./spans')
  * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} ConnectEnd
- * @property {any} socket undefined where it is collected
- * @property {string | undefined} to the address that was tried last, as address:port or path
+ * @property {any} socket undefined if collected
+ * @property {string | undefined} to last address tried, as address:port or path
  * @property {boolean} pipe
- * @property {boolean} done it is connected
+ * @property {boolean} done connected
  *
  * @typedef {object} Attempt
  * @property {WeakRef<object>} socket
  * @property {Span} span
- * @property {number[]} ids of resources that run for it
- * @property {number} madeIn async id of the resource in whose callback it was made
+ * @property {number[]} ids async ids of resources that run for it
+ * @property {number} madeIn async id of the resource that was running when it was made
  * @property {string | undefined} to
  * @property {boolean} pipe
- * @property {boolean} wasOpen when its connect request came back
+ * @property {boolean} wasOpen the socket was not destroyed when its connect request completed
  * @property {() => void} check
  */
 
@@ -39,9 +39,9 @@ const spans = require('./spans')
 let attempts = new WeakMap()
 /** sockets of HTTP @type {WeakSet<object>} */
 const httpSockets = new WeakSet()
-/** whose handle is about to be made @type {Attempt | undefined} */
+/** attempt that waits for its handle @type {Attempt | undefined} */
 let awaitingHandle
-/** the resource in whose callback undici makes a connection @type {number | undefined} */
+/** async id of the callback in which undici connects @type {number | undefined} */
 let undiciId
 
 /** @param {object} socket @param {Span} span @param {boolean} pipe */
@@ -93,7 +93,7 @@ function checkSocket (span, socket) {
   return attempt === undefined || isPending(socket) ? undefined : () => check(attempt)
 }
 
-/** Discards the span of a socket that turns out to be one of HTTP. @param {object} socket */
+/** Discards the span of a socket that turns out to belong to HTTP. @param {object} socket */
 function leaveToHttp (socket) {
   httpSockets.add(socket)
   const attempt = attempts.get(socket)
@@ -107,7 +107,7 @@ function undiciConnects () {
   undiciId = executionAsyncId()
 }
 
-/** Notes a socket that net.connect() has made. @param {{ socket: object }} message */
+/** Notes a socket created by net.connect(). @param {{ socket: object }} message */
 function socketMade ({ socket }) {
   awaitingHandle = undefined
   const isUndici = undiciId === executionAsyncId()
@@ -122,7 +122,7 @@ function socketMade ({ socket }) {
   if (ids.length === 0) awaitingHandle = attempt
 }
 
-/** Notes a handle that was made. @param {Context} context */
+/** Notes a new handle. @param {Context} context */
 function handleMade ({ type, asyncId }) {
   if (awaitingHandle === undefined || !(type === 'TCPWRAP' || type === 'PIPEWRAP')) return
   const attempt = awaitingHandle
@@ -133,7 +133,7 @@ function handleMade ({ type, asyncId }) {
 }
 
 /**
- * Notes a connect request that runs: its end is that of the attempt.
+ * Notes a connect request that runs; its end is the end of the attempt.
  * @param {Context} context
  * @param {object} socket
  */
@@ -152,14 +152,14 @@ function connecting (context, socket) {
   watch(attempt, context.triggerAsyncId)
 }
 
-/** Spans are disabled: all have ended. */
+/** Forgets all attempts: spans are disabled and have ended. */
 function forget () {
   attempts = new WeakMap()
   awaitingHandle = undiciId = undefined
 }
 
 /**
- * Returns whether it was connected; the program may have closed it at once.
+ * Returns whether the attempt succeeded, even if the program closed the socket at once.
  * @param {Attempt} attempt
  * @param {any} socket
  */
@@ -174,8 +174,8 @@ const isPending = (socket) => socket.connecting === true && socket.destroyed !==
 const isDestroyed = (socket) => socket.destroyed === true
 
 /**
- * Returns whether a socket is for requests of HTTP/1: one of them waits for it, or an agent of http keeps it
- * (lib/_http_agent.js, `installListeners`). A session of HTTP/2 is for many.
+ * Returns whether a socket is for HTTP/1: a request waits for it, or an http agent keeps it
+ * (lib/_http_agent.js, `installListeners`). HTTP/2 sockets are not: their session serves many requests.
  * @param {object} socket
  */
 function isHttp (socket) {

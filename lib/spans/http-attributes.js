@@ -1,7 +1,7 @@
 'use strict'
 
-// Names and attributes of spans of requests and connections, in OpenTelemetry's terms. Reads own data
-// properties only: no getter or proxy of the program's is run. No header, body or query string is recorded.
+// Names and attributes of request and connection spans, in OpenTelemetry's terms. Reads only own data
+// properties, so no getter or proxy of the program runs. Headers, bodies and query strings are not recorded.
 
 const requests = require('../core/request-names')
 const { endOf, handleOf, hostHeaderOf } = require('../node-objects')
@@ -10,7 +10,7 @@ const { nameOfMethod, nameOfPath } = require('../path-names')
 const { cutCredentials } = require('../text')
 
 const MAX_PATH = 2048 // characters of a path
-const MAX_SHARED = 256 // methods on servers: a client may name another one with each request
+const MAX_SHARED = 256 // methods on servers; a client may name a new one with each request
 
 /**
  * @typedef {Record<string, unknown>} Attributes
@@ -20,9 +20,9 @@ const MAX_SHARED = 256 // methods on servers: a client may name another one with
  * @property {string} name
  * @property {string} [path]
  * @property {Peer} [peer] the other end
- * @property {Attributes} [attributes] beside those
- * @property {Attributes} [shared] those that spans of a method on a server have in common: equal ones are the
- *   same object, for as long as there are few
+ * @property {Attributes} [attributes] other attributes
+ * @property {Attributes} [shared] attributes common to all spans of a method on a server; equal ones are the
+ *   same object, as long as there are few
  */
 
 const { hasNodePrototype, requestName } = requests
@@ -39,7 +39,7 @@ function pathOf (url) {
   return text === undefined ? undefined : requests.pathOf(text).slice(0, MAX_PATH)
 }
 
-/** The last text that was parsed, and its host. */
+/** Last parsed text, and its host. */
 let lastText = ''
 /** @type {Host} */
 let lastHost = {}
@@ -57,10 +57,10 @@ function hostOf (text) {
   return lastHost
 }
 
-/** by what they consist of @type {Map<string, Attributes>} */
+/** by their values @type {Map<string, Attributes>} */
 const sharedByKey = new Map()
 /**
- * The last ones, and what they consist of.
+ * Last shared attributes, with their values.
  * @type {{ method: string, scheme?: string, address?: string, port?: unknown, version?: string,
  *   shared: Attributes }}
  */
@@ -98,7 +98,7 @@ function add (attributes, name, value) {
 }
 
 /**
- * Reads the headers that are of use from a message that came in; undefined where one came more than once.
+ * Reads the needed headers of an incoming message; a repeated one is undefined.
  * @param {object} request
  */
 function headersOf (request) {
@@ -121,18 +121,18 @@ function headersOf (request) {
 
 /**
  * @typedef {object} Peer
- * @property {number | undefined} id of the socket's handle: a socket that connects anew has another one
- * @property {boolean} isNew it is read for the first time
+ * @property {number | undefined} id of the socket's handle; a reconnected socket has another one
+ * @property {boolean} isNew first read of this peer
  * @property {string | undefined} peer
  * @property {unknown} peerPort
- * @property {import('../record/texts').Definition} [definition] what tells it in a recording
+ * @property {import('../record/texts').Definition} [definition] its definition in a recording
  */
 
 const socketId = hiddenProperty('async_id_symbol')
 
 /**
- * @param {any} socket a net.Socket, or what replaces one
- * @param {{ peer?: Peer }} connection keeps it, since it may carry many requests
+ * @param {any} socket a net.Socket, or a replacement for one
+ * @param {{ peer?: Peer }} connection caches it, since it may carry many requests
  * @returns {Peer}
  */
 function peerOf (socket, connection) {
@@ -158,7 +158,7 @@ function findPeer (socket) {
 }
 
 /**
- * Describes a request that a server got.
+ * Describes a request that a server received.
  * @param {object} request
  * @param {any} socket
  * @param {{ peer?: Peer }} connection
@@ -186,7 +186,7 @@ function startLine (request) {
 }
 
 /**
- * Describes a request that is made, by http or by undici.
+ * Describes an outgoing request of http or undici.
  * @param {object} request
  * @returns {Described}
  */
@@ -203,7 +203,7 @@ function describeRequested (request) {
 }
 
 /**
- * Describes a request that came on a stream of HTTP/2.
+ * Describes a request that arrived on an HTTP/2 stream.
  * @param {any} headers
  * @param {any} socket
  * @param {{ peer?: Peer }} connection
@@ -217,7 +217,7 @@ function describeServedStream (headers, socket, connection) {
 }
 
 /**
- * Describes a request that is made on a stream of HTTP/2.
+ * Describes an outgoing request on an HTTP/2 stream.
  * @param {any} headers
  * @param {string | undefined} origin of the session
  * @returns {Described}
@@ -243,18 +243,18 @@ function streamOf (headers, origin) {
   return { method, path, scheme: textOf(own(present, ':scheme')) ?? url?.[1], host }
 }
 
-/** The error codes of HTTP/2, in order (RFC 9113, 7). */
+/** HTTP/2 error codes, in order (RFC 9113, section 7). */
 const streamErrors = ('NO_ERROR PROTOCOL_ERROR INTERNAL_ERROR FLOW_CONTROL_ERROR SETTINGS_TIMEOUT ' +
   'STREAM_CLOSED FRAME_SIZE_ERROR REFUSED_STREAM CANCEL COMPRESSION_ERROR CONNECT_ERROR ENHANCE_YOUR_CALM ' +
   'INADEQUATE_SECURITY HTTP_1_1_REQUIRED').split(' ')
 
-/** @param {number} code of HTTP/2 @returns {string | undefined} its name in Node */
+/** @param {number} code HTTP/2 error code @returns {string | undefined} its name in Node */
 function streamErrorName (code) {
   return code === 0 || streamErrors[code] === undefined ? undefined : `NGHTTP2_${streamErrors[code]}`
 }
 
 /**
- * Describes a connection that was made, or failed.
+ * Describes a connection that was made or failed.
  * @param {import('./connects').ConnectEnd} end
  * @returns {Described}
  */

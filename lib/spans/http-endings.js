@@ -1,6 +1,6 @@
 'use strict'
 
-// How a request ended, as the end of its span: from an error, a status, or a connection that was closed.
+// End of a request as the end of its span, derived from an error, a status or a closed connection.
 
 const { messageOf } = require('../warnings')
 const { inherits, isObject, own, readLazy } = require('../objects')
@@ -14,7 +14,7 @@ const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR
 const UPGRADED = { end: 'upgraded' }
 
 /**
- * Returns the end of a request that a server answered. A rejection inside is added by spans.js.
+ * Returns the end of a request that a server answered. spans.js adds a rejection inside it.
  * @param {object} request
  * @param {unknown} status
  * @returns {End}
@@ -29,7 +29,7 @@ function endOfAnswer (request, status) {
  * Returns the end of a request whose connection was closed.
  * @param {boolean} timedOut
  * @param {string} message
- * @param {string} [type] of the error, where one is known
+ * @param {string} [type] error type, if known
  * @returns {End}
  */
 function endOfClose (timedOut, message, type) {
@@ -64,7 +64,7 @@ function errorCode (error) {
 }
 
 /**
- * Reads what abort signals throw, which not every version of V8 takes for an error.
+ * Reads a field of a DOMException, as abort signals throw. Not every version of V8 treats it as an error.
  * @param {unknown} error
  * @param {'name' | 'message'} field
  * @returns {string | undefined}
@@ -72,7 +72,7 @@ function errorCode (error) {
 function exceptionField (error, field) {
   if (!isObject(error)) return undefined
   try {
-    const { prototype } = readLazy(globalThis, 'DOMException') // on Node 20 made when it is first read
+    const { prototype } = readLazy(globalThis, 'DOMException') // Node 20 creates it on first read
     if (!inherits(error, prototype)) return undefined
     return Object.getOwnPropertyDescriptor(prototype, field)?.get?.call(error)
   } catch {

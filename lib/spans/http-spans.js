@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans of requests, streams and connections: what http1-server.js and the like find out begins and ends
-// them. Data comes in as Node's objects. Everything here runs guarded.
+// Spans of requests, streams and connections. http1-server.js and its siblings call this when one begins,
+// changes or ends, and pass Node's objects. Everything here runs guarded.
 
 const { contextOfRequest, inOwnWork } = require('../core/current-step')
 const { enterSpan, setSpan } = require('./step-spans')
@@ -58,14 +58,14 @@ function addTraceparent (request, traceparent) {
   } catch {}
 }
 
-/** @param {Span} span @param {number} code of HTTP/2 */
+/** @param {Span} span @param {number} code HTTP/2 error code */
 function endOfClosedStream ({ kind }, code) {
   const state = kind === 'SERVER' ? 'finished' : 'complete'
   return endOfClose(false, `the stream was closed before the response was ${state}`, streamErrorName(code))
 }
 
 /**
- * Returns the socket that a session of HTTP/2 is on. Not by its getter, for which Node makes a proxy.
+ * Returns the socket of a stream's HTTP/2 session. Avoids the getter, for which Node makes a proxy.
  * @param {object} stream
  * @returns {unknown}
  */
@@ -77,7 +77,7 @@ function socketOf (stream) {
 // Servers, HTTP/1
 
 /**
- * A server got a request; the rest of the callback is part of it.
+ * Begins the span of a request that a server received; the rest of the callback belongs to it.
  * @param {object} request
  * @param {object} socket
  * @param {Connection} connection
@@ -93,7 +93,7 @@ function requestServed (request, socket, connection) {
 }
 
 /**
- * More of it is known now.
+ * Updates the span when more of the request is known.
  * @param {Span} span
  * @param {object} request
  * @param {object} socket
@@ -104,7 +104,7 @@ function requestDescribed (span, request, socket, connection) {
 }
 
 /**
- * The last byte of the response was handed to the kernel.
+ * Ends the span when the last byte of the response was handed to the kernel.
  * @param {Span} span
  * @param {object} request
  * @param {object} response
@@ -116,7 +116,7 @@ function responseFinished (span, request, response) {
 }
 
 /**
- * The connection was closed before that.
+ * Ends the span of a request whose connection closed before the response was finished.
  * @param {Span} span
  * @param {object} request
  * @param {object} response
@@ -132,7 +132,7 @@ function connectionLost (span, request, response, { socket, timedOut }) {
 }
 
 /**
- * The connection serves another protocol now; or did, and is closed.
+ * Ends the span of a connection that serves another protocol, or did so until it closed.
  * @param {Span} span
  * @param {unknown} status
  */
@@ -141,18 +141,18 @@ function upgraded (span, status) {
   spans.end(span, UPGRADED)
 }
 
-/** Makes what runs on a socket part of a span, also on the TCP socket below TLS. @type {typeof takeHandle} */
+/** Makes a socket's callbacks part of a span, also those of TCP below TLS. @type {typeof takeHandle} */
 function takeSocket (span, socket) {
   const handle = handleOf(socket)
   for (const part of [handle, underlyingHandle(handle)]) if (part !== undefined) takeHandle(span, part)
 }
 
-/** A framework reports the route of a served request. @param {Span} span @param {unknown} route */
+/** Records the route that a framework reports. @param {Span} span @param {unknown} route */
 function routeFound (span, route) {
   span.reportedRoute = koa.routeText(route) ?? span.reportedRoute
 }
 
-/** A framework reports an error. @param {Span} span @param {unknown} error */
+/** Notes an error that a framework reports. @param {Span} span @param {unknown} error */
 function errorCaught (span, error) {
   if (isObject(error)) spans.noteRejection(error, span)
 }
@@ -160,7 +160,7 @@ function errorCaught (span, error) {
 // Clients: http, undici, connections
 
 /**
- * A request is made, in the running context, or in that of an earlier call.
+ * Begins the span of an outgoing request, in the current context or in that of an earlier call.
  * @param {object} request
  * @param {Context} [call]
  * @returns {Span | undefined}
@@ -173,15 +173,15 @@ function requestMade (request, call) {
   return span
 }
 
-/** @param {Span} span @returns {string | undefined} the header to be sent, where one is */
+/** @param {Span} span @returns {string | undefined} header to send, if any */
 const traceparentFor = (span) => settings.options.propagate ? format(span) : undefined
 
-/** The head of the response has come. @param {Span} span @param {unknown} status */
+/** Records the head of the response. @param {Span} span @param {unknown} status */
 function responseStarted (span, status) {
   if (typeof status === 'number') span.setStatusCode(status)
 }
 
-/** The last byte of the response has come. @param {Span} span */
+/** Ends the span when the last byte of the response arrived. @param {Span} span */
 function responseReceived (span) {
   const status = span.statusCode
   const isTunnel = methodOf(span) === 'CONNECT' && status < 300
@@ -197,7 +197,7 @@ function requestFailed (span, error, timedOut) {
 }
 
 /**
- * A connection is being made; where its context is given, since then.
+ * Begins the span of a connection attempt, at the time of the given context if there is one.
  * @param {Context} [since]
  * @returns {Span | undefined}
  */
@@ -219,10 +219,10 @@ function connectEnded (span, end) {
 // HTTP/2
 
 /**
- * A request came on a stream.
+ * Begins the span of a request that arrived on a stream.
  * @param {object} stream
  * @param {any} headers
- * @param {Context} [context] where it begins in a callback of its own
+ * @param {Context} [context] if it begins in its own callback
  * @returns {Span | undefined}
  */
 function streamServed (stream, headers, context) {
@@ -248,7 +248,7 @@ function streamRequested (headers, origin) {
   return spans.start({ ...describeRequestedStream(headers, origin), kind: 'CLIENT', context })
 }
 
-/** More of it is known now. @param {Span} span @param {any} headers @param {string | undefined} origin */
+/** Updates the description. @param {Span} span @param {any} headers @param {string | undefined} origin */
 const streamDescribed = (span, headers, origin) => span.describe(describeRequestedStream(headers, origin))
 
 /** @param {Span} span @param {import('./http2').StreamEnd} end */

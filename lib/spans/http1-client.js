@@ -1,8 +1,7 @@
 'use strict'
 
-// Requests over HTTP/1 that the program makes: by http, and by fetch and undici, Node's own copy and those
-// from npm. On a pooled connection of undici's they run in the context of its first request, so they are
-// known by their objects.
+// Outgoing HTTP/1 requests of http, fetch and undici (Node's copy and those from npm). Requests on a pooled
+// undici connection run in the context of its first request, so they are identified by their objects.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { className, hidden, isAnyObject, own } = require('../objects')
@@ -19,12 +18,12 @@ const { spanTag } = connections
  * @typedef {ReturnType<typeof connections.of>} Connection
  */
 
-/** Node's own function, on Node 20 @type {Function | undefined} */
+/** Node's onSocketNT, on Node 20 @type {Function | undefined} */
 let onSocket
 
-/** @param {{ request: object }} message of http, or of undici @param {import('./span').Look} [look] */
+/** @param {{ request: object }} message from http or undici @param {import('./span').Look} [look] */
 function requestMade ({ request }, look = lookAtRequest) {
-  if (spanTag.read(request) !== undefined) return // reported when it is made, and when it is sent
+  if (spanTag.read(request) !== undefined) return // reported when it is created, and again when it is sent
   const call = look === lookAtUndici ? contextOfUndici(request, requestMade) : undefined
   const span = httpSpans.requestMade(request, call)
   if (span === undefined) return
@@ -46,7 +45,7 @@ function requestSent (message) {
     const present = span.subject
     if (span.ended || present === undefined) return connection.remove(span)
     if (own(present, 'upgradeOrConnect') === true) upgraded(connection, span, present)
-    // An error is reported before.
+    // An error would have been reported before.
     else if (own(present, '_closed') === true) requestFailed({ request: present, error: undefined })
   })
 }
@@ -59,7 +58,7 @@ function upgraded (connection, span, request) {
 }
 
 /**
- * Notes the head of a response: the present resource is the parser, on which the rest will come.
+ * Records the head of a response. The current resource is the parser, which will receive the rest.
  * @param {{ request: any, response: any }} message
  */
 function responseStarted ({ request, response }) {
@@ -82,14 +81,14 @@ function responseStarted ({ request, response }) {
   listen(parserId, parsed)
   connection?.add(socket, span, () => {
     if (!span.ended && !connection.isClosed) return
-    const isComplete = weakResponse.deref()?.complete === true // the last byte came before
+    const isComplete = weakResponse.deref()?.complete === true // the last byte arrived before the close
     stop()
     if (isComplete) httpSpans.responseReceived(span)
     else httpSpans.requestFailed(span, undefined, connection.timedOut)
   })
 }
 
-/** @param {{ request: object, error: unknown }} message of http, or of undici */
+/** @param {{ request: object, error: unknown }} message from http or undici */
 function requestFailed ({ request, error }) {
   const span = spanTag.read(request)
   if (span === undefined) return
@@ -99,10 +98,10 @@ function requestFailed ({ request, error }) {
 }
 
 /**
- * Notes a request on Node 20, where http reports it once it is sent: its socket comes to it in a tick
- * before.
+ * Notes a request on Node 20, where http reports it only once it is sent. The request gets its socket in an
+ * earlier tick.
  * @param {any} tick
- * @returns {boolean} whether the tick is such a one
+ * @returns {boolean} whether it is such a tick
  */
 function ticked ({ args, callback }) {
   if (callback !== onSocket && (onSocket !== undefined || callback.name !== 'onSocketNT')) return false
@@ -112,7 +111,7 @@ function ticked ({ args, callback }) {
   return true
 }
 
-/** Returns the header of a request of http's that is about to be written. @param {object} request */
+/** Returns the traceparent of an http request that is about to be written. @param {object} request */
 function traceparentOf (request) {
   requestMade({ request })
   const span = spanTag.read(request)
@@ -120,7 +119,7 @@ function traceparentOf (request) {
 }
 
 /**
- * Watches a connection that may be handed over to the program, which nothing reports.
+ * Watches a connection that undici may hand over to the program, which no channel reports.
  * @param {{ request: object, socket: object }} message
  */
 function undiciSent ({ request, socket }) {
@@ -132,7 +131,7 @@ function undiciSent ({ request, socket }) {
   connection.add(socket, span, () => {
     const present = weakSocket.deref()
     if (span.ended) return connection.remove(span)
-    // What failed is reported.
+    // undici reports failures.
     if (present === undefined || connection.isClosed || hidden(present, 'parser') !== null) return
     connection.remove(span)
     httpSpans.upgraded(span, undefined)
@@ -169,7 +168,7 @@ function lookAtUndici (span, request) {
 const connectionOn = (socket) => isAnyObject(socket) ? connections.of(socket) : undefined
 
 /**
- * Returns the socket of a request that is made, since Node 22 behind a symbol.
+ * Returns the socket of an outgoing request, which is behind a symbol since Node 22.
  * @param {object} request
  * @returns {unknown}
  */

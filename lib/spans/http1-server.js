@@ -1,7 +1,7 @@
 'use strict'
 
-// Requests over HTTP/1 that servers get. The span of one that asks for another protocol (WebSocket, CONNECT)
-// lasts until the connection is closed.
+// HTTP/1 requests received by servers. The span of an upgrade request (WebSocket, CONNECT) lasts until the
+// connection closes.
 
 const { isAnyObject, own } = require('../objects')
 const connections = require('./connections')
@@ -17,20 +17,20 @@ const { spanTag } = connections
 /** @param {{ request: object, response: object, socket: object }} message */
 function requestStarted ({ request, response, socket }) {
   connections.checkWithoutHandle()
-  const begun = spanTag.read(request) // it asked for another protocol, and the server answers as any other
+  const begun = spanTag.read(request) // an upgrade request that the server answers like any other
   const connection = connections.of(socket)
   const span = begun ?? httpSpans.requestServed(request, socket, connection)
   if (span === undefined) return
   if (begun !== undefined) httpSpans.requestDescribed(span, request, socket, connection)
   connection.addPresentResource()
   span.endsBy(response, lookAtAnswer)
-  // The connection knows whose they are: a tag would make them objects of another shape.
+  // The connection maps them to their span; a tag would change their shape in V8.
   if (connection.add(socket, span, checkLost, request, response)) return
   spanTag.write(request, span)
   spanTag.write(response, span)
 }
 
-/** Returns the span of a request that a server got. @param {any} request */
+/** Returns the span of a request that a server received. @param {any} request */
 function spanOfRequest (request) {
   const connection = connections.get(request.socket)
   const isHeld = connection !== undefined && connection.request === request
@@ -38,7 +38,7 @@ function spanOfRequest (request) {
 }
 
 /**
- * Ends an open request whose connection is lost.
+ * Ends an open request if its connection is lost.
  * @param {Connection} connection
  * @param {Span} span
  * @param {object | undefined} request
@@ -79,7 +79,7 @@ function lookAtAnswer (span, response) {
   return () => finish(connection, span, isAnyObject(request) ? request : {}, response)
 }
 
-/** Returns whether all of a response was handed to the kernel. @param {object} response */
+/** Returns whether the whole response was handed to the kernel. @param {object} response */
 function isWritten (response) {
   const socket = own(response, 'socket')
   const hasBytes = isAnyObject(socket) && /** @type {any} */ (socket).writableLength > 0
@@ -87,7 +87,7 @@ function isWritten (response) {
 }
 
 /**
- * Looks at the socket of a connection that was handed over to another protocol.
+ * Checks the socket of an upgraded connection.
  * @type {import('./span').Look}
  */
 function lookAtUpgraded (span, socket) {
@@ -96,8 +96,7 @@ function lookAtUpgraded (span, socket) {
 }
 
 /**
- * Begins the span of a message that asks for another protocol: where a server accepts it, no channel
- * reports it.
+ * Begins the span of an upgrade request. No channel reports one that a server accepts.
  * @param {object} request
  */
 function upgradeRequested (request) {

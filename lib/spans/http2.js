@@ -1,10 +1,10 @@
 'use strict'
 
-// Requests over HTTP/2, on both sides. Node 22 and later report streams through diagnostics_channel; on Node
-// 20 no channel does.
+// HTTP/2 requests on both sides. Node 22 and later report streams through diagnostics_channel; Node 20 has no
+// channel for them.
 //
-// All streams of a session come on one resource: it is part of a stream's span for the rest of that callback
-// alone.
+// All streams of a session arrive on one resource, which is part of a stream's span only for the rest of the
+// current callback.
 
 const process = require('node:process')
 const { executionAsyncId } = require('node:async_hooks')
@@ -24,21 +24,21 @@ const HAS_CHANNELS = Number(process.versions.node.split('.')[0]) >= 22
  *
  * @typedef {object} StreamEnd
  * @property {boolean} whole request and response are complete
- * @property {number} code of HTTP/2
- * @property {number | undefined} status of the response that a server sent
+ * @property {number} code HTTP/2 error code
+ * @property {number | undefined} status status of a server's response
  * @property {unknown} [error]
  */
 
-/** streams of undici, which reports its requests itself @type {WeakSet<object>} */
+/** undici's streams; undici reports its requests itself @type {WeakSet<object>} */
 const undiciStreams = new WeakSet()
-/** resources that leave the span of a stream when their callback has returned @type {Set<number>} */
+/** resources that leave a stream's span when their callback returns @type {Set<number>} */
 const leaving = new Set()
-/** of the request() that runs @type {Span | undefined} */
+/** span of the request() in progress @type {Span | undefined} */
 let spanOfCall
 
 /**
  * @param {{ stream: object, headers: any }} message
- * @param {Context} [context] where it begins in a callback of its own
+ * @param {Context} [context] if it begins in its own callback
  */
 function streamServed ({ stream, headers }, context) {
   if (isPushed(stream) || spanTag.read(stream) !== undefined) return
@@ -80,7 +80,7 @@ function responseStarted ({ stream, headers }) {
   if (span !== undefined && !span.ended) httpSpans.responseStarted(span, Number(headers[':status']))
 }
 
-/** Ends a stream; its error may be reported only after that. @param {{ stream: any }} message */
+/** Ends a stream. Its error may be reported only afterwards. @param {{ stream: any }} message */
 function streamClosed ({ stream }) {
   const span = spanTag.read(stream)
   if (span === undefined || span.ended) return
@@ -89,7 +89,7 @@ function streamClosed ({ stream }) {
   else process.nextTick(() => guard.run(() => { if (!span.ended) httpSpans.streamEnded(span, end) }))
 }
 
-/** @param {{ stream: any, error?: unknown }} message of a stream that failed, or on Node 20 has ended */
+/** @param {{ stream: any, error?: unknown }} message of a stream that failed, or on Node 20 ended */
 function streamEnded ({ stream, error }, hasFailed = true) {
   const span = spanTag.read(stream)
   if (span === undefined || span.ended) return
@@ -98,8 +98,8 @@ function streamEnded ({ stream, error }, hasFailed = true) {
 }
 
 /**
- * Reads what a tick was given when it is made, on Node 20: streams go through process.nextTick() there, a
- * server's to the listeners of 'stream', a response to those of 'response', the end to those of 'close'.
+ * Reads the arguments of a new tick on Node 20, which passes streams through process.nextTick(): a server's
+ * stream to the 'stream' listeners, a response to 'response', the end to 'close'.
  * @param {Context} context of the tick
  * @param {any} tick
  */
@@ -121,9 +121,9 @@ function ticked (context, { callback, args }) {
 }
 
 /**
- * Has a resource leave the span of a stream when its callback has returned.
- * @param {number} id of the resource whose callback runs
- * @param {number} before number of its span before
+ * Makes a resource leave a stream's span when its callback returns.
+ * @param {number} id of the running resource
+ * @param {number} before number of its previous span
  */
 function leaveAfterCallback (id, before) {
   if (leaving.has(id)) return
@@ -137,10 +137,10 @@ function leaveAfterCallback (id, before) {
 }
 
 /**
- * The request() of a session is called, where it is wrapped.
+ * Begins the span of a session's request(), if that method is wrapped.
  * @param {object} session
  * @param {any} headers
- * @returns {string | undefined} the traceparent to be sent
+ * @returns {string | undefined} traceparent to send
  */
 function requestCalled (session, headers) {
   if (hidden(session, 'client') !== undefined) return undefined // undici's
@@ -148,7 +148,7 @@ function requestCalled (session, headers) {
   return spanOfCall === undefined ? undefined : httpSpans.traceparentFor(spanOfCall)
 }
 
-/** It has returned. @param {object | undefined} stream undefined where it threw */
+/** Notes that request() returned. @param {object | undefined} stream undefined if it threw */
 function requestReturned (stream) {
   const span = spanOfCall
   spanOfCall = undefined
@@ -158,7 +158,7 @@ function requestReturned (stream) {
   httpSpans.streamDescribed(span, hidden(stream, 'sent-headers'), originOf(stream))
 }
 
-/** @param {object} object @returns {'SERVER' | 'CLIENT' | undefined} the side of a stream */
+/** @param {object} object @returns {'SERVER' | 'CLIENT' | undefined} side of a stream */
 function kindOf (object) {
   const name = className(object)
   return name === 'ServerHttp2Stream' ? 'SERVER' : name === 'ClientHttp2Stream' ? 'CLIENT' : undefined
@@ -175,7 +175,7 @@ function endOf (stream, span) {
   return { code, status, whole: code === 0 && (isComplete || stream.destroyed !== true) }
 }
 
-/** Returns whether the server began a stream. @param {object} stream */
+/** Returns whether the server initiated a stream. @param {object} stream */
 const isPushed = (stream) => Number(hidden(stream, 'id')) % 2 === 0
 
 /** @param {object} stream @returns {string | undefined} */

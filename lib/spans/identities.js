@@ -1,41 +1,41 @@
 'use strict'
 
-// The newest spans, open or ended, by their number: their ids as bytes, the rest in arrays. Most spans end
-// within milliseconds, and are read afterwards now and then; an object or a text for each that has ended
-// would be copied by scavenges, and V8 would grow the new space. Hot path: bench/run.js, longstack-spans.
+// Newest spans, open or ended, by number: ids as bytes, the rest in arrays. Most spans end within
+// milliseconds and are rarely read later. With an object or string per ended span, scavenges would copy them
+// and V8 would grow the new space. Hot path: bench/run.js, longstack-spans.
 
 const { source } = require('../core/source')
 const { fill } = require('../encoding/ids')
 
-const SLOTS = 1 << 11 // a number's lowest bits are its slot
+const SLOTS = 1 << 11 // the lowest bits of a number are its slot
 const MASK = SLOTS - 1
 const TRACE = 16 // bytes
 const BYTES = 24 // of both ids
 const TRACE_DIGITS = 2 * TRACE
-const CHUNK = 1 << 8 // spans whose ids are drawn at once
+const CHUNK = 1 << 8 // ids drawn at once, in spans
 const MAX_ENDED_OLDER = 256
-const MAX_DEPTH = 63 // spans around a span
+const MAX_DEPTH = 63 // nesting depth
 
 /**
  * @typedef {import('./span').Span} Span
  *
- * @typedef {object} Ended what is known of a span that has ended
+ * @typedef {object} Ended facts kept of an ended span
  * @property {string} name
  * @property {string} traceId
  * @property {string} spanId
  * @property {boolean} sampled
  * @property {string | undefined} otelSpanId
- * @property {number} outer number of the innermost span around it that was open then
+ * @property {number} outer number of the innermost span around it that was open at its end
  */
 
 /** open spans, by slot @type {Array<Span | undefined>} */
 const open = Array(SLOTS).fill(undefined)
-/** open spans whose slot was taken by another, by number @type {Map<number, Span>} */
+/** open spans that lost their slot to a newer span, by number @type {Map<number, Span>} */
 const openOlder = new Map()
-/** those of them that have ended, oldest first @type {Map<number, Ended>} */
+/** ended spans that had lost their slot, oldest first @type {Map<number, Ended>} */
 const endedOlder = new Map()
 
-// Of spans that have ended, by slot.
+// Fields of ended spans, by slot.
 const numbers = new Int32Array(SLOTS)
 const outers = new Int32Array(SLOTS)
 const sampled = new Uint8Array(SLOTS)
@@ -46,7 +46,7 @@ const otelSpanIds = Array(SLOTS).fill(undefined)
 
 /** @type {Buffer | undefined} */
 let ids
-/** the same, in words of 32 bits @type {Int32Array} */
+/** the same memory, in 32-bit words @type {Int32Array} */
 let idWords
 let last = 0
 
@@ -54,11 +54,11 @@ let last = 0
 function nextNumber () {
   const next = last % 0x7fffffff + 1
   if (ids === undefined || (next & (CHUNK - 1)) === 0) draw(next & MASK & ~(CHUNK - 1))
-  last = next // V8 may terminate it before all are drawn
+  last = next // last: V8 may terminate the drawing of ids
   return next
 }
 
-/** Draws the ids of the spans to come. @param {number} slot the first */
+/** Draws ids for the next spans. @param {number} slot first slot */
 function draw (slot) {
   if (ids === undefined) {
     ids = fill(Buffer.alloc(SLOTS * BYTES))
@@ -73,7 +73,7 @@ function draw (slot) {
   fill(ids.subarray(slot * BYTES, (slot + CHUNK) * BYTES))
 }
 
-/** @param {number} number @returns {string} both ids as one text, in hex digits, neither all zero */
+/** @param {number} number @returns {string} both ids as one hex string, neither all zero */
 function idsOf (number) {
   const index = (number & MASK) * BYTES
   withNonZeroId(index, TRACE)
@@ -81,7 +81,7 @@ function idsOf (number) {
 }
 
 /**
- * Copies the ids of a span that are no text yet.
+ * Copies the ids of a span that have not been made a string.
  * @param {number} number
  * @param {Int32Array} words
  * @param {number} index
@@ -96,7 +96,7 @@ function copyIds (number, words, index) {
 /**
  * @param {number} index
  * @param {number} length in bytes
- * @returns {Buffer} all ids, of which this one is not all zero
+ * @returns {Buffer} all ids; the one at the index is not all zero
  */
 function withNonZeroId (index, length) {
   const bytes = /** @type {Buffer} */ (ids)
@@ -106,9 +106,9 @@ function withNonZeroId (index, length) {
 }
 
 /**
- * Adds a span that begins.
+ * Adds a new span.
  * @param {Span} span
- * @param {string | undefined} traceId where another process named it
+ * @param {string | undefined} traceId if another process set it
  */
 function add (span, traceId) {
   const slot = span.seq & MASK
@@ -119,9 +119,9 @@ function add (span, traceId) {
 }
 
 /**
- * Notes that a span has ended.
+ * Notes the end of a span.
  * @param {Span} span
- * @param {number} outer number of the innermost open span around it, 0: none
+ * @param {number} outer number of the innermost open span around it, 0 if none
  */
 function end (span, outer) {
   const { seq, name } = span
@@ -150,10 +150,9 @@ function openAt (number) {
 }
 
 /**
- * Returns the open spans, oldest first. No Set holds them: one that is added to and deleted from all
- * the time leaves a table behind whenever V8 makes a new one, each of which holds the next (SetNextTable in
- * src/objects/ordered-hash-table.cc), so that scavenges carry along what was in any of them until the next
- * mark-sweep.
+ * Returns the open spans, oldest first. They are not kept in a Set: with constant adds and deletes, V8 keeps
+ * replacing its table, and each old table holds the next (SetNextTable in src/objects/ordered-hash-table.cc).
+ * Scavenges would then keep the contents of all these tables alive until the next mark-sweep.
  */
 function allOpen () {
   const spans = [...openOlder.values()]
@@ -179,8 +178,8 @@ function identityAt (number) {
 }
 
 /**
- * @param {number} number of a span that has ended
- * @returns {number} of the innermost span around it that was open then, 0: none is known
+ * @param {number} number of an ended span
+ * @returns {number} number of the innermost span around it that was open at its end, 0 if unknown
  */
 function outerOf (number) {
   const slot = number & MASK
@@ -189,7 +188,7 @@ function outerOf (number) {
 
 /**
  * @param {number} number
- * @returns {Span | undefined} the span, or where it has ended the innermost open one around it
+ * @returns {Span | undefined} the span, or the innermost open span around it if it has ended
  */
 function spanAt (number) {
   let current = number

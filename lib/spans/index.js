@@ -1,32 +1,32 @@
 'use strict'
 
-// Spans of this thread: who listens to them, and what records them, loaded when somebody first wants them.
+// Spans of this thread: their listeners, and their recorder, which is loaded on first use.
 
 const guard = require('../core/guard')
 const { Listeners } = require('../listeners')
 const { settings } = require('../settings')
 
 /**
- * @typedef {object} SpanHandle what the function of trace.span gets
- * @property {string} traceId 32 hex digits; empty where spans are off
- * @property {string} spanId 16 hex digits; empty where spans are off
+ * @typedef {object} SpanHandle passed to the function of trace.span
+ * @property {string} traceId 32 hex digits; empty if spans are off
+ * @property {string} spanId 16 hex digits; empty if spans are off
  * @property {string} traceparent the header that makes another service's spans children of this one; empty
- *   where spans are off
- * @property {(attributes: Record<string, unknown>) => SpanHandle} set adds attributes; any JSON values
- * @property {(error: unknown) => SpanHandle} fail the span ends as failed, with this error
+ *   if spans are off
+ * @property {(attributes: Record<string, unknown>) => SpanHandle} set adds attributes with any JSON values
+ * @property {(error: unknown) => SpanHandle} fail marks the span as failed with this error
  */
 
-/** of trace.on('span') @type {Listeners<any>} */
+/** listeners of trace.on('span') @type {Listeners<any>} */
 const listeners = new Listeners()
 /**
- * those that ask this process for its log: beside what the options name, which is not touched
+ * commands that read this process's log, in addition to the outputs in the options
  * @type {Set<{ addRecord: (record: object) => void }>}
  */
 const commands = new Set()
 /** @type {typeof import('./recorder') | undefined} */
 let recorder
 
-/** The handle where spans are off. @type {SpanHandle} */
+/** Handle used while spans are off. @type {SpanHandle} */
 const noSpan = Object.freeze({
   traceId: '',
   spanId: '',
@@ -35,7 +35,7 @@ const noSpan = Object.freeze({
   fail: () => noSpan
 })
 
-/** Makes spans where they go somewhere. */
+/** Records spans if they have an output, a listener or a command. */
 function applySpans () {
   const { enabled, options: { spans, blocked, record } } = settings
   const isHeard = spans !== undefined || blocked !== undefined || record !== undefined ||

@@ -1,10 +1,9 @@
 'use strict'
 
-// Requests, as Node reports them through diagnostics_channel: when one begins and how it ends. Joins HTTP/1
-// in both directions, HTTP/2, connections, and the few methods that have to be wrapped.
+// Begin and end of requests, as Node reports them through diagnostics_channel. Combines HTTP/1 in both
+// directions, HTTP/2, connections, and the few methods that must be wrapped.
 //
-// Sockets are held weakly, and requests as long as Node holds them (see connections.js); a span holds none of
-// them.
+// Sockets are held weakly, and requests as long as Node holds them (see connections.js). Spans hold neither.
 
 const { callbackListeners, on } = require('../core/on')
 const { ownerOf } = require('../node-objects')
@@ -25,11 +24,11 @@ const subscriptions = [
   ...http2.subscriptions
 ]
 
-/** end what is listened to @type {Array<() => void>} */
+/** undo the subscriptions @type {Array<() => void>} */
 let removals = []
 
 /**
- * A connect request runs for the first time.
+ * Handles the first run of a connect request.
  * @param {import('../core/context').Context} context
  * @param {import('../core/entry').Entry} entry
  */
@@ -42,20 +41,20 @@ function connecting (context, { resource }) {
   else connection.addResource(context.asyncId)
 }
 
-/** Also called when options change: with them, other methods are wrapped. */
+/** Also called when options change, since they decide which methods are wrapped. */
 function enable () {
   methods.enable()
   if (removals.length > 0) return
   removals = [
     channels.subscribe(subscriptions), on('opened', connects.handleMade), on('connecting', connecting)
   ]
-  const { ticked } = http2 // on Node 20 alone
+  const { ticked } = http2 // on Node 20 only
   if (ticked !== undefined) {
     removals.push(on('ticked', (context, tick) => { if (!client.ticked(tick)) ticked(context, tick) }))
   }
 }
 
-/** All spans have ended; connections may stay open, and tracing may go on without spans. */
+/** Called after all spans have ended. Connections may stay open, and tracing may continue without spans. */
 function disable () {
   for (const remove of removals) remove()
   removals = []

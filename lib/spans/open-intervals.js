@@ -1,8 +1,8 @@
 'use strict'
 
-// Repeating timers that requests left behind: registered inside of a request that has ended, and still there.
-// Each is noted when it is made; what became of it is looked up only when the record is made, every 10 s at
-// most and when the program ends, or when many were noted since.
+// Repeating timers that requests left behind: registered inside a request that has ended, and still active.
+// Each is noted when it is made. Its state is checked only when the record is made (at most every 10 s, and
+// when the program ends), or after many more were noted.
 
 const { groupBy } = require('../group-by')
 const { isClosedTimer } = require('../node-objects')
@@ -16,11 +16,11 @@ const { originAt } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records
 const MAX_TIMERS = 20_000 // more are not counted
-const MIN_TIMERS = 256 // noted before those that are gone are looked for
-const MAX_GROUPS = 50 // of one record
-const MAX_NAMES = 20 // of one group
+const MIN_TIMERS = 256 // noted before closed ones are looked for
+const MAX_GROUPS = 50 // per record
+const MAX_NAMES = 20 // per group
 const MAX_DEPTH = 63 // spans around a span
-// A trace id that every sample has: the record stands for itself.
+// A trace id in every sample: the record stands only for itself.
 const IN_EVERY_SAMPLE = 'f'.repeat(14) // the end of a trace id, see sinks.js
 
 /**
@@ -28,26 +28,26 @@ const IN_EVERY_SAMPLE = 'f'.repeat(14) // the end of a trace id, see sinks.js
  * @property {WeakRef<object>} timer
  * @property {number} chain
  * @property {number} time ms of the clock when it was made
- * @property {number} request number of its span
+ * @property {number} request number of the request's span
  * @property {string} name of the request
  *
- * @typedef {object} IntervalGroup timers that one place of the program registered
+ * @typedef {object} IntervalGroup timers registered at one place in the program
  * @property {string | undefined} at
  * @property {string[]} callers
  * @property {string | undefined} label
  * @property {number} count
  * @property {number} oldest_ms
- * @property {Record<string, number>} requests how many were registered in the requests of each name
+ * @property {Record<string, number>} requests number registered, by request name
  */
 
 /** @type {Set<LeftTimer>} */
 const timers = new Set()
-let fullSize = MIN_TIMERS // when to look for those that are gone
+let fullSize = MIN_TIMERS // size at which to look for closed ones
 let nextRecord = 0 // ms of the clock
-/** what the last record told */
+/** contents of the last record */
 let written = ''
 
-/** Returns the timers that are alive after their requests, and forgets those that are gone. */
+/** Returns the timers that outlived their requests, and forgets closed ones. */
 function remaining () {
   const alive = []
   for (const noted of timers) {
@@ -59,7 +59,7 @@ function remaining () {
   return alive
 }
 
-/** @param {number} time ms of the clock @returns {IntervalGroup[]} the most numerous first */
+/** @param {number} time ms of the clock @returns {IntervalGroup[]} largest first */
 function groups (time) {
   const groups = groupBy(remaining(), ({ chain }) => String(chain)).map((timers) => {
     const { at: site, callers = [], label } = textsOf(siteOf(timers[0].chain))
@@ -98,7 +98,7 @@ function add ({ chain, spanNumber, time }, timer) {
 const isDue = (time) => timers.size > 0 && time >= nextRecord
 
 /**
- * Returns what the sinks are given, undefined if nothing has changed since the last time.
+ * Returns the record for the sinks, undefined if nothing changed since the last one.
  * @param {number} time ms of the clock
  */
 function take (time) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Where spans go: to the sinks that the option `spans` names, made again when that changes, to commands, and
-// to the listeners of `span`.
+// Destinations of spans: the sinks named in the option `spans` (remade when it changes), commands, and
+// listeners of `span`.
 
 const path = require('node:path')
 const process = require('node:process')
@@ -12,25 +12,25 @@ const { commands, listeners } = require('./index')
 const { isMainThread } = require('../passing/threads')
 const texts = require('../record/texts')
 
-const MAX_WAITING = 1000 // records, as long as the program lets a step end now and then
+const MAX_WAITING = 1000 // records, as long as the program's steps end now and then
 
 /** @typedef {(record: any) => void} SpanListener */
 
-/** what the sinks were made for @type {unknown} */
+/** value of `spans` that the sinks were made for @type {unknown} */
 let wanted
-/** they were made in full: V8 may terminate the code that makes them */
+/** false if V8 terminated the code that makes the sinks */
 let isSet = true
 /** @type {ReturnType<typeof import('../sinks/sinks').createSinks> | undefined} */
 let sinks
-/** the same for outputs that a thread of longstack's own writes to
+/** the same for outputs that longstack's own thread writes
  * @type {InstanceType<typeof import('../record/apart').Apart> | undefined} */
 let apart
-/** records that are not handed on yet @type {unknown[]} */
+/** records not yet delivered @type {unknown[]} */
 let waiting = []
-/** those that listened when the first of them came @type {SpanListener[]} */
+/** listeners at the time of the first of these records @type {SpanListener[]} */
 let receivers = []
 
-/** @param {unknown} next where spans go, undefined: only to listeners */
+/** @param {unknown} next option `spans`; undefined: only listeners */
 function setOutputs (next) {
   texts.keepAttributes(listeners.size > 0)
   if (next === wanted && isSet) return
@@ -49,9 +49,9 @@ function setOutputs (next) {
 }
 
 /**
- * Returns outputs that a thread of longstack's own writes to. None in a thread of the program's: one that
- * ends takes those with it that it has started. None where there are several collectors, each of which would
- * hear of the connections of the others.
+ * Returns the outputs that longstack's own thread writes. None in a worker of the program: its end would end
+ * the threads it started. None if there are several collectors, since each would get spans of the connections
+ * to the others.
  * @param {import('../sinks/outputs').Output[]} outputs
  */
 function apartOf (outputs) {
@@ -61,7 +61,7 @@ function apartOf (outputs) {
   return collectors.length > 1 ? [] : outputs.filter(isApart)
 }
 
-/** Counts, over all outputs. */
+/** Counts over all outputs. */
 function stats () {
   const all = [sinks?.stats(), apart?.stats()].filter((one) => one !== undefined)
   const sum = (/** @type {'written' | 'waiting' | 'dropped'} */ key) => {
@@ -79,23 +79,23 @@ function namesOf (option) {
   return parseOutputs(option).map(({ to }) => safe(to))
 }
 
-/** @param {unknown} record for the listeners, which get it when `flushRecords` is called */
+/** @param {unknown} record for listeners, delivered by `flushRecords` */
 function notify (record) {
   if (waiting.length === 0) receivers = [...listeners]
   waiting.push(record)
 }
 
-/** Hands on records if many wait. */
+/** Delivers records if many are waiting. */
 function flushIfMany () {
   if (waiting.length >= MAX_WAITING) flushRecords()
 }
 
-/** Hands on all records that wait. What listeners do makes no spans, now or later. */
+/** Delivers all waiting records. Nothing that listeners do makes spans, now or later. */
 function flushRecords () {
   if (waiting.length > 0) afterChange(() => guard.run(deliver))
 }
 
-/** Where the stack is too full to come here, the records go on waiting. */
+/** Delivers the records. If the stack is too full for this call, they keep waiting. */
 function deliver () {
   const records = waiting
   const present = receivers
@@ -109,7 +109,7 @@ function warnOf (thrown) {
 }
 
 /**
- * of spans, in OpenTelemetry's sense: the service, process and thread that they are of
+ * OpenTelemetry resource of the spans: service, process and thread
  * @type {Record<string, unknown> | undefined}
  */
 let resource
@@ -140,7 +140,7 @@ function packageName () {
 }
 
 /**
- * Whether anybody takes a span that ends; else its figures need not be made.
+ * Whether any output or listener takes an ended span; otherwise its figures are not computed.
  * @param {import('../sinks/sinks').Candidate} span
  */
 function isWanted (span) {
@@ -148,7 +148,7 @@ function isWanted (span) {
 }
 
 /**
- * Hands a span that has ended to all outputs, or a record that is no span of the program's.
+ * Writes an ended span, or a record that is not a span of the program, to all outputs and listeners.
  * @param {import('../sinks/sinks').EndedSpan & { spanId?: string, with?: (attributes: any) => any }} span
  */
 function tell (span) {
@@ -159,9 +159,9 @@ function tell (span) {
 }
 
 /**
- * Adds a record that is no span of the program's.
+ * Adds a record that is not a span of the program.
  * @param {import('../encoding/span-form').SpanRecord} record
- * @param {boolean} [isWanted] not only by commands
+ * @param {boolean} [isWanted] false: only commands get it
  */
 function addRecord (record, isWanted = true) {
   if (isWanted) return texts.addRecord(record)
@@ -171,13 +171,13 @@ function addRecord (record, isWanted = true) {
 module.exports = {
   addRecord,
 
-  /** The program ends: writes the rest, in bounded time. */
+  /** Writes the rest at the end of the program, in bounded time. */
   finish () {
     sinks?.flush()
     apart?.finish()
   },
 
-  /** Writes what has come: a signal may end the program now. */
+  /** Writes pending spans, since a signal may be about to end the program. */
   flush () {
     sinks?.flush()
     apart?.flush()
@@ -195,7 +195,7 @@ module.exports = {
   spanResource,
   tell,
 
-  /** Has what there is written, while a callback runs on. */
+  /** Writes pending spans while a callback is still running. */
   writeNow () {
     sinks?.flush(true)
     apart?.writeNow()

@@ -1,9 +1,9 @@
 'use strict'
 
-// Methods of Node's own that are wrapped, since no channel reports what they do: a message that asks a server
-// for another protocol passes through _addHeaderLines() alone, and where traceparent is sent, the headers of
-// a request are complete in _storeHeader() and in the request() of an HTTP/2 session. The last two only with
-// that option. All are restored; a wrapper that was wrapped in turn stays, and only calls the original.
+// Wrapped methods of Node, for events that no channel reports. An upgrade request to a server passes only
+// through _addHeaderLines(). With the option `propagate`, traceparent is added in _storeHeader() and in the
+// request() of an HTTP/2 session, since the headers are complete there. All methods are restored; a wrapper
+// that was wrapped in turn stays, and only calls the original.
 
 const process = require('node:process')
 const guard = require('../core/guard')
@@ -19,7 +19,7 @@ const { hasTraceparent } = require('./traceparent')
 const { apply, getPrototypeOf, ownKeys } = Reflect
 
 let isOn = false
-/** what puts each back @type {Map<string, () => boolean>} */
+/** functions that restore each method @type {Map<string, () => boolean>} */
 const wrapped = new Map()
 
 /** @param {string} name @param {any} owner @param {(method: Function) => Function} make */
@@ -70,7 +70,7 @@ const request = (method) => ({
   }
 }).request
 
-/** Called whenever Node may have loaded another module for the program. */
+/** Called whenever the program may have loaded another module of Node. */
 function enable () {
   isOn = true
   if (!isLoaded('_http_server') && !settings.options.propagate) return
@@ -87,16 +87,16 @@ function disable () {
   for (const [name, unwrap] of wrapped) if (unwrap()) wrapped.delete(name)
 }
 
-/** Returns whether the program has loaded a module of Node's. @param {string} name */
+/** Returns whether the program has loaded a module of Node. @param {string} name */
 function isLoaded (name) {
   const list = /** @type {any} */ (process).moduleLoadList
   return !Array.isArray(list) || list.includes(`NativeModule ${name}`)
 }
 
 /**
- * Returns the prototype of HTTP/2's client sessions, which only a session leads to: one that is not made to
- * its end, and has no handle. Node notes it on its socket, and then adds listeners there (Http2Session in
- * lib/internal/http2/core.js).
+ * Returns the prototype of HTTP/2 client sessions, which is reachable only through a session. So this creates
+ * one that fails halfway and has no handle: Node stores it on its socket, and then adds listeners there
+ * (Http2Session in lib/internal/http2/core.js).
  * @returns {object | undefined}
  */
 function sessionPrototype () {
@@ -113,7 +113,7 @@ function sessionPrototype () {
 }
 
 /**
- * Returns a copy of the headers with one more: those that the program can read stay as they are.
+ * Returns a copy of the headers with traceparent added. The headers that the program can read are unchanged.
  * @param {any} headers
  * @param {string} value
  */
@@ -121,7 +121,7 @@ function withHeader (headers, value) {
   const pair = ['traceparent', value]
   if (Array.isArray(headers)) return Array.isArray(headers[0]) ? [...headers, pair] : [...headers, ...pair]
   if (headers === null || headers === undefined) return [pair]
-  return [...Object.values(headers), pair] // kOutHeaders: names as they are written, and values
+  return [...Object.values(headers), pair] // kOutHeaders: pairs of name as written and value
 }
 
 module.exports = { disable, enable }

@@ -1,8 +1,8 @@
 'use strict'
 
-// The sites of a critical path. A site is the innermost frame of the program's own code, up the chain if need
-// be; a library whose frame is further inside is named beside it. Its callers are the program's frames from
-// there up to the beginning of the request.
+// Sites of a critical path. A site is the innermost frame of the program's own code, further up the chain if
+// needed; a library with a frame inside it is named as well. Its callers are the program's frames from there
+// up to the beginning of the request.
 
 const { contextOfChain } = require('../core/context')
 const { requestTypes } = require('../core/kinds')
@@ -10,8 +10,8 @@ const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
 const { placeText } = require('../text')
 
-const MAX_SITES = 5_000 // chains whose sites are remembered
-const MAX_STEPS = 32 // up a chain in search of frames
+const MAX_SITES = 5_000 // chains with cached sites
+const MAX_STEPS = 32 // steps up a chain in search of frames
 const MAX_CALLERS = 8
 /**
  * @typedef {import('../core/context').Context} Context
@@ -24,14 +24,14 @@ const MAX_CALLERS = 8
 /** @type {Site} */
 const NO_SITE = { at: undefined, callers: undefined, label: undefined }
 
-/** by number of the chain @type {Map<number, Site>} */
+/** by chain number @type {Map<number, Site>} */
 let sites = new Map()
-/** by what they hold @type {Map<string, Site>} */
+/** by content @type {Map<string, Site>} */
 let equalSites = new Map()
 
 /**
  * Returns the site of a chain.
- * @param {number} chain 0: not known
+ * @param {number} chain 0 if unknown
  * @returns {import('./path-sites').Site}
  */
 function siteOf (chain) {
@@ -48,7 +48,7 @@ function siteOf (chain) {
   return site
 }
 
-/** Returns one object for all equal sites. @param {Site} site @returns {Site} */
+/** Returns the same object for equal sites. @param {Site} site @returns {Site} */
 function shared (site) {
   const key = JSON.stringify(site)
   const equal = equalSites.get(key)
@@ -58,8 +58,8 @@ function shared (site) {
 }
 
 /**
- * Whether a request begins with a step, or what one comes on. A stream of HTTP/2 that the program has made
- * itself has its frames.
+ * Whether the step begins a request, or is the resource that requests arrive on. An HTTP/2 stream with frames
+ * of the program was opened by the program and does not count.
  * @param {Context} context
  */
 function isRequest ({ type, stack }) {
@@ -95,11 +95,11 @@ function findSite (chain) {
 }
 
 /**
- * Returns the frames of the program that led to one, innermost first. Behind an `await` a function goes on
- * that the stack still has: its frame at the `await` itself is left out, so that what came before in the
- * same function is no caller.
+ * Returns the program's frames that led to a frame, innermost first. The stack of an `await` step begins with
+ * the function that continues. That frame is omitted, so that earlier code of the same function does not
+ * appear as a caller.
  * @param {Context} context
- * @param {Frame[]} frames of it
+ * @param {Frame[]} frames of the context
  * @param {number} index of the frame
  * @param {Place} place of the frame
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// Records spans: of Node's requests, of trace.span, of callbacks that block. Loaded when spans are first
-// enabled. Everything but the functions of users runs guarded.
+// Records spans of Node's requests, trace.span and blocking callbacks. Loaded when spans are first enabled.
+// Everything except user functions runs guarded.
 
 const process = require('node:process')
 const { recorder: blockedRecorder } = require('../blocked/wanted')
@@ -55,7 +55,7 @@ on('escaped', (error, { span }) => {
   if (span !== undefined) spans.recordException(span, error)
 })
 
-/** @param {unknown} wanted where spans go */
+/** @param {unknown} wanted outputs, as in the option `spans` */
 function enable (wanted) {
   handOn()
   outputs.setOutputs(wanted)
@@ -82,7 +82,7 @@ function disable () {
 
 function onExit () {
   safely(() => {
-    loopIterations.hold() // the loop has ended
+    loopIterations.hold() // the event loop has ended
     spans.flush()
     taking.finish()
     outputs.flushRecords()
@@ -90,13 +90,13 @@ function onExit () {
   })
 }
 
-/** The program may be anywhere: listeners are not called. */
+/** The program may be at any point, so listeners are not called. */
 function suddenEnd () {
   taking.takeWithin(true)
   outputs.flush()
 }
 
-/** Hands spans that have ended to outputs, and to those that listen now. */
+/** Delivers ended spans to outputs and current listeners. */
 function handOn () {
   guard.run(() => taking.takeWithin(true))
   outputs.flushRecords()
@@ -118,7 +118,7 @@ module.exports = {
     return guard.inOwnWork || inOwnWork() ? fn(noSpan) : runSpan(name, attributes, fn)
   },
 
-  /** Counts, when listeners and outputs have got what has ended. */
+  /** Counts, taken after ended spans were delivered to listeners and outputs. */
   stats () {
     handOn()
     const { open, ended, dropped } = spans.stats()

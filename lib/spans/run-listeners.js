@@ -1,14 +1,14 @@
 'use strict'
 
-// Who is called when a resource has run, by async id: several may wait for the same one, as a connection and
-// the attempt to make it do.
+// Listeners called when a resource has run, by async id. Several may wait for the same one, such as a
+// connection and the attempt to make it.
 
 const { callbackListeners } = require('../core/on')
 const { FLAGS, LISTENED, findResource } = require('../core/records')
 
-/** @typedef {(isOver: boolean) => void} RunListener called when a callback begins, and when it is over */
+/** @typedef {(isOver: boolean) => void} RunListener called when a callback begins and when it ends */
 
-/** the listeners that a function in the map stands for @type {WeakMap<RunListener, Set<RunListener>>} */
+/** members of each group function in the map @type {WeakMap<RunListener, Set<RunListener>>} */
 const groups = new WeakMap()
 
 /** @param {number} id @param {RunListener} listener */

@@ -1,7 +1,7 @@
 'use strict'
 
-// What is told among the spans beside what the program did: errors as events of spans, in OpenTelemetry's
-// terms, and callbacks that block.
+// Records beside the program's own spans: errors as span events in OpenTelemetry's terms, and blocking
+// callbacks.
 
 const { isNativeError } = require('node:util').types
 const { spanResource } = require('./outputs')
@@ -12,7 +12,7 @@ const { own } = require('../objects')
 const { messageOf } = require('../warnings')
 const ids = require('../encoding/ids')
 
-const MAX_EVENTS = 32 // errors of one span
+const MAX_EVENTS = 32 // errors per span
 
 /** @typedef {import('../encoding/span-form').SpanRecord} SpanRecord */
 /** @typedef {{ type: string, message: string, stacktrace?: string }} ExceptionDescription */
@@ -41,7 +41,7 @@ function addException (span, { type, message, stacktrace }, time) {
 }
 
 /**
- * Describes an error; what is no Error has no stack.
+ * Describes an error. A value that is not an Error has no stack.
  * @param {unknown} error
  * @param {(error: Error) => string | undefined} errorStack
  * @returns {ExceptionDescription}
@@ -61,8 +61,8 @@ function nameOf (error) {
   return typeof name === 'string' ? name : 'Error'
 }
 
-// A blocking callback as a record among the spans. One that is written while it still runs is written again
-// when it has ended, under the same id: readers use the last.
+// A blocking callback as a record among the spans. If it is written while still running, it is written again
+// at its end under the same id; readers use the last one.
 
 /**
  * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
@@ -95,7 +95,7 @@ function blockedRecord (event, run) {
 }
 
 /**
- * Returns a record among the spans that is none of the program's.
+ * Returns a record that is not one of the program's spans.
  * @param {string} name
  * @param {{ traceId: string, spanId: string, parentSpanId?: string }} ids
  * @param {string} startTimeUnixNano

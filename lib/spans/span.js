@@ -1,10 +1,10 @@
 'use strict'
 
-// One span while it is open. Pure data; it holds no object of the program but its own attributes, and
-// releases all that when it has been written.
+// One open span. Pure data: it holds no object of the program except its attributes, and releases these once
+// it is written.
 //
-// Records know a span by its number. What a span began may go on when it has ended: from then on that belongs
-// to the innermost span around it that is open.
+// Records refer to a span by its number. Work that a span began may outlive it; it then belongs to the
+// innermost open span around it.
 
 const { attributesOf } = require('../encoding/packed-spans')
 const identities = require('./identities')
@@ -19,8 +19,8 @@ const { TRACE_DIGITS } = identities
  * @typedef {import('./http-attributes').Described} Described
  * @typedef {import('./http-attributes').Peer} Peer
  *
- * @typedef {(span: Span, subject: any) => (() => void) | undefined} Look returns what ends the span, once
- *   the subject is over
+ * @typedef {(span: Span, subject: any) => (() => void) | undefined} Look returns a function that
+ *   ends the span once its subject is over, else undefined
  */
 
 class Span {
@@ -28,31 +28,31 @@ class Span {
    * @param {object} span
    * @param {string} span.name
    * @param {SpanKind} span.kind
-   * @param {string | undefined} span.traceId 32 hex digits, where another process named it
+   * @param {string | undefined} span.traceId 32 hex digits, if another process set it
    * @param {string | undefined} span.parentSpanId
    * @param {boolean} span.sampled
-   * @param {Span | undefined} span.parent of this process
+   * @param {Span | undefined} span.parent parent span in this process
    * @param {number} span.start ms of the clock
    * @param {number} span.origin ms since 1970
    * @param {string | undefined} span.path
    * @param {Peer | undefined} span.peer
-   * @param {Record<string, unknown> | undefined} span.attributes beside those
+   * @param {Record<string, unknown> | undefined} span.attributes other attributes
    * @param {Record<string, unknown> | undefined} span.shared
    */
   constructor ({
     name, kind, traceId, parentSpanId, sampled, parent, start, origin, path, peer, attributes, shared
   }) {
-    /** its number in this thread @type {number} */
+    /** number in this thread @type {number} */
     this.seq = identities.nextNumber()
-    /** it is one of the open spans that are counted, and is written once it has ended */
+    /** it is within the limit of open spans, and is written once it has ended */
     this.isCounted = true
-    /** it is being ended */
+    /** its end is in progress */
     this.isEnding = false
     /** an output takes it */
     this.isWanted = true
     this.name = name
     this.kind = kind
-    /** both ids as one text, once they are wanted @type {string | undefined} */
+    /** both ids as one string, made on first use @type {string | undefined} */
     this.idText = undefined
     this.parentSpanId = parentSpanId
     this.sampled = sampled
@@ -61,70 +61,70 @@ class Span {
     this.start = start
     this.end = 0
     /**
-     * ms since 1970 at which the clock was 0, the same for a whole tree: the wall clock may be set meanwhile
+     * ms since 1970 at which the clock was 0; the same for a whole tree, since the wall clock may jump
      */
     this.origin = origin
-    // The attributes that most requests have are fields, which can be packed (packed-spans.js). Once somebody
-    // asks for the object, or a span has other attributes, it is made.
+    // Attributes of most requests are fields, which can be packed (packed-spans.js). The object is made on
+    // first access, or if the span has other attributes.
     /** @type {string | undefined} */
     this.path = path
     /** @type {Peer | undefined} */
     this.peer = peer
-    /** microseconds for which it lay there before it was read, and at most */
+    /** microseconds it waited before Node read it, and the upper bound */
     this.queued = 0
     this.queuedMax = 0
-    /** of the response, 0: none is known */
+    /** status of the response, 0 if unknown */
     this.statusCode = 0
     /** @type {string | undefined} */
     this.route = undefined
-    /** all of them @type {Record<string, unknown> | undefined} */
+    /** all attributes @type {Record<string, unknown> | undefined} */
     this.object = attributes
-    /** those that many spans have, see http-attributes.js @type {Record<string, unknown> | undefined} */
+    /** attributes common to many spans, see http-attributes.js @type {Record<string, unknown> | undefined} */
     this.shared = shared
-    /** the route that a framework reported by itself @type {string | undefined} */
+    /** route reported by a framework @type {string | undefined} */
     this.reportedRoute = undefined
     /** @type {Status} */
     this.status = UNSET
     /** @type {SpanEvent[] | undefined} */
     this.events = undefined
-    /** number of the chain of the place that made it */
+    /** number of the chain that created it */
     this.chain = 0
-    /** asyncId of the step that runs in it, where it has one of its own */
+    /** asyncId of its own step, 0 if it has none */
     this.stepId = 0
     /** OpenTelemetry's span that was active when it began @type {string | undefined} */
     this.otelSpanId = undefined
     /** set by the program's `fail` @type {{ error: unknown } | undefined} */
     this.failure = undefined
     /**
-     * what it can end by: Node's object, or of a span of the program's own what settles it
+     * object that ends the span: Node's object, or for the program's own spans the one that settles it
      * @type {object | undefined}
      */
     this.heldSubject = undefined
-    /** the same, from the first sweep on @type {WeakRef<object> | undefined} */
+    /** the same, held weakly from the first sweep on @type {WeakRef<object> | undefined} */
     this.weakSubject = undefined
-    /** returns what ends the span, if that is over @type {Look} */
+    /** returns a function that ends the span if its subject is over @type {Look} */
     this.look = noLook
-    /** the last sweep found that over */
+    /** the previous sweep saw its subject finished */
     this.isOver = false
-    /** ms of the clock at the last sweep that did not */
+    /** ms of the clock at the last sweep that saw it alive */
     this.aliveAt = 0
-    /** the last error that a promise was rejected with inside @type {WeakRef<object> | undefined} */
+    /** reason of the last promise rejected inside @type {WeakRef<object> | undefined} */
     this.rejection = undefined
 
-    /** the name by which the recording knows it while it is open @type {string | undefined} */
+    /** name written to the recording while the span is open @type {string | undefined} */
     this.toldName = undefined
-    /** the outermost one @type {Span} */
+    /** outermost span of its tree in this process @type {Span} */
     this.outermost = parent === undefined ? this : parent.outermost
     identities.add(this, traceId)
   }
 
-  /** Both ids as one text, which has to be made before its place among the identities is taken. */
+  /** Both ids as one string. Must be made before another span takes its slot in identities.js. */
   get ids () {
     this.idText ??= identities.idsOf(this.seq)
     return this.idText
   }
 
-  /** Writes both ids. @param {Int32Array} words @param {Buffer} bytes the same @param {number} index */
+  /** Writes both ids. @param {Int32Array} words @param {Buffer} bytes same memory @param {number} index */
   copyIds (words, bytes, index) {
     if (this.idText === undefined) identities.copyIds(this.seq, words, index)
     else bytes.write(this.idText, 4 * index, 'hex')
@@ -138,12 +138,12 @@ class Span {
 
   get ended () { return this.end !== 0 }
 
-  /** how long it took, in ms */
+  /** duration in ms */
   get ms () { return this.end - this.start }
 
   get failed () { return this.status.code === 'ERROR' }
 
-  /** Those of its own. @returns {Record<string, unknown>} */
+  /** Attributes, without the shared ones. @returns {Record<string, unknown>} */
   get attributes () {
     this.object ??= attributesOf(this)
     return this.object
@@ -152,7 +152,7 @@ class Span {
   set attributes (attributes) { this.object = attributes }
 
   /**
-   * Notes what is known of it by now.
+   * Updates name and attributes.
    * @param {Described} described
    */
   describe ({ name, path, peer, attributes, shared }) {
@@ -178,31 +178,31 @@ class Span {
     if (this.object !== undefined) this.object['http.route'] = route
   }
 
-  /** Sets what it can end by. @param {object} subject @param {Look} [look] */
+  /** Sets the object that ends the span. @param {object} subject @param {Look} [look] */
   endsBy (subject, look = noLook) {
     this.heldSubject = subject
     this.weakSubject = undefined
     this.look = look
   }
 
-  /** What it can end by, undefined where that is collected. @returns {object | undefined} */
+  /** Object that ends the span, undefined once collected. @returns {object | undefined} */
   get subject () {
     return this.heldSubject ?? this.weakSubject?.deref()
   }
 
-  /** Holds what it can end by weakly from now on: each WeakRef costs, and most spans end before. */
+  /** Holds the subject weakly from now on. A WeakRef is costly, and most spans end before this. */
   weaken () {
     if (this.heldSubject === undefined) return
     this.weakSubject = new WeakRef(this.heldSubject)
     this.heldSubject = undefined
   }
 
-  /** The span itself, or where it has ended the innermost open one around it. @returns {Span | undefined} */
+  /** The span itself, or the innermost open span around it if it has ended. @returns {Span | undefined} */
   get innermostOpen () {
     return this.end === 0 ? this : identities.spanAt(this.seq)
   }
 
-  /** The innermost open span around it. @returns {Span | undefined} */
+  /** Innermost open span around it. @returns {Span | undefined} */
   get openParent () {
     const { parent } = this
     if (parent === undefined || parent.end === 0) return parent
@@ -220,7 +220,7 @@ class Span {
     this.look = noLook
   }
 
-  /** Releases all but its identity, once it has been written. */
+  /** Releases everything but its identity, once it is written. */
   release () {
     this.object = this.path = this.route = undefined
     this.events = this.failure = this.rejection = undefined

@@ -1,9 +1,9 @@
 'use strict'
 
-// Begins spans (who their parent is, which trace they are part of) and ends them, keeps those that are open,
-// and writes those that have ended. Who makes a span describes it (http-spans.js, user-span.js); where its
-// time goes is read from the run log (record/live.js). Of requests that have ended the texts are made when
-// the iteration of the event loop is over. Everything here runs guarded.
+// Begins spans (choosing parent and trace) and ends them, keeps open spans, and writes ended ones. The module
+// that creates a span describes it (http-spans.js, user-span.js); its time is attributed from the run log
+// (record/live.js). Texts of ended requests are built at the end of the event loop iteration. Everything
+// here runs guarded.
 
 const { errorStack } = require('../attribution/error-hops')
 const { now } = require('../core/clock')
@@ -25,9 +25,9 @@ const { settings } = require('../settings')
 const { cutUrlCredentials } = require('../text')
 const { originAt } = require('./wall-clock')
 
-const MAX_OPEN = 100_000 // spans kept while they are open; more than that are counted, and not written
-const MAX_WAITING = 512 // spans that have ended and are not written yet
-const MIN_AGE = 1000 // ms that a span has been open when a sweep looks at it: most end before
+const MAX_OPEN = 100_000 // open spans; further ones are counted, but not written
+const MAX_WAITING = 512 // ended spans not yet written
+const MIN_AGE = 1000 // ms a span has been open before a sweep checks it: most end sooner
 /** @type {End} */
 const NO_END = {}
 /** @type {End} */
@@ -46,25 +46,25 @@ const UNKNOWN_END = { end: 'unknown' }
  * @typedef {object} SpanStart
  * @property {string} name
  * @property {import('./span').SpanKind} kind
- * @property {import('./traceparent').SpanContext} [remote] where the trace comes from
- * @property {import('../core/context').Context} [context] the place that makes it; default the running one
- * @property {number} [since] ms, where it began before
+ * @property {import('./traceparent').SpanContext} [remote] parent span in another process
+ * @property {import('../core/context').Context} [context] context that creates it; default: the current one
+ * @property {number} [since] ms of the clock, if it began earlier
  * @property {string} [path]
  * @property {import('./http-attributes').Peer} [peer] the other end
- * @property {Record<string, unknown>} [attributes] beside those
- * @property {Record<string, unknown>} [shared] those that many spans have
+ * @property {Record<string, unknown>} [attributes] other attributes
+ * @property {Record<string, unknown>} [shared] attributes common to many spans
  */
 
 let openCount = 0
 let dropped = 0
 let writtenCount = 0
 let isSweeping = false
-/** that have ended and are not written yet @type {Span[]} */
+/** ended spans not yet written @type {Span[]} */
 let waiting = []
 
 /**
- * Begins a span. Its parent is what another process named, else OpenTelemetry's active span where that is the
- * inner one, else the running span.
+ * Begins a span. Its parent is the remote span, else OpenTelemetry's active span if that is the inner one,
+ * else the current span.
  * @param {SpanStart} start
  * @returns {Span}
  */
@@ -96,19 +96,19 @@ function start ({ name, kind, remote, context, since, path, peer, attributes, sh
   span.isCounted = openCount < MAX_OPEN
   if (span.isCounted) openCount++
   else dropped++
-  if (kind === 'CLIENT' || context !== undefined) logBegin(span) // else `begin` does it
+  if (kind === 'CLIENT' || context !== undefined) logBegin(span) // otherwise `begin` logs it
   return span
 }
 
-/** When the present run began, ms of the clock. */
+/** Start of the current run, in ms of the clock. */
 const presentSince = () => runLog.isOn() ? runLog.since() : now()
 
 /**
- * Excludes the time until its first callback from a span, and notes how long a request lay there before it
- * was read.
+ * Excludes the time before its first callback from a span, and records how long a request waited before Node
+ * read it.
  * @param {Span} span
- * @param {unknown} [socket] on which it came
- * @param {boolean} [isNew] it is the first on that
+ * @param {unknown} [socket] socket of the request
+ * @param {boolean} [isNew] it is the first request on the socket
  */
 function begin (span, socket = undefined, isNew = true) {
   span.start = presentSince()
@@ -120,23 +120,23 @@ function begin (span, socket = undefined, isNew = true) {
   if (max - ms >= MIN_RANGE) span.queuedMax = us(max)
 }
 
-/** @param {Span} span @param {number} [unread] ms for which it lay there before it was read */
+/** @param {Span} span @param {number} [unread] ms it waited before Node read it */
 function logBegin ({ seq, chain, start, kind, parent }, unread = 0) {
   if (!runLog.isOn()) return
   const kindNumber = kind === 'SERVER' ? SERVER : kind === 'CLIENT' ? CLIENT : INNER
   runLog.began(seq, chain, start, kindNumber, parent?.seq ?? 0, unread)
 }
 
-/** @param {Span} span @param {End} [ending] @param {number} [since] ms, where it ended before now */
+/** @param {Span} span @param {End} [ending] @param {number} [since] ms of the clock, if it ended earlier */
 function end (span, ending = NO_END, since = undefined) {
   if (span.ended && !span.isEnding) return
-  span.isEnding = true // until all is done: it may be terminated, and is done again then (user-span.js)
+  span.isEnding = true // until all is done: if V8 terminates this, it is done again (user-span.js)
   if (!span.ended) close(span, ending, since)
   span.isEnding = false
   if (!span.isCounted) return span.release()
   openCount--
   if (pack(span)) return
-  // The program may change what the attributes of its own spans hold.
+  // The program may mutate the attribute values of its own spans, so these are written at once.
   if (span.kind !== 'INTERNAL' && postpone(span)) return
   writeAndRelease(span)
   taking.takeSoon()
@@ -150,7 +150,7 @@ function close (span, ending, since) {
   const time = since ?? now()
   if (attributes !== undefined) Object.assign(span.attributes, attributes)
   if (ending.end !== undefined) span.attributes['longstack.end'] = ending.end
-  if (isSweeping) { // it ended up to so long ago
+  if (isSweeping) { // the real end may be this much earlier
     span.attributes['longstack.end_margin_ms'] = Math.ceil(time - Math.max(span.aliveAt, span.start))
   }
   if (code !== undefined) {
@@ -180,7 +180,7 @@ function recordException (span, error) {
 }
 
 /**
- * Notes a rejection inside a span: if it fails later on, that is its error.
+ * Notes a rejection inside a span: if the span fails later, this is its error.
  * @param {object} reason
  * @param {Span} span
  */
@@ -196,7 +196,7 @@ function discard (span) {
   span.release()
 }
 
-/** @param {Span} span that has ended @returns {boolean} a recording has it, in numbers */
+/** @param {Span} span ended span @returns {boolean} a recording holds it in packed form */
 function pack (span) {
   if (!span.isWanted || !texts.pack(span)) return false
   writtenCount++
@@ -205,7 +205,7 @@ function pack (span) {
   return true
 }
 
-/** @param {Span} span that has ended @returns {boolean} it is written when the iteration is over */
+/** @param {Span} span ended span @returns {boolean} it will be written at the end of the iteration */
 function postpone (span) {
   if (waiting.length === 0) {
     if (!batching()) return false
@@ -216,14 +216,14 @@ function postpone (span) {
   return true
 }
 
-/** Writes those that wait. */
+/** Writes all waiting spans. */
 function drain () {
   const spans = waiting
   waiting = []
   for (let i = 0; i < spans.length; i++) writeAndRelease(spans[i])
 }
 
-/** @param {Span} span that has ended */
+/** @param {Span} span ended span */
 function writeAndRelease (span) {
   try {
     writtenCount++
@@ -235,28 +235,28 @@ function writeAndRelease (span) {
   }
 }
 
-/** Writes what repeats on after its request. @param {number} time ms of the clock */
+/** Writes the repeating timers that outlived their requests. @param {number} time ms of the clock */
 function writeOpenIntervals (time) {
   const record = texts.isOn() ? openIntervals.take(time) : undefined
   if (record !== undefined) outputs.addRecord(record)
 }
 
 /**
- * Adds a blocking callback as a record of its own.
+ * Adds a blocking callback as a separate record.
  * @param {import('../blocked/blocking-callback').BlockedEvent} event
  * @param {import('../blocked/blocking-callback').BlockingCallback} run
  */
 function addBlocking (event, run) {
-  // Else a command has asked for it.
+  // Otherwise a command requested it.
   const isWanted = settings.options.blocked !== undefined
   if (texts.isOn()) outputs.addRecord(blockedRecord(event, run), isWanted)
 }
 
 /**
- * Ends spans that have nothing left to end by: what reports ends may miss one, and no span is to be open for
- * ever. What is over has to be so in two sweeps, since its report may still be to come.
+ * Ends spans whose end was missed, so that no span stays open forever. The subject of a span must be over in
+ * two consecutive sweeps, since the report of its end may still be pending.
  * @param {number} time ms of the clock
- * @param {boolean} isLast no sweep comes after this: it looks at all
+ * @param {boolean} isLast final sweep: checks all spans
  */
 function sweep (time, isLast) {
   isSweeping = true
@@ -269,7 +269,7 @@ function sweep (time, isLast) {
   }
 }
 
-/** @param {Span} span that is open @param {number} time @param {boolean} isLast */
+/** @param {Span} span open span @param {number} time @param {boolean} isLast */
 function lookAt (span, time, isLast) {
   const { subject } = span
   if (subject === undefined) return end(span, UNKNOWN_END)
@@ -280,13 +280,13 @@ function lookAt (span, time, isLast) {
   if (!span.ended && !span.isOver) span.weaken()
 }
 
-/** Writes open spans as they are, since the program ends. */
+/** Writes spans that are still open when the program ends. */
 function flush () {
   drain()
   const time = now()
   sweep(time, true)
   drain()
-  writeOpenIntervals(time) // of requests that have ended
+  writeOpenIntervals(time) // only of ended requests
   allOpen().forEach((span) => { // the program may have no iterators
     if (!span.isCounted) return
     span.attributes['longstack.end'] = 'open'

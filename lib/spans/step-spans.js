@@ -1,6 +1,6 @@
 'use strict'
 
-// Makes steps part of spans, and notes in them what hooks do not tell.
+// Assigns steps to spans, and records in them what no hook reports.
 
 const { AsyncResource } = require('node:async_hooks')
 const { now } = require('../core/clock')
@@ -19,16 +19,16 @@ const { idOf } = require('../node-objects')
 const { wrap } = require('../wrap')
 
 const { CHAIN, SPAN, DETAIL, FLAGS, RUN, CARRIED, OWN_WORK_CHAIN } = records
-const HEADROOM_KB = 64 // of stack, for what begins and ends a callback
+const HEADROOM_KB = 64 // stack needed to begin and end a callback
 
 const { apply, getPrototypeOf } = Reflect
 
-/** what puts `write` back, by the prototype of a kind of stream @type {Map<object, () => boolean>} */
+/** functions that restore `write`, by prototype of the stream's handle @type {Map<object, () => boolean>} */
 const wrapped = new Map()
 
 /**
- * Makes the remainder of this callback part of a span. The requests of a connection come on one resource:
- * from now on that resource is this span's.
+ * Makes the rest of this callback part of a span. All requests of a connection arrive on one resource, which
+ * belongs to this span from now on.
  * @param {import('./span').Span} next
  * @returns {{ chain: number, ref: number }} the current step
  */
@@ -38,7 +38,7 @@ function enterSpan (next) {
   const cause = current[CURRENT_CAUSE]
   const step = { chain: current[CURRENT_CHAIN], ref: cause }
   const id = enteredId()
-  if (ref === 0 && id === 0) return step // what runs there is no part of a request
+  if (ref === 0 && id === 0) return step // code here is not part of a request
   const span = current[CURRENT_SPAN] = next.seq
   if (id === 0) records.writeWord(ref, SPAN, span)
   else setSpan(id, span)
@@ -48,9 +48,9 @@ function enterSpan (next) {
 }
 
 /**
- * Makes what runs on a resource from now on part of a span, or of none.
+ * Makes later callbacks of a resource part of a span, or of none.
  * @param {number} asyncId
- * @param {number} number of the span
+ * @param {number} number of the span, 0 for none
  */
 function setSpan (asyncId, number) {
   const record = records.findResource(asyncId)
@@ -59,7 +59,7 @@ function setSpan (asyncId, number) {
   if (opener !== undefined) opener.spanNumber = number
 }
 
-/** @param {number} asyncId @returns {number} of the span that a resource is part of */
+/** @param {number} asyncId @returns {number} number of the resource's span, 0 if none */
 function spanOf (asyncId) {
   const record = records.findResource(asyncId)
   const number = record === undefined ? 0 : record.words[record.offset + SPAN]
@@ -67,14 +67,14 @@ function spanOf (asyncId) {
 }
 
 /**
- * Runs a function as part of a span, in a resource of its own.
+ * Runs a function as part of a span, in its own resource.
  * @template T
  * @param {import('./span').Span} next
  * @param {() => T} fn
  * @returns {T}
  */
 function runInSpan (next, fn) {
-  // Node aborts where an AsyncResource finds no stack left (node#19859 and src/api/callback.cc)
+  // Node aborts if an AsyncResource runs out of stack (node#19859 and src/api/callback.cc)
   ensureHeadroom(HEADROOM_KB)
   const resource = new AsyncResource('Span')
   const id = resource.asyncId()
@@ -102,7 +102,7 @@ function runInSpan (next, fn) {
 function recordSpan (id, { words, offset }, span) {
   const ref = id << 1
   words[offset + SPAN] = span.seq
-  words[offset + FLAGS] &= ~CARRIED // kept until `finish`, whatever becomes of the resource
+  words[offset + FLAGS] &= ~CARRIED // kept until `finish`, even if the resource is gone
   span.stepId = id
   const context = contextOfId(id)
   if (context?.ref === ref) words[offset + DETAIL] = span.seq
@@ -110,9 +110,9 @@ function recordSpan (id, { words, offset }, span) {
 }
 
 /**
- * A zlib stream has one resource for all that it is given, and no event says when a thread of the pool got a
- * piece to work on. So the handle's `write` notes in which run of the request it was called: there the wait
- * began that the stream's next callback ends.
+ * Wraps `write` of a zlib handle. A zlib stream has one resource for all its chunks, and no event reports
+ * when the thread pool gets one. So `write` records the run that called it, in which the wait began that the
+ * stream's next callback ends.
  * @param {object} handle of a zlib stream, internal to Node
  */
 function watchZlibWrites (handle) {
@@ -128,7 +128,7 @@ function watchZlibWrites (handle) {
   if (unwrap !== undefined) wrapped.set(prototype, unwrap)
 }
 
-/** Puts back what was there. */
+/** Restores the original methods. */
 function unwatchZlibWrites () {
   for (const [prototype, unwrap] of wrapped) if (unwrap()) wrapped.delete(prototype)
 }

@@ -1,8 +1,8 @@
 'use strict'
 
-// Spans of others, of which ours are a part. The traceparent header of W3C Trace Context, level 1, with its
-// rules for later versions: read from requests that come in, and made for those that go out. A header that is
-// not valid is ignored.
+// Remote and OpenTelemetry parents of spans. Parses the traceparent header of incoming requests and formats
+// it for outgoing ones, by W3C Trace Context level 1 with its rules for later versions. Invalid headers are
+// ignored.
 
 const HEADER = /^(?!ff)([0-9a-f]{2})-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-([0-9a-f]{2})(-[^,]*)?$/
 const API = Symbol.for('opentelemetry.js.api.1')
@@ -10,12 +10,12 @@ const SPAN = Symbol.for('OpenTelemetry Context Key SPAN')
 const TRACE = /^(?!0{32})[0-9a-f]{32}$/
 const ID = /^(?!0{16})[0-9a-f]{16}$/
 const SAMPLED = 1
-const MAX_LENGTH = 512 // of a later version, for which the specification has no limit
+const MAX_LENGTH = 512 // for later versions; the specification sets no limit
 
 /** @typedef {{ traceId: string, spanId: string, sampled: boolean }} SpanContext */
 
 /**
- * @param {unknown} header as Node has it: several headers are one string with commas between them, or a list
+ * @param {unknown} header as Node stores it: repeated headers are one comma-separated string, or a list
  * @returns {SpanContext | undefined}
  */
 function parse (header) {
@@ -34,8 +34,8 @@ function format ({ traceId, spanId, sampled = true }) {
 }
 
 /**
- * Returns whether headers have it.
- * @param {any} headers in any of the forms that Node accepts, or as undici keeps them: a list, or a text
+ * Returns whether headers contain traceparent.
+ * @param {any} headers in any form that Node accepts, or as undici keeps them: a list or a string
  */
 function hasTraceparent (headers) {
   if (typeof headers === 'string') return /^traceparent:/im.test(headers)
@@ -51,9 +51,9 @@ const isTraceparent = (name) => {
 }
 
 /**
- * Returns the active span of @opentelemetry/api, where the program itself uses it. All copies of the API,
- * however they were loaded, share one object under a global symbol, and store the span of a context under
- * another: nothing is loaded here, and where there is no API one property is read.
+ * Returns the active span of @opentelemetry/api if the program uses it. All copies of the API share one
+ * object under a global symbol, and store a context's span under another. Nothing is loaded here; without the
+ * API, this reads a single property.
  * @returns {SpanContext | undefined}
  */
 function activeSpanContext () {
@@ -63,7 +63,7 @@ function activeSpanContext () {
     const context = api.context?.active()?.getValue(SPAN)?.spanContext()
     if (context === undefined || !TRACE.test(context.traceId) || !ID.test(context.spanId)) return undefined
     return { traceId: context.traceId, spanId: context.spanId, sampled: (context.traceFlags & SAMPLED) !== 0 }
-  } catch {} // a context manager or a span of the program's
+  } catch {} // the program's context manager or span threw
 }
 
 module.exports = { activeSpanContext, format, hasTraceparent, parse }

@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.span: a span around a function of the program's. The function gets a handle that describes the span
-// while it is open, and gives no access to its insides.
+// trace.span: a span around a function of the program. The function gets a handle that describes the span
+// while it is open and does not expose its internals.
 
 const { isPromise } = require('node:util').types
 const guard = require('../core/guard')
@@ -19,7 +19,7 @@ const { format } = require('./traceparent')
  */
 
 /**
- * Returns a handle, which programs may keep: it holds nothing but the span.
+ * Returns a handle. Programs may keep it: it holds only the span.
  * @param {Span} span
  * @returns {SpanHandle}
  */
@@ -41,7 +41,7 @@ function handleOf (span) {
   return Object.freeze(handle)
 }
 
-/** whose functions are on the stack, the innermost last @type {Span[]} */
+/** spans with their function on the stack, innermost last @type {Span[]} */
 const running = []
 
 guard.add({
@@ -55,20 +55,20 @@ guard.add({
   }
 })
 
-/** @param {Span} span @param {number} [since] ms, where it ended before now */
+/** @param {Span} span @param {number} [since] ms of the clock, if it ended earlier */
 function end (span, since) {
   if (span.failure !== undefined) fail(span, span.failure.error, since)
   else safely(() => spans.end(span, {}, since))
 }
 
-/** @param {Span} span @param {unknown} error @param {number} [since] ms, where it ended before now */
+/** @param {Span} span @param {unknown} error @param {number} [since] ms of the clock, if it ended earlier */
 function fail (span, error, since) {
   safely(() => spans.end(span, { code: 'ERROR', message: messageOf(error), error }, since))
 }
 
-/** Ends a span when a promise is settled. @param {Span} span @param {Promise<unknown>} promise */
+/** Ends a span when a promise settles. @param {Span} span @param {Promise<unknown>} promise */
 function endWith (span, promise) {
-  // Only the promise holds it, through what waits for it: once it is collected, nothing can end the span.
+  // Only the promise's reactions hold this object: once it is collected, nothing can end the span.
   const ending = { span }
   span.endsBy(ending)
   return promise.then((value) => {
@@ -81,7 +81,7 @@ function endWith (span, promise) {
 }
 
 /**
- * Runs a function as a span: until it returns, or until the promise that it returns is settled.
+ * Runs a function as a span, which lasts until the function returns or its promise settles.
  * @param {string} name
  * @param {Record<string, unknown>} attributes
  * @param {(span: SpanHandle) => any} fn
@@ -106,13 +106,13 @@ function runSpan (name, attributes, fn) {
   }
   if (!isPromise(result)) end(span, spans.presentSince())
   else result = endWith(span, result)
-  running.length = depth // last: what is terminated before is ended by `restore`
+  running.length = depth // last: if V8 terminates this earlier, `restore` ends the span
   return result
 }
 
 /**
- * Returns a promise for a thenable, many of which begin their work only when `then` is called; other values
- * as they are.
+ * Converts a thenable to a promise, since many thenables start their work only when `then` is called. Returns
+ * other values unchanged.
  * @param {any} result
  */
 function promiseOf (result) {
@@ -121,7 +121,7 @@ function promiseOf (result) {
   return then === undefined ? result : new Promise((resolve, reject) => then.call(result, resolve, reject))
 }
 
-/** Reads `then`; a getter of the program's may throw. @param {any} result @returns {Function | undefined} */
+/** Reads `then`; the program's getter may throw. @param {any} result @returns {Function | undefined} */
 function thenOf (result) {
   try {
     const then = result?.then
