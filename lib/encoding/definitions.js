@@ -1,31 +1,31 @@
 'use strict'
 
-// What the spans of a file refer to. Each line of these is written once a file, before the first span that
-// needs it; a file that is opened anew begins with all that were written before.
+// Definitions that the spans of a file refer to. Each line is written once per file, before the first span
+// that needs it; a newly opened file begins with all lines written before.
 
 const { shortId } = require('./ids')
 const { onOneLine } = require('./serialize')
 
 const VERSION = 2
 const BEGIN = `{"longstack":${VERSION},`
-const MAX_TEXT = 1 << 19 // characters; then everything is defined again, under another source
+const MAX_TEXT = 1 << 19 // characters; beyond that, everything is defined again under a new source
 
 class Definitions {
-  /** who writes: a file may have the spans of several processes, threads and starts */
+  /** id of the writer: a file may have spans of several processes, threads and starts */
   #source = shortId()
   /** numbers of stacks, sites and attributes, by the text or object @type {Map<unknown, number>} */
   #numbers = new Map()
-  /** of names: of types, and of requests @type {Map<string, number>} */
+  /** numbers of names of types and requests @type {Map<string, number>} */
   #names = new Map()
-  /** all that was written */
+  /** all lines written */
   #written = ''
-  /** what the next span refers to and is not written yet */
+  /** definitions for the next span, not written yet */
   #new = ''
 
-  /** All lines, for a file that is opened anew. */
+  /** All lines, for a newly opened file. */
   get text () { return this.#written }
 
-  /** Defines everything again: lines were lost. */
+  /** Starts anew after lines were lost. */
   clear () {
     this.#source = shortId()
     this.#numbers.clear()
@@ -34,7 +34,7 @@ class Definitions {
   }
 
   /**
-   * Returns the id of who writes. Asked for by each span, before what it refers to is defined.
+   * Returns the id of the writer. Each span calls this before its definitions are added.
    * @param {Record<string, unknown>} resource
    * @returns {string}
    */
@@ -56,7 +56,7 @@ class Definitions {
     return this.#numbers.get(site) ?? this.#define(this.#numbers, site, 'site', site)
   }
 
-  /** @param {Record<string, unknown>} attributes that many spans have, the same object for equal ones */
+  /** @param {Record<string, unknown>} attributes of many spans, the same object for equal ones */
   numberOfShared (attributes) {
     return this.#numbers.get(attributes) ?? this.#define(this.#numbers, attributes, 'shared', { attributes })
   }
@@ -84,7 +84,7 @@ class Definitions {
     this.#new += onOneLine(`${BEGIN}"source":"${this.#source}",${JSON.stringify(members).slice(1)}\n`)
   }
 
-  /** Returns the lines that are to be written before the next span. */
+  /** Returns the lines to write before the next span. */
   takeNew () {
     const lines = this.#new
     if (lines !== '') {
@@ -95,7 +95,7 @@ class Definitions {
   }
 }
 
-/** Returns whether a line is no span, but defines what spans refer to. @param {string} line */
+/** Returns whether a line is a definition rather than a span. @param {string} line */
 const isDefinition = (line) => line.startsWith('{"longstack":')
 
 module.exports = { Definitions, isDefinition }

@@ -1,7 +1,7 @@
 'use strict'
 
-// Random ids, read from the kernel's generator in bulk: Math.random() is the program's, and its sequence may
-// be seeded. They are read from the kernel's device where there is one: crypto.randomFillSync() makes a
+// Random ids, read from the kernel's generator in bulk: Math.random() belongs to the program, which may seed
+// its sequence. They are read from the kernel's device if it exists: crypto.randomFillSync() creates a
 // RANDOMBYTESREQUEST, which the program's async_hooks see (Node, src/crypto/crypto_util.h, CryptoJob), and
 // loading node:crypto takes milliseconds.
 
@@ -25,12 +25,12 @@ function random (bytes) {
   return /^0*$/.test(id) ? random(bytes) : id
 }
 
-/** Fills a buffer with random bytes. @param {Buffer} buffer @returns {Buffer} the same */
+/** Fills a buffer with random bytes. @param {Buffer} buffer @returns {Buffer} the same buffer */
 function fill (buffer) {
   return readDevice(buffer) ? buffer : require('node:crypto').randomFillSync(buffer)
 }
 
-/** @param {Buffer} buffer @returns {boolean} whether all of it is random now */
+/** @param {Buffer} buffer @returns {boolean} whether the whole buffer was filled */
 function readDevice (buffer) {
   let fd
   try {

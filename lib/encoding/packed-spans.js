@@ -1,13 +1,13 @@
 'use strict'
 
-// Spans of requests as texts of a recording: those that differ in numbers alone are packed, with a fixed
-// number of 32-bit words each, in base64. A line of JSON for each took a tenth of the CPU of a small server.
+// Packs request spans for a recording: spans that differ only in numbers take a fixed number of 32-bit words
+// each, in base64. A line of JSON per span took a tenth of the CPU of a small server.
 
 const { defined } = require('./span-figures')
 
 const WORDS = 16
 const BYTES = 4 * WORDS
-const MAX_SPANS = 256 // that wait
+const MAX_SPANS = 256 // pending
 const MAX_MICROS = 2 ** 31 - 1
 const TRACE = 16 // bytes of ids
 const IDS = 24
@@ -19,12 +19,12 @@ const [ID, PARENT, QUEUED, QUEUED_MAX] = [6, 12, 14, 15]
 /**
  * @typedef {object} PackedSpan
  * @property {number} number
- * @property {number} form of what it has in common with others
- * @property {number} peer of the other end, 0: not known
+ * @property {number} form number of the data shared with other spans
+ * @property {number} peer number of the other end, 0 if unknown
  * @property {number} start ms of the clock
  * @property {number} duration microseconds
  * @property {number} queued microseconds, 0: none
- * @property {number} queuedMax likewise
+ * @property {number} queuedMax maximum of that, 0: none
  *
  * @typedef {PackedSpan & { traceId: string, spanId: string, parentSpanId: string | undefined }} UnpackedSpan
  */
@@ -34,7 +34,7 @@ class PackedSpans {
   #words = new Int32Array(this.#bytes.buffer, this.#bytes.byteOffset, MAX_SPANS * WORDS)
   #doubles = new Float64Array(this.#bytes.buffer, this.#bytes.byteOffset, MAX_SPANS * WORDS / 2)
 
-  /** spans that wait */
+  /** pending spans */
   count = 0
 
   get isFull () { return this.count === MAX_SPANS }
@@ -62,7 +62,7 @@ class PackedSpans {
     this.count++
   }
 
-  /** Returns those that wait, and forgets them. @returns {string} */
+  /** Returns the pending spans, and clears them. @returns {string} */
   take () {
     const text = this.#bytes.toString('base64', 0, this.count * BYTES)
     this.count = 0
@@ -102,19 +102,19 @@ function unpack (text) {
  * @typedef {object} Facts of a request
  * @property {string | undefined} path
  * @property {{ peer: string | undefined, peerPort: unknown } | undefined} [peer] the other end
- * @property {number} [queued] microseconds for which it lay there before it was read, 0: none
- * @property {number} [queuedMax] at most, 0: the same
+ * @property {number} [queued] microseconds that it waited before Node read it, 0: none
+ * @property {number} [queuedMax] maximum of that, 0: the same
  * @property {number} [statusCode] 0: none
  * @property {string} [route]
  */
 
 /**
- * Returns the attributes of a span of a request that are its own.
+ * Returns the attributes specific to a request span.
  * @param {Facts} facts
  * @returns {Record<string, unknown>}
  */
 function attributesOf ({ path, peer, queued = 0, queuedMax = 0, statusCode = 0, route }) {
-  // One literal: V8 moves an object that grows to another shape with each property.
+  // One literal: V8 changes the shape of an object with each added property.
   /** @type {Record<string, unknown>} */
   const attributes = path !== undefined && peer?.peer !== undefined && peer.peerPort !== undefined
     ? { 'url.path': path, 'network.peer.address': peer.peer, 'network.peer.port': peer.peerPort }

@@ -1,14 +1,14 @@
 'use strict'
 
-// A record as one line of JSON. Attributes hold whatever the program put there: what cannot be written is
-// replaced by a sentence, what is too long is shortened, and the line says so.
+// Writes a record as one line of JSON. Attributes hold any values of the program: unserializable values are
+// replaced by a sentence, long ones are shortened, and the line is marked.
 
 const { attempt } = require('../files')
 
 const MAX_LINE = 1 << 20 // bytes of a line
 const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
-const SMALL = 1 << 10 // attributes up to here stay when nothing else helps
-/** What stays with them. */
+const SMALL = 1 << 10 // attributes up to this size are kept as a last resort
+/** Properties kept with them. */
 const KEPT = ['traceId', 'spanId', 'parentSpanId', 'name', 'kind', 'startTimeUnixNano', 'endTimeUnixNano',
   'start', 'duration', 'status', 'source', 'stack', 'attributes', 'resource', 'span', 'form', 'ids', 'us']
 
@@ -17,7 +17,7 @@ const KEPT = ['traceId', 'spanId', 'parentSpanId', 'name', 'kind', 'startTimeUni
 /**
  * @param {SpanRecord} record
  * @param {() => void} onReplaced called for each attribute that cannot be written
- * @returns {string} the line, without its line feed: to add it would copy the text
+ * @returns {string} the line without its line feed: adding it would copy the text
  */
 function lineOf (record, onReplaced) {
   const json = attempt(() => JSON.stringify(record)) ?? jsonByValue(record, onReplaced)
@@ -25,7 +25,7 @@ function lineOf (record, onReplaced) {
 }
 
 /**
- * Returns the JSON of a record, made value by value, with a sentence in place of what cannot be written.
+ * Returns the JSON of a record, built value by value, with a sentence for each unserializable value.
  * @param {SpanRecord} record
  * @param {() => void} onReplaced
  */
@@ -54,7 +54,7 @@ function membersOf (object, write) {
 }
 
 /**
- * Returns the JSON of one value. It is read once: a getter or a toJSON may return something else next time.
+ * Returns the JSON of one value. Reads it once: a getter or toJSON may return something else next time.
  * @param {any} object
  * @param {string} key
  * @param {() => void} onReplaced
@@ -94,7 +94,7 @@ function shorten (record, limit) {
   })
 }
 
-/** Keeps of thousands of attributes the small ones, as many as fit. @param {SpanRecord} record */
+/** Keeps only small attributes, as many as fit. @param {SpanRecord} record */
 function withSmallAttributes (record) {
   /** @type {Record<string, any>} */
   const attributes = { 'longstack.shortened': true }
@@ -109,20 +109,20 @@ function withSmallAttributes (record) {
   return JSON.stringify(Object.fromEntries(KEPT.map((name) => [name, small[name]])))
 }
 
-/** Returns what is written instead of a value that cannot be. @param {unknown} error */
+/** Returns the replacement for an unserializable value. @param {unknown} error */
 function sentenceOf (error) {
   const message = attempt(() => String(/** @type {any} */ (error)?.message ?? error))
   return `not written: ${message?.split('\n', 1)[0].slice(0, 200) ?? 'it throws when it is read'}`
 }
 
-/** Escapes what JSON allows in a string and editors take for the end of a line. @param {string} json */
+/** Escapes characters that JSON allows in strings but editors take for line ends. @param {string} json */
 function onOneLine (json) {
   if (!json.includes('\u2028') && !json.includes('\u2029')) return json
   return json.replaceAll('\u2028', '\\u2028').replaceAll('\u2029', '\\u2029')
 }
 
 /**
- * Returns attributes with more, without running getters of the program.
+ * Returns attributes with others added, without running getters of the program.
  * @param {Record<string, any> | undefined} attributes
  * @param {Record<string, unknown>} more
  * @returns {Record<string, any>}
@@ -133,7 +133,7 @@ function withAttributes (attributes, more) {
   return copy
 }
 
-/** A key may be __proto__. @param {object} object @param {string} key @param {unknown} value */
+/** Sets a property, even __proto__. @param {object} object @param {string} key @param {unknown} value */
 function put (object, key, value) {
   Object.defineProperty(object, key, { value, enumerable: true, configurable: true, writable: true })
 }

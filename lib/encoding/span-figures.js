@@ -2,13 +2,13 @@
 
 // Figures of a span in the form of records and lines. Pure functions, also used by workers and commands.
 
-const MAX_CONNECTIONS = 4 // of one entry
+const MAX_CONNECTIONS = 4 // per wait
 const MIN_WAIT = 0.001 // ms
-const MIN_RANGE = 1 // ms, of a delay that is told as one
-const MIN_LATE = 0.2 // ms of a delay of which it is told when it was
-const MIN_SHARE = 1 / 50 // of the duration, of such a delay, and of who delayed the span
+const MIN_RANGE = 1 // ms between minimum and maximum; closer values are reported as one
+const MIN_LATE = 0.2 // ms of a delay that is reported with its time
+const MIN_SHARE = 1 / 50 // of the duration, for such a delay and for its causes
 const FEW = 16
-const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
+const UNKNOWN = 'unknown' // subsystem of a wait if unknown
 
 /**
  * @typedef {object} Place a frame
@@ -16,41 +16,41 @@ const UNKNOWN = 'unknown' // the subsystem of a wait where none is known
  * @property {string} [file]
  * @property {number} [line]
  * @property {number} [column]
- * @property {string} [location] where a frame has no file with lines: `native`
- * @property {string} [via] the package that was called there
+ * @property {string} [location] for a frame without a file with lines: `native`
+ * @property {string} [via] package called there
  *
- * @typedef {object} Site one object for equal ones
+ * @typedef {object} Site equal sites share one object
  * @property {Place | undefined} at
  * @property {Place[] | undefined} callers of the program, innermost first
- * @property {string | undefined} label of the step that was registered there
+ * @property {string | undefined} label of the step registered there
  *
  * @typedef {{ ms: number, delayed: number, count: number, site: Site }} SiteRun own code, by the site that
  *   led to it
  *
- * @typedef {object} Late a wait of which it is known when it was, in ms of any clock
- * @property {number} cameAfter when what it waited for had come, at the earliest
- * @property {number} cameBy at the latest
- * @property {number} until when it ended
- * @property {number} delayedMax ms for which others ran from then on, at most
+ * @typedef {object} Late a wait with a known time, in ms of any clock
+ * @property {number} cameAfter earliest time at which the awaited event had come
+ * @property {number} cameBy latest such time
+ * @property {number} until time of its end
+ * @property {number} delayedMax maximum ms in which other code ran after the event
  *
- * @typedef {[start: number, us: number, certain?: number]} Delay when a span was delayed, in microseconds:
- *   after its start, at the earliest, for how long at most, and the end of it that is certain
+ * @typedef {[start: number, us: number, certain?: number]} Delay delay of a span, in microseconds:
+ *   earliest start after the span's start, maximum length, and the certain part at its end
  */
 
-/** Equal waits. */
+/** Sum of equal waits. */
 class SiteWait {
   /**
    * @param {Site} site
-   * @param {boolean} unproven that the wait began there, for what ended it was registered elsewhere
-   * @param {string | undefined} until what ended it, as far as it is known: subsystem
+   * @param {boolean} unproven whether its start there is uncertain: its end was registered elsewhere
+   * @param {string | undefined} until subsystem that ended it, if known
    * @param {string | undefined} peer of the connection, address:port
-   * @param {string | undefined} request another one, in whose run it ended
+   * @param {string | undefined} request another request that was running when it ended
    */
   constructor (site, unproven, until, peer, request) {
     this.ms = 0
-    /** ms in which others ran when what it waited for had come */
+    /** ms in which other code ran after the awaited event had come */
     this.delayed = 0
-    /** the same, if that had come as early as may be */
+    /** the same for the earliest possible time of the event */
     this.delayedMax = 0
     this.count = 0
     this.site = site
@@ -60,11 +60,11 @@ class SiteWait {
     this.request = request
     /** asyncIds of the connections whose callbacks ended it @type {number[] | undefined} */
     this.on = undefined
-    /** how many of them were waits for an answer: the request had sent something there */
+    /** number of waits for a response: the request had sent something there */
     this.sent = 0
     /** ms before anything was sent for it on these connections */
     this.unsent = 0
-    /** the request's runs meanwhile that are not on the path */
+    /** runs of the request off the critical path in the meantime */
     this.beside = 0
   }
 
@@ -87,8 +87,8 @@ class SiteWait {
 }
 
 /**
- * Returns the wait of a list of one place and end, which is added if there is none. What another request
- * ended is one, whatever that was.
+ * Returns the wait with this site and end from a list, or adds it. Waits ended by another request count as
+ * one, whatever their end.
  * @param {SiteWait[]} waits
  * @param {Site} site
  * @param {boolean} unproven
@@ -108,7 +108,7 @@ function waitIn (waits, site, unproven, until, peer, request) {
 }
 
 /**
- * Adds up own code by site.
+ * Sums own code by site.
  * @param {Array<{ ms: number, site: number }>} ran by the chain that led to it
  * @param {(chain: number) => Site} siteOf
  * @returns {SiteRun[]} worst first
@@ -125,7 +125,7 @@ function runsBySite (ran, siteOf) {
 }
 
 /**
- * Returns the run of a list of one site, which is added if there is none.
+ * Returns the run of a site from a list, or adds it.
  * @param {SiteRun[]} runs
  * @param {Site} site
  */
@@ -141,7 +141,7 @@ function runAt (runs, site) {
 const longestFirst = (a, b) => b.ms + b.delayed - a.ms - a.delayed
 
 /**
- * Sorts parts, worst first. Array.prototype.sort takes longer for few, and makes garbage.
+ * Sorts parts, worst first. For short lists, Array.prototype.sort is slower and creates garbage.
  * @template {Part} T
  * @param {T[]} parts
  */
@@ -157,16 +157,16 @@ function sorted (parts) {
 }
 
 /**
- * Adds up waits by the subsystem that ended them, in whole microseconds.
+ * Sums waits by the subsystem that ended them, in whole microseconds.
  * @param {SiteWait[]} waits
- * @param {number} [waited] microseconds that they are, which rounded parts may miss by one each
- * @returns {{ sums: Record<string, number> | undefined, summed: number }} summed: all of them
+ * @param {number} [waited] their total in microseconds; each rounded part may add an error of one
+ * @returns {{ sums: Record<string, number> | undefined, summed: number }} summed: total of the sums
  */
 function sumsOf (waits, waited = NaN) {
   /** @type {Record<string, number>} */
   const sums = {}
   for (const { ms, until = UNKNOWN } of waits) {
-    if (ms >= MIN_WAIT) sums[until] = (sums[until] ?? 0) + ms // else only others ran
+    if (ms >= MIN_WAIT) sums[until] = (sums[until] ?? 0) + ms // otherwise only other code ran
   }
   const subsystems = Object.keys(sums)
   let [longest] = subsystems
@@ -183,7 +183,7 @@ function sumsOf (waits, waited = NaN) {
 }
 
 /**
- * Returns the end of a range, the same as its beginning where it is narrow.
+ * Returns the end of a range, or its beginning if it is narrow.
  * @param {number} ms
  * @param {number} max
  */
@@ -192,9 +192,9 @@ function rangeEnd (ms, max) {
 }
 
 /**
- * Returns when a span was delayed, in order.
+ * Returns the delays of a span, in order of time.
  * @param {Late[]} waits newest first
- * @param {number} zero of its times, in ms after the start of the span
+ * @param {number} zero of the times of waits, in ms after the start of the span
  * @param {number} duration ms
  */
 function delaysOf (waits, zero, duration) {
@@ -213,7 +213,7 @@ function delaysOf (waits, zero, duration) {
 }
 
 /**
- * Appends to a list of few: an empty one that grows takes room for 17.
+ * Appends to a short list: an empty array that grows allocates 17 elements.
  * @template T
  * @param {T[] | undefined} list
  * @param {T} item
@@ -225,7 +225,7 @@ function appended (list, item) {
   return list
 }
 
-/** Removes the properties that are undefined. @template {object} T @param {T} object @returns {T} */
+/** Removes undefined properties. @template {object} T @param {T} object @returns {T} */
 function defined (object) {
   for (const key of Object.keys(object)) {
     if (/** @type {any} */ (object)[key] === undefined) delete /** @type {any} */ (object)[key]

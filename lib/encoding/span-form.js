@@ -9,9 +9,9 @@ const { lineOf, withAttributes } = require('./serialize')
 const { MIN_RANGE, defined, us } = require('./span-figures')
 const { secondsAt, unixNano } = require('./times')
 
-const MIN_MS = 0.0005 // below that a figure is zero, once rounded
-const MIN_SHARE = 1 / 100 // of the duration, of a part that is listed
-const UNANSWERED = -1 // in place of a time
+const MIN_MS = 0.0005 // smaller figures round to zero
+const MIN_SHARE = 1 / 100 // of the duration, for a listed part
+const UNANSWERED = -1 // instead of a time
 
 /**
  * @typedef {import('./definitions').Definitions} Definitions
@@ -22,7 +22,7 @@ const UNANSWERED = -1 // in place of a time
  * @typedef {{ name: string, time: number, attributes: Record<string, unknown> }} SpanEvent time in ms of the
  *   clock
  *
- * @typedef {object} SpanRecord a span, as it is given to listeners
+ * @typedef {object} SpanRecord a span as passed to listeners
  * @property {string} traceId 32 hex digits
  * @property {string} spanId 16 hex digits
  * @property {string} [parentSpanId]
@@ -31,12 +31,12 @@ const UNANSWERED = -1 // in place of a time
  * @property {string} startTimeUnixNano decimal
  * @property {string} endTimeUnixNano decimal
  * @property {Status} status
- * @property {Record<string, any>} attributes OpenTelemetry's, and `longstack.run_ms` and its like, see
+ * @property {Record<string, any>} attributes OpenTelemetry's, and `longstack.run_ms` and the like, see
  *   docs/spans.md
  * @property {Array<{ name: string, timeUnixNano: string, attributes: Record<string, unknown> }>} [events]
  * @property {Record<string, unknown>} resource
  *
- * @typedef {object} Told of a span that has ended
+ * @typedef {object} Told data of an ended span
  * @property {string} traceId
  * @property {string} spanId
  * @property {string | undefined} [parentSpanId]
@@ -47,11 +47,11 @@ const UNANSWERED = -1 // in place of a time
  * @property {number} end
  * @property {Status} status
  * @property {Record<string, unknown>} attributes
- * @property {Record<string, unknown> | undefined} [shared] attributes that many spans have, one object for
+ * @property {Record<string, unknown> | undefined} [shared] attributes of many spans, the same object for
  *   equal ones
  * @property {SpanEvent[] | undefined} [events]
  *
- * @typedef {object} Delayer who delayed a span
+ * @typedef {object} Delayer code that delayed a span
  * @property {string | undefined} spanId undefined: code outside of any span
  * @property {string | undefined} name
  * @property {number} us
@@ -59,26 +59,26 @@ const UNANSWERED = -1 // in place of a time
  * @property {string | undefined} at
  *
  * @typedef {object} Asked a query
- * @property {number} start ms after that of the span
+ * @property {number} start ms after the start of the span
  * @property {number} ms
  * @property {boolean} unanswered
  * @property {Site} site
  * @property {string | undefined} peer
  * @property {number} connection asyncId
  * @property {number} unsent ms
- * @property {number} out bytes, 0 or less: not known
+ * @property {number} out bytes, 0 or less if unknown
  * @property {number} in likewise
  * @property {{ operation: string, system: string }} [operation]
  *
  * @typedef {{ start: number, us: number, type: string, wait: SiteWait | undefined }} Run a callback: start in
- *   microseconds after that of the span, and which wait it ended
+ *   microseconds after the start of the span, and the wait that it ended
  *
- * @typedef {object} Figures of a span, in microseconds where nothing else is said
- * @property {string | undefined} trace the long stack of the place that made it
+ * @typedef {object} Figures of a span, in microseconds unless noted
+ * @property {string | undefined} trace long stack of the place that created it
  * @property {number} duration ms
  * @property {number} run
- * @property {number} beside own code beside the path
- * @property {Record<string, number> | undefined} sums waits by subsystem of what ended them
+ * @property {number} beside own code off the critical path
+ * @property {Record<string, number> | undefined} sums waits by the subsystem that ended them
  * @property {number} summed their sum; that of all waits is `waited`
  * @property {number} waited
  * @property {number} delayed
@@ -86,12 +86,12 @@ const UNANSWERED = -1 // in place of a time
  * @property {Delayer[] | undefined} delayers
  * @property {import('./span-figures').Delay[] | undefined} delays
  * @property {SiteWait[]} waits worst first
- * @property {SiteRun[] | undefined} ran likewise; undefined: it is not the outermost span of its process
+ * @property {SiteRun[] | undefined} ran worst first; undefined unless it is the outermost span of its process
  * @property {Asked[] | undefined} asked in order of start
  * @property {Run[] | undefined} runs in order
  */
 
-/** A span that has ended, or is written while it is open. */
+/** A span that has ended, or is written while open. */
 class SpanForm {
   /** @type {SpanRecord | undefined} */
   #record
@@ -117,10 +117,10 @@ class SpanForm {
   }
 
   /**
-   * Returns the span as a line of a file, behind those that define what it refers to. Figures are whole
-   * microseconds, which V8 prints faster, beside the attributes, which stay what they are.
+   * Returns the span as a line of a file, after the definitions that it needs. Figures are whole
+   * microseconds, which V8 prints faster, next to the unchanged attributes.
    * @param {Definitions} definitions of the file
-   * @param {number} weight the part of all spans that is written, 1 where it stands for itself
+   * @param {number} weight fraction of the spans that is written, 1 if the span stands for itself
    * @param {() => void} onReplaced called for each attribute that cannot be written
    */
   line (definitions, weight, onReplaced) {
@@ -128,7 +128,7 @@ class SpanForm {
     const figures = this.#figures
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, waits, ran } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
-    // All of it is read before JSON.stringify runs what the program may have put there.
+    // Everything is read before JSON.stringify runs code that the program may have put there.
     const line = lineOf({
       traceId,
       spanId,
@@ -161,7 +161,7 @@ class SpanForm {
     return definitions.takeNew() + line
   }
 
-  // What outputs decide by.
+  // Criteria of the outputs.
   get ms () { return this.span.end - this.span.start }
   get failed () { return this.span.status.code === 'ERROR' }
   get traceId () { return this.span.traceId }
@@ -206,7 +206,7 @@ function recordOf (span, figures, resource) {
 }
 
 /**
- * Returns the parts that matter, in another form.
+ * Returns the significant parts, in another form.
  * @template {{ ms: number, delayed: number }} T
  * @template R
  * @param {T[]} parts worst first
@@ -227,7 +227,7 @@ const unlessEmpty = (list) => list.length === 0 ? undefined : list
 /** @param {{ ms: number, delayed: number }} part @param {number} duration ms */
 const isListed = ({ ms, delayed }, duration) => ms + delayed >= duration * MIN_SHARE
 
-/** Returns the events of a span as they are written. @param {Told} span */
+/** Returns the events of a span as written. @param {Told} span */
 function eventsOf ({ origin, events = [] }) {
   return events.map(({ time, ...event }) => ({ ...event, timeUnixNano: unixNano(origin, time) }))
 }
@@ -260,7 +260,7 @@ function delayerLines (delayers, definitions) {
  * Returns the runs of a span with the numbers of their types.
  * @param {Figures} figures
  * @param {Definitions} definitions
- * @returns {number | unknown[][] | undefined} the number of the type, where the span was one callback
+ * @returns {number | unknown[][] | undefined} number of the type if the span was a single callback
  */
 function callbackLines (figures, definitions) {
   const { runs, duration } = figures
@@ -271,10 +271,10 @@ function callbackLines (figures, definitions) {
 }
 
 /**
- * Returns a callback as it is written, with the number of the listed wait that it ended.
+ * Returns a callback as written, with the number of the listed wait that it ended.
  * @param {Run} run
  * @param {Figures} figures
- * @param {unknown} type of it
+ * @param {unknown} type its name or number
  * @returns {any[]}
  */
 function callbackLine ({ start, us: micros, wait }, { waits, duration }, type) {
@@ -282,7 +282,7 @@ function callbackLine ({ start, us: micros, wait }, { waits, duration }, type) {
   return [start, micros, type, waits.indexOf(wait) + 1] // worst first
 }
 
-/** Returns a wait as listeners get it. @param {SiteWait} wait */
+/** Returns a wait as passed to listeners. @param {SiteWait} wait */
 function waitOf (wait) {
   const line = waitLine(wait)
   const { us: micros, count = 1, delayed, delayed_max: delayedMax, unproven, on, sent, unsent, beside } = line
@@ -302,9 +302,9 @@ function waitOf (wait) {
 }
 
 /**
- * Returns it as it is written to a file.
+ * Returns a wait as written to a file.
  * @param {SiteWait} wait
- * @param {Definitions} [definitions] without them only its figures
+ * @param {Definitions} [definitions] if omitted, only the figures are returned
  */
 function waitLine (wait, definitions) {
   const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site } = wait
@@ -325,7 +325,7 @@ function waitLine (wait, definitions) {
   }
 }
 
-/** Returns own code likewise. @param {SiteRun} run */
+/** Returns own code as passed to listeners. @param {SiteRun} run */
 function runOf ({ ms, count, site }) {
   return defined({ ms: toMs(us(ms)), count, ...textsOf(site) })
 }
@@ -337,7 +337,7 @@ function runLine ({ ms, count, site }, definitions) {
   return number === undefined ? [us(ms)] : [us(ms), number]
 }
 
-/** Returns a query as listeners get it. @param {Asked} question */
+/** Returns a query as passed to listeners. @param {Asked} question */
 function askedOf ({ start, ms, unanswered, site, peer, connection, unsent, out, in: read, operation }) {
   return defined({
     start: toMs(us(start)),
@@ -353,7 +353,7 @@ function askedOf ({ start, ms, unanswered, site, peer, connection, unsent, out, 
   })
 }
 
-/** Returns it as it is written to a file. @param {Asked} question @param {Definitions} definitions */
+/** Returns a query as written to a file. @param {Asked} question @param {Definitions} definitions */
 function askedLine (question, definitions) {
   const { start, ms, unanswered, site, peer, connection, unsent, out, in: read, operation } = question
   const line = [
@@ -372,7 +372,7 @@ function askedLine (question, definitions) {
   return line
 }
 
-/** Returns a site as it is told. @param {Site} site */
+/** Returns a site as text. @param {Site} site */
 function textsOf ({ at: place, callers, label }) {
   return { at: place && placeText(place), callers: callers?.map(placeText), label }
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// Blocking callbacks as text, for a terminal. What blocks at the same place again is one line, and whole the
-// 10th, 100th, 1,000th time.
+// Formats blocking callbacks for a terminal. A place that blocks again gets one line, and the whole text on
+// the 10th, 100th, 1,000th time.
 
 const { formatDuration, clean, shortFrame } = require('../text')
 
@@ -10,17 +10,17 @@ const { formatDuration, clean, shortFrame } = require('../text')
  * @typedef {{ name: string }} Named
  */
 
-const MAX_PLACES = 1000 // that are remembered
+const MAX_PLACES = 1000 // remembered
 
 class BlockingTexts {
-  /** how often each place has blocked; the latest last @type {Map<string, number>} */
+  /** number of blocks per place, latest last @type {Map<string, number>} */
   #counts = new Map()
-  /** when the callback began that was told from inside, and where it was @type {string | undefined} */
+  /** start and place of the callback already reported while it ran @type {string | undefined} */
   #inside
 
   /**
    * @param {BlockedEvent} event
-   * @param {Named | undefined} span that it was part of
+   * @param {Named | undefined} span that contains it
    * @returns {string}
    */
   format (event, span) {
@@ -41,14 +41,14 @@ class BlockingTexts {
   }
 }
 
-/** @param {BlockedEvent} event of which: own frames inside, else all, else those that led to it */
+/** Returns frames inside, else frames of the chain; only user frames if any. @param {BlockedEvent} event */
 function framesOf ({ frames, chain }) {
   const all = frames.length > 0 ? frames : chain.flatMap((hop) => hop.frames)
   const own = all.filter(({ kind }) => kind === 'user')
   return own.length > 0 ? own : all
 }
 
-/** @param {import('../stacks/chain').HopFrame} frame @returns {string} its function, at whichever line */
+/** @param {import('../stacks/chain').HopFrame} frame @returns {string} its function, at any line */
 function nameOf ({ functionName, fileName, lineNumber }) {
   return functionName ? `${functionName} ${fileName}` : `(anonymous) ${fileName}:${lineNumber}`
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Describes chains by their numbers, for profiles and spans: no record of a step is needed.
+// Describes chains by their numbers, for profiles and spans. Needs no record of a step.
 
 const { contextOfChain, OWN_WORK } = require('../core/context')
 const { hops } = require('../stacks/chain')
@@ -13,8 +13,8 @@ const MAX_PLACES = 1000 // texts kept
 let texts = new Map()
 
 /**
- * Returns the hops of a chain, newest first, at least one, and the type of its newest step, which may print
- * none.
+ * Returns the hops of a chain, newest first, and the type of its newest step. Returns a substitute hop if the
+ * chain has none to print.
  * @param {number} number
  * @returns {{ hops: Array<{ label: string, type: string, lines: string[] }>, type: string }}
  */
@@ -32,11 +32,11 @@ function withoutHops (label, type) {
   return { hops: [{ label, type, lines: [] }], type }
 }
 
-/** Returns the chain of a place as text for people. @param {number} number */
+/** Returns the chain of a place as short text. @param {number} number */
 const chainText = (number) => formatHops(hops(contextOfChain(number)), { timeless: true })
 
 /**
- * Returns the long stack of the place that made a span; equal places share their text.
+ * Returns the long stack of the place that created a span. Equal places share their text.
  * @param {number} number of the chain
  * @returns {string | undefined}
  */

@@ -1,7 +1,6 @@
 'use strict'
 
-// What users see of a context: read-only, with the words and frames of its hop, and never a way to its
-// insides.
+// Public view of a context: read-only, with the label and frames of its hop, and no access to its internals.
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -21,14 +20,14 @@ const { inspectPrinted } = require('./inspect')
  * @property {number} asyncId Node's id of the resource
  * @property {number} triggerAsyncId Node's id of the resource that caused it
  * @property {string} type Node's provider name, or the type of an AsyncResource
- * @property {string} label the words a person would use
+ * @property {string} label common name of the step
  * @property {import('../stacks/chain').Origin} origin how the step is known
- * @property {number} repeats turns of a loop that it stands for
- * @property {number} ageMs milliseconds since it was made; NaN where that is not known any more
- * @property {number | undefined} waitMs milliseconds from its making, or from the end of its last run, to the
- *   beginning of its present or last one; only known while `trace.hook` callbacks are there
- * @property {number | undefined} runMs milliseconds of its last run that is over; likewise
- * @property {import('../stacks/chain').HopFrame[]} frames where it was made, innermost first
+ * @property {number} repeats loop iterations that it represents
+ * @property {number} ageMs milliseconds since its creation; NaN if no longer known
+ * @property {number | undefined} waitMs milliseconds from its creation, or from the end of its previous run,
+ *   to the start of its current or last run; only known while `trace.hook` callbacks are registered
+ * @property {number | undefined} runMs milliseconds of its last finished run; only known then, too
+ * @property {import('../stacks/chain').HopFrame[]} frames stack of its creation, innermost first
  * @property {ContextView | undefined} parent the context it came from
  */
 
@@ -77,18 +76,18 @@ function view (context) {
   return /** @type {ContextView} */ (context.view)
 }
 
-/** Returns the words and frames of a context. @param {Context} context */
+/** Returns the label and frames of a context. @param {Context} context */
 const describe = (context) => guard.run(() => describeContext(context))
 
 /** @param {Context} context @returns {string} its hops */
 function contextText (context) {
-  const later = now() - queriedAt() // this is no question, but printing
+  const later = now() - queriedAt() // printing, not a query of the program
   const printed = guard.run(() => hops(context)).map((hop) => ({ ...hop, ageMs: hop.ageMs + later }))
   return printed.length === 0 ? `[${describe(context).label}]` : formatHops(printed)
 }
 
 /**
- * Returns what util.inspect prints.
+ * Returns the output of util.inspect.
  * @param {Context} context
  * @param {number | null} depth
  * @param {import('./inspect').InspectOptions} options

@@ -1,6 +1,6 @@
 'use strict'
 
-// Reports of handles as text, one or many, equal ones grouped. Data in, string out.
+// Formats reports of handles as text, with equal handles grouped. Data in, string out.
 
 const { groupBy } = require('../group-by')
 const { ownManifest } = require('../platform')
@@ -14,10 +14,10 @@ const { createInspectable, printedOf } = require('./inspect')
  * @typedef {import('../handles/why').Why} Why
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  *
- * The facts of a report, with the hops as they are printed.
+ * Data of a report, with hops as printed.
  * @typedef {object} Printed
  * @property {string} what
- * @property {string} noun its kind, equal for all of a kind
+ * @property {string} noun kind of the handle
  * @property {string} type
  * @property {string} origin
  * @property {string | undefined} side
@@ -28,21 +28,21 @@ const { createInspectable, printedOf } = require('./inspect')
  * @property {{ request: string, hops: PrintedHop[] } | undefined} usedBy
  * @property {{ at: string | undefined, agoMs: number, hops: PrintedHop[] } | undefined} writtenBy
  * @property {Array<{ name: string, at: string | undefined }>} through
- * @property {boolean} enabled whether longstack is
+ * @property {boolean} enabled whether longstack is enabled
  * @property {number | undefined} ageMs
  * @property {number | undefined} idleMs
  * @property {number | undefined} bytesRead
  * @property {number | undefined} bytesWritten
  * @property {boolean | undefined} referenced
  * @property {string | undefined} hint
- * @property {boolean} ran it had an event since it was made
- * @property {boolean} pooled requests use it one after another
- * @property {boolean} filtered the filter leaves out its type
+ * @property {boolean} ran whether it has had an event
+ * @property {boolean} pooled whether requests use it one after another
+ * @property {boolean} filtered whether the filter leaves out its type
  * @property {{ more: number, elapsedMs: number }} [growth] of its group since a snapshot
- * @property {string} [where] the process and thread, where there are several
+ * @property {string} [where] process and thread, if there are several
  */
 
-/** @type {ReturnType<typeof createTag<Printed>>} what a report prints, invisible on the report */
+/** @type {ReturnType<typeof createTag<Printed>>} printed data of a report, invisible on the report */
 const printed = createTag()
 
 const inspectableReport = createInspectable((/** @type {Why} */ why) => {
@@ -56,8 +56,8 @@ const inspectableReports = createInspectable((/** @type {Why[]} */ reports) => {
   return { text: groupsOf(facts).join('\n\n'), title: `${facts.length} handles` }
 })
 
-const MAX_NAMED = 5 // of a group
-const MIN_RATE_MS = 1000 // in less, a rate means nothing
+const MAX_NAMED = 5 // per group
+const MIN_RATE_MS = 1000 // a rate over a shorter time means nothing
 
 /** @param {Why[]} list @returns {string} */
 function summary (list) {
@@ -67,8 +67,8 @@ function summary (list) {
 
 /**
  * @param {Printed[]} list
- * @returns {string[]} the text of each group of equal ones, the largest first; since a snapshot the fastest
- *   growing first, and below these, a line each, those of which as many were closed
+ * @returns {string[]} text of each group of equal handles, largest first. Since a snapshot: fastest growing
+ *   first, then one line for each group with as many closed as opened
  */
 function groupsOf (list) {
   const sorted = groupBy(list, groupKey).sort((a, b) => growthOf(b) - growthOf(a) || b.length - a.length)
@@ -80,7 +80,7 @@ function groupsOf (list) {
 /** @param {Printed[]} group */
 const growthOf = ([{ growth }]) => Math.max(0, growth?.more ?? 0)
 
-/** @param {Printed[][]} groups that have not grown since a snapshot */
+/** @param {Printed[][]} groups without growth since a snapshot */
 function steadyText (groups) {
   const elapsedMs = Math.max(...groups.map(([{ growth }]) => growth?.elapsedMs ?? 0))
   const lines = groups.map((group) => {
@@ -90,7 +90,7 @@ function steadyText (groups) {
   return `Balanced since the snapshot ${formatDuration(elapsedMs)} ago:\n${lines.join('\n')}`
 }
 
-/** Returns what the members of a group have in common. @param {Printed} facts */
+/** Returns a key that is equal for all members of a group. @param {Printed} facts */
 function groupKey (facts) {
   const { type, side, state, origin, referenced, through, opened, writtenBy } = facts
   const { what, noun, local, remote } = facts
@@ -101,7 +101,7 @@ function groupKey (facts) {
   return JSON.stringify([type, side, state, origin, referenced, through, opener, writer])
 }
 
-/** of hops that many handles share @type {WeakMap<PrintedHop[], string>} */
+/** keys of hops that many handles share @type {WeakMap<PrintedHop[], string>} */
 const openerKeys = new WeakMap()
 
 /** @param {PrintedHop[]} opened @returns {string} */
@@ -114,7 +114,7 @@ function openerKey (opened) {
   return key
 }
 
-/** @param {Why[]} list @returns {string} equal ones grouped */
+/** @param {Why[]} list @returns {string} text with equal handles grouped */
 function listText (list) {
   return groupsOf(list.map((why) => /** @type {Printed} */ (printed.read(why)))).join('\n\n')
 }
@@ -147,7 +147,7 @@ function headOf (group) {
   return `${group.length > 1 ? `${group.length} × ` : ''}${sharedDescription(group)} · ${group[0].type}`
 }
 
-/** Describes what all of a group have in common. @param {Printed[]} group */
+/** Describes the common properties of a group. @param {Printed[]} group */
 function sharedDescription (group) {
   const [first] = group
   if (group.every(({ what }) => what === first.what)) return first.what
@@ -169,7 +169,7 @@ function remotesOf (group) {
 
 /**
  * @param {Array<string | undefined>} words
- * @returns {string[]} each once, the most frequent first, with its count if that is more than 1
+ * @returns {string[]} distinct words, most frequent first, with their counts if more than 1
  */
 function countWords (words) {
   const groups = groupBy(words.filter((word) => word !== undefined), (word) => word)
@@ -268,7 +268,7 @@ function userLines (group) {
   return [`${line}, made by`, formatHops(hops)]
 }
 
-/** Names the last writer, where no request is known to use it. @param {Printed[]} group */
+/** Names the last writer, if no request is known to use the handle. @param {Printed[]} group */
 function writerLines (group) {
   const [{ writtenBy, opened }] = group
   if (writtenBy === undefined) return []
@@ -280,7 +280,7 @@ function writerLines (group) {
   return hops.length === 0 || isSameChain(hops, opened) ? [line] : [`${line}, by`, formatHops(hops)]
 }
 
-/** @param {PrintedHop[]} hops @returns {string | undefined} the request of a server that they lead to */
+/** @param {PrintedHop[]} hops @returns {string | undefined} server request at their end */
 function requestOf (hops) {
   const label = hops.find(({ isRequest }) => isRequest)?.label
   return label && clean(label)

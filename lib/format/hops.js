@@ -1,7 +1,8 @@
 'use strict'
 
-// Hops as text, and as the program gets them: data, which util.inspect prints as text. Frames look exactly as
-// V8 prints them; the line between two hops starts with something that no parser of stacks takes for a frame.
+// Formats hops as text, and copies them for the program as data that util.inspect prints as text. Frames look
+// exactly as V8 prints them. The line between two hops starts with text that no stack parser takes for a
+// frame.
 
 const { createTag } = require('../core/tag')
 const { unfold } = require('../stacks/hop-folding')
@@ -24,7 +25,7 @@ const remarks = {
   early: 'early'
 }
 
-/** Before the label of the first hop of an appended chain. @type {Record<string, string>} */
+/** Text before the label of an appended chain's first hop. @type {Record<string, string>} */
 const introductions = {
   awaited: 'awaited by',
   triggered: 'triggered by',
@@ -35,16 +36,16 @@ const introductions = {
   aborted: 'aborted by'
 }
 
-/** Origins that are printed once, if at all. */
+/** Origins printed at most once. */
 const printedOnce = new Set(['registered', 'rejected', 'thrown', ...Object.keys(introductions)])
 
 /**
  * @typedef {object} Manner
  * @property {boolean} [timeless] without ages
- * @property {boolean} [whole] all that is known, not the short text for people
+ * @property {boolean} [whole] full text instead of the short one
  *
  * @param {PrintedHop} hop
- * @param {PrintedHop} [previous] the hop above, which may have printed the same origin
+ * @param {PrintedHop} [previous] the hop above, which may have the same origin
  * @param {Manner} [manner]
  */
 function separator (hop, previous, { timeless = false, whole = false } = {}) {
@@ -60,12 +61,12 @@ function separator (hop, previous, { timeless = false, whole = false } = {}) {
   if (!timeless && Number.isFinite(hop.ageMs)) line += ` · ${formatDuration(hop.ageMs)} earlier`
   const remark = isFirst ? remarkOf(hop) : printedOnce.has(hop.origin) ? undefined : hop.origin
   line += remark === undefined ? ' ──' : ` · ${remark} ──`
-  // Sentry takes what is behind "at " anywhere for a frame: that of "GET /chat · 9 ms earlier", too.
+  // Sentry takes text after "at " anywhere for a frame, even in "GET /chat · 9 ms earlier".
   return whole || !line.includes('at ') ? line : line.replaceAll('at ', 'at\u00a0')
 }
 
 /**
- * About the connection on which something happened: before and after who opened it, or uses it.
+ * Text before and after the opener, or the users, of the connection of a hop.
  * @type {Record<string, [string, string]>}
  */
 const connectionLines = {
@@ -82,7 +83,7 @@ function connectionLine ({ origin, label, ageMs }, timeless) {
 }
 
 /**
- * Returns what says where a hop was made and how it is known, if it has to be said.
+ * Returns a remark on the process or thread of a hop and on how it is known, if needed.
  * @param {PrintedHop} hop
  * @returns {string | undefined}
  */
@@ -94,7 +95,7 @@ function remarkOf ({ origin, pid, threadId }) {
 }
 
 /**
- * Returns a hop in one line.
+ * Formats a hop in one line.
  * @param {string} introduction
  * @param {PrintedHop} hop
  */
@@ -111,8 +112,8 @@ function oneLine (introduction, { label, ageMs, frames }) {
 }
 
 /**
- * Returns the place in one line where a chain begins: the innermost frame of the program, up the chain if
- * need be, or without any the innermost of a package.
+ * Returns the place of a chain in one line: the innermost frame of the program, up the chain if necessary, or
+ * the innermost frame of a package if there is none.
  * @param {PrintedHop[]} hops newest first
  * @returns {string | undefined} `connect (db.js:3)`, or `db.js:3` of a function without a name
  */
@@ -147,7 +148,7 @@ function formatHops (hops, manner = {}) {
   return lines.join('\n')
 }
 
-/** @type {ReturnType<typeof createTag<PrintedHop>>} what a hop prints, invisible on the program's copy */
+/** @type {ReturnType<typeof createTag<PrintedHop>>} printed data of a hop, invisible on the program's copy */
 const printedHop = createTag()
 
 const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
@@ -155,19 +156,19 @@ const inspectableChain = createInspectable((/** @type {Hop[]} */ chain) => {
   return hops.length === 0 ? undefined : { text: formatHops(hops), title: `${hops.length} hops` }
 })
 
-/** Copies what the program may get of a hop. @param {PrintedHop} hop @returns {Hop} */
+/** Copies the public data of a hop. @param {PrintedHop} hop @returns {Hop} */
 function copyHop (hop) {
   const { lines, short, place, packages, alone, members, isFolded, isRequest, isBehindRequest, ...data } = hop
   return { ...data, frames: data.frames.map((frame) => ({ ...frame })) }
 }
 
-/** Copies what the program may get of hops: also those that a text folds. @param {PrintedHop[]} hops */
+/** Copies the public data of hops, including hops folded in text. @param {PrintedHop[]} hops */
 const copyHops = (hops) => unfold(hops).map(copyHop)
 
 /**
  * Copies a chain for the program.
  * @param {PrintedHop[]} hops
- * @param {(label: string) => string} [edit] is applied to labels
+ * @param {(label: string) => string} [edit] applied to labels
  * @returns {Hop[]}
  */
 function copyChain (hops, edit = (label) => label) {

@@ -1,9 +1,9 @@
 'use strict'
 
-// What util.inspect prints of the values that longstack returns, and with it console.log, the REPL, %o, the
-// messages of assertions, and String() or a template: the text of the report, not its data. The properties
-// are not enumerable: JSON, spread, deepEqual and structuredClone do not see them, and console.dir prints the
-// data. Names and values are printed as aligned rows.
+// Makes values that longstack returns print as the text of the report, not as data: in util.inspect and thus
+// in console.log, the REPL, %o and assertion messages, and in String() or a template. The properties are not
+// enumerable: JSON, spread, deepEqual and structuredClone do not see them, and console.dir prints the data.
+// Names and values are printed as aligned rows.
 
 const { inspect } = require('node:util')
 const guard = require('../core/guard')
@@ -15,13 +15,13 @@ const UNITS = ['bytes', 'KiB', 'MiB', 'GiB']
  *
  * @typedef {object} Printed
  * @property {string} text the report
- * @property {string} title what stands for it where it is nested too deep
+ * @property {string} title printed instead if nested too deep
  */
 
 /**
- * Returns a function that has util.inspect and String() print an object by its report.
+ * Returns a function that makes util.inspect and String() print an object as its report.
  * @template {object} T
- * @param {(object: T) => Printed | undefined} print called when it is printed; undefined: as data
+ * @param {(object: T) => Printed | undefined} print called on printing; prints data if it returns undefined
  * @returns {<O extends T>(object: O) => O}
  */
 function createInspectable (print) {
@@ -49,12 +49,12 @@ function createInspectable (print) {
 }
 
 /**
- * Reads what the elements of a list print.
+ * Reads the printed data of the elements of a list.
  * @template {object} T
  * @template P
  * @param {T[]} list
- * @param {{ read: (element: T) => P | undefined }} tag that holds it
- * @returns {P[] | undefined} undefined: of some it is not known, the program has put in others
+ * @param {{ read: (element: T) => P | undefined }} tag that holds the data
+ * @returns {P[] | undefined} undefined if an element has none: the program has added it
  */
 function printedOf (list, tag) {
   const printed = list.map((element) => tag.read(element))
@@ -62,7 +62,7 @@ function printedOf (list, tag) {
 }
 
 /**
- * Returns what an inspect.custom method has to return for a report.
+ * Returns the result of an inspect.custom method for a report.
  * @param {Printed} printed
  * @param {number | null} depth
  * @param {InspectOptions} options
@@ -72,7 +72,7 @@ function inspectPrinted ({ text, title }, depth, options) {
   if (depth !== null && depth < 0) return options.stylize(`[${title}]`, 'special')
   const paint = () => require('./paint').paint(text, require('./terminal').inspectStyle())
   const painted = options.colors ? guard.run(paint) : text
-  // util.inspect indents what it makes of an object, not strings (formatValue, lib/internal/util/inspect.js).
+  // util.inspect indents its result for an object, not strings (formatValue, lib/internal/util/inspect.js).
   return { [inspect.custom]: () => painted }
 }
 

@@ -1,11 +1,11 @@
 'use strict'
 
-// Stacks, hops and reports for a terminal: colours, a line of source below the innermost frame of the
-// program, and places that can be clicked. Text in, text out, unchanged where there is no terminal.
+// Paints stacks, hops and reports for a terminal: colours, a source line below the innermost frame of the
+// program, and clickable locations. Text in, text out, unchanged without a terminal.
 //
-// The line of source has a caret below. It is printed only where it is the one that runs: what a source map
-// holds, or a file that has not changed since the process started. Files are read when something is printed,
-// up to a size, and nothing of that throws.
+// The source line has a caret below it. It is printed only if it is the code that runs: from a source map, or
+// from a file that has not changed since the process started. Files are read on printing, up to a size limit,
+// and nothing throws.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -23,21 +23,21 @@ const { styleOf } = require('./terminal')
  * @typedef {import('../stacks/frames').Frame} Frame
  *
  * @typedef {object} Painter
- * @property {(line: string, colours: any) => string} paintText paints a line that is no frame
+ * @property {(line: string, colours: any) => string} paintText paints a line that is not a frame
  * @property {(line: string, frame: Frame, style: Style) => string} paintFrame
  * @property {(code: string[], index: number) => boolean} hasCode whether code is printed below that line
  */
 
-const MAX_BYTES = 4 << 20 // of a file, or a source that a map holds
+const MAX_BYTES = 4 << 20 // of a file, or of a source in a map
 const MAX_FILES = 50 // read for one text
 const INDENT = '      '
-const MIN_BEFORE = 8 // columns of source before the caret, where the line is cut
+const MIN_BEFORE = 8 // source columns before the caret in a cut line
 
 /** @type {Painter} */
 const reportPainter = { paintText, paintFrame, hasCode: () => true }
 
 /**
- * @param {string} text a stack, hops or reports, which have empty lines between them
+ * @param {string} text a stack, hops, or reports separated by empty lines
  * @param {Style} [style]
  * @returns {string}
  */
@@ -71,7 +71,7 @@ function paintLines (lines, style, codeLines, { paintText, paintFrame, hasCode }
   return painted.join('\n')
 }
 
-/** @param {string} line that is no frame @param {any} colours */
+/** @param {string} line not a frame @param {any} colours */
 function paintText (line, colours) {
   if (line.startsWith(HOP)) return paintHop(line, colours)
   if (/^\w*Error\b/.test(line)) return colours.red(line)
@@ -111,7 +111,7 @@ function linkFrame (text, { fileName, lineNumber, columnNumber, kind }, link) {
 
 /**
  * @param {Style} style
- * @returns {(frame: Frame) => string[]} two lines, or none
+ * @returns {(frame: Frame) => string[]} source line and caret, or nothing
  */
 function createCodeLines ({ colours, columns }) {
   /** @type {Map<string, string | undefined>} */
@@ -129,14 +129,14 @@ function createCodeLines ({ colours, columns }) {
   return ({ fileName, lineNumber, columnNumber }) => {
     if (columns === undefined || fileName === undefined || !lineNumber || !columnNumber) return []
     const line = lineOf(textOf(fileName), lineNumber)
-    // What is no beginning of an expression is a position in another text than this.
+    // A position in blank space belongs to another text.
     if (line === undefined || !/\S/.test(line[columnNumber - 1] ?? '')) return []
     const lines = codeLinesOf(line, lineNumber, columnNumber, columns)
     return colours === undefined ? lines : lines.map((text) => colours.dim(text))
   }
 }
 
-/** @param {string} fileName a path, or a URL of a source map's @returns {string | undefined} */
+/** @param {string} fileName a path, or a URL from a source map @returns {string | undefined} */
 function readSource (fileName) {
   return attempt(() => {
     const mapped = contentOf(fileName)
@@ -152,8 +152,8 @@ function readSource (fileName) {
 
 /**
  * Returns the text of a source that a frame was mapped to.
- * @param {string} source a path or a URL, as frames name it
- * @returns {string | undefined} undefined where no map holds it
+ * @param {string} source a path or a URL, as in frames
+ * @returns {string | undefined} undefined if no map contains it
  */
 function contentOf (source) {
   for (const { sources = [], sourcesContent = [] } of mapsTo(source)) {
@@ -164,7 +164,7 @@ function contentOf (source) {
 }
 
 /**
- * Returns the index of a source: the only one, or the only one whose name ends the name that frames have.
+ * Returns the index of a source: the only one, or the longest unambiguous suffix of the name in frames.
  * @param {string[]} sources
  * @param {string} source
  */
@@ -178,7 +178,7 @@ function indexOf (sources, source) {
   return first === undefined || first.suffix.length === second?.suffix.length ? -1 : first.i
 }
 
-/** @param {string} source as a map names it */
+/** @param {string} source name in a map */
 function suffixOf (source) {
   return `/${decoded(String(source)).replace(/^[a-z][\w+.-]*:\/*/i, '').replace(/^(\.{0,2}\/)+/, '')}`
 }
@@ -187,8 +187,8 @@ function suffixOf (source) {
 const decoded = (text) => attempt(() => decodeURIComponent(text)) ?? text
 
 /**
- * Whether something in this process compiles files of this kind to other texts: the positions of a frame that
- * no map has mapped are those of a text that is not on disk.
+ * Whether this process compiles files of this kind to other code. Unmapped frame positions then refer to text
+ * that is not on disk.
  * @param {string} file
  */
 function isRewritten (file) {

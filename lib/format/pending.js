@@ -1,13 +1,13 @@
 'use strict'
 
-// What is awaited and not settled, as text. Data in, string out.
+// Formats unsettled awaits as text. Data in, string out.
 
 const { createTag } = require('../core/tag')
 const { clean, formatDuration, shortFrame } = require('../text')
 const { formatHops } = require('./hops')
 const { createInspectable, printedOf } = require('./inspect')
 
-const MAX_REQUESTS = 5 // named, of a place
+const MAX_REQUESTS = 5 // named per place
 
 /**
  * @typedef {import('../handles/pending').PendingData} PendingData
@@ -16,7 +16,7 @@ const MAX_REQUESTS = 5 // named, of a place
  * @typedef {import('../handles/pending').Pending} Pending
  */
 
-/** @type {ReturnType<typeof createTag<PendingData>>} what a report prints, invisible on the report */
+/** @type {ReturnType<typeof createTag<PendingData>>} printed data of a report, invisible on the report */
 const printedWaits = createTag()
 
 /** @type {Record<PendingNoteCode, string>} */
@@ -38,7 +38,7 @@ const inspectableList = createInspectable((/** @type {Pending} */ list) => {
 })
 
 /**
- * Lets util.inspect print reports as text, and adds why there are none.
+ * Makes util.inspect print reports as text, and adds the reason if there are none.
  * @param {PendingWaits[]} list
  * @param {PendingNoteCode | undefined} code
  * @returns {Pending}
@@ -66,7 +66,7 @@ function formatWaits (data) {
 /** @param {PendingData} data */
 const titleOf = (data) => `${data.count} \u00d7 ${placeOf(data)}`
 
-/** @param {{ at: string | undefined, label: string }} wait @returns {string} what is waited for, and where */
+/** @param {{ at: string | undefined, label: string }} wait @returns {string} operation and place */
 function placeOf ({ at: place, label }) {
   return place === undefined ? clean(label) : `${clean(label)} at ${clean(shortFrame(place))}`
 }

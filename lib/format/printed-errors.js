@@ -1,21 +1,20 @@
 'use strict'
 
-// What Node prints of errors.
+// Errors as Node prints them.
 //
-// Hops where people read them (errors: 'print'): `.stack` stays V8's, and util.inspect, by which console and
-// the REPL print, appends the hops. It asks each value for a method inspect.custom (formatValue in
-// lib/internal/util/inspect.js): errors inherit one, which is there for Node's inspect only. That method has
-// inspect print the error once more, while its `stack` is the long one: no code of the program but other
-// methods inspect.custom runs meanwhile. Where the program gives all errors such a method (Next.js), that one
-// prints, and hops go behind the frames of its text. Node itself prints errors without that method:
-// decorateFatal.
+// Hops in printed errors (errors: 'print'): `.stack` stays V8's, and util.inspect, which console and the REPL
+// use, appends the hops. It looks up the method inspect.custom of each value (formatValue in
+// lib/internal/util/inspect.js). Errors inherit one that is visible only to Node's inspect. That method calls
+// inspect again while the error's `stack` is the long one: of the program's code, only other inspect.custom
+// methods run meanwhile. If the program gives all errors such a method (Next.js), that method prints, and the
+// hops follow the frames of its text. Node prints fatal errors without that method: see decorateFatal.
 //
-// An error that ends the process has colours and the line of source at the innermost frame of the program on
-// a terminal. Node reads the stack a last time after the last callback of the program (ReportFatalException
-// in src/node_errors.cc calls afterInspector in lib/internal/errors.js, which calls util.inspect). Only
-// util.inspect, and only from then on, gets the text for a terminal: Node gets the plain one where it appends
-// "Emitted 'error' event". A debugger would get none, since V8 calls no getter for it on Node 26: nothing is
-// done while the inspector listens.
+// On a terminal, a fatal error has colours and the source line of the program's innermost frame. Node reads
+// the stack a last time after the last callback of the program (ReportFatalException in src/node_errors.cc
+// calls afterInspector in lib/internal/errors.js, which calls util.inspect). Only util.inspect, and only from
+// then on, gets the text for a terminal; Node gets the plain text when it appends "Emitted 'error' event". A
+// debugger would get no stack, since V8 calls no getter for it on Node 26: nothing is done while the
+// inspector listens.
 
 const { inspect, stripVTControlCharacters, types } = require('node:util')
 const { isMainThread } = require('node:worker_threads')
@@ -26,16 +25,16 @@ const { AT, HOP, hasHops } = require('../stacks/text-scan')
 const { createCodeLines, linkFrame, paintHop, paintLines } = require('./paint')
 const { fatalStyle } = require('./terminal')
 
-/** of an error that ends a worker: Node copies the own properties of these for the parent thread */
+/** property of an error that ends a worker: Node copies own properties of such errors to the parent thread */
 const HOPS = '[longstack hops]'
-const MAX_ERRORS = 20 // with the errors that are properties of others
+const MAX_ERRORS = 20 // including errors that are properties of others
 const MAX_STACK = 200_000 // characters
-const CALLERS = 8 // frames in which util.inspect has to be
+const CALLERS = 8 // innermost frames searched for util.inspect
 
-/** errors that are printed now @type {Set<object>} */
+/** errors being printed @type {Set<object>} */
 const printing = new Set()
 let isOn = false
-/** the method that the program has given all errors, as Next.js does @type {unknown} */
+/** inspect.custom method that the program set for all errors, like Next.js @type {unknown} */
 let ofProgram
 
 /** Returns the text of an error with its hops. @param {Error} error @returns {string | undefined} */
@@ -47,7 +46,7 @@ function longStackOf (error) {
     const hops = passedHops(error) ?? require('../attribution/error-hops').hopsText(error)
     return typeof hops === 'string' && hops !== '' ? `${stack}\n${hops}` : undefined
   } catch {
-    return undefined // a full stack; a formatter of the program's that throws
+    return undefined // the stack is full, or a formatter of the program threw
   }
 }
 
@@ -60,11 +59,11 @@ function get () {
     if (!guard.run(() => isReadByInspect(get, 1))) return theirs
     return typeof theirs === 'function' ? inspectAsProgram : inspectError
   } catch {
-    return undefined // a full stack
+    return undefined // the stack is full
   }
 }
 
-/** Prints an error as the program does, with its hops. @this {any} @param {any[]} args */
+/** Prints an error with the program's method, and adds its hops. @this {any} @param {any[]} args */
 function inspectAsProgram (...args) {
   const text = Reflect.apply(/** @type {Function} */ (ofProgram), this, args)
   if (typeof text !== 'string' || types.isProxy(this) || hasHops(text)) return text
@@ -73,11 +72,11 @@ function inspectAsProgram (...args) {
   return hops === '' ? text : withHops(text, hops)
 }
 
-/** @param {string} line that may have colours */
+/** @param {string} line possibly with colours */
 const isFrame = (line) => stripVTControlCharacters(line).startsWith(AT)
 
 /**
- * Puts hops behind the frames of a text, or behind its first line, and before the properties.
+ * Inserts hops after the frames of a text, or after its first line if there are none, before the properties.
  * @param {string} text
  * @param {string} hops
  */
@@ -100,7 +99,7 @@ function inspectError (depth, options) {
     printing.add(this)
     restore = lengthen(this, guard.run(() => longStackOf(this)))
     const text = inspect(this, { ...options, depth })
-    // Node indents what it makes of an object, not strings.
+    // Node indents its result for an object, but not strings.
     return { [inspect.custom]: () => text }
   } finally {
     restore()
@@ -113,7 +112,7 @@ function enable () {
   if (Object.hasOwn(Error.prototype, inspect.custom)) return
   Reflect.defineProperty(Error.prototype, inspect.custom, {
     get,
-    set (value) { // as if nothing was there
+    set (value) { // as if the property did not exist
       if (this === Error.prototype) {
         ofProgram = value
         return
@@ -136,7 +135,7 @@ function disable () {
   ofProgram = undefined
 }
 
-/** Has the parent thread print the hops of an error that ends this one. @param {unknown} error */
+/** Lets the parent thread print the hops of an error that ends this thread. @param {unknown} error */
 function passToParent (error) {
   if (isMainThread || !isOn || !types.isNativeError(error)) return
   if (process.listenerCount('uncaughtException') > 0) return
@@ -147,16 +146,16 @@ function passToParent (error) {
   }
 }
 
-/** Returns the hops that came with an error of a worker. @param {object} error */
+/** Returns the hops passed with an error of a worker. @param {object} error */
 function passedHops (error) {
   return types.isProxy(error) ? undefined : Object.getOwnPropertyDescriptor(error, HOPS)?.value
 }
 
 /**
- * Puts a text in the place of an error's stack, if that can be undone.
+ * Replaces an error's stack, if that can be undone.
  * @param {Error} error
- * @param {string | undefined} text undefined: it stays
- * @returns {() => void} puts the stack back
+ * @param {string | undefined} text undefined: no change
+ * @returns {() => void} restores the stack
  */
 function lengthen (error, text) {
   const slot = Object.getOwnPropertyDescriptor(error, 'stack')
@@ -167,8 +166,8 @@ function lengthen (error, text) {
 }
 
 /**
- * Has util.inspect print an error, and the errors that it has as properties, for a terminal. To be called
- * when Node is certain to print the error and to end the process. Leaves alone what it cannot change.
+ * Makes util.inspect print an error, and the errors among its properties, for a terminal. Call this only when
+ * Node is certain to print the error and to end the process. Errors that cannot be changed are left alone.
  * @param {unknown} error
  * @param {boolean} fromPromise
  */
@@ -180,7 +179,7 @@ function decorateFatal (error, fromPromise) {
   const isInspecting = () => isReadByInspect(isInspecting)
   for (const found of errorsIn(error)) {
     const hops = longStackOf(found)?.slice(found.stack?.length) ?? ''
-    // Node throws the errors of workers again: they are none of V8's, and the arrow is at Node's own code.
+    // Node rethrows errors of workers: they are not V8's own errors, and the arrow points at Node's code.
     const hasArrow = found === error && types.isNativeError(found)
     const arrow = !hasArrow ? 'none' : fromPromise ? 'at frame' : 'at throw'
     replaceStack(found, isInspecting, (stack) => {
@@ -190,10 +189,10 @@ function decorateFatal (error, fromPromise) {
   }
 }
 
-/** Whether Node's inspector listens: a Node may have none, or forbid it. */
+/** Whether Node's inspector listens: Node may be built without it, or forbid it. */
 const isInspected = () => attempt(() => require('node:inspector').url()) !== undefined
 
-/** Whether util.inspect takes a value for an error. @param {unknown} value @returns {value is Error} */
+/** Whether util.inspect treats a value as an error. @param {unknown} value @returns {value is Error} */
 function isError (value) {
   return types.isNativeError(value) || (!types.isProxy(value) && value instanceof Error)
 }
@@ -251,7 +250,7 @@ function replaceStack (error, isInspecting, paintText) {
 /**
  * Whether util.inspect is among the callers.
  * @param {Function} above
- * @param {number} [callers] the innermost ones
+ * @param {number} [callers] number of innermost callers to check
  */
 function isReadByInspect (above, callers = CALLERS) {
   return captureText(above, callers).includes('(node:internal/util/inspect:')
@@ -262,7 +261,7 @@ function isReadByInspect (above, callers = CALLERS) {
  * @param {Error} error
  * @param {import('./terminal').Style} style
  * @param {ReturnType<typeof createCodeLines>} codeLines
- * @param {'none' | 'at frame' | 'at throw'} arrow the line of source that Node prints above
+ * @param {'none' | 'at frame' | 'at throw'} arrow position of the source line that Node prints above
  */
 function paintFatal (stack, error, style, codeLines, arrow) {
   const message = Object.getOwnPropertyDescriptor(error, 'message')?.value
@@ -278,9 +277,9 @@ function paintFatal (stack, error, style, codeLines, arrow) {
 }
 
 /**
- * Whether Node's own arrow is at the innermost frame, if that is the program's. For a rejection it is the
- * place where the error was made; for a thrown one the place where it was thrown, which is the same unless
- * the line does no more than make it.
+ * Whether Node's own arrow is at the innermost frame, if that is the program's. For a rejection, the arrow is
+ * where the error was created; for a thrown error, where it was thrown. Both are the same unless the line
+ * only creates the error.
  * @param {string[]} code
  * @param {'at frame' | 'at throw'} arrow
  */
@@ -289,8 +288,8 @@ function isArrowAt ([line = ''], arrow) {
 }
 
 /**
- * Node dims its own frames (formatError in lib/internal/util/inspect.js). It finds a frame by how its line
- * starts.
+ * Node dims its own frames (formatError in lib/internal/util/inspect.js). It recognizes a frame by the start
+ * of its line.
  * @param {string} line
  * @param {import('../stacks/frames').Frame} frame
  * @param {import('./terminal').Style} style

@@ -1,7 +1,7 @@
 'use strict'
 
-// What the terminal behind a stream can show. chalk is loaded only when something is printed on one, or
-// colours are forced: it opens the standard streams.
+// Capabilities of the terminal behind a stream. chalk is loaded only to print on a terminal, or if colours
+// are forced: it opens the standard streams.
 
 const tty = require('node:tty')
 const { pathToFileURL } = require('node:url')
@@ -9,7 +9,7 @@ const { attempt } = require('../files')
 
 const DEFAULT_COLUMNS = 80
 const MIN_COLUMNS = 40
-// In a URL, but not for what removes links from a text: ansi in lib/internal/util/inspect.js, as ansi-regex
+// Valid in a URL, but not stripped by link removers: ansi in lib/internal/util/inspect.js, ansi-regex
 const UNSTRIPPED = /[^\w/.:=?%@~-]/g
 const [OPEN_LINK, CLOSE_LINK] = ['\u001b]8;;', '\u001b\\'] // OSC 8; ESC \ ends a string (ECMA-48)
 
@@ -17,10 +17,10 @@ const [OPEN_LINK, CLOSE_LINK] = ['\u001b]8;;', '\u001b\\'] // OSC 8; ESC \ ends 
  * @typedef {'stdout' | 'stderr'} StreamName
  *
  * @typedef {object} Style
- * @property {any} colours chalk; undefined: none
- * @property {number | undefined} columns of a terminal, which gets a line of source; undefined: it is none
- * @property {((text: string, file: string, line: number) => string) | undefined} link makes a place in a file
- *   one that can be clicked; undefined where the terminal does not say that it can
+ * @property {any} colours chalk; undefined: no colours
+ * @property {number | undefined} columns of a terminal, which gets a source line; undefined: not a terminal
+ * @property {((text: string, file: string, line: number) => string) | undefined} link makes a location
+ *   clickable; undefined unless the terminal declares support
  */
 
 /** @type {Style} */
@@ -32,13 +32,13 @@ function isTerminal (name) {
 }
 
 /**
- * Returns the style for what longstack itself prints on a stream.
+ * Returns the style for longstack's own output on a stream.
  * @param {StreamName} name
  * @returns {Style}
  */
 function styleOf (name) {
   const columns = columnsOf(name)
-  // chalk obeys FORCE_COLOR, but not the others
+  // chalk respects FORCE_COLOR, but not the others
   const { FORCE_COLOR, NO_COLOR, NODE_DISABLE_COLORS } = process.env
   const isPlain = FORCE_COLOR === undefined && (NO_COLOR || NODE_DISABLE_COLORS || columns === undefined)
   const chalk = isPlain ? undefined : loadChalk()
@@ -48,7 +48,7 @@ function styleOf (name) {
 }
 
 /**
- * Returns the style for what util.inspect prints with colours: it does not tell the stream.
+ * Returns the style for output of util.inspect with colours. The stream is unknown.
  * @returns {Style}
  */
 function inspectStyle () {
@@ -56,17 +56,17 @@ function inspectStyle () {
 }
 
 /**
- * Returns the style for what Node prints of an error on stderr when it is about to end the process.
+ * Returns the style for a fatal error that Node prints on stderr.
  * @returns {Style | undefined} undefined: no terminal
  */
 function fatalStyle () {
   if (!isTerminal('stderr')) return undefined
-  // The same question as Node asks (afterInspector in lib/internal/errors.js).
+  // The same check as in Node (afterInspector in lib/internal/errors.js).
   if (tty.WriteStream.prototype.getColorDepth() <= 2) return { ...plain, columns: columnsOf('stderr') }
   return inspectedStyle('stderr')
 }
 
-/** @param {StreamName | undefined} name of a terminal @returns {Style} with as many colours as Node uses */
+/** @param {StreamName | undefined} name of a terminal @returns {Style} with the colours that Node uses */
 function inspectedStyle (name) {
   const chalk = loadChalk()
   const colours = chalk && new chalk.Chalk({ level: 1 })
@@ -75,8 +75,8 @@ function inspectedStyle (name) {
 }
 
 /**
- * Loads the package that makes output prettier.
- * @returns {any} undefined where it cannot be loaded: no descriptor is left, or its files are gone
+ * Loads chalk.
+ * @returns {any} undefined if it cannot be loaded: no descriptor is left, or its files are gone
  */
 const loadChalk = () => attempt(() => require('chalk'))
 
@@ -87,14 +87,14 @@ function columnsOf (name) {
   return Math.max(MIN_COLUMNS, columns > 0 ? columns : DEFAULT_COLUMNS)
 }
 
-/** Versions from which terminals of this name make links, as they give it in TERM_PROGRAM_VERSION. */
+/** First versions of terminals that support links, as in TERM_PROGRAM_VERSION. */
 const linkingPrograms = /** @type {Record<string, string>} */ ({
   'iTerm.app': '3.1', WezTerm: '20200620', ghostty: '', WarpTerminal: '', Orca: ''
 })
 
 /**
- * Returns whether the terminal of an environment makes links (OSC 8), as supports-hyperlinks tells it. Those
- * of editors make links of `file:line:column` themselves, and open the line, which a link to a file may not.
+ * Returns whether the terminal of an environment supports links (OSC 8), like supports-hyperlinks. Terminals
+ * of editors link `file:line:column` themselves and open the line, which a link to a file may not do.
  * @param {NodeJS.ProcessEnv} env
  */
 function hasLinks (env) {
@@ -107,12 +107,12 @@ function hasLinks (env) {
     const version = env.TERM_PROGRAM_VERSION ?? ''
     return version.localeCompare(linkingPrograms[TERM_PROGRAM], 'en', { numeric: true }) >= 0
   }
-  // 5000 is 0.50.0, which crashes of them
+  // 5000 is 0.50.0, which crashes on links
   return Number(VTE_VERSION) > 5000 || TERM === 'alacritty' || TERM === 'xterm-kitty'
 }
 
 /**
- * Returns what makes links, where the terminal says that it can.
+ * Returns a function that makes links, if the terminal declares support.
  * @param {StreamName} name
  * @returns {Style['link']}
  */
@@ -130,9 +130,9 @@ function linkerOf (name) {
 const escapeLetter = (letter) => `%${letter.charCodeAt(0).toString(16)}`
 
 /**
- * Returns file://HOST/PATH: a terminal may be on another machine. The first letter is escaped, since Node
- * colours the first working directory and node_modules of each line of a stack (markCwd in
- * lib/internal/util/inspect.js).
+ * Returns file://HOST/PATH: the terminal may be on another machine. The first letter and node_modules are
+ * escaped, since Node colours the first working directory and node_modules in each line of a stack (markCwd
+ * in lib/internal/util/inspect.js).
  * @param {string} file a path or a file: URL
  * @returns {string | undefined}
  */

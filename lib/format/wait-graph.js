@@ -1,6 +1,6 @@
 'use strict'
 
-// Who waits for whom, as text: a sentence for each cycle and each convoy. Data in, string out.
+// Formats the wait graph as text: one sentence per cycle and per convoy. Data in, string out.
 
 const { clean, formatDuration, shortFrame } = require('../text')
 
@@ -17,7 +17,7 @@ const MAX_NAMES = 4 // of requests in a sentence
 /** @param {string} frame */
 const place = (frame) => clean(shortFrame(frame))
 
-/** Returns who waits for each other, in one sentence. @param {Cycle} cycle @returns {string} */
+/** Describes requests that wait for each other, in one sentence. @param {Cycle} cycle @returns {string} */
 function cycleSentence ({ by, members, behind }) {
   const age = formatDuration(Math.max(...members.map(({ oldestMs }) => oldestMs)))
   const more = behind === 1 ? '; 1 more request waits behind' : `; ${behind} more requests wait behind`
@@ -60,7 +60,7 @@ function waitPlace ({ at: called, caller }) {
   return caller === undefined ? place(called) : `${place(caller)}, in ${place(called)}`
 }
 
-/** Returns who waits for one request, in one sentence. @param {Convoy} convoy @returns {string} */
+/** Describes requests that wait for one request, in one sentence. @param {Convoy} convoy @returns {string} */
 function convoySentence ({ count, requests, at: called, oldestMs, for: holder }) {
   const [holds, waits] = holder.count === 1 ? ['holds', 'waits'] : ['hold', 'wait']
   const taken = holder.took === undefined ? 'it' : `what it took at ${place(holder.took)}`
@@ -72,7 +72,7 @@ function convoySentence ({ count, requests, at: called, oldestMs, for: holder })
 }
 
 /**
- * Returns the same of what was recorded: who had it is not, but who let the first of them go on.
+ * Describes a recorded convoy. The holder is not recorded, only the request that let the first waiter go on.
  * @param {{ at: string, count: number, requests: Convoy['requests'], longestMs: number, for: string,
  *   times: number }} convoy
  * @returns {string}
@@ -90,7 +90,7 @@ function namesOf (count, requests) {
   return requests.length === 1 ? names : `${count} requests (${names})`
 }
 
-/** Returns all that is to be said, and what it rests on. @param {WaitGraph} graph @returns {string[]} */
+/** Describes all cycles and convoys, with evidence. @param {WaitGraph} graph @returns {string[]} */
 function graphTexts ({ cycles, convoys }) {
   return [
     ...cycles.map((cycle) => `${cycleSentence(cycle)}\n  ${knownBy(cycle, OR_LOST)}`),
@@ -98,10 +98,10 @@ function graphTexts ({ cycles, convoys }) {
   ]
 }
 
-/** The other thing that a guess of a cycle may be. */
+/** Other possible meaning of a guessed cycle. */
 const OR_LOST = '; or what they wait for was never released'
 
-/** Returns what an answer rests on. @param {Known} known @param {string} [otherwise] @returns {string} */
+/** Describes the evidence for a result. @param {Known} known @param {string} [otherwise] @returns {string} */
 function knownBy ({ by, seen }, otherwise = '') {
   if (by === 'promise') return 'evidence: the promises they await'
   if (by === 'settled') {

@@ -1,10 +1,10 @@
 'use strict'
 
-// Child processes: what their hop is called, and the environment variable by which a child that runs
-// longstack too begins with the chain of its parent. Node reports a ChildProcess when it is constructed,
-// before it knows what to spawn, and passes all that it then knows to `spawn` of the internal handle: there
-// an own method is called once, which removes itself. Methods that the program can reach stay as they are,
-// and what it passes as options, arguments or environment is copied, never changed.
+// Child processes: the label of their hop, and the environment variable that passes the parent's chain to a
+// child that also runs longstack. Node reports a ChildProcess when it is constructed, before the command is
+// known, and later passes the whole command to `spawn` of the internal handle. An own method of the handle
+// receives that call once and removes itself. Methods that the program can reach stay unchanged; its options,
+// arguments and environment are copied, never changed.
 
 const path = require('node:path')
 const { types } = require('node:util')
@@ -16,7 +16,7 @@ const { ownManifest } = require('../platform')
 const { wrap } = require('../wrap')
 
 const { apply } = Reflect
-const MAX_CHARACTERS = 65_536 // of arguments and environment: the system limits both together, ARG_MAX
+const MAX_CHARACTERS = 65_536 // of arguments and environment together, which the system limits (ARG_MAX)
 const ENV_PAIRS = 3 // index among the arguments of the handle's spawn, from Node 24 on
 const PRELOADS = [
   `${ownManifest().name}/register`, 'longstack/register', 'longstack/lib/register',
@@ -34,13 +34,13 @@ const registerFile = path.join(__dirname, '..', 'register.js')
 const commandFile = path.join(__dirname, '..', 'cli', 'main.js')
 
 /**
- * @typedef {object} Command what is spawned
+ * @typedef {object} Command command of a child
  * @property {string} file
- * @property {string[]} args the first is the name that the program gets
+ * @property {string[]} args the first is the name passed to the program
  * @property {string[]} envPairs
  */
 
-/** of the handle that was made, and did not spawn yet @type {(() => boolean) | undefined} */
+/** unwraps the handle that has not spawned yet @type {(() => boolean) | undefined} */
 let unwrap
 
 /** @param {object} handle */
@@ -65,7 +65,7 @@ function unwatch () {
 /**
  * @param {object} handle
  * @param {ArrayLike<any>} args of its method
- * @returns {ArrayLike<any> | undefined} the arguments with the variable; undefined: the child gets none
+ * @returns {ArrayLike<any> | undefined} arguments with the variable; undefined if the child gets none
  */
 function spawning (handle, args) {
   const command = readCommand(args)
@@ -73,27 +73,27 @@ function spawning (handle, args) {
   noteName(handle, nameOf(command))
   if (!runsLongstack(command) || lengthOf(command) > MAX_CHARACTERS) return undefined
   const start = `${VARIABLE}=`
-  if (command.envPairs.some((pair) => pair.startsWith(start))) return undefined // the program's own
+  if (command.envPairs.some((pair) => pair.startsWith(start))) return undefined // set by the program
   const text = require('./passed-chains').passToProcess(contextTag.read(handle))
   return text === undefined ? undefined : withPairs(args, [...command.envPairs, start + text])
 }
 
-/** A child process was constructed. @param {unknown} child */
+/** Notes a new child process. @param {unknown} child */
 function constructed (child) {
   const handle = isObject(child) ? own(child, '_handle') : undefined
   if (isObject(handle) && own(handle, 'spawn') === undefined) watch(handle)
 }
 
-/** Has the label of a process have its name. @param {object} handle @param {string | undefined} name */
+/** Puts the name of a process into its label. @param {object} handle @param {string | undefined} name */
 function noteName (handle, name) {
   const context = contextTag.read(handle)
   if (context?.type === 'PROCESSWRAP' && context.detail !== name) context.detail = name
 }
 
 /**
- * Reads what a handle is told to spawn, without running code of the program.
- * @param {ArrayLike<any>} args an object of options up to Node 22, one argument each from 24 on
- * @returns {Command | undefined} undefined where it cannot be read, or the environment is not among it
+ * Reads the command that a handle spawns, without running code of the program.
+ * @param {ArrayLike<any>} args an options object up to Node 22, separate arguments from 24 on
+ * @returns {Command | undefined} undefined if it cannot be read, or lacks the environment
  */
 function readCommand (args) {
   if (typeof args[0] === 'string') return commandOf(args[0], args[1], args[ENV_PAIRS])
@@ -108,7 +108,7 @@ function commandOf (file, args, envPairs) {
   return typeof file === 'string' && texts && pairs ? { file, args: texts, envPairs: pairs } : undefined
 }
 
-/** Whether an object has data properties alone: a copy of it is as good. @param {unknown} options */
+/** Whether an object has only data properties, so that a copy is equivalent. @param {unknown} options */
 function isPlain (options) {
   if (!isObject(options)) return false
   const prototype = Object.getPrototypeOf(options)
@@ -129,21 +129,21 @@ function withPairs (args, envPairs) {
 /** @param {Command} command */
 const lengthOf = ({ args, envPairs }) => [...args, ...envPairs].join('').length
 
-/** Returns what a label shows: the program, of Node also the script. @param {Command} command */
+/** Returns the name for a label: the program, and for Node also the script. @param {Command} command */
 function nameOf ({ file, args }) {
   const isNode = file === process.execPath || /^node(\.exe)?$/i.test(path.basename(file))
   if (isNode) {
     const script = scriptOf(args)
     return script === undefined ? 'node' : `node ${script}`
   }
-  // A command of a shell is an argument.
+  // The command of a shell is an argument.
   const isShell = /^(\/d|-c)$/.test(args[1] ?? '')
   const name = path.basename(file)
   return !isShell && isSafeName(name) ? name : undefined
 }
 
 /**
- * Whether a child preloads longstack, for all that its command says.
+ * Whether a child preloads longstack, judging by its command.
  * @param {Command} command
  */
 function runsLongstack ({ args, envPairs }) {
@@ -161,15 +161,14 @@ function runsLongstack ({ args, envPairs }) {
 
 /** @param {string} text */
 function namesRegister (text) {
-  const texts = [text, text.replaceAll('\\\\', '\\')] // NODE_OPTIONS has them twice within quotes
+  const texts = [text, text.replaceAll('\\\\', '\\')] // NODE_OPTIONS doubles backslashes within quotes
   return [...PRELOADS, registerFile].some((name) => texts.some((one) => one.includes(name)))
 }
 
 /**
- * Returns the base name of the script that a command line of Node runs, as far as it is certain: arguments
- * may be secrets.
+ * Returns the base name of the script in a command line of Node, if it is certain: arguments may be secrets.
  * @param {string[]} args the first is the name of the program
- * @returns {string | undefined} undefined where there is none, or it may be the value of a flag
+ * @returns {string | undefined} undefined if there is none, or it may be the value of a flag
  */
 function scriptOf (args) {
   let i = 1 + inheritedFlags(args).length
@@ -190,7 +189,7 @@ function scriptOf (args) {
 }
 
 /**
- * Returns the flags of this process, if a command line begins with the same, as those of fork do.
+ * Returns the flags of this process, if a command line begins with them, as with fork().
  * @param {string[]} args
  * @returns {string[]}
  */
@@ -202,7 +201,7 @@ function inheritedFlags (args) {
 /**
  * Copies a list without running code of the program.
  * @param {unknown} list
- * @returns {string[] | undefined} undefined unless it has texts alone
+ * @returns {string[] | undefined} undefined unless it contains only strings
  */
 function textsOf (list) {
   if (!Array.isArray(list) || types.isProxy(list)) return undefined
@@ -215,7 +214,7 @@ function textsOf (list) {
   return texts
 }
 
-/** Whether a text can be a file's name, and has no end of a line. @param {string} name */
+/** Whether a text can be a file name and has no whitespace or `=`. @param {string} name */
 function isSafeName (name) {
   return name !== '' && name.length <= MAX_NAME && !/[\s=]/.test(name)
 }

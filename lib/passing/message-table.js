@@ -1,35 +1,35 @@
 'use strict'
 
-// Memory that all threads of a process share: the chains of messages as texts, and which chain each of the
-// last messages has. A message is known by its channel, its direction, and how many went before it: the table
-// holds nothing else of it but the channel of a port that it transfers. Newer messages and texts are written
-// over the oldest ones, whose chains are not known then. The channel between a worker and its maker has the
-// number of the worker's thread.
+// Memory shared by all threads of a process: the chains of messages as texts, and the chain of each recent
+// message. A message is identified by its channel, its direction, and the number of messages before it;
+// besides that, the table holds only the channel of a port that it transfers. Newer messages and texts
+// overwrite the oldest ones, whose chains are then unknown. The channel between a worker and its parent
+// thread has the number of the worker's thread.
 //
-// The place of a text counts words from the first one that was ever written, so that no two texts have the
-// same until it begins anew. Before a text are its length and a sum over it and its place: what was written
-// over it meanwhile, or never finished because its thread was ended, is no text.
+// The place of a text counts words from the first one ever written, so places are unique until the count
+// restarts. A text follows its length and a checksum over it and its place. They detect a text that was
+// overwritten, or never finished because its thread was terminated.
 
 const { add, compareExchange, load, store } = Atomics
 
-const TEXT_WORDS = 1 << 20 // a power of two; the system gives memory when it is written
+const TEXT_WORDS = 1 << 20 // a power of two; the system allocates memory on the first write
 const MAX_PLACE = 2 ** 31 - TEXT_WORDS
 const SLOTS = 1 << 14 // messages, a power of two
 const WORDS = 8 // of a slot
 // Words of a slot.
-const VERSION = 0 // odd while it is written
+const VERSION = 0 // odd during a write
 const KEY = 1
 const COUNT = 2
-const TEXT = 3 // where the text begins, 0: none
-const PORT = 4 // key of the port that the message transfers, 0: none that is known
+const TEXT = 3 // start of the text, 0: none
+const PORT = 4 // key of the port that the message transfers, 0 if none is known
 
-const FIRST_CHANNEL = 1 << 20 // more than there are threads
+const FIRST_CHANNEL = 1 << 20 // above all thread numbers
 const CHANNELS = 1 << 29
 
 // Words before the texts.
 const NEXT_TEXT = 0
 const NEXT_CHANNEL = 1
-const FIRST_TEXT = 2 // place: lower ones have a meaning of their own
+const FIRST_TEXT = 2 // place: lower ones have special meanings
 const nextStart = SLOTS * WORDS * 4 // bytes
 const textStart = nextStart + 8 // bytes
 // Words of a text.
@@ -57,13 +57,13 @@ class MessageTable {
     this.#texts = new Int32Array(memory, textStart, TEXT_WORDS)
   }
 
-  /** @returns {number} of a new channel; 0: there are no more */
+  /** @returns {number} number of a new channel, 0 if none is left */
   addChannel () {
     if (load(this.#next, NEXT_CHANNEL) >= CHANNELS) return 0
     return add(this.#next, NEXT_CHANNEL, 1)
   }
 
-  /** @param {string} text @returns {number} its place, 0: it is too long */
+  /** @param {string} text @returns {number} its place, 0 if it is too long */
   addText (text) {
     const bytes = Buffer.from(text)
     const size = HEADER + (bytes.length + 3 >> 2)
@@ -78,7 +78,7 @@ class MessageTable {
     return place
   }
 
-  /** @param {number} size in words, without a break @returns {number} place */
+  /** @param {number} size in contiguous words @returns {number} place */
   #reserve (size) {
     for (;;) {
       const next = load(this.#next, NEXT_TEXT)
@@ -88,13 +88,13 @@ class MessageTable {
     }
   }
 
-  /** Whether a text stays for long enough to be read by who gets its place now. @param {number} place */
+  /** Whether a receiver that gets the place of a text now can still read it. @param {number} place */
   isRecent (place) {
     const next = load(this.#next, NEXT_TEXT)
     return next >= place && next - place < TEXT_WORDS / 2
   }
 
-  /** @param {number} place @returns {string | undefined} undefined: another one was written over it */
+  /** @param {number} place @returns {string | undefined} undefined if it was overwritten */
   textAt (place) {
     const start = place & (TEXT_WORDS - 1)
     const length = this.#texts[start + LENGTH]
@@ -106,10 +106,10 @@ class MessageTable {
   }
 
   /**
-   * Notes the chain of a message, before it is sent.
+   * Notes the chain of a message before it is sent.
    * @param {number} key of its port
    * @param {number} count messages before it
-   * @param {number} text its place, 0: it has none
+   * @param {number} text place of its text, 0: none
    * @param {number} port key of the port that it transfers, 0: none
    */
   note (key, count, text, port) {
@@ -124,7 +124,7 @@ class MessageTable {
     store(this.#slots, slot + VERSION, version + 2)
   }
 
-  /** @param {number} key @param {number} count @returns {number} place of its text, 0: not known */
+  /** @param {number} key @param {number} count @returns {number} place of its text, 0 if unknown */
   find (key, count) {
     return this.#read(key, count, TEXT)
   }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Chains that go on in another thread or process: those that this thread sends, and those that it gets.
+// Chains that continue in another thread or process: chains that this thread sends, and those it receives.
 
 const guard = require('../core/guard')
 const { startQuery } = require('../core/clock')
@@ -19,22 +19,22 @@ const { encodeChain, encodeMessageChain, importChain } = require('../stacks/pass
 const { MessageTable, createMemory } = require('./message-table')
 
 const MAX_PLACES = 4096 // remembered
-const MAX_TEXTS = 512 // likewise
-const UNKNOWN_SENDER = 1 // in place of a text: no step that runs now has sent the message
+const MAX_TEXTS = 512 // remembered
+const UNKNOWN_SENDER = 1 // instead of a text: the running step is not the sender of the message
 
 /** @typedef {import('../core/context').Context} Context */
 
 const inherited = inheritedChain()
-/** from the first worker on @type {MessageTable | undefined} */
+/** created with the first worker @type {MessageTable | undefined} */
 let table = inherited?.memory === undefined ? undefined : new MessageTable(inherited.memory)
-/** workers that were given the table @type {WeakSet<object>} */
+/** workers that received the table @type {WeakSet<object>} */
 const given = new WeakSet()
 /** places of texts by the number of the chain @type {Map<number, number>} */
 const places = new Map()
-/** by the text @type {Map<string, number>} */
+/** places by text @type {Map<string, number>} */
 const placesOfTexts = new Map()
 let generation = capture.generation
-let joins = 0 // joined chains, which end where they were whole before
+let joins = 0 // number of joined chains; joining cuts off a chain that was whole before
 
 /**
  * Returns the place of a chain's text in the memory of all threads.
@@ -51,7 +51,7 @@ function placeOf (memory, number) {
 }
 
 /**
- * Returns hops without those that may be of another request: the doubt is not passed.
+ * Returns hops without those that may be of another request: doubtful hops are not passed.
  * @param {Context | undefined} context
  */
 function ownHops (context) {
@@ -72,7 +72,7 @@ function placeOfText (memory, text) {
 }
 
 /**
- * Returns a place that is remembered, or a new one where others will soon be written over it.
+ * Returns a remembered place, or a new one if its text will soon be overwritten.
  * @template K
  * @param {MessageTable} memory
  * @param {Map<K, number>} remembered
@@ -88,12 +88,12 @@ function recentPlace (memory, remembered, key, add) {
 }
 
 /**
- * Returns the place of the text of a message's chain, which is sent now. Does not throw.
+ * Returns the place of the chain text of a message that is being sent. Does not throw.
  * @param {string} type of its step
  * @param {Function} above stacks begin below this function
  * @param {object} by
- * @param {number} [by.task] chain of the task that the message gives to a thread
- * @param {boolean} by.isAnswer a callback of the same port sends it
+ * @param {number} [by.task] chain of the task that the message passes to a thread
+ * @param {boolean} by.isAnswer whether a callback of the same port sends it
  * @returns {number} 0: none
  */
 function chainFor (type, above, { task, isAnswer }) {
@@ -112,8 +112,8 @@ function chainFor (type, above, { task, isAnswer }) {
 }
 
 /**
- * Whether the newest step of a chain has a frame of the program's own. Without one, what is sent when a
- * thread has answered is the next in a pool's queue, and the running step is that of another task.
+ * Whether the newest step of a chain has a frame of the program's own. Without one, a message sent when a
+ * thread has responded is the next in a pool's queue, and the running step belongs to another task.
  * @param {number} chain
  */
 function hasUserFrame (chain) {
@@ -121,9 +121,9 @@ function hasUserFrame (chain) {
 }
 
 /**
- * Continues the chain of a message that came. Does not throw.
+ * Continues the chain of a received message. Does not throw.
  * @param {number} place of its text
- * @returns {boolean} whether that is known
+ * @returns {boolean} whether the chain is known
  */
 function received (place) {
   if (table === undefined || guard.inOwnWork || !settings.enabled) return false
@@ -140,7 +140,7 @@ function received (place) {
   }
 }
 
-/** Has the running step go on in the chain of a resource. @param {Context | undefined} context */
+/** Continues the running step in the chain of a resource. @param {Context | undefined} context */
 function continueIn (context) {
   if (guard.inOwnWork || !settings.enabled) return
   currentStep() // resolves it
@@ -148,7 +148,7 @@ function continueIn (context) {
 }
 
 /**
- * Passes the chain of a context to the worker that is being made in it.
+ * Passes the chain of a context to the worker that is being created in it.
  * @param {Context} context
  * @param {object} handle of the worker
  */
@@ -159,15 +159,15 @@ function passToWorker (context, handle) {
   passChain(handle, ownHops(context), table.memory)
 }
 
-/** Returns the table that a worker was given. @param {object} handle of it */
+/** Returns the table that a worker received. @param {object} handle of the worker */
 const tableOf = (handle) => given.has(handle) ? table : undefined
 
-/** Returns the table that this thread was given as a worker, and its number. */
+/** Returns the table that this thread received as a worker, and the thread's number. */
 const inheritedTable = () => inherited && table && { table, threadId: inherited.threadId }
 
 /**
  * Returns the chain of a child process as text for its environment.
- * @param {Context} [context] of the child; without it that of the caller
+ * @param {Context} [context] of the child; defaults to the caller's
  * @returns {string | undefined}
  */
 function passToProcess (context = currentContext()) {

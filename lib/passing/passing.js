@@ -1,7 +1,7 @@
 'use strict'
 
-// Has chains go on in threads and processes that this one makes, and begin with those of what made it. What
-// does it is loaded with the first of them.
+// Continues chains in threads and processes that this one creates, and begins its own chains with its
+// parent's. The code for it is loaded with the first thread or process.
 
 const guard = require('../core/guard')
 const { on } = require('../core/on')
@@ -36,8 +36,8 @@ channels.subscribe([
 ])
 
 /**
- * Has messages of the thread that made this one begin with the chain of their sender. Not where the program
- * can have sent or taken some before: another preload came first.
+ * Makes messages of the parent thread begin with the chain of their sender. Does nothing if another preload
+ * came first, since the program may have sent or taken messages in it.
  */
 function joinParentThread () {
   const preloads = own(process, '_preload_modules')

@@ -1,22 +1,22 @@
 'use strict'
 
-// Tasks of pools of threads (Piscina, Tinypool). A pool sends a queued task when a thread has answered
-// another one, so the running step tells nothing about it. Each task is an AsyncResource, made where the
-// program called run(), and its message has the same taskId: that tells whose it is.
+// Tasks of thread pools (Piscina, Tinypool). A pool sends a queued task when a thread has finished another
+// one, so the running step is unrelated to it. Each task is an AsyncResource, created when the program called
+// run(), and its message has the same taskId, which identifies the caller.
 
 const { contextOfId } = require('../core/context')
 const { on } = require('../core/on')
 const { isObject, own } = require('../objects')
 
-const MIN_TASKS = 1024 // before those that are gone are dropped
-const FIELDS = ['taskId', 'filename', 'name'] // of tasks and messages, as both pools have them
+const MIN_TASKS = 1024 // before collected ones are dropped
+const FIELDS = ['taskId', 'filename', 'name'] // of tasks and messages, in both pools
 
 /** @typedef {{ asyncId: number, resource: WeakRef<object> }} Task */
 
-/** not sent yet, and not among `tasks`: their fields are set later @type {Task[]} */
+/** not sent yet, and not in `tasks`: their fields are set later @type {Task[]} */
 let unread = []
 /**
- * Not sent yet, by taskId: several copies of a pool count for themselves.
+ * Tasks not sent yet, by taskId: each copy of a pool counts separately.
  * @type {Map<number, Task[]>}
  */
 let tasks = new Map()
@@ -30,7 +30,7 @@ on('taskMade', (asyncId, resource) => {
   if (unread.length >= limit) read()
 })
 
-/** Sorts new tasks by their ids. */
+/** Groups new tasks by their ids. */
 function read () {
   const fresh = unread
   unread = []
@@ -41,7 +41,7 @@ function read () {
   for (const task of fresh) {
     const resource = task.resource.deref()
     const id = resource && own(resource, 'taskId')
-    if (typeof id !== 'number') continue // it is gone
+    if (typeof id !== 'number') continue // it was collected
     const same = tasks.get(id)
     if (same === undefined) tasks.set(id, [task])
     else same.push(task)
@@ -50,9 +50,9 @@ function read () {
 }
 
 /**
- * Returns the chain of the task that a message gives to a thread.
+ * Returns the chain of the task that a message passes to a thread.
  * @param {unknown} message
- * @returns {number | undefined} undefined: it gives none; 0: whose it is, is not known
+ * @returns {number | undefined} undefined if it passes none; 0 if the caller is unknown
  */
 function chainOfTask (message) {
   const id = isObject(message) ? own(message, 'taskId') : undefined

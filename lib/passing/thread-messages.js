@@ -2,20 +2,20 @@
 
 // Messages between threads (worker.postMessage, parentPort.postMessage, and postMessage of a MessagePort that
 // was transferred to another thread): a message has the chain of the place that sent it. The message itself
-// stays as it is. Both ends count: what the sender posts and what the receiver gets are the same messages in
-// the same order, so a number and a direction name one (message-table.js). Counting begins when the port is
-// made, before the program can use either end, and what could make it wrong ends it: then nothing is known of
-// later messages.
+// is unchanged. Both ends count: sender and receiver see the same messages in the same order, so a number and
+// a direction identify a message (message-table.js). Counting begins when the port is created, before the
+// program can use either end. It stops at any event that could make it wrong: later messages then have no
+// known chain.
 //
 // Node calls JavaScript once for each message that arrives (MessagePort::OnMessage in src/node_messaging.cc),
-// also for one that cannot be read, and once when the port is closed; only receiveMessageOnPort takes one
-// otherwise. That is wrapped, and since programs keep references to it from before, an accessor sees the
-// calls that go past the wrapper: receiveMessageOnPort reads a property of Node's own of each port
-// (lib/internal/worker/io.js). Such a port counts no more what it gets.
+// also for an unreadable one, and once when the port is closed. Only receiveMessageOnPort bypasses this, so
+// it is wrapped. Programs may hold earlier references to it. An accessor detects calls through these:
+// receiveMessageOnPort reads an internal property of each port (lib/internal/worker/io.js). Such a port stops
+// counting received messages.
 //
-// A port that arrives in another thread is a new object. Node makes it right before the callback of the port
-// on which it comes, and the table says which port it is. Two ports that are made one after the other, with
-// nothing in between, are those of one channel.
+// A port that arrives in another thread is a new object. Node creates it right before the callback of the
+// port that received it, and the table identifies it. Two ports created in direct succession are the ends of
+// one channel.
 
 const { isProxy } = require('node:util').types
 const { contextTag } = require('../core/context')
@@ -30,7 +30,7 @@ const { chainOfTask } = require('./pool-tasks')
 
 const { apply } = Reflect
 const MAX_COUNT = 2 ** 31 - 1
-const MAX_TRANSFERRED = 64 // objects of a list that is looked through
+const MAX_TRANSFERRED = 64 // objects of a list that is searched
 
 /**
  * @typedef {import('./message-table').MessageTable} MessageTable
@@ -38,13 +38,13 @@ const MAX_TRANSFERRED = 64 // objects of a list that is looked through
  */
 
 const NEVER = -1
-let era = 0 // ports count in the one in which they began
-/** this thread is a worker whose program began with everything in place */
+let era = 0 // a port counts only in the era in which it began
+/** this thread is a worker, and its program began after longstack's setup */
 let isWorker = false
 
-/** One end of a channel: counts what it sends and what it gets. */
+/** One end of a channel: counts sent and received messages. */
 class CountedPort {
-  /** none as long as both ends are in one thread @type {MessageTable | undefined} */
+  /** undefined while both ends are in one thread @type {MessageTable | undefined} */
   #table
   #sendKey = 0
   #type
@@ -52,7 +52,7 @@ class CountedPort {
   #received = 0
   #isSending = false
   #era = era
-  #seesAll = true // messages that come
+  #seesAll = true // no received message is missed
   /** the other end, while it is in this thread @type {WeakRef<CountedPort> | undefined} */
   peer
 
@@ -62,7 +62,7 @@ class CountedPort {
   }
 
   /**
-   * The other end is in another thread.
+   * Notes that the other end is in another thread.
    * @param {MessageTable} table
    * @param {number} key channel and direction
    */
@@ -74,12 +74,12 @@ class CountedPort {
 
   get #isCounting () { return this.#era === era }
 
-  /** Counts no more: of later messages nothing is known. */
+  /** Stops counting: later messages have no known chain. */
   stop () {
     this.#era = NEVER
   }
 
-  /** A message may have been taken unseen: of those that come later nothing is known. */
+  /** Notes that a message may have been taken unseen: later received ones have no known chain. */
   missTaken () {
     this.#seesAll = false
   }
@@ -95,7 +95,7 @@ class CountedPort {
     if (!this.#isCounting) return apply(method, port, args)
     const count = this.#sent
     const table = this.#table
-    // A getter of a message posts another one, which goes first
+    // A getter of a message posts another one, which is sent first
     if (this.#isSending || count === MAX_COUNT) {
       table?.note(this.#sendKey, count, 0, 0)
       this.stop()
@@ -120,14 +120,14 @@ class CountedPort {
   }
 
   /**
-   * Returns the key of this end, which is about to go to another thread. Only if neither end has sent
-   * anything do both begin to count with the same message.
+   * Returns the key of this end, which is about to be transferred to another thread. Both ends count from the
+   * same message only if neither has sent one.
    * @param {MessageTable} table
-   * @returns {number} 0: its messages have no chains
+   * @returns {number} 0 if its messages have no chains
    */
   keyFor (table) {
     if (!this.#isCounting || this.#sent > 0) return 0
-    // The other end has gone: nothing may have come from there yet
+    // The other end was transferred: valid only if nothing has come from there yet
     if (this.#sendKey !== 0) return this.#received === 0 && this.peer !== undefined ? this.#sendKey : 0
     const peer = this.peer?.deref()
     const channel = peer === undefined || peer.#sent > 0 ? 0 : table.addChannel()
@@ -137,8 +137,8 @@ class CountedPort {
   }
 
   /**
-   * A message is taken, or a callback of the port begins: with a message, or the last of all.
-   * @returns {number} place of the text of its chain, 0: not known
+   * Counts a message that is taken, or a callback of the port that begins: with a message, or the last one.
+   * @returns {number} place of its chain text, 0 if unknown
    */
   next () {
     const table = this.#table
@@ -152,14 +152,14 @@ class CountedPort {
     return table.find(key, count)
   }
 
-  /** A callback of the port begins. */
+  /** Called when a callback of the port begins. */
   receive () {
     const text = this.next()
     if (text !== 0) received(text)
   }
 }
 
-/** Has a port count. @param {object} port @param {CountedPort} counted */
+/** Makes a port count messages. @param {object} port @param {CountedPort} counted */
 function watch (port, counted) {
   const ref = contextTag.read(port)?.ref ?? 0
   if (ref === 0) return
@@ -169,9 +169,9 @@ function watch (port, counted) {
 }
 
 /**
- * Returns the one port of a transfer list. Runs no code of the program.
+ * Returns the only port of a transfer list. Runs no code of the program.
  * @param {unknown} argument the list, or options with one
- * @returns {CountedPort | undefined} undefined: none that counts, or not only that
+ * @returns {CountedPort | undefined} undefined if it does not count, or there are several
  */
 function movedPort (argument) {
   const list = isObject(argument) && !Array.isArray(argument) ? own(argument, 'transfer') : argument
@@ -188,25 +188,25 @@ function movedPort (argument) {
 }
 
 /**
- * Ports that came with messages of which no callback has begun. One that came by a port that does not count
- * stays until the next message: two are not told apart.
+ * Ports that came with messages whose callbacks have not begun. If the receiving port does not count, such a
+ * port stays until the next message; two cannot be distinguished.
  * @type {Array<WeakRef<object>>}
  */
 let arrived = []
-/** made last, by code that may make another one @type {{ id: number, port: WeakRef<object> } | undefined} */
+/** last port, if its other end may follow @type {{ id: number, port: WeakRef<object> } | undefined} */
 let first
 let isTaking = false
 
-/** A port was made, or came with a message. @param {Context} context @param {object} port */
+/** Notes a port that was created, or came with a message. @param {Context} context @param {object} port */
 function portMade (context, port) {
   const [frame] = context.stack?.frames ?? []
-  if (isTaking || frame === undefined) { // the event loop makes it
+  if (isTaking || frame === undefined) { // created by the event loop
     if (arrived.length < 2) arrived.push(new WeakRef(port))
     return
   }
   const other = first?.id === context.asyncId - 1 ? first.port.deref() : undefined
   first = undefined
-  // Node's own, and those that structuredClone and receiveMessageOnPort make, have a frame of Node's first
+  // Ports created by Node itself, structuredClone or receiveMessageOnPort have a frame of Node first
   if (frame.fileName?.startsWith('node:') !== false) return
   if (other === undefined) {
     first = { id: context.asyncId, port: new WeakRef(port) }
@@ -220,7 +220,7 @@ function portMade (context, port) {
 }
 
 /**
- * A worker was made: its messages have chains, if it was told so.
+ * Counts messages of a new worker, if it received the table.
  * @param {any} worker
  * @param {object | undefined} handle
  */
@@ -231,7 +231,7 @@ function watchWorker (worker, handle) {
   watch(port, new CountedPort(MESSAGE).join(table, worker.threadId << 1))
 }
 
-/** This thread is a worker whose program did not begin: messages of its maker have chains. */
+/** Counts messages of the parent thread, in a worker before its program begins. */
 function watchParent () {
   const { parentPort } = require('node:worker_threads')
   const given = inheritedTable()
@@ -241,7 +241,7 @@ function watchParent () {
   wrapPorts()
 }
 
-/** put the functions of Node back @type {Map<string, () => boolean>} */
+/** restore the functions of Node @type {Map<string, () => boolean>} */
 const unwraps = new Map()
 
 function wrapPorts () {
@@ -278,22 +278,22 @@ function wrapPorts () {
 }
 
 /**
- * The program has taken a message. A worker goes on with it. In the main thread it is an answer that the
- * running step waits for.
+ * Handles a message that the program has taken. A worker continues its chain. In the main thread it is a
+ * response that the running step waits for.
  * @param {object} port
- * @param {number} text place of that of its chain, 0: not known
+ * @param {number} text place of its chain text, 0 if unknown
  */
 function taken (port, text) {
   if (isWorker && (text === 0 || !received(text))) continueIn(contextTag.read(port))
 }
 
-/** Notices calls of receiveMessageOnPort past the wrapper. @param {any} threads */
+/** Detects calls of receiveMessageOnPort that bypass the wrapper. @param {any} threads */
 function watchCalls ({ MessagePort, receiveMessageOnPort }) {
   /** @type {symbol | undefined} */
   let key
   try {
     receiveMessageOnPort(new Proxy({}, { get (_, name) { if (typeof name === 'symbol') key = name } }))
-  } catch {} // it is no port
+  } catch {} // it is not a port
   if (key === undefined || Object.hasOwn(MessagePort.prototype, key)) return
   const name = key
   Object.defineProperty(MessagePort.prototype, name, {
@@ -313,7 +313,7 @@ function wrapOnce (owner, name, make) {
   if (unwrap !== undefined) unwraps.set(name, unwrap)
 }
 
-/** Puts all back: messages have no chains any more. */
+/** Restores Node's functions: messages have no chains any more. */
 function stop () {
   era++
   for (const [name, unwrap] of unwraps) if (unwrap()) unwraps.delete(name)

@@ -1,15 +1,15 @@
 'use strict'
 
-// The chain of a worker begins in the thread that made it, that of a process in the process that spawned it.
+// The chain of a worker begins in its parent thread, the chain of a process in its parent process.
 //
-// What a worker inherits by setEnvironmentData is invisible to programs (no API lists the keys) and is copied
-// when the worker is made: the maker's chain is put there as plain data just before, and becomes the worker's
-// root. It is taken back as soon as the worker has its copy: the chain is of no other worker. A worker
-// without longstack takes nothing back, and workers that it makes inherit it in their turn: so the data names
-// the thread that it is for.
+// Data that a worker inherits through setEnvironmentData is invisible to programs (no API lists the keys) and
+// is copied when the worker is created. The parent's chain is put there as plain data just before, and
+// becomes the worker's root. It is removed as soon as the worker has its copy, since it belongs to no other
+// worker. A worker without longstack does not remove it, and workers that it creates inherit it in turn: so
+// the data names the thread that it is for.
 //
-// A process gets it by an environment variable (passing/child-processes.js), which is taken out before the
-// program's first line.
+// A process gets the chain through an environment variable (passing/child-processes.js), which is removed
+// before the program's first line.
 
 const { originMs, now } = require('../core/clock')
 const { on } = require('../core/on')
@@ -18,26 +18,26 @@ const { source } = require('../core/source')
 /**
  * @typedef {object} Passed
  * @property {number} threadId of the worker that it is for
- * @property {number} at when it was passed, ms of the system's monotonic clock
+ * @property {number} at time of passing, ms of the system's monotonic clock
  * @property {import('../stacks/chain').PrintedHop[]} hops
- * @property {number} from number of the thread that made it
- * @property {SharedArrayBuffer | undefined} memory that all threads share, see passing/message-table.js
+ * @property {number} from number of the parent thread
+ * @property {SharedArrayBuffer | undefined} memory shared by all threads, see passing/message-table.js
  */
 
 const KEY = 'longstack.chain'
 const VARIABLE = '_LONGSTACK_CHAIN'
-const TEXT_START = '{"longstack":1,' // of what encodeChain in stacks/passed-chain.js returns
-/** a chain is there: of a worker that is being made, or the one that this thread inherited */
+const TEXT_START = '{"longstack":1,' // as returned by encodeChain in stacks/passed-chain.js
+/** environment data has a chain: for a worker being created, or the one that this thread inherited */
 let isPassed = !isMainThread()
-/** what this thread inherited; null: not read yet @type {Passed | null | undefined} */
+/** chain that this thread inherited; null: not read yet @type {Passed | null | undefined} */
 let inherited = isPassed ? null : undefined
 if (isPassed) source.startsWithHops = true
-/** what this process inherited */
+/** chain that this process inherited */
 const inheritedText = isPassed ? undefined : takeVariable()
 
 /**
  * Returns whether this is the main thread, without loading node:worker_threads there, which takes
- * milliseconds: in a worker Node disables what concerns the whole process
+ * milliseconds. In a worker, Node disables functions that affect the whole process
  * (lib/internal/bootstrap/switches/does_not_own_process_state.js).
  */
 function isMainThread () {
@@ -45,8 +45,8 @@ function isMainThread () {
 }
 
 /**
- * Takes the variable that this process was started with: neither the program nor its children see it. One of
- * the same name that longstack did not set is left alone.
+ * Removes the variable that this process was started with: neither the program nor its children see it. A
+ * variable of the same name that longstack did not set is left alone.
  * @returns {string | undefined}
  */
 function takeVariable () {
@@ -58,26 +58,26 @@ function takeVariable () {
 }
 
 /**
- * Has the chain of what made this thread or process come before its own.
+ * Puts the chain of the parent thread or process before the chains of this one.
  * @param {import('../core/context').Context & { carried?: any }} root the first context of this thread
  */
 function carryChain (root) {
   const passed = inheritedChain() ??
     (inheritedText === undefined ? undefined : require('../stacks/passed-chain').decodeChain(inheritedText))
   if (passed === undefined) return
-  const ms = Math.max(0, originMs - passed.at) // not known where the clocks of two processes differ: below 0
+  const ms = Math.max(0, originMs - passed.at) // below 0 if the clocks of two processes differ: unknown
   root.carried = passed.hops.map((hop) => ({ ...hop, ageMs: hop.ageMs + ms }))
 }
 
-/** Returns what the thread that made this one has passed. @returns {Passed | undefined} */
+/** Returns the data that the parent thread has passed. @returns {Passed | undefined} */
 function inheritedChain () {
   takeBackChain()
   return isForThisThread(inherited) ? inherited : undefined
 }
 
 /**
- * A worker is being made in the running context.
- * @param {{ threadId?: number }} handle which gets its number after this call
+ * Passes a chain to the worker that is being created.
+ * @param {{ threadId?: number }} handle its number is set after this call
  * @param {import('../stacks/chain').PrintedHop[]} hops that led here
  * @param {SharedArrayBuffer | undefined} memory
  */
@@ -99,13 +99,13 @@ function isForThisThread (passed) {
   return Array.isArray(passed?.hops) && passed.threadId === require('node:worker_threads').threadId
 }
 
-/** Takes back what was put there for a worker: it is made, or nothing is traced any more. */
+/** Removes the data for a worker, once the worker is created or tracing has stopped. */
 function takeBackChain () {
   if (!isPassed) return
   isPassed = false
   const { getEnvironmentData, setEnvironmentData } = require('node:worker_threads')
   if (inherited === null) inherited = /** @type {any} */ (getEnvironmentData(KEY))
-  setEnvironmentData(KEY, undefined) // else workers of this one inherit it
+  setEnvironmentData(KEY, undefined) // otherwise workers of this thread inherit it
 }
 
 on('iteration', takeBackChain)

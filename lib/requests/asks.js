@@ -1,6 +1,6 @@
 'use strict'
 
-// Notes who writes on connections of the program: the asks of core/asks.js.
+// Notes which step writes on a connection that the program opened: the asks of core/asks.js.
 
 const { ChainValues } = require('../core/chain-values')
 const { now } = require('../core/clock')
@@ -27,12 +27,12 @@ const {
 } = records
 
 const MAX_PLACES = 1000
-const MAX_STEPS = 8 // between an answer and a write, that are told
+const MAX_STEPS = 8 // steps recorded between a response and a write
 const noParts = [0, 0, 0]
-/** of a package, that gives back what a pool lent */
+/** function of a package that returns a connection to its pool */
 const RELEASE = /(?:^|[.# ])_?release(?:Connection|Client|Resource)?$/i
 
-// Whether the writer is who asks, by the chain of the write. Each is looked at once.
+// Whether the writer is the querying flow, by the chain of the write. Each chain is checked once.
 const ASKS = 1
 const HANDS_ON = 2
 let writers = new ChainValues()
@@ -43,20 +43,20 @@ on('forgetting', () => { writers = new ChainValues() })
  * @typedef {NonNullable<ReturnType<typeof findRecord>>} Record
  *
  * @typedef {object} Asker
- * @property {number} chain of the step that asks
- * @property {number} cause reference of it
+ * @property {number} chain of the querying step
+ * @property {number} cause reference of that step
  * @property {number} span number
  * @property {number} place chain of the write, below that of the step
  */
 
-/** stacks that made connections on which several have asked at once @type {Set<object | undefined>} */
+/** opener stacks of connections on which several flows queried at once @type {Set<object | undefined>} */
 const sharedPlaces = new Set()
 
 /**
- * Notes that the program writes on a connection.
+ * Notes a write of the program on a connection.
  * @param {Entry} entry
  * @param {any} socket
- * @param {boolean} isHeld it goes out once the connection is there
+ * @param {boolean} isHeld whether it is sent only once the connection is open
  * @returns {boolean} whether listeners of `asked` were called
  */
 function noteWrite (entry, socket, isHeld) {
@@ -86,7 +86,8 @@ function noteWrite (entry, socket, isHeld) {
 }
 
 /**
- * Whether a pool writes while a connection is given back: for who waits in line, not for who gives it back.
+ * Whether a pool writes while a connection is released: for the next caller in its queue, not for the
+ * releaser.
  * @param {number} place chain of the write
  */
 function handsOn (place) {
@@ -102,14 +103,14 @@ function handsOn (place) {
 }
 
 /**
- * Notes a write that a callback of its own connection has caused: a question if code of the program lies
- * between the two, else a queue of the driver's sends what is next in line. Whose answer the callback brought
- * does not prove who asks: a pool hands the connection on there, too, and calls code of another flow. So the
- * chain of the question begins at the callback.
+ * Notes a write that a callback of its own connection caused. It is a query if code of the program lies
+ * between the two; otherwise the driver sends the next entry of its queue. The response in the callback does
+ * not prove which flow queries: a pool may hand the connection on there and call code of another flow. So the
+ * chain of the query begins at the callback.
  * @param {Entry} entry
  * @param {number} write chain of the write
  * @param {number} distance steps from the write up to the callback
- * @returns {boolean} it is a question
+ * @returns {boolean} whether it is a query
  */
 function noteInAnswer (entry, write, distance) {
   const chains = [write]
@@ -119,7 +120,7 @@ function noteInAnswer (entry, write, distance) {
   }
   const driver = framesOf(chains[distance]).findLast(isProgram)
   const isOfDriver = driver === undefined || !chains.some((chain) => framesOf(chain).some((frame) => {
-    // The code that listens to the connection is the driver's
+    // The code that listens to the connection belongs to the driver
     return frame.kind === 'user' && (driver.kind !== 'user' || frame.fileName !== driver.fileName)
   }))
   if (isOfDriver) {
@@ -140,7 +141,7 @@ function noteInAnswer (entry, write, distance) {
 }
 
 /**
- * Notes that a request of http or undici goes out on a connection.
+ * Notes that a request of http or undici is sent on a connection.
  * @param {Entry} entry
  * @param {import('../core/context').Context} request
  */
@@ -162,14 +163,14 @@ function ask (entry, asker) {
   const isWaiting = isOutstanding(last, entry.dueSince, capture.clock[0])
   if (words[offset + STATE] === ONE) {
     const isSame = words[offset + CAUSE] === asker.cause &&
-      (asker.cause !== 0 || capture.partsOf(words[offset + CHAIN])?.[0] === asker.chain) // 0: as of messages
+      (asker.cause !== 0 || capture.partsOf(words[offset + CHAIN])?.[0] === asker.chain) // 0: as for messages
     if (isWaiting && isSame && isSamePlace(words[offset + CHAIN], asker.place)) {
-      if (words[offset + CHAIN] === asker.place) addDue(entry, last, 1) // one more, as in a loop
+      if (words[offset + CHAIN] === asker.place) addDue(entry, last, 1) // another query, as in a loop
       return
     }
     if (isSame || descends(asker.cause, words[offset + CAUSE])) {
       if (!isWaiting) return add(entry, asker, ONE)
-      if (!isSame && !framesOf(asker.place).some(isUser)) return // more of the same question
+      if (!isSame && !framesOf(asker.place).some(isUser)) return // more data of the same query
       const second = add(entry, asker, ONE)
       if (!isOfQueue(second, words[offset + CAUSE]) && !isOfQueue(words[offset], words[offset + CAUSE])) {
         return join(entry, last, asker)
@@ -183,9 +184,9 @@ function ask (entry, asker) {
 }
 
 /**
- * Whether a question may be of another request than what led to it: a queue may have begun the job that asks.
+ * Whether a query may be of another request than its cause: a queue may have started the job that queries.
  * @param {number} ref of the ask
- * @param {number} [step] reference: it may have begun in that step, or later; left out: in any
+ * @param {number} [step] reference: started in that step or later; in any step if omitted
  */
 function isOfQueue (ref, step) {
   const start = source.startOf(contextAt(ref))
@@ -193,8 +194,8 @@ function isOfQueue (ref, step) {
 }
 
 /**
- * A step asks another question while one is outstanding, or what it has caused does: what comes is for one of
- * them, and so a part of that step.
+ * Notes another query of a step, or of a step it caused, while one is in flight. Incoming data responds to
+ * one of them, so it is part of the first step.
  * @param {Entry} entry
  * @param {Record} last
  * @param {Asker} asker
@@ -211,7 +212,7 @@ function join (entry, { words, offset }, asker) {
 }
 
 /**
- * Notes that more answers are due than one.
+ * Notes that more than one response is due.
  * @param {Entry} entry
  * @param {Record} ask
  * @param {number} more
@@ -223,7 +224,7 @@ function addDue (entry, { words, offset }, more) {
 }
 
 /**
- * Another flow asks while a question is outstanding, or may be.
+ * Notes a query of another flow while one is in flight, or may be.
  * @param {Entry} entry
  * @param {Record} last
  * @param {Asker} asker
@@ -236,7 +237,7 @@ function share (entry, last, asker) {
   const request = state === ONE ? requestOf(words[offset + CAUSE]) : 0
   const isOfOne = request !== 0 && request === requestOf(asker.cause) && !isOfQueue(lastRef) &&
     !isOfQueue(add(entry, asker, ONE))
-  if (isOfOne) { // but at two places
+  if (isOfOne) { // of one request, but from two places
     const record = findRecord(request)
     if (record === undefined) return setUnknown(entry)
     const chain = record.words[record.offset + CHAIN]
@@ -259,7 +260,7 @@ function share (entry, last, asker) {
 }
 
 /**
- * Makes data that comes from now on a part of a step.
+ * Attributes data that arrives from now on to a step.
  * @param {Entry} entry
  * @param {Asker} asker
  * @param {number} state
@@ -294,9 +295,9 @@ function addUnasked (entry, state) {
 }
 
 /**
- * Adds what stands for the callback of a connection in which its program asks again.
+ * Adds a record for the callback of a connection in which the program queries again.
  * @param {Entry} entry
- * @param {number} step reference of the present one
+ * @param {number} step reference of the current step
  * @returns {number} reference
  */
 function addAnswered (entry, step) {
@@ -311,8 +312,8 @@ function nobody (entry) {
 }
 
 /**
- * Whether an answer may still come for what was asked while tracing was off: until the connection has been
- * silent for long, or has answered for a while, and nothing is outstanding.
+ * Whether a response to a query made while tracing was off may still arrive. True for DUE_MS after tracing
+ * was enabled, QUIET_MS if a later query got a response, and while one is in flight.
  * @param {Entry} entry
  */
 function isUnseen (entry) {
@@ -327,9 +328,9 @@ function isUnseen (entry) {
 }
 
 /**
- * A flow asks while that may be. Whether several do at once shows already.
+ * Notes a query of a flow in that period. Concurrent queries of several flows are already detected.
  * @param {Entry} entry
- * @param {number} cause reference of the step that asks
+ * @param {number} cause reference of the querying step
  */
 function askUnseen (entry, cause) {
   const last = findRecord(entry.ask)
@@ -339,7 +340,7 @@ function askUnseen (entry, cause) {
   records.writeWord(entry.ask, FIRST_ASK, cause)
 }
 
-/** @param {Entry} entry @param {number} [count] of questions that may be written at once */
+/** @param {Entry} entry @param {number} [count] of queries that may be written at once */
 function setUnknown (entry, count = 1) {
   const last = findRecord(entry.ask)
   const isWaiting = last !== undefined && isOutstanding(last, entry.dueSince, capture.clock[0])
@@ -349,7 +350,7 @@ function setUnknown (entry, count = 1) {
 }
 
 /**
- * Returns the chain of an ask below a step where its place is not known.
+ * Returns the chain of a query below a step if its place is unknown.
  * @param {number} chain
  * @param {Entry} entry
  */
@@ -358,7 +359,7 @@ function placeless (chain, entry) {
 }
 
 /**
- * Whether the current step is the callback of what was written, or connected, before.
+ * Whether the current step is the callback of an earlier write or connect.
  * @param {number} chain
  */
 function isCompletion (chain) {
@@ -368,7 +369,7 @@ function isCompletion (chain) {
 }
 
 /**
- * Whether the program has made a connection, not a server, nor another process.
+ * Whether the program opened a connection, rather than a server or another process.
  * @param {Entry} entry
  * @param {any} socket
  */
@@ -388,7 +389,7 @@ function isSamePlace (chain, other) {
   return chain === other || callOf(chain) === callOf(other)
 }
 
-/** @param {number} chain @returns {string} the frames of the program's own code, from the innermost on */
+/** @param {number} chain @returns {string} the frames of the program's own code without the innermost */
 function callOf (chain) {
   return framesOf(chain).filter(isUser).slice(1).map(({ text }) => text).join('\n')
 }

@@ -1,8 +1,8 @@
 'use strict'
 
-// Notes who ends or destroys streams and messages, who sends their headers and who aborts: methods of Node's
-// are wrapped, since no channel reports it and no hook does before it matters. What a wrapper adds is a
-// property that is read, but for the call that changes the state: that captures a stack.
+// Notes which call ends or destroys a stream or message, sends its headers, or aborts. Node's methods are
+// wrapped, since no channel reports these calls and no hook reports them in time. A wrapper costs one
+// property read; only the call that changes the state captures a stack.
 
 const process = require('node:process')
 const { getEventListeners } = require('node:events')
@@ -21,9 +21,9 @@ const { apply, getPrototypeOf, ownKeys } = Reflect
 const { deref } = WeakRef.prototype
 const { changesOf, requestOf } = changes
 
-/** @typedef {(self: any, first: any, above: Function) => void} Before called before a method */
+/** @typedef {(self: any, first: any, above: Function) => void} Before runs before a method */
 
-/** Names of hops: V8 hashes each text once. @type {Record<string, Record<string, string>>} */
+/** Hop names: V8 hashes each string once. @type {Record<string, Record<string, string>>} */
 const calls = {}
 for (const noun of ['request', 'response', 'socket', 'stream']) {
   const methods = ['destroy', 'end', 'respond', 'writeHead']
@@ -31,7 +31,7 @@ for (const noun of ['request', 'response', 'socket', 'stream']) {
 }
 
 /**
- * Notes who changes an object.
+ * Notes the call that changes the state of an object.
  * @param {import('../core/state-changes').State} state
  * @param {object} self
  * @param {string} method
@@ -63,13 +63,13 @@ function destroys (self, error, above) {
   const state = writable ?? readable
   if ((state === undefined ? own(self, 'destroyed') : state.destroyed) === true) return
   if (isObject(error)) linkDestroying(error, self)
-  // Node destroys what has come to its end
+  // Node destroys finished streams by itself
   const isOver = readable?.endEmitted === true && writable?.finished !== false
   if (!isOver) note('destroyed', self, 'destroy', above)
 }
 
 /**
- * Links the error that an object is destroyed with, before Node reads its stack.
+ * Links the error passed to destroy(), before Node reads its stack.
  * @param {object} error
  * @param {object} self
  */
@@ -82,8 +82,8 @@ function linkDestroying (error, self) {
 }
 
 /**
- * Returns the call that made a request, or a connection that is not there yet: others may use one that is.
- * @param {object} self what is destroyed
+ * Returns the call that made a request, or a connection still being opened; once open, others may use it.
+ * @param {object} self the destroyed object
  * @returns {import('../core/context').Context | undefined}
  */
 function callOf (self) {
@@ -95,7 +95,7 @@ function callOf (self) {
 }
 
 /**
- * Returns the call that made the request of a response, or of a stream that a package puts around one.
+ * Returns the call that made the request of a response, or of a stream with which a package wraps one.
  * @param {object} stream
  * @returns {import('../core/context').Context | undefined}
  */
@@ -109,7 +109,7 @@ function requestWithin (stream) {
 }
 
 /**
- * Links the error of a request that was aborted to its call, before undici destroys the body with it, which
+ * Links the error of an aborted request to its call. Undici then destroys the body with this error; the body
  * has no other link to the request.
  * @param {object} request of undici
  * @param {unknown} error
@@ -120,19 +120,19 @@ function undiciFailed (request, error) {
   if (call !== undefined) changes.linkSubject(/** @type {object} */ (error), call)
 }
 
-/** Returns what Node keeps of a stream. @param {object} stream @param {string} name @returns {any} */
+/** Returns Node's state of a stream. @param {object} stream @param {string} name @returns {any} */
 function stateOf (stream, name) {
   const state = own(stream, name)
   return isObject(state) ? state : undefined
 }
 
-/** Headers are put in order, to be sent. @type {Before} */
+/** Headers are about to be serialized. @type {Before} */
 function stores (self, _, above) {
   if (!isObject(self)) return
   if (changesOf(self).ended === undefined) note('sent', self, 'writeHead', above) // end() calls this
 }
 
-/** A stream of HTTP/2 sends its headers. @type {Before} */
+/** An HTTP/2 stream sends its headers. @type {Before} */
 function responds (self, _, above) {
   if (isObject(self) && !isObject(hidden(self, 'sent-headers'))) note('sent', self, 'respond', above)
 }
@@ -147,33 +147,33 @@ function aborts (self, reason, above) {
   changes.setAborted(listenersOf(signal), reason)
 }
 
-/** Returns all that an abort calls, also by AbortSignal.any. @param {any} signal @returns {unknown[]} */
+/** Returns all abort listeners, also through AbortSignal.any. @param {any} signal @returns {unknown[]} */
 function listenersOf (signal) {
   const dependants = hidden(signal, 'kDependantSignals')
   const signals = types.isSet(dependants) ? Array.from(dependants, (each) => apply(deref, each, [])) : []
   return [signal, ...signals].flatMap((each) => each === undefined ? [] : getEventListeners(each, 'abort'))
 }
 
-/** Called behind abort(). @param {any} self */
+/** Runs after abort(). @param {any} self */
 function aborted (self) {
   aborting = undefined
   changes.setAborted([])
   linkReason(read(self, 'signal'))
 }
 
-/** Links the reason that Node makes. @param {object} signal */
+/** Links the reason that Node creates. @param {object} signal */
 function linkReason (signal) {
   const reason = read(signal, 'reason')
   if (isObject(reason)) changes.link(reason, changes.changeOf(signal, ['aborted']))
 }
 
-/** the signal whose listeners abort() calls, which has a reason then @type {WeakRef<object> | undefined} */
+/** signal of the abort() in progress, which has a reason by then @type {WeakRef<object> | undefined} */
 let aborting
 /** @type {Map<string, (() => any) | undefined>} */
 const getters = new Map()
 
 /**
- * Reads a property by Node's getter, not by one of the program's.
+ * Reads a property through Node's getter, not one of the program.
  * @param {any} self an AbortController or its signal
  * @param {string} name
  */
@@ -182,7 +182,7 @@ function read (self, name) {
 }
 
 /**
- * Links an error to what was done to an object before.
+ * Links an error to an earlier state change of an object.
  * @param {object} error
  * @param {object} object
  */
@@ -191,13 +191,13 @@ function linkError (error, object) {
   if (states !== undefined) changes.link(error, changes.changeOf(object, states))
 }
 
-/** @param {object} object no response @returns {string} what a person calls it */
+/** @param {object} object not a response @returns {string} its common name */
 function nounOf (object) {
   if (own(object, '_header') !== undefined) return 'request'
   return own(object, '_host') !== undefined || own(object, '_sockname') !== undefined ? 'socket' : 'stream'
 }
 
-/** puts all back @type {Array<() => void>} */
+/** restore the methods @type {Array<() => void>} */
 let restores = []
 let isHttpWrapped = false
 let isHttp2Wrapped = false
@@ -205,11 +205,11 @@ let isOn = false
 let stopWaiting = () => {}
 
 /**
- * Wraps methods that owners have as their own.
+ * Wraps own methods of objects.
  * @param {object[]} owners
  * @param {string[]} names
  * @param {Before} before
- * @param {(self: any) => void} [done] called behind it
+ * @param {(self: any) => void} [done] runs after the method
  */
 function wrapMethods (owners, names, before, done) {
   restores.push(wrapAll(owners, names, (self, first, above) => {
@@ -218,7 +218,7 @@ function wrapMethods (owners, names, before, done) {
 }
 
 /**
- * Notes who listens for aborts.
+ * Notes the call that adds an abort listener.
  * @param {unknown} self
  * @param {unknown} listener
  * @param {Function} above
@@ -229,7 +229,7 @@ function listens (self, listener, above) {
 }
 
 /**
- * Wraps addEventListener, to note who listens for aborts.
+ * Wraps addEventListener, to note the calls that add abort listeners.
  * @param {object} prototype of EventTarget
  */
 function wrapListening (prototype) {
@@ -248,7 +248,7 @@ function wrapListening (prototype) {
   if (unwrap !== undefined) restores.push(unwrap)
 }
 
-/** Wraps abort(). To read the global AbortController itself changes its property. */
+/** Wraps abort(). Reading the global AbortController would change its property. */
 function wrapAbort () {
   const controller = guard.run(() => transferableAbortController())
   getters.set('signal', findProperty(controller, 'signal')?.get)
@@ -277,7 +277,7 @@ function wrapStreams (prototypes) {
   wrapMethods(prototypes, ['destroy'], destroys)
 }
 
-/** Called whenever the program may have loaded http since. */
+/** Called whenever the program may have loaded http. */
 function enableHttp () {
   if (isHttpWrapped || !isOn || !isLoaded('_http_outgoing')) return
   isHttpWrapped = true
@@ -287,7 +287,7 @@ function enableHttp () {
   wrapMethods([OutgoingMessage.prototype, ClientRequest.prototype], ['destroy'], destroys)
 }
 
-/** Only a stream leads to the prototype. @param {object} stream of HTTP/2 */
+/** The prototype is only reachable from a stream. @param {object} stream of HTTP/2 */
 function enableHttp2 (stream) {
   if (isHttp2Wrapped || !isOn) return
   isHttp2Wrapped = true
@@ -295,7 +295,7 @@ function enableHttp2 (stream) {
   wrapMethods([prototype], ['respond', 'respondWithFD', 'respondWithFile'], responds)
 }
 
-/** Wraps the streams of packages, once: when the program has loaded them, as likely as not. */
+/** Wraps the streams of packages, once, when the program has probably loaded them. */
 function wrapPackages () {
   stopWaiting()
   if (!isOn) return
@@ -310,7 +310,7 @@ function disable () {
   restores = []
 }
 
-/** Returns whether the program has loaded a module of Node's. @param {string} name */
+/** Returns whether the program has loaded a built-in module. @param {string} name */
 function isLoaded (name) {
   const list = /** @type {any} */ (process).moduleLoadList
   return !Array.isArray(list) || list.includes(`NativeModule ${name}`)

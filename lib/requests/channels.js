@@ -1,8 +1,8 @@
 'use strict'
 
-// What Node reports through diagnostics_channel: which request uses which connection. An undici request of a
-// pooled connection runs in the context of the connection's first request, so requests are known by their
-// objects, never by the running context.
+// Subscriber of Node's diagnostics_channel: which request uses which connection. An undici request on a
+// pooled connection runs in the context of the connection's first request. So requests are identified by
+// their objects, never by the current context.
 
 const channels = require('node:diagnostics_channel')
 const guard = require('../core/guard')
@@ -17,7 +17,7 @@ const { ensureHeadroomToLoad } = require('../stacks/stack-headroom')
 /** @type {typeof import('./connection-uses') | undefined} */
 let connectionUses
 
-/** Returns what notes who uses a connection, loaded with the first message for it. */
+/** Returns the tracker of connection users, loaded with its first message. */
 function uses () {
   if (connectionUses === undefined) {
     ensureHeadroomToLoad()
@@ -26,7 +26,7 @@ function uses () {
   return connectionUses
 }
 
-/** notes traffic, from the first socket on @type {typeof import('./socket-activity') | undefined} */
+/** notes traffic; loaded for the first socket @type {typeof import('./socket-activity') | undefined} */
 let traffic
 /** @type {Array<[string, (message: any) => void]>} */
 const handlers = [
@@ -52,7 +52,7 @@ const handlers = [
 ]
 on('served', (server) => require('./frameworks').observeServer(server))
 
-/** those of other parts as well */
+/** includes the subscriptions of other modules */
 let subscriptions = handlers.map(subscriptionFor)
 let enabled = false
 
@@ -81,9 +81,9 @@ function disable () {
 }
 
 /**
- * Subscribes another part, while this layer is enabled.
- * @param {Array<[string, (message: any) => void]>} entries channels, and the handler of each
- * @returns {() => void} unsubscribes it
+ * Subscribes the handlers of another module while this layer is enabled.
+ * @param {Array<[string, (message: any) => void]>} entries channels and their handlers
+ * @returns {() => void} unsubscribes them
  */
 function subscribe (entries) {
   const added = entries.map(subscriptionFor)

@@ -1,7 +1,7 @@
 'use strict'
 
-// Which request uses which connection: the opener of a pooled connection and its present user are two facts.
-// Requests are held weakly.
+// Tracks which request uses which connection: a pooled connection's opener and its current user are separate
+// facts. Requests are held weakly.
 
 const { adopt, contextTag } = require('../core/context')
 const { kindOf } = require('../core/kinds')
@@ -25,8 +25,8 @@ const connections = new WeakMap()
 const listenCalls = new WeakMap()
 
 /**
- * A worker of a cluster listens: the primary has the handle, the worker an object in its place (`rr` in
- * lib/internal/cluster/child.js), which tells its address by a function of Node's.
+ * Records a listening server in a cluster worker. The primary has the handle; the worker has an object in its
+ * place (`rr` in lib/internal/cluster/child.js) with a getsockname() function of Node.
  * @param {object} server
  * @param {object} handle
  * @param {import('../core/context').Context} call of listen()
@@ -45,7 +45,7 @@ function openedInPrimary (server, handle, call) {
 }
 
 /**
- * A request was made.
+ * Notes a new request.
  * @param {object} request
  * @param {(request: object, above: Function) => import('../core/context').Context} [contextOf]
  */
@@ -54,13 +54,13 @@ function requested (request, contextOf = contextOfPresent) {
   contextTag.write(request, contextOf(request, requested))
 }
 
-/** Returns the context of a request that is made in the running one. @type {typeof contextOfUndici} */
+/** Returns the context of a request made in the current step. @type {typeof contextOfUndici} */
 const contextOfPresent = (_request, above) => contextOfRequest(above)
 
-/** A request of undici's was made. @param {object} request */
+/** Notes a new undici request. @param {object} request */
 const undiciRequested = (request) => requested(request, contextOfUndici)
 
-/** A request goes out on a connection. @param {object} socket @param {object} request */
+/** Notes that a request is sent on a connection. @param {object} socket @param {object} request */
 function uses (socket, request) {
   const entry = registry.ofObject(socket)
   if (entry === undefined) return
@@ -71,23 +71,23 @@ function uses (socket, request) {
   connections.set(request, entry)
 }
 
-/** A request is over. @param {object} request */
+/** Notes that a request has finished. @param {object} request */
 function finished (request) {
   const entry = connections.get(request)
   if (entry?.use?.request.deref() !== request) return
   entry.activeAt = capture.clock[0]
   entry.use.isOver = true
-  setAsk(entry, 0) // nothing more comes for it
+  setAsk(entry, 0) // no more data is due
 }
 
-/** server.listen() is called. @param {object} server */
+/** Notes a call of server.listen(). @param {object} server */
 function listens (server) {
   if (settings.isSelected('TCPSERVERWRAP')) listenCalls.set(server, contextOfRequest(contextOfRequest))
 }
 
 /**
- * A server that listens has its handle. Node often makes that in a later tick, or it comes by a message of
- * another process. Where these have no stack, the call of listen() has one.
+ * Records a listening server once it has its handle. Node often creates the handle in a later tick, or it
+ * comes in a message from another process. If these have no stack, the call of listen() provides it.
  * @param {object} server
  */
 function listening (server) {
@@ -99,28 +99,28 @@ function listening (server) {
   registry.connected(entry)
   if (call === undefined || entry === undefined) return
   if (settings.isSelected('TickObject') && entry.context.type.endsWith('SERVERWRAP')) return
-  if (entry.context.stack?.program === true) return // made in the call
+  if (entry.context.stack?.program === true) return // created in listen()
   adopt(entry.context, call)
 }
 
-/** A server accepted a connection. @param {object} socket */
+/** Notes that a server accepted a connection. @param {object} socket */
 function accepted (socket) {
   const entry = registry.ofObject(socket)
   if (entry !== undefined) entry.isAccepted = true
   registry.connected(entry)
-  const server = own(socket, '_server') // whose handle, in the worker of a cluster, has no events
+  const server = own(socket, '_server') // in a cluster worker, its handle has no events
   const listening = isObject(server) ? entryTag.read(server) : undefined
   if (listening !== undefined) listening.activeAt = capture.clock[0]
 }
 
-/** A worker was made. @param {object} made */
+/** Notes a new worker. @param {object} made */
 function worker (made) {
   const handle = handleOf(made)
   if (handle !== undefined) registry.setOwner(handle, made)
 }
 
 /**
- * Data goes out on a socket, or came in. Runs unguarded: creates no async resources.
+ * Notes data sent or received on a socket. Runs unguarded: creates no async resources.
  * @param {object} socket
  * @param {boolean} isWrite
  * @returns {boolean} whether the socket is about to connect
@@ -131,7 +131,7 @@ function traffic (socket, isWrite) {
   let isAsked = false
   if (isWrite) {
     isAsked = noteWrite(entry, socket, false)
-    entry.activeAt = capture.clock[0] // of the capture, which has read the clock
+    entry.activeAt = capture.clock[0] // as read by the capture
   }
   emit('traffic', entry, isWrite && !isAsked)
   const isFirst = !entry.hasTraffic
@@ -139,7 +139,7 @@ function traffic (socket, isWrite) {
   return isFirst
 }
 
-/** Data waits on a socket that connects; likewise. @param {object} socket */
+/** Notes data buffered on a connecting socket. Runs unguarded, too. @param {object} socket */
 function writes (socket) {
   const entry = registry.noteTraffic(socket, capture.clock[0])
   if (entry !== undefined) noteWrite(entry, socket, true)

@@ -1,7 +1,7 @@
 'use strict'
 
-// Connections that the program had made before tracing was enabled. They get entries like those that are made
-// later, so that who asks on them is known from here on.
+// Connections that the program opened before tracing was enabled. They get entries like later ones, so that
+// queries on them are attributed from now on.
 
 const { Context, contextTag } = require('../core/context')
 const { kindOf } = require('../core/kinds')
@@ -12,14 +12,14 @@ const { isAnyObject, own } = require('../objects')
 const { settings } = require('../settings')
 const capture = require('../stacks/capture')
 
-/** Those of pipes do not tell whether the program has made them: standard output may be one. */
+/** Pipes are left out: standard output may be one, so their opener is unknown. */
 const types = new Set(['TCPWRAP', 'TLSWRAP'])
 
-// What this takes is a pause of the event loop. Pools are opened early, and Node lists the oldest first.
+// Adopting blocks the event loop. Pools are opened early, and Node lists the oldest handles first.
 const MAX_LOOKED = 5000 // some 2 µs each
 const MAX_ADOPTED = 500 // some 20 µs each
 
-/** @param {object[]} sockets what Node lists as open */
+/** @param {object[]} sockets open handles, as listed by Node */
 function adopt (sockets) {
   let adopted = 0
   for (let i = 0; i < Math.min(sockets.length, MAX_LOOKED) && adopted < MAX_ADOPTED; i++) {
@@ -35,7 +35,7 @@ function adopt (sockets) {
   }
 }
 
-/** Whether the program has made a connection, not a server. @param {any} socket */
+/** Whether the program opened a connection, rather than a server accepted it. @param {any} socket */
 function isClient (socket) {
   if (own(socket, 'connecting') !== false || isAnyObject(own(socket, '_server'))) return false
   const tls = own(socket, '_tlsOptions')
@@ -54,7 +54,7 @@ function open (socket, handle, type, id) {
   registry.setOwner(handle, socket)
   registry.connected(entry)
   entry.isClient = entry.hasTraffic = entry.isWritten = entry.isAsked = entry.hadGap = true
-  entry.activeAt = 0 // not known
+  entry.activeAt = 0 // unknown
   entry.unseenUntil = time
 }
 

@@ -1,8 +1,8 @@
 'use strict'
 
-// What web frameworks know of a request: the template of its route, and the error they responded to. Read
-// from their objects when the response is finished; only Koa's context, to which no reference leads, is noted
-// when its route is set. Fastify reports by diagnostics_channel.
+// Route template of a request, and the error that a web framework responded to. Both are read from the
+// framework's objects when the response is finished. Only Koa's context is noted when its route is set, since
+// no reference leads to it. Fastify reports through diagnostics_channel.
 
 const { types } = require('node:util')
 const { on } = require('../core/on')
@@ -13,15 +13,15 @@ const { nameOfPath } = require('../path-names')
 const { cutCredentials } = require('../text')
 
 const MAX_ROUTE = 512 // characters
-const MAX_DEPTH = 16 // routers in routers
-const MAX_MOUNTS = 64 // of a route
-const PUBLISHED_ERRORS = Symbol.for('router.tracing.publishedErrors') // of the router of Express 5
+const MAX_DEPTH = 16 // nested routers
+const MAX_MOUNTS = 64 // per route
+const PUBLISHED_ERRORS = Symbol.for('router.tracing.publishedErrors') // set by the router of Express 5
 const KOA = /[\\/]koa[\\/]lib[\\/]context\.js$/
 
 /** @typedef {{ segment: string, template: string }} Part of a path: as requested, and as declared */
 
 /**
- * Returns a route as text: it may be a regular expression, or a list.
+ * Returns a route as text. A route may be a regular expression or a list.
  * @param {unknown} value
  * @returns {string | undefined}
  */
@@ -31,18 +31,18 @@ function textOfRoute (value) {
   return Array.isArray(value) ? value.map(textOfRoute).join('|') : undefined
 }
 
-/** Returns a value whose properties may be read. @param {unknown} value @returns {any} */
+/** Returns a value if its properties may be read. @param {unknown} value @returns {any} */
 const fields = (value) => isObject(value) || typeof value === 'function' ? value : undefined
 
 /**
- * Routes of Express by their object, then the path before it: as requested, and as declared.
+ * Express routes as text, by route object, then by base path as requested.
  * @type {WeakMap<object, Map<string, string>>}
  */
 const expressRoutes = new WeakMap()
 
 /**
- * Returns the route of Express, 4 and 5. A request has the part that the innermost router knows, and the path
- * before it as requested; how that was declared is found in the routers around.
+ * Returns the route in Express 4 and 5. A request has the path declared in the innermost router, and the base
+ * path as requested; the outer routers have the declaration of the base path.
  * @param {object} request
  * @returns {string | undefined}
  */
@@ -67,7 +67,7 @@ function join (base, path) {
 }
 
 /**
- * Returns how the path before a route was declared.
+ * Returns the base path of a route as declared.
  * @param {object} request
  * @param {object} route
  * @param {string} base
@@ -86,7 +86,7 @@ function mountOf (request, route, base) {
 }
 
 /**
- * Returns the router: Express 5 creates it with the first route, in a getter; that of Express 4 throws.
+ * Returns the router. Express 5 creates it with the first route, in a getter; the getter of Express 4 throws.
  * @param {any} app
  */
 function routerOf (app) {
@@ -97,9 +97,9 @@ function routerOf (app) {
  * Searches a router for a route.
  * @param {any} router
  * @param {object} route
- * @param {string} base the rest of the path before the route
+ * @param {string} base rest of the base path
  * @param {number} depth
- * @returns {string | undefined} how that path was declared
+ * @returns {string | undefined} that path as declared
  */
 function declarationOf (router, route, base, depth) {
   const stack = own(router, 'stack')
@@ -149,8 +149,8 @@ function partByMatchers (paths, matchers, base) {
 }
 
 /**
- * Returns the same for Express 4, which keeps the regular expression alone: what its groups matched is
- * replaced by the names of its keys.
+ * Returns the same for Express 4, which keeps only the regular expression. The names of its keys replace the
+ * text that its groups matched.
  * @param {RegExp} regexp
  * @param {unknown} keys
  * @param {string} base
@@ -171,7 +171,7 @@ function partByRegExp (regexp, keys, base) {
 }
 
 /**
- * Returns the error that Express responded to: its router notes what it was passed.
+ * Returns the error that Express responded to. Its router records the errors passed to it.
  * @param {object} request
  * @returns {unknown}
  */
@@ -183,12 +183,12 @@ function expressError (request) {
 /** The context that Koa created for a request. @type {ReturnType<typeof createTag<WeakRef<object>>>} */
 const koaContexts = createTag()
 
-// Koa's router writes the template to the context, to which no reference leads from the request: a setter on
-// the context's prototype is called then; the context gets the very property it would have had.
+// Koa's router writes the template to the context, which is not reachable from the request. A setter on the
+// context's prototype observes this; the context still gets the same property as without the setter.
 
-/** of Koa's contexts @type {Set<any>} */
+/** prototypes of Koa's contexts @type {Set<any>} */
 const prototypes = new Set()
-/** looked at @type {WeakSet<object>} */
+/** servers already checked @type {WeakSet<object>} */
 let servers = new WeakSet()
 const matchedRoute = {
   configurable: true,
@@ -212,7 +212,7 @@ function extend (prototype) {
 }
 
 /**
- * Looks for Koa when a server gets a request: if the program has it, it is loaded by now.
+ * Looks for Koa when a server gets a request: a program that uses Koa has loaded it by now.
  * @param {object} server
  */
 function observeServer (server) {
@@ -221,7 +221,7 @@ function observeServer (server) {
   for (const file of Object.keys(require.cache)) if (KOA.test(file)) extend(require.cache[file]?.exports)
 }
 
-/** Tracing is disabled. */
+/** Restores the prototypes when tracing is disabled. */
 function disable () {
   for (const prototype of prototypes) {
     const present = Object.getOwnPropertyDescriptor(prototype, '_matchedRoute')
@@ -237,10 +237,10 @@ function koaRoute (request) {
   return context === undefined ? undefined : textOfRoute(own(context, '_matchedRoute'))
 }
 
-/** Returns the route of a request by Express or Koa. @param {object} request */
+/** Returns the route of a request in Express or Koa. @param {object} request */
 const routeTextOf = (request) => routeText(expressRoute(request) ?? koaRoute(request))
 
-/** Returns a route as it is recorded. @param {unknown} route @returns {string | undefined} */
+/** Returns a route as recorded. @param {unknown} route @returns {string | undefined} */
 function routeText (route) {
   return textOfRoute(route)?.slice(0, MAX_ROUTE) || undefined
 }

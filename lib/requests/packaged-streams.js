@@ -1,7 +1,7 @@
 'use strict'
 
-// Finds the streams of readable-stream, a copy of Node's: npm has several versions, many packages use them,
-// and some install them under an alias.
+// Finds the stream classes of readable-stream, a copy of Node's streams. npm has several versions, many
+// packages use them, and some install them under an alias.
 
 const { types } = require('node:util')
 const { isObject, own } = require('../objects')
@@ -10,7 +10,7 @@ const { isWrapper } = require('../wrap')
 const file =
   /[\\/]readable-stream[^\\/]*[\\/]lib[\\/](internal[\\/]streams[\\/]|_stream_)(writ|read|dupl)(able|ex)\.js$/
 
-/** Returns the prototypes of those streams whose methods are not wrapped yet. @returns {object[]} */
+/** Returns the prototypes of stream classes whose methods are not wrapped yet. @returns {object[]} */
 function findPrototypes () {
   const { cache } = require
   if (types.isProxy(cache)) return []
@@ -20,7 +20,7 @@ function findPrototypes () {
   })
 }
 
-/** @param {unknown} module @returns {unknown} the prototype of the class that it exports */
+/** @param {unknown} module @returns {unknown} prototype of the exported class */
 function prototypeOf (module) {
   const made = isObject(module) ? own(module, 'exports') : undefined
   return typeof made === 'function' && !types.isProxy(made) ? own(made, 'prototype') : undefined

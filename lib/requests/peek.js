@@ -1,8 +1,8 @@
 'use strict'
 
-// The operation of a query, where the option `peek` allows to read the first bytes that go out: verb and
-// table, or command and collection. Literals, values and keys are never part of it: at the first character
-// of which a reader could lose count of quotes, a text of SQL is left.
+// Operation of a query, if the option `peek` allows reading the first bytes sent: verb and table, or command
+// and collection. Literals, values and keys are never included. The reader stops at the first character in
+// SQL that could make it lose count of quotes.
 
 const { types } = require('node:util')
 const { own } = require('../objects')
@@ -15,7 +15,7 @@ const MAX_COMMANDS = 4
 const OP_MSG = 2013
 const HEADER = 21 // bytes of an OP_MSG before the first element of its document
 
-/** What names the table of a statement, by its verb. @type {Map<string, RegExp | undefined>} */
+/** Words before the table name in a statement, by verb. @type {Map<string, RegExp | undefined>} */
 const BEFORE_TABLE = new Map()
 const TABLES = {
   'SELECT DELETE': /^(?:from|join)$/i,
@@ -45,17 +45,17 @@ const COMMAND = /^[a-z][a-z0-9._-]{0,31}$/i
  * @typedef {object} Operation
  * @property {string} system
  * @property {string} operation
- * @property {string[]} [commands] of a pipeline that is read to its end, one after another
+ * @property {string[]} [commands] in order, if a pipeline was read to its end
  */
 
-/** what is about to be written, while it is @type {unknown} */
+/** data of the write in progress @type {unknown} */
 let held
 let isVector = false
 
 /**
- * Keeps what a socket writes, until `release`.
+ * Keeps the data that a socket writes, until `release`.
  * @param {object} socket
- * @param {unknown} writev it is a list
+ * @param {unknown} writev whether the data is a list
  * @param {unknown} data
  */
 function hold (socket, writev, data) {
@@ -68,7 +68,7 @@ function release () {
   held = undefined
 }
 
-/** Returns the operation of what is about to be written. @returns {Operation | undefined} if it is known */
+/** Returns the operation of the data about to be written. @returns {Operation | undefined} if known */
 function present () {
   if (held === undefined) return undefined
   const list = /** @type {any} */ (held)
@@ -83,20 +83,20 @@ function present () {
   return operationOf(text.slice(0, MAX_BYTES), size)
 }
 
-/** @param {unknown} chunk @returns {string} its first bytes, each as a character */
+/** @param {unknown} chunk @returns {string} its first bytes, one character each */
 function textOf (chunk) {
   if (typeof chunk === 'string') return chunk.slice(0, MAX_BYTES)
   if (!types.isUint8Array(chunk)) return ''
   return apply(latin1Slice, chunk, [0, Math.min(chunk.length, MAX_BYTES)])
 }
 
-/** @param {string} text the first bytes @param {number} size of all @returns {Operation | undefined} */
+/** @param {string} text first bytes @param {number} size of all bytes @returns {Operation | undefined} */
 function operationOf (text, size) {
   return ofRedis(text, size) ?? ofPostgres(text, size) ?? ofMysql(text, size) ?? ofMongo(text, size)
 }
 
 /**
- * Reads commands of RESP: their names alone.
+ * Reads RESP commands: only their names.
  * @param {string} text
  * @param {number} size
  * @returns {Operation | undefined}
@@ -114,7 +114,7 @@ function ofRedis (text, size) {
       if (text[index] !== '$') return undefined
       const { value: length, end: begin } = numberAt(text, index + 1)
       const name = text.slice(begin, begin + length).toUpperCase()
-      if (i === 0 && name.length < length) break // it goes on in what is not read
+      if (i === 0 && name.length < length) break // continues after the bytes read
       if (i === 0 && !(length > 0 && COMMAND.test(name))) return undefined
       if (i === 0) commands.push(name)
       if (i === 0 && names.length < MAX_COMMANDS && !names.includes(name)) names.push(name)
@@ -127,10 +127,10 @@ function ofRedis (text, size) {
 }
 
 /**
- * Reads a number. No array: a program may have taken the iterators away.
+ * Reads a number. Returns no array: the program may have removed the iterators.
  * @param {string} text
  * @param {number} index
- * @returns {{ value: number, end: number }} end: of its line
+ * @returns {{ value: number, end: number }} end: end of its line
  */
 function numberAt (text, index) {
   const end = text.indexOf('\r\n', index)
@@ -139,7 +139,7 @@ function numberAt (text, index) {
 }
 
 /**
- * Reads a Query message, or a Parse message, behind which others follow.
+ * Reads a Query message, or a Parse message followed by others.
  * @param {string} text
  * @param {number} size
  * @returns {Operation | undefined}
@@ -168,7 +168,7 @@ function ofMysql (text, size) {
 }
 
 /**
- * Reads command and collection of an OP_MSG.
+ * Reads the command and the collection of an OP_MSG.
  * @param {string} text
  * @param {number} size
  * @returns {Operation | undefined}
@@ -195,8 +195,8 @@ function integerAt (text, index) {
  * Reads the first statement of a query.
  * @param {string} system
  * @param {string} text
- * @param {string} quote of names; other quotes are those of literals
- * @param {boolean} isCut the text goes on
+ * @param {string} quote around names; other quotes enclose literals
+ * @param {boolean} isCut whether the text continues
  * @returns {Operation | undefined}
  */
 function ofSql (system, text, quote, isCut) {
@@ -209,15 +209,15 @@ function ofSql (system, text, quote, isCut) {
 }
 
 /**
- * Returns the table that a statement names first, empty where there is none.
+ * Returns the first table that a statement names, or ''.
  * @param {string} sql
- * @param {RegExp} before the word before it
+ * @param {RegExp} before word before the table name
  * @param {string} quote
  * @param {boolean} isCut
  */
 function tableOf (sql, before, quote, isCut) {
   let last = ''
-  let depth = 0 // of parentheses that hold no query: extract(year from created)
+  let depth = 0 // nesting of parentheses without a subquery: extract(year from created)
   TOKENS.lastIndex = 0
   for (let match = TOKENS.exec(sql); match !== null; match = TOKENS.exec(sql)) {
     const token = match[0]
@@ -231,7 +231,7 @@ function tableOf (sql, before, quote, isCut) {
     if (before.test(last) && NAME.test(token) && (/^\w/.test(token) || token[0] === quote)) {
       return isCut && TOKENS.lastIndex === sql.length ? '' : token.replace(/["`]/g, '')
     }
-    last = /^distinct$/i.test(last) ? '' : token // is distinct from
+    last = /^distinct$/i.test(last) ? '' : token // `is distinct from` names no table
   }
   return ''
 }

@@ -1,11 +1,11 @@
 'use strict'
 
-// Data that goes out on a socket makes no event of async_hooks: most writes are done at once. But net calls a
-// method of each socket for its traffic, in both directions, and as it begins to connect, to restart its
-// timeout (lib/net.js, `_unrefTimer`); it is wrapped here. What is written while a socket connects is kept by
-// `_writeGeneric`, which is wrapped only for as long as one does, or where what is written may be read
-// (peek.js): errors are made below it, and would have a frame less of the program's. Both are restored on
-// disable, unless they were wrapped in turn; then the wrapper only calls the original.
+// async_hooks reports no event for data sent on a socket: most writes complete at once. But net calls a
+// method of each socket for traffic in both directions, and when it begins to connect, to restart its timeout
+// (lib/net.js, `_unrefTimer`). That method is wrapped here. `_writeGeneric` buffers data written while a
+// socket connects. It is wrapped only while a socket connects, or if peek.js may read the data: errors are
+// created below it, and would lose a frame of the program. Both are restored on disable, unless the program
+// wrapped them in turn; then the wrapper only calls the original.
 
 const { traffic, writes } = require('./connection-uses')
 const { own } = require('../objects')
@@ -16,7 +16,7 @@ const { hold, release } = require('./peek')
 const { apply } = Reflect
 const { deref } = WeakRef.prototype
 
-const MIN_SWEEP = 32 // sockets that connect
+const MIN_SWEEP = 32 // connecting sockets
 
 const timers = createMethod('_unrefTimer', touched)
 const allWrites = createMethod('_writeGeneric', (socket, [writev, data]) => {
@@ -30,13 +30,13 @@ let sweepAt = MIN_SWEEP
 /** @param {any} socket */
 function touched (socket) {
   if (connecting.length > 0) forgetConnected()
-  const state = socket._writableState // a plain property, which Node reads with each write
+  const state = socket._writableState // a plain property that Node reads on each write
   if (!traffic(socket, state?.writing === true && state.sync === true)) return
   connecting[connecting.length] = new WeakRef(socket)
   allWrites.enable()
 }
 
-/** Looks at the last ones, and at all when they have doubled: thousands may connect at once. */
+/** Checks the last sockets, and all once their number has doubled: thousands may connect at once. */
 function forgetConnected () {
   while (connecting.length > 0 && !isConnecting(connecting[connecting.length - 1])) connecting.length--
   if (connecting.length >= sweepAt) {
@@ -50,7 +50,7 @@ function forgetConnected () {
   if (connecting.length === 0 && !settings.options.peek) allWrites.disable()
 }
 
-/** Called with the first socket: net is loaded then, and many programs have none. */
+/** Called for the first socket: net is loaded by then, and many programs open no socket. */
 function enable () {
   timers.enable()
   if (settings.options.peek) allWrites.enable()
@@ -69,9 +69,9 @@ function isConnecting (ref) {
 }
 
 /**
- * @param {string} name of a method of sockets
- * @param {(socket: any, args: IArguments) => void} called before it
- * @param {() => void} [done] called behind it
+ * @param {string} name of a socket method
+ * @param {(socket: any, args: IArguments) => void} called runs before the method
+ * @param {() => void} [done] runs after the method
  */
 function createMethod (name, called, done) {
   let isOn = false
@@ -84,7 +84,7 @@ function createMethod (name, called, done) {
     return function () {
       try {
         if (isOn) called(this, arguments)
-      } catch {} // the stack may be full, or the program has put its own in place of what is called
+      } catch {} // the stack may be full, or the program may have replaced a built-in function
       if (done === undefined) return apply(method, this, arguments)
       try {
         return apply(method, this, arguments)

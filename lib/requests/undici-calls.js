@@ -1,9 +1,9 @@
 'use strict'
 
-// The call that a request of undici's is of. A Pool whose connections are busy queues calls, and makes the
-// request of the next one in the callback of whichever request freed a connection. The call is known by the
-// request's handler: the functions of undici pass an AsyncResource; that of fetch and of dispatch() is an
-// object that was made when they were called (allocation-clock.js), unless it is too old.
+// Finds the call that made an undici request. If all connections of a Pool are busy, it queues calls, and
+// makes the next call's request in the callback of whichever request freed a connection. The request's
+// handler identifies the call: undici's functions pass an AsyncResource. For fetch and dispatch(),
+// allocation-clock.js finds when the handler object was created, unless it is too old.
 
 const { locate } = require('../core/allocation-clock')
 const { Context, contextOf, contextTag, root } = require('../core/context')
@@ -26,7 +26,7 @@ function contextOfUndici (request, above) {
   const made = locate(handler)
   const context = contextOfRequest(above)
   if (made === undefined ? !isQueued(context) : made.ref === currentStep().ref) return context
-  // Where it was made shows the queue alone
+  // The stack of the request shows only the queue
   const caller = made && made.chain >= FIRST_CHAIN ? contextOf(made.chain, made.ref, made.span) : root
   return childOf(caller ?? root, 0, context.time, made?.span ?? 0)
 }
@@ -50,7 +50,7 @@ function childOf (parent, stack, time, span) {
   return context
 }
 
-/** Whether a request is made when a connection is free. @param {Context} context of the request */
+/** Whether a request was made because a connection became free. @param {Context} context of the request */
 function isQueued ({ stack }) {
   return stack?.frames.some(({ functionName = '' }) => functionName.includes('onDrain')) === true
 }

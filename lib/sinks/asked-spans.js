@@ -1,7 +1,6 @@
 'use strict'
 
-// What a span asked on connections (report/path/queries.js), as spans of their own: clients, children of
-// that one.
+// Converts the queries of a span (report/path/queries.js) to spans of their own: client spans, its children.
 
 const { createHash } = require('node:crypto')
 const { askedName } = require('../text')
@@ -10,7 +9,7 @@ const SITE = /^(.*) \((.*):(\d+):(\d+)\)(?: via \S+)?$/s
 const PEER = /^\[?(.*?)\]?:(\d+)$/s
 
 /**
- * Returns the spans of what a span asked. Their ids are the same each time.
+ * Returns a span for each query of a span. Their ids are the same each time.
  * @param {import('../encoding/span-form').SpanRecord} record
  * @returns {any[]} records
  */

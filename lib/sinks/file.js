@@ -1,8 +1,8 @@
 'use strict'
 
-// The sink of lines in one file, pipe, terminal or device. Where event loop iterations are counted
-// (core/loop-iterations.js), the lines of one iteration are one synchronous write, made before the loop
-// polls; else each line is one.
+// Sink for lines to one file, pipe, terminal or device. If event loop iterations are counted
+// (core/loop-iterations.js), the lines of one iteration are one synchronous write before the loop polls;
+// otherwise each line is one write.
 
 const { batching, schedule } = require('../core/loop-iterations')
 const { Definitions, isDefinition } = require('../encoding/definitions')
@@ -10,20 +10,20 @@ const { OutputQueue } = require('./output-queue')
 
 /**
  * @typedef {object} SinkContext
- * @property {(code: string, sentence: string) => void} warn gives a warning once a code
- * @property {boolean} [isOwnThread] this is a thread of longstack's own, and of its sinks one at most sends
+ * @property {(code: string, sentence: string) => void} warn warns once per code
+ * @property {boolean} [isOwnThread] this is longstack's own thread, and at most one of its sinks sends
  */
 
-const BATCH = 1 << 16 // bytes; what does not fit is written before the iteration is over
+const BATCH = 1 << 16 // bytes; a full batch is written before the iteration ends
 const MAX_BYTES = 3 // of a UTF-16 code unit in UTF-8
-const PIPE_BUF = 4096 // bytes that reach a pipe without those of another writer in between; see pipe(7)
+const PIPE_BUF = 4096 // bytes written to a pipe atomically; see pipe(7)
 const LINE_FEED = 10
 
 class LineSink {
   #queue
   definitions = new Definitions()
   /**
-   * lines of the present iteration: as texts they would be copied by each scavenge
+   * lines of the current iteration; each scavenge would copy them if they were strings
    * @type {Buffer | undefined}
    */
   #batch
@@ -32,7 +32,7 @@ class LineSink {
 
   /**
    * @param {{ fd?: number, path?: string }} target
-   * @param {string} name as it is printed
+   * @param {string} name as printed
    * @param {SinkContext} context
    */
   constructor (target, name, { warn }) {
@@ -51,7 +51,7 @@ class LineSink {
     }, warn)
   }
 
-  /** @param {string} lines one, behind definitions that it needs, without the last line feed */
+  /** @param {string} lines one line after the definitions it needs, without the last line feed */
   write (lines) {
     const queue = this.#queue
     if (queue.isClosed) return queue.drop(1)
@@ -74,12 +74,12 @@ class LineSink {
     try {
       this.#queue.write(bytes, count)
     } catch {
-      this.#queue.dropped += count // a stack overflow: the caller's own line is one of many here
+      this.#queue.dropped += count // a stack overflow: the batch has many lines besides the caller's
       this.definitions.clear()
     }
   }
 
-  /** Writes what waits; waits for a slow reader, for a bounded time. */
+  /** Writes pending lines; waits for a slow reader, for a bounded time. */
   flush () {
     this.#writeBatch()
     this.#queue.flush()
@@ -97,7 +97,7 @@ class LineSink {
 }
 
 /**
- * Returns where the whole lines end that one write of a pipe takes, or the first line where that is longer.
+ * Returns the end of the whole lines that fit one write to a pipe, or of the first line if that is longer.
  * @param {Buffer} bytes
  * @param {number} start
  */

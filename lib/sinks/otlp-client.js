@@ -1,26 +1,25 @@
 'use strict'
 
-// What sends: gets lines, some hundred at a time, and has OpenTelemetry's exporter send them; a line is a
-// span. It runs in a thread of longstack's own. The exporter retries by itself;
-// what it gives up on is counted as lost, with the reason in a message that is read when something is
-// written, flushed or counted (otlp.js).
+// Sender: passes lines, one per span and a few hundred at a time, to OpenTelemetry's exporter. It runs in a
+// thread of longstack's own. The exporter retries by itself. Records it gives up on are counted as lost; the
+// reason is in a message that is read on each write, flush or count (otlp.js).
 //
-// A collector refuses a whole request for one value that it cannot read, so what OTLP cannot express becomes
-// text here: integers past 2^53, halves of surrogate pairs, lists of mixed types, objects.
+// A collector rejects a whole request for one value that it cannot read. So values that OTLP cannot express
+// become text here: integers past 2^53, halves of surrogate pairs, lists of mixed types, objects.
 
 const channels = require('node:diagnostics_channel')
 const process = require('node:process')
 const { ownManifest } = require('../platform')
 const { askedSpans } = require('./asked-spans')
 
-const BATCH = 512 // records a request
-const LARGE = 4 << 20 // characters a request, unless one record alone has more
+const BATCH = 512 // records per request
+const LARGE = 4 << 20 // characters per request, unless a single record has more
 const DELAY = 500 // ms that a record waits for others
 const MAX_REQUESTS = 4 // at a time
-const MAX_ANSWER = 8 << 20 // bytes; exporters that have a limit have 4 MiB
+const MAX_ANSWER = 8 << 20 // bytes; exporters with a limit use 4 MiB
 const HOLD = 5000 // ms that an open span waits for its end
-// Times the exporter's timeout: until a connection is closed whose answer has not ended, and until lines are
-// given up of which the exporter says nothing
+// Multiples of the exporter's timeout: until a connection with an unfinished response is closed, and until
+// lines are given up if the exporter does not call back
 const MAX_ANSWER_TIME = 2
 const MAX_EXPORT_TIME = 3
 const OPEN = '"longstack.end":"open"'
@@ -34,7 +33,7 @@ const scope = { name: 'longstack', version: ownManifest().version }
 const SAMPLED = 1
 
 /**
- * Attributes that are converted to others, by name.
+ * Conversions of attributes to others, by name.
  * @type {Record<string, (value: any) => Array<[string, unknown]>>}
  */
 const conversions = {
@@ -43,7 +42,7 @@ const conversions = {
   'longstack.waits': (waits) => [['longstack.waits', waits.map(waitText)]],
   'longstack.ran': (runs) => [['longstack.ran', runs.map(waitText)]],
   'longstack.delayed_by': (delays) => [['longstack.delayed_by', delays.map(delayText)]],
-  'longstack.asked': () => [], // spans of their own, asked-spans.js
+  'longstack.asked': () => [], // separate spans, asked-spans.js
   'longstack.asked_more': ({ count, ms }) =>
     [['longstack.asked_more.count', count], ['longstack.asked_more.ms', ms]],
   'longstack.runs': () => [] // too large for a store of many spans
@@ -55,7 +54,7 @@ const MAX_RESOURCES = 16
 
 /**
  * @typedef {object} Task
- * @property {string} exporter its file
+ * @property {string} exporter file of the exporter
  * @property {string} url
  * @property {BigInt64Array} counts
  * @property {typeof import('./otlp').slots} slots
@@ -64,15 +63,14 @@ const MAX_RESOURCES = 16
 
 class OtlpClient {
   #task
-  /** ms that the exporter waits for an answer, or for the next part of one, and within which it retries */
+  /** ms that the exporter waits for a response, or for the next part of it, and within which it retries */
   #timeout
   /** @type {any} */
   #exporter
   /** @type {string[]} */
   #queue = []
   /**
-   * Lines of spans that were open when they were written, by span id: a collector shows a span twice that is
-   * sent twice.
+   * Lines of spans still open when written, by span id: a collector shows a span twice if it is sent twice.
    * @type {Map<string, string>}
    */
   #heldLines = new Map()
@@ -84,7 +82,7 @@ class OtlpClient {
   #fault
   #onClosed
 
-  /** @param {Task} task @param {() => void} onClosed called when all is sent that it was closed with */
+  /** @param {Task} task @param {() => void} onClosed called when all lines are sent after closing */
   constructor (task, onClosed) {
     const { slots, counts } = task
     this.#task = task
@@ -111,9 +109,9 @@ class OtlpClient {
   }
 
   /**
-   * Reports a fault, or that there is none any more.
-   * @param {{ fault?: string, gone?: boolean, fatal?: boolean }} state gone: the collector cannot be reached;
-   *   fatal: it cannot send at all
+   * Reports a fault, or that it is over.
+   * @param {{ fault?: string, gone?: boolean, fatal?: boolean }} state gone: the collector is unreachable;
+   *   fatal: the client cannot send at all
    */
   #report ({ fault: sentence, gone = false, fatal = false }) {
     if (sentence === this.#fault) return
@@ -132,7 +130,7 @@ class OtlpClient {
     Atomics.notify(counts, slots.SETTLED)
   }
 
-  /** Removes the oldest lines from the queue, as many as one request carries. */
+  /** Removes the oldest lines from the queue, as many as fit one request. */
   #takeBatch () {
     const queue = this.#queue
     let size = queue[0].length
@@ -157,8 +155,8 @@ class OtlpClient {
   }
 
   /**
-   * Has lines sent. Exporters never call back where a collector answers with another protocol (101), and then
-   * refuse to send once there are thirty of these: one that does not call back in time is replaced.
+   * Sends lines. Exporters never call back if a collector switches to another protocol (101), and stop
+   * sending after thirty such responses. So an exporter that does not call back in time is replaced.
    * @param {string[]} lines
    */
   #request (lines) {
@@ -217,8 +215,8 @@ class OtlpClient {
   }
 
   /**
-   * Reports connections that fail: the exporter retries without a message, and a process that ends is not to
-   * wait for a collector that is not there.
+   * Reports failed connections: the exporter retries silently, and an ending process must not wait for a
+   * collector that is down.
    */
   #watchConnections () {
     channels.subscribe('net.client.socket', (/** @type {any} */ { socket }) => {
@@ -228,7 +226,7 @@ class OtlpClient {
     })
   }
 
-  /** Ends answers without end: older exporters keep all of an answer in memory. */
+  /** Ends endless responses: older exporters keep a whole response in memory. */
   #limitAnswers () {
     channels.subscribe('http.client.response.finish', (/** @type {any} */ { response }) => {
       let size = 0
@@ -241,7 +239,7 @@ class OtlpClient {
     })
   }
 
-  /** Closes connections on which an answer comes for ever, part by part. */
+  /** Closes connections on which a response trickles in forever. */
   #limitTimes () {
     channels.subscribe('http.client.request.start', (/** @type {any} */ { request: sent }) => {
       const limit = setTimeout(() => sent.destroy(), MAX_ANSWER_TIME * this.#timeout)
@@ -250,7 +248,7 @@ class OtlpClient {
   }
 }
 
-/** @param {any} error @returns {number | undefined} the HTTP status, undefined where there was no response */
+/** @param {any} error @returns {number | undefined} HTTP status; undefined without a response */
 function statusOf (error) {
   return typeof error?.code === 'number' ? error.code : undefined
 }
@@ -277,7 +275,7 @@ function delayText ({ name = 'outside of spans', ms, at: frame }) {
 }
 
 /**
- * Returns spans as the exporter takes them, with a span for each query.
+ * Returns spans in the exporter's form, with a span for each query.
  * @param {any[]} records
  */
 function readableSpans (records) {
@@ -325,7 +323,7 @@ function eventOf ({ name, timeUnixNano, attributes }) {
 }
 
 /**
- * Returns seconds and nanoseconds, which no double holds at once.
+ * Returns seconds and nanoseconds, which do not fit into one double.
  * @param {string} nanos
  * @returns {[number, number]}
  */
@@ -355,7 +353,7 @@ function otlpValue (value) {
 
 /** @param {any} value */
 function otlpScalar (value) {
-  // toWellFormed() is not in the types of es2023, but in Node 20.
+  // toWellFormed() is not in the types of es2023, but Node 20 has it.
   if (typeof value === 'string') return /** @type {any} */ (value).toWellFormed()
   return Number.isInteger(value) && !Number.isSafeInteger(value) ? String(value) : value
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// The thread that sends, where no other one of longstack's own does: see otlp.js.
+// Sender thread, if no other thread of longstack's own sends: see otlp.js.
 
 const { parentPort, workerData } = require('node:worker_threads')
 const { OtlpClient } = require('./otlp-client')

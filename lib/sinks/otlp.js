@@ -1,11 +1,11 @@
 'use strict'
 
-// Spans into any OpenTelemetry collector, by OpenTelemetry's own exporter. It works in a
-// thread of its own (otlp-thread.js), which shares nothing with the program: no wrapped http, no fake
-// clock and no loader of the program's reaches it, its requests make no events here, and loading it,
-// turning spans into OTLP and compressing them delay no callback. The program's thread writes a line into
-// the thread's mailbox and reads shared counters; it has no timer and no socket, and waits for nothing
-// but, for a short time at the very end, the answer to what was still queued.
+// Sends spans to any OpenTelemetry collector, with OpenTelemetry's own exporter. The exporter runs in its own
+// thread (otlp-thread.js), which shares nothing with the program: no wrapped http, fake clock or loader of
+// the program affects it. Its requests cause no events here, and loading it, converting spans to OTLP and
+// compressing them delay no callback. The program's thread writes a line to that thread's mailbox and reads
+// shared counters; it has no timer and no socket. It waits only at the very end, for a short time, for the
+// response to queued records.
 
 const { existsSync } = require('node:fs')
 const path = require('node:path')
@@ -18,14 +18,14 @@ const { messageOf } = require('../warnings')
 const { lineOf } = require('../encoding/serialize')
 
 const EXPORTER = '@opentelemetry/exporter-trace-otlp-http'
-const HEAP = 128 // MiB that the thread may take
-const QUEUE = 8 << 20 // characters on their way; what comes while there are more is dropped
+const HEAP = 128 // MiB that the thread may use
+const QUEUE = 8 << 20 // characters pending; records beyond that are dropped
 const GRACE = 1000 // ms that an ending process waits for the collector
-const START = 1000 // ms more where the thread is not ready yet
-const POLL = 20 // ms until it checks again for what did not wake it
+const START = 1000 // ms more if the thread is not ready yet
+const POLL = 20 // ms until the next check for changes that did not wake it
 
 /**
- * What the threads count: records sent or lost, characters of both, messages in the port, whether it is
+ * Shared counters: records sent or lost, characters of both, messages in the port, whether the thread is
  * ready.
  */
 const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
@@ -33,35 +33,34 @@ const slots = { WRITTEN: 0, LOST: 1, SETTLED: 2, NEWS: 3, READY: 4 }
 const now = performance.now.bind(performance)
 
 /**
- * @typedef {{ fault?: string, gone: boolean, fatal: boolean }} News of the thread, see its `report`
+ * @typedef {{ fault?: string, gone: boolean, fatal: boolean }} News from the thread, see its `report`
  */
 
-/** The thread's mailbox, and the counters that it shares. */
+/** Mailbox of the thread, and the counters shared with it. */
 class OtlpSender {
   #task
   #isHere
   #onExit
   #counts = new BigInt64Array(new SharedArrayBuffer(8 * Object.keys(slots).length))
-  /** what takes messages @type {{ postMessage: (message: unknown) => void } | undefined} */
+  /** receiver of messages @type {{ postMessage: (message: unknown) => void } | undefined} */
   #thread
   /** @type {import('node:worker_threads').MessagePort | undefined} */
   #port
-  /** messages of the port that were read */
+  /** messages read from the port */
   #readCount = 0n
   #characters = 0
 
   /**
    * @param {string} url
    * @param {string | undefined} exporter file of OpenTelemetry's exporter
-   * @param {(reason: string | undefined) => void} onExit called when the thread has failed, and when it has
-   *   ended
-   * @param {boolean} [isHere] this is a thread of longstack's own, which does it
+   * @param {(reason: string | undefined) => void} onExit called when the thread has failed or ended
+   * @param {boolean} [isHere] send from this thread, which is longstack's own
    */
   constructor (url, exporter, onExit, isHere = false) {
     this.#isHere = isHere
     this.#task = { url, exporter, counts: this.#counts, slots }
     this.#onExit = onExit
-    /** records that were handed to the thread */
+    /** records passed to the thread */
     this.posted = 0
   }
 
@@ -72,7 +71,7 @@ class OtlpSender {
     return Number(Atomics.load(this.#counts, slots[slot]))
   }
 
-  /** Records that were handed to the thread, and are neither sent nor lost. */
+  /** Records passed to the thread, and neither sent nor lost yet. */
   get pending () { return this.posted - this.count('WRITTEN') - this.count('LOST') }
 
   /** Characters of those records. */
@@ -102,7 +101,7 @@ class OtlpSender {
     }
   }
 
-  /** Starts the thread if need be, and hands it a record. @param {string} line */
+  /** Starts the thread if necessary, and passes it a record. @param {string} line */
   post (line) {
     this.#thread ??= this.#start()
     this.#thread.postMessage(line)
@@ -110,13 +109,13 @@ class OtlpSender {
     this.posted++
   }
 
-  /** Has the thread send what it holds back. @param {{ flush: true } | { close: true }} command */
+  /** Makes the thread send pending records. @param {{ flush: true } | { close: true }} command */
   send (command) {
     this.#thread?.postMessage(command)
   }
 
   /**
-   * Reads what the thread has reported since; costs one atomic load where that is nothing.
+   * Reads new reports of the thread. Costs one atomic load if there are none.
    * @returns {News[]}
    */
   readNews () {
@@ -131,7 +130,7 @@ class OtlpSender {
     return news
   }
 
-  /** Waits until the thread has sent or lost something, or reports. @param {number} ms at most */
+  /** Waits until the thread has sent or lost records, or reports. @param {number} ms at most */
   wait (ms) {
     const words = new Int32Array(this.#counts.buffer)
     const settled = 2 * slots.SETTLED // its lower half
@@ -146,21 +145,20 @@ class OtlpSink {
   #sender
   /** the last fault of the thread @type {string | undefined} */
   #fault
-  /** the collector cannot be reached: waiting is of no use */
+  /** the collector is unreachable: waiting is useless */
   #isGone = false
-  /** of the last loss @type {string | undefined} */
+  /** reason of the last loss @type {string | undefined} */
   #lossReason
   #lost = 0
-  /** nothing more is sent */
+  /** nothing is sent any more */
   #hasEnded = false
   #dropped = 0
   #onExit = () => this.flush()
 
   /**
    * @param {{ to: string }} output
-   * @param {(code: string, sentence: string) => void} warn gives a warning once a code
-   * @param {boolean} [isHere] this is a thread of longstack's own, which does it; who flushes it awaits
-   *   `settled` then
+   * @param {(code: string, sentence: string) => void} warn warns once per code
+   * @param {boolean} [isHere] send from this thread, which is longstack's own; await `settled` after a flush
    */
   constructor ({ to }, warn, isHere = false) {
     const url = new URL(to)
@@ -238,9 +236,8 @@ class OtlpSink {
   }
 
   /**
-   * Waits until what was written has been sent, for a bounded time, and only while the collector can be
-   * reached.
-   * @param {boolean} [goesOn] the program does not end: the thread sends by itself, nothing is waited for
+   * Waits until written records are sent, for a bounded time, and only while the collector is reachable.
+   * @param {boolean} [goesOn] the program continues: the thread sends by itself, and this does not wait
    */
   flush (goesOn = false) {
     if (goesOn) return
@@ -255,13 +252,13 @@ class OtlpSink {
     })
   }
 
-  /** Waits as `flush` does, in a thread that has to send meanwhile. */
+  /** Waits like `flush`, in a thread that must send meanwhile. */
   async settled () {
     for (const ms of this.#waits()) await new Promise((resolve) => setTimeout(resolve, ms / 4))
     if (this.#sender.pending > 0) this.#complain()
   }
 
-  /** Yields for how long to wait at most, again and again, until that is of no use. */
+  /** Yields maximum waiting times until waiting is useless. */
   * #waits () {
     const sender = this.#sender
     let ready = sender.count('READY')
@@ -278,7 +275,7 @@ class OtlpSink {
     return this.#sender.pending > 0 && !this.#hasEnded && !this.#isGone
   }
 
-  /** The thread sends what was written, in its own time. */
+  /** Closes the sink; the thread still sends written records in the background. */
   close () {
     if (!this.#sender.isStarted || this.#hasEnded) return this.#end('it was closed')
     guard.run(() => {
@@ -299,7 +296,7 @@ class OtlpSink {
 }
 
 /**
- * Finds an exporter as longstack resolves it, or the program: longstack may be linked from elsewhere.
+ * Finds an exporter as longstack or the program resolves it: longstack may be linked from elsewhere.
  * @param {string} name
  */
 function findPackage (name) {

@@ -1,10 +1,10 @@
 'use strict'
 
-// The open file behind the name of an output, and why it cannot be written to. Follows the name: log rotation
-// puts another file in its place. It is opened so that no write can block the program: regular files write at
-// once, all else (pipes, terminals, devices) is put into a mode in which a full one returns EAGAIN. That mode
-// belongs to the open file and is shared with all that have it open, so a standard stream is opened again
-// where the kernel allows it.
+// Open file behind the name of an output, and the reason if it cannot be written to. It follows the name: log
+// rotation puts another file in its place. It is opened so that no write can block the program: regular files
+// write at once; pipes, terminals and devices are put into a mode in which a full one returns EAGAIN. That
+// mode belongs to the open file and is shared with everyone who has it open, so a standard stream is reopened
+// if the kernel allows it.
 
 const fs = require('node:fs')
 const { attempt, keptOpen, stateOf, stateOfOpen } = require('../files')
@@ -13,7 +13,7 @@ const { openSync, closeSync, readFileSync, readSync, writeSync } = fs
 const { O_RDONLY, O_WRONLY, O_APPEND, O_CREAT, O_EXCL, O_NONBLOCK = 0, O_NOCTTY = 0 } = fs.constants
 const FLAGS = O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY // without O_NONBLOCK a FIFO waits for a reader
 const MODE = 0o600
-const CHECK_MS = 1000 // between two checks whether the name still leads to the open file
+const CHECK_MS = 1000 // between two checks that the name still refers to the open file
 const LINE_FEED = 10
 
 /** @type {Record<string, string>} */
@@ -40,17 +40,17 @@ const reasons = {
   ENAMETOOLONG: 'its name is too long'
 }
 
-/** Errors that libuv has no name for (its uv_err_name), which are known by their number. */
+/** Errors without a name in libuv (its uv_err_name), identified by their number. */
 const unnamedCodes = /** @type {const} */ (['EDQUOT', 'ESTALE'])
 
-/** Codes of one and the same fact, which is reported once. @type {Record<string, string>} */
+/** Codes with the same meaning, which is reported once. @type {Record<string, string>} */
 const sameAs = { ENXIO: 'EPIPE', ECONNRESET: 'EPIPE', EPERM: 'EACCES' }
 
 /**
  * @typedef {object} Opened
  * @property {number} fd
- * @property {boolean} regular a file on a disk, or what behaves like one
- * @property {boolean} own to be closed by longstack
+ * @property {boolean} regular a file on a disk, or anything that behaves like one
+ * @property {boolean} own whether longstack must close it
  * @property {Identity} identity of the open file: a program that closes foreign descriptors may put its own
  *   in their place
  *
@@ -61,26 +61,26 @@ class OutputFile {
   #target
   #isText
   #checkAt = 0
-  /** bytes that a regular file must have: those when it was checked last, and what was written since */
+  /** minimum bytes of a regular file: the size at the last check plus bytes written since */
   #minSize = 0
 
   /**
    * @param {{ fd?: number, path?: string }} target
-   * @param {boolean} isText it consists of lines
+   * @param {boolean} isText whether it consists of lines
    */
   constructor (target, isText) {
     this.#target = target
     this.#isText = isText
-    /** another object for each file that is opened @type {Opened | undefined} */
+    /** a new object for each opened file @type {Opened | undefined} */
     this.opened = undefined
-    /** the name may lead to another file, which is to be opened */
+    /** the name may refer to another file, which must be opened */
     this.isMoved = false
   }
 
   /**
-   * Opens the file, or the one that its name leads to now.
+   * Opens the file, or the file that its name refers to now.
    * @param {number} time ms
-   * @throws what open() throws; the old file stays open then, unless it is deleted
+   * @throws errors of open(); the old file then stays open, unless it is deleted
    */
   prepare (time) {
     const old = this.opened
@@ -108,11 +108,11 @@ class OutputFile {
   }
 
   /**
-   * Checks that the descriptor is still the file that was opened and, once a second, where its name leads to.
-   * Called before each synchronous series of writes: since the last one the program may have closed the
-   * number, and opened a file of its own that got it.
+   * Checks that the descriptor still is the opened file and, once a second, which file its name refers to.
+   * Called before each synchronous series of writes: the program may have closed the descriptor in the
+   * meantime, and opened its own file with the same number.
    * @param {number} time ms
-   * @returns {boolean} false: it is a standard stream that the program closed
+   * @returns {boolean} false if it is a standard stream that the program closed
    */
   check (time) {
     const { opened } = this
@@ -126,14 +126,14 @@ class OutputFile {
     this.#checkAt = time + CHECK_MS
     if (!opened.regular) return true
     this.isMoved ||= path !== undefined && !isSame(opened, attempt(() => stateOf(path)))
-    // A file that was cut off, as logrotate's copytruncate does, is another one
+    // A truncated file counts as a new one, as with logrotate's copytruncate
     const size = Number(stateOfOpen(opened.fd).size)
     if (size < this.#minSize) this.opened = { ...opened }
     this.#minSize = size
     return true
   }
 
-  /** @param {number} length of what was written to the open file, in bytes */
+  /** @param {number} length bytes written to the open file */
   noteWritten (length) {
     this.#minSize += length
   }
@@ -150,7 +150,7 @@ function open ({ fd, path }) {
   return openedFile(openSync(/** @type {string} */ (path), FLAGS | O_CREAT, MODE), true)
 }
 
-/** Creates a file that is opened later on. @param {string} path @returns {unknown} why it cannot be */
+/** Creates a file that is opened later. @param {string} path @returns {unknown} error on failure */
 function createIfMissing (path) {
   try {
     closeSync(openSync(path, FLAGS | O_CREAT | O_EXCL, MODE))
@@ -163,13 +163,12 @@ function createIfMissing (path) {
 function openStream (fd) {
   const opened = openedFile(fd, false)
   if (opened.regular) return opened
-  // A socket cannot be opened again
+  // A socket cannot be reopened
   const reopened = attempt(() => openedFile(openSync(`/proc/self/fd/${fd}`, FLAGS), true))
   if (reopened !== undefined) return reopened
   const state = stateOfOpen(fd)
   if (!state.isSocket() && !state.isFIFO()) return opened // a terminal blocks only while its output is paused
-  // Node makes a pipe or socket non-blocking as soon as the program reads process.stdout, which is all that
-  // is done here.
+  // Node makes a pipe or socket non-blocking as soon as process.stdout is read, so only that is done here.
   if (isBlocking(fd) !== false) Reflect.get(process, fd === 1 ? 'stdout' : 'stderr')
   if (isBlocking(fd) === true) {
     throw Object.assign(new Error('every write could block the program'), { code: 'EWOULDBLOCK' })
@@ -192,14 +191,14 @@ function openedFile (fd, own) {
   return { fd, own, regular: state.isFile(), identity: { dev, ino, rdev } }
 }
 
-/** @param {Opened} opened @param {Identity | undefined} other undefined: there is no file */
+/** @param {Opened} opened @param {Identity | undefined} other undefined if there is no file */
 function isSame ({ identity: { dev, ino, rdev } }, other) {
   return other !== undefined && ino === other.ino && dev === other.dev && rdev === other.rdev
 }
 
 /**
- * Returns whether the descriptor still is the file that was opened: the program may have closed it, and the
- * number may have been used again.
+ * Returns whether the descriptor still is the opened file: the program may have closed it, and its number may
+ * have been reused.
  * @param {Opened} opened
  */
 function isUnchanged (opened) {
@@ -207,8 +206,8 @@ function isUnchanged (opened) {
 }
 
 /**
- * Ends the last line of a file if that has no line feed. The kernel can stop within a write when it kills a
- * process, and the first line of this one would become part of the torn one.
+ * Ends the last line of a file if it has no line feed. The kernel can stop in the middle of a write when it
+ * kills a process, and the first new line would become part of the torn one.
  * @param {Opened} opened
  * @param {string} path
  * @throws {NodeJS.ErrnoException} if the file may not be read, or is full
@@ -231,7 +230,7 @@ function close (opened) {
   if (opened.own && isUnchanged(opened)) attempt(() => closeSync(opened.fd))
 }
 
-/** Returns why a file cannot be written to. @param {any} error @returns {string | undefined} */
+/** Returns the error code of a failed write. @param {any} error @returns {string | undefined} */
 function codeOf (error) {
   const code = error?.code
   if (code !== 'UNKNOWN') return typeof code === 'string' ? code : undefined
@@ -239,7 +238,7 @@ function codeOf (error) {
   return unnamedCodes.find((name) => constants.errno[name] === -error.errno) ?? code
 }
 
-/** Returns the same also in words. @param {any} error @returns {{ code: string, reason: string }} */
+/** Returns the code and a description. @param {any} error @returns {{ code: string, reason: string }} */
 function faultOf (error) {
   const code = codeOf(error) ?? 'FAILED'
   const reason = reasons[code] === undefined

@@ -1,18 +1,17 @@
 'use strict'
 
-// Writes units (lines, blocks) to the file behind a name so that each is there whole. What is written is in
-// the kernel, so that no end of the process loses it, and O_APPEND lets several threads and processes write
-// to one file.
+// Writes units (lines, blocks) to the file behind a name so that each is stored whole. Written data is in the
+// kernel and survives any end of the process. O_APPEND lets several threads and processes write to one file.
 //
-// No write ever blocks (see output-file.js). What cannot be written waits in a bounded backlog until the disk
-// or the reader recovers; what does not fit is counted as dropped. A failed write is tried again: at once
-// with a reader that makes progress, ever later with one that does not.
+// No write ever blocks (see output-file.js). Unwritable data waits in a bounded backlog until the disk or the
+// reader recovers; data that does not fit is counted as dropped. A failed write is retried: at once if the
+// reader makes progress, with growing delays if it does not.
 //
-// Why no library: of sonic-boom, the well-kept one for this, a single writeSync() was of use here. Its
-// synchronous mode makes a process.nextTick() after a write, which the program's async_hooks see, sleeps on
-// EAGAIN, and opens a FIFO so that the process waits for a reader (its index.js: `release`, `openFile`). A
-// renamed file, whole lines after a fault, a bounded backlog and descriptors that the program closes would
-// remain to be handled here.
+// Why no library: sonic-boom, the well-maintained one for this, would provide only a single writeSync(). Its
+// synchronous mode calls process.nextTick() after a write, which the program's async_hooks see, sleeps on
+// EAGAIN, and opens a FIFO so that the process waits for a reader (its index.js: `release`, `openFile`).
+// Renamed files, whole lines after a fault, a bounded backlog and descriptors closed by the program would
+// still have to be handled here.
 
 const { writeSync } = require('node:fs')
 const { performance } = require('node:perf_hooks')
@@ -24,31 +23,31 @@ const { OutputFile, codeOf, faultOf } = require('./output-file')
 /**
  * @typedef {import('./output-file').Opened} Opened
  *
- * @typedef {object} Units what is written, as texts of bytes
+ * @typedef {object} Units description of the written units, as strings of bytes
  * @property {string} name for messages
- * @property {string} code of their warnings begins with it
- * @property {() => void} warnSlow warns that some are dropped, as the reader is slow
- * @property {boolean} isText a line that another process left unfinished gets its end first
+ * @property {string} code prefix of their warning codes
+ * @property {() => void} warnSlow warns that units are dropped because the reader is slow
+ * @property {boolean} isText whether to first end a line that another process left unfinished
  * @property {(text: string) => string[]} split returns whole units
- * @property {(unit: string) => boolean} counts as one of what is counted
- * @property {(bytes: Buffer, start: number) => number} pieceEnd returns up to where one write of a pipe goes
+ * @property {(unit: string) => boolean} counts whether the unit is counted
+ * @property {(bytes: Buffer, start: number) => number} pieceEnd returns the end of one write to a pipe
  * @property {(bytes: Buffer, offset: number) => [start: number, end: number]} around returns the unit that
- *   has the byte at an offset
- * @property {() => string} beginning returns what a file has to begin with
- * @property {() => void} forget units are dropped: what follows may refer to none of them
+ *   contains the byte at an offset
+ * @property {() => string} beginning returns the required beginning of a file
+ * @property {() => void} forget called after units were dropped: later ones must not refer to them
  */
 
 const BACKLOG = 1 << 20 // bytes
 const RETRY_MS = 1000 // after a fault
-const BUSY_MS = { min: 2, max: 100 } // until the next try with a slow reader
-// At exit, for a slow reader: while it reads nothing, in all, between two tries.
+const BUSY_MS = { min: 2, max: 100 } // until the next try if the reader is slow
+// Limits at exit for a slow reader: without progress, in total, between two tries.
 const FLUSH_MS = { idle: 300, max: 1000, pause: 2 }
 
-/** A slow reader: nothing is wrong. @type {Set<string | undefined>} */
+/** Codes of a slow reader, which is not a fault. @type {Set<string | undefined>} */
 const busyCodes = new Set(['EAGAIN', 'EBUSY'])
 /**
- * The rest of a line can follow later; after any other fault the file is opened again and the line written
- * whole.
+ * Codes after which the rest of a line can follow later. After any other fault the file is reopened and the
+ * whole line is written.
  * @type {Set<string | undefined>}
  */
 const passingCodes = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 'ENOMEM', 'EINTR'])
@@ -56,16 +55,16 @@ const passingCodes = new Set([...busyCodes, 'ENOSPC', 'EDQUOT', 'EFBIG', 'EIO', 
 const now = performance.now.bind(performance)
 const neverNotified = new Int32Array(new SharedArrayBuffer(4))
 
-/** Units that could not be written yet: in order, and of bounded size. */
+/** Units not written yet: in order, and of bounded size. */
 class Backlog {
   /** @type {string[]} */
   units = []
   #bytes = 0
 
-  /** How many wait. */
+  /** Number of pending units. */
   get size () { return this.units.length }
 
-  /** @param {string} unit @returns {boolean} false: there is no space for it, and others wait */
+  /** @param {string} unit @returns {boolean} false if there is no space for it, and others wait */
   add (unit) {
     const size = unit.length
     if (this.#bytes > 0 && this.#bytes + size > BACKLOG) return false
@@ -74,13 +73,13 @@ class Backlog {
     return true
   }
 
-  /** Puts units before all others, however many. @param {string[]} units */
+  /** Inserts units before all others, without a limit. @param {string[]} units */
   prepend (units) {
     this.units = [...units, ...this.units]
     for (const { length } of units) this.#bytes += length
   }
 
-  /** Removes the oldest unit. @returns {string} it */
+  /** Removes the oldest unit. @returns {string} the unit */
   shift () {
     const unit = /** @type {string} */ (this.units.shift())
     this.#bytes -= unit.length
@@ -99,13 +98,13 @@ class OutputQueue {
   #units
   #warn
   #file
-  /** the file that has what it has to begin with @type {Opened | undefined} */
+  /** the file that has its required beginning @type {Opened | undefined} */
   #begunIn
   /** the next write needs no check */
   #isChecked = false
   #backlog = new Backlog()
   /**
-   * the unwritten part of the backlog's first unit, and the file that has its beginning
+   * the unwritten rest of the backlog's first unit, and the file that has its beginning
    * @type {{ bytes: Buffer, opened: Opened } | undefined}
    */
   #remainder
@@ -120,9 +119,9 @@ class OutputQueue {
 
   /**
    * @param {{ fd?: number, path?: string }} target
-   * @param {string} name as it is printed
+   * @param {string} name as printed
    * @param {Units} units
-   * @param {(code: string, sentence: string) => void} warn gives a warning once a code
+   * @param {(code: string, sentence: string) => void} warn warns once per code
    */
   constructor (target, name, units, warn) {
     this.#target = target
@@ -130,9 +129,9 @@ class OutputQueue {
     this.#units = units
     this.#warn = warn
     this.#file = new OutputFile(target, units.isText)
-    /** why nothing can be written now @type {string | undefined} */
+    /** reason why nothing can be written now @type {string | undefined} */
     this.fault = undefined
-    /** it will never be written to again */
+    /** nothing will be written any more */
     this.isClosed = false
     this.written = 0
     this.dropped = 0
@@ -148,8 +147,8 @@ class OutputQueue {
 
   /**
    * Writes units, or keeps them for later.
-   * @param {Buffer} bytes whole units, good until this returns
-   * @param {number} count of those that are counted
+   * @param {Buffer} bytes whole units, valid until this returns
+   * @param {number} count of counted units
    */
   write (bytes, count) {
     const time = now()
@@ -167,11 +166,11 @@ class OutputQueue {
   }
 
   /**
-   * Writes while nothing waits: by one write where other writers cannot tear a batch, else as many whole
-   * units at a time as a pipe takes in one piece.
+   * Writes while nothing waits: in one write if other writers cannot tear a batch, otherwise as many whole
+   * units at a time as a pipe accepts atomically.
    * @param {Opened} opened
    * @param {Buffer} bytes whole units
-   * @param {number} count of those that are counted
+   * @param {number} count of counted units
    */
   #writeThrough (opened, bytes, count) {
     for (let start = 0; start < bytes.length;) {
@@ -185,10 +184,10 @@ class OutputQueue {
   }
 
   /**
-   * Has what remains after a short write wait: a part of a unit first.
+   * Keeps the rest after a short write, beginning with the rest of a partly written unit.
    * @param {Opened} opened
    * @param {Buffer} bytes whole units
-   * @param {number} done how many of the bytes are written
+   * @param {number} done number of bytes written
    */
   #keepRest (opened, bytes, done) {
     const [start, end] = this.#units.around(bytes, done)
@@ -205,7 +204,7 @@ class OutputQueue {
   }
 
   /**
-   * Writes once; `#failure` is set where that fails.
+   * Writes once; sets `#failure` on an error.
    * @param {number} fd
    * @param {Buffer} bytes
    * @returns {number} bytes written
@@ -224,7 +223,7 @@ class OutputQueue {
   }
 
   /**
-   * Keeps units for later. From one that does not fit on all are dropped: they may refer to it.
+   * Keeps units for later. If one does not fit, drops it and all that follow: they may refer to it.
    * @param {string} text whole units
    */
   #keep (text) {
@@ -236,7 +235,7 @@ class OutputQueue {
     if (isFull) this.#units.forget()
   }
 
-  /** How many units wait. */
+  /** Number of counted units that wait. */
   get waiting () { return this.#backlog.units.filter(this.#units.counts).length }
 
   /** Counts units as dropped. @param {number} count */
@@ -245,7 +244,7 @@ class OutputQueue {
     if (this.#isBusy && count > 0) this.#units.warnSlow()
   }
 
-  /** Has a file that is to begin now do so, rather than within the write that follows. */
+  /** Writes the beginning of a new file now, rather than in the following write. */
   prepare () {
     const time = now()
     this.#check(time)
@@ -253,7 +252,7 @@ class OutputQueue {
     this.#isChecked = true
   }
 
-  /** Opens the file if need be, and writes the backlog as far as possible. */
+  /** Opens the file if necessary, and writes as much of the backlog as possible. */
   #proceed () {
     this.#check(now())
     if (this.isClosed || !this.#prepare()) return
@@ -270,7 +269,7 @@ class OutputQueue {
   /**
    * Writes the oldest unit of the backlog, or the rest of it.
    * @param {Opened} opened
-   * @returns {boolean} complete
+   * @returns {boolean} whether it is complete
    */
   #writeFirst (opened) {
     let bytes = this.#remainder?.opened === opened
@@ -284,7 +283,7 @@ class OutputQueue {
     return true
   }
 
-  /** Opens what is to be written to, and has a file that was opened anew begin as it has to. */
+  /** Opens the file, and queues the required beginning of a newly opened one. */
   #prepare () {
     const file = this.#file
     try {
@@ -300,7 +299,7 @@ class OutputQueue {
     return file.opened !== undefined
   }
 
-  /** Nothing more can be written now. @param {any} error */
+  /** Handles a failed write: schedules a retry, or reports the fault. @param {any} error */
   #stall (error) {
     const code = codeOf(error)
     this.#isBusy = busyCodes.has(code)
@@ -317,7 +316,7 @@ class OutputQueue {
   #report (error) {
     const { code, reason } = faultOf(error)
     this.fault = reason
-    // The reader of a standard stream never comes back.
+    // The reader of a standard stream never returns.
     this.isClosed ||= this.#target.fd !== undefined && code === 'EPIPE'
     if (this.isClosed) {
       this.#dropAll()
@@ -346,14 +345,14 @@ class OutputQueue {
 
   #recover () {
     this.#isBusy = false
-    if (this.#file.isMoved) return // written, but not yet to the file of that name
+    if (this.#file.isMoved) return // written, but not to the file that has the name now
     this.fault = undefined
     this.#retryAt = 0
     this.#retryTimer = undefined
   }
 
   /**
-   * A timer that is not wanted any more goes off nevertheless: to clear one in a hook before its own callback
+   * Schedules a retry. An obsolete timer still fires: clearing a timer in a hook before its own callback
    * makes Node throw (listOnTimeout in lib/internal/timers.js).
    * @param {number} ms
    */
@@ -365,7 +364,7 @@ class OutputQueue {
     this.#retryTimer = timer
   }
 
-  /** Writes what waits; waits for a slow reader, for a bounded time. */
+  /** Writes pending units; waits for a slow reader, for a bounded time. */
   flush () {
     const start = now()
     let progress = start

@@ -1,7 +1,7 @@
 'use strict'
 
-// Where spans are to go, as users write it: "all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100,
-// http://collector:4318". All mistakes are reported here, before anything is opened.
+// Parses the outputs for spans as users write them: "all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100,
+// http://collector:4318". Reports all mistakes before anything is opened.
 
 const path = require('node:path')
 const { fileURLToPath } = require('node:url')
@@ -11,11 +11,11 @@ const { cutCredentials } = require('../text')
 /**
  * @typedef {object} Output
  * @property {string} to a file, `-` for stdout, or the http(s) address of an OTLP collector
- * @property {number} [slower] only spans of so many ms or more
+ * @property {number} [slower] only spans of at least this many ms
  * @property {true} [errors] only failed spans
- * @property {number} [sample] this part of all traces, 0 to 1
- * @property {number} [keep] whatever `sample` leaves out: spans of so many ms or more, and failed ones
- * @property {Target} [target] what `to` stood for when it was set: the program may change its directory
+ * @property {number} [sample] fraction of all traces, 0 to 1
+ * @property {number} [keep] regardless of `sample`: spans of at least this many ms, and failed ones
+ * @property {Target} [target] target of `to` when it was set: the program may change its directory
  *
  * @typedef {{ fd?: number, url?: string, path?: string }} Target
  *
@@ -107,7 +107,7 @@ function outputOf (text) {
 
 /**
  * @param {unknown} to
- * @param {Array<[string, unknown]>} entries its settings
+ * @param {Array<[string, unknown]>} entries settings of the output
  * @returns {Output}
  */
 function complete (to, entries) {
@@ -132,7 +132,7 @@ function complete (to, entries) {
 }
 
 /**
- * Returns what a name stands for; a path is made absolute, as the program may change its directory later.
+ * Returns the target of a name. A path is made absolute, as the program may change its directory later.
  * @param {string} to
  * @returns {Target}
  */
@@ -153,7 +153,7 @@ function targetOf (to) {
 }
 
 /**
- * Returns whether another thread can write to an output: it is not one of the program's own descriptors.
+ * Returns whether another thread can write to an output: not if it is a descriptor of the program.
  * @param {Output} output
  */
 function isApart ({ to }) {
@@ -164,13 +164,13 @@ function isApart ({ to }) {
 /**
  * Returns the path of a file.
  * @param {string} to
- * @returns {string | undefined} undefined: it names something else
+ * @returns {string | undefined} undefined if it is not a file
  */
 function fileOf (to) {
   return to.trim() === '' || to.includes('\0') ? undefined : targetOf(to).path
 }
 
-/** @param {string} to @param {(to: string) => string} work @param {string} reason why it may throw */
+/** @param {string} to @param {(to: string) => string} work @param {string} reason for the error message */
 function resolve (to, work, reason) {
   try {
     return work(to)

@@ -1,17 +1,17 @@
 'use strict'
 
-// Ended spans to all outputs: decides which output gets a span, builds the record and its line only if one
-// does, and keeps everything that can fail away from the program.
+// Passes ended spans to all outputs: decides which outputs get a span, builds the record and its line only if
+// one does, and keeps all failures away from the program.
 //
-// The head decision is that of OpenTelemetry's ratio sampling: the last 56 bits of the trace id, which are
-// random, against the ratio. All outputs and all services decide alike without talking to each other, and the
-// sample of a small ratio is part of that of a larger one.
+// The head decision is OpenTelemetry's ratio sampling: it compares the last 56 bits of the trace id, which
+// are random, with the ratio. All outputs and all services decide alike without communicating, and the sample
+// of a small ratio is a subset of the sample of a larger one.
 
 const guard = require('../core/guard')
 const { safe, targetOf } = require('./outputs')
 const { lineOf, withAttributes } = require('../encoding/serialize')
 
-const BITS = 52 // of the 56: integers that a double holds
+const BITS = 52 // of the 56: a double holds such integers
 
 /**
  * @typedef {import('./outputs').Output} Output
@@ -27,25 +27,25 @@ const BITS = 52 // of the 56: integers that a double holds
  * @property {string} traceId
  * @property {() => SpanRecord} record returns the record, the same each time
  * @property {(definitions: Definitions, weight: number, onReplaced: () => void) => string} [line] the span as
- *   a line of a file; left out: the record is
+ *   a line of a file; the record is written if omitted
  *
  * @typedef {object} OutputStats
  * @property {string} to
  * @property {number} written
- * @property {number} waiting not written yet: lost where the process ends before that
+ * @property {number} waiting not written yet: lost if the process ends first
  * @property {number} dropped
  * @property {string} [fault] why nothing can be written now
  *
  * @typedef {object} SinkStats
- * @property {number} written over all outputs
+ * @property {number} written in all outputs
  * @property {number} waiting
  * @property {number} dropped
  * @property {number} replaced attributes that could not be written as JSON
  * @property {OutputStats[]} outputs
  *
  * @typedef {object} Sink
- * @property {(line: any) => void} write gets a line, behind definitions that it needs, or the record where
- *   there are no definitions
+ * @property {(line: any) => void} write gets a line after the definitions it needs, or the record if the
+ *   sink has no definitions
  * @property {Definitions} [definitions] of a file
  * @property {(goesOn?: boolean) => void} flush
  * @property {() => Promise<void>} [settled]
@@ -75,7 +75,7 @@ function createSinks (outputs, context) {
         const weight = weightFor(destination.output, span)
         if (weight !== 0) destination.sink.write(formOf(span, destination.sink, weight, countReplaced))
       } catch {
-        destination.lost++ // an attribute or a built-in of the program's throws
+        destination.lost++ // an attribute, or a built-in replaced by the program, threw
       }
     }
   }
@@ -100,16 +100,16 @@ function createSinks (outputs, context) {
     write: (span) => guard.run(() => deliver(span)),
 
     /**
-     * Writes what waits, synchronously and in bounded time.
-     * @param {boolean} [goesOn] the program does not end: no answer is waited for
+     * Writes pending spans, synchronously and in bounded time.
+     * @param {boolean} [goesOn] the program continues: does not wait for responses
      */
     flush: (goesOn) => forEachSink((sink) => sink.flush(goesOn)),
 
-    /** Waits for answers, in a thread of longstack's own that was flushed. */
+    /** Waits for responses after a flush, in a thread of longstack's own. */
     settled: () => Promise.all(destinations.map(({ sink }) => sink.settled?.())),
     close: () => forEachSink((sink) => sink.close()),
 
-    /** Writes what this iteration of the event loop has collected, and counts. @returns {SinkStats} */
+    /** Writes the spans of this event loop iteration, and counts. @returns {SinkStats} */
     stats () {
       const list = guard.run(() => destinations.map(statsOf))
       const sum = (/** @type {'written' | 'waiting' | 'dropped'} */ key) =>
@@ -136,7 +136,7 @@ function sinkFor (output, context) {
   }
 }
 
-/** Replaces a sink that could not be made: counts what it drops. @param {string} fault @returns {Sink} */
+/** Replaces a sink that could not be created; counts dropped spans. @param {string} fault @returns {Sink} */
 function brokenSink (fault) {
   let dropped = 0
   const stats = () => ({ written: 0, waiting: 0, dropped, fault })
@@ -151,7 +151,7 @@ function statsOf ({ output, sink, lost }) {
 }
 
 /**
- * Returns what an output gets of a span: a line, behind definitions that it needs, or the record.
+ * Returns a span in the form of an output: a line after the definitions it needs, or the record.
  * @param {EndedSpan} span
  * @param {{ definitions?: Definitions }} output
  * @param {number} weight
@@ -179,11 +179,11 @@ function inSample (traceId, ratio) {
 }
 
 /**
- * Returns what an output gets of a span: nothing (0), the span for itself (1), or as part of a sample (the
- * ratio).
+ * Returns the weight of a span for an output: 0 if it is left out, 1 if it stands for itself, or the ratio if
+ * it is part of a sample.
  * @param {Output} output
  * @param {Candidate} span
- * @returns {number} inverted, the number of spans of its kind that the line stands for
+ * @returns {number} its inverse is the number of similar spans that the line stands for
  */
 function weightFor ({ slower, errors, sample, keep }, span) {
   const { ms, failed } = span
