@@ -1,25 +1,25 @@
 'use strict'
 
-// What spans asked on connections: valid entries of a line, and how many of a route's requests' there are.
+// Queries of spans on connections: valid entries of a line, and sums over a route's requests.
 
 const { amount, isRecord, list, text } = require('../read/values')
 const { Sums, peakOf, periodsOf, sum } = require('./lists')
 const { framesOf, siteTextsOf } = require('./sites')
 
-const MAX_ASKED = 10_000 // of a line that is summed up
-const MAX_SHOWN = 64 // of one that is kept
+const MAX_ASKED = 10_000 // per line that is summed
+const MAX_SHOWN = 64 // per line that is kept
 const MAX_TEXT_CHARS = 300
 const ROUNDING_MS = 0.002
-const MAX_FRAMES = 300 // of a route
+const MAX_FRAMES = 300 // per route
 const MAX_PEERS = 100
-const MIN_SERIAL = 0.95 // of the queries of one place: else they are under way at once
+const MIN_SERIAL = 0.95 // share of the queries of one place; below it, they are in flight at once
 
 /**
- * @typedef {object} Asked a query: what was asked on a connection, until the answer had come
- * @property {number} start when it was sent, ms since the span's
- * @property {number} ms until its answer had come
- * @property {boolean} unanswered the span ended before the answer had come
- * @property {string | undefined} at innermost frame of the program
+ * @typedef {object} Asked a query on a connection, until its response had arrived
+ * @property {number} start when it was sent, ms since the span's start
+ * @property {number} ms until its response had arrived
+ * @property {boolean} unanswered the span ended before the response had arrived
+ * @property {string | undefined} at innermost program frame
  * @property {string[]} callers innermost first
  * @property {string | undefined} peer
  * @property {number | undefined} unsent ms before it was sent
@@ -27,13 +27,13 @@ const MIN_SERIAL = 0.95 // of the queries of one place: else they are under way 
  *
  * @typedef {object} AskedFigures means of a route's requests
  * @property {number} count queries
- * @property {number} serial how many of these at most came one after another
- * @property {number} ms during which one or more of them were under way
+ * @property {number} serial maximum number of these one after another
+ * @property {number} ms during which at least one of them was in flight
  */
 
 /**
  * @param {unknown} asked of a line
- * @param {number} [max] more are left out
+ * @param {number} [max] the rest is dropped
  * @returns {Asked[]} in order of start
  */
 function askedOf (asked, max = MAX_SHOWN) {
@@ -56,23 +56,23 @@ function askedOf (asked, max = MAX_SHOWN) {
 
 /** Sums of a route's spans. */
 class AskedSums {
-  weight = 0 // of all
+  weight = 0 // total
   count = 0
   serial = 0
   ms = 0
   #unsentMs = 0
   #answerMs = 0
   #most = 0
-  #listed = 0 // queries, of which the lines tell more than how many they are
+  #listed = 0 // queries that lines list individually
   /** @type {Sums<string>} */
   #peers = new Sums(MAX_PEERS)
-  /** ms of answers by peer @type {Sums<string>} */
+  /** ms of responses by peer @type {Sums<string>} */
   #answeredBy = new Sums(MAX_PEERS)
   /** @type {Sums<string>} */
   #innermost = new Sums(MAX_FRAMES)
   /** queries by frame that led to them @type {Sums<string>} */
   #below = new Sums(MAX_FRAMES)
-  /** those of them one after another @type {Sums<string>} */
+  /** the serial ones of them @type {Sums<string>} */
   #serialBelow = new Sums(MAX_FRAMES)
 
   /** @param {Record<string, any>} attributes of a span @param {number} weight */
@@ -110,10 +110,10 @@ class AskedSums {
   }
 
   /**
-   * Returns means of queries that wait to be sent.
+   * Returns the mean waits of queries to be sent and to be answered.
    * @returns {{ unsentMs: number, answerMs: number, most: number, peer: string | undefined,
-   *   at: string | undefined }} most: under way at once, of one request; peer: the only one, else undefined;
-   *   at: where most of them were asked
+   *   at: string | undefined }} most: in flight at once in one request; peer: the only one, or undefined;
+   *   at: site of most of them
    */
   unsent () {
     const [peer, other] = this.#peers.keys()
@@ -128,9 +128,9 @@ class AskedSums {
   }
 
   /**
-   * Returns how many queries a request asks below frames of one function, if they come one after another.
+   * Returns how many queries a request sends below frames of one function, if they are serial.
    * @param {string[]} frames
-   * @returns {number} 0: they do not, or it asks none
+   * @returns {number} 0 if they are not, or if there are none
    */
   serialAt (frames) {
     const [count, serial] = [this.#below, this.#serialBelow].map((sums) =>
@@ -138,18 +138,18 @@ class AskedSums {
     return count > 0 && serial >= count * MIN_SERIAL ? count / this.weight : 0
   }
 
-  /** @param {string | undefined} peer @returns {number} queries that a request asks it, 0: not known */
+  /** @param {string | undefined} peer @returns {number} queries per request, 0 if unknown */
   countOf (peer) {
     return peer === undefined || this.weight === 0 ? 0 : (this.#peers.get(peer) ?? 0) / this.weight
   }
 
-  /** @param {string} peer @returns {number | undefined} mean ms until an answer has come, if it is known */
+  /** @param {string} peer @returns {number | undefined} mean ms until a response, if known */
   answerMsOf (peer) {
     const queries = this.#peers.get(peer)
     return queries === undefined ? undefined : (this.#answeredBy.get(peer) ?? 0) / queries
   }
 
-  /** @returns {AskedFigures | undefined} undefined if nothing was asked */
+  /** @returns {AskedFigures | undefined} undefined if there are no queries */
   means () {
     const { weight, count, serial, ms } = this
     return count === 0 ? undefined : { count: count / weight, serial: serial / weight, ms: ms / weight }
@@ -157,7 +157,7 @@ class AskedSums {
 }
 
 /**
- * Returns those that were asked one after another, of those that were answered: each when the one before was.
+ * Returns the answered queries that were serial: each was sent after the response to the previous one.
  * @param {Asked[]} asked
  */
 function serialOf (asked) {

@@ -1,8 +1,8 @@
 'use strict'
 
-// What blocked the event loop. There are two sources: recorded blocking callbacks, with the stack inside
-// them, and the delayers that delayed spans name. Both are grouped by the function that ran or, without a
-// frame, by the request.
+// Blockers of the event loop. There are two sources: recorded blocking callbacks, with the stack inside them,
+// and the delayers that delayed spans name. Both are grouped by the function that ran or, without a frame, by
+// the request.
 
 const { text } = require('../read/values')
 const { functionOf, innermostFrame } = require('./frames')
@@ -15,7 +15,7 @@ const { sparse, timesBudget } = require('./time-axis')
  *
  * @typedef {object} Blocker
  * @property {string} name the request that ran, or OUTSIDE
- * @property {string | undefined} at most frequent innermost frame of the program: function (file:line:column)
+ * @property {string | undefined} at most frequent innermost program frame: function (file:line:column)
  * @property {number} count blocking callbacks; if `known` is delays: spans that delayed others
  * @property {number} totalMs their time; if `known` is delays, a lower bound: sum of the longest delay each
  *   caused
@@ -23,17 +23,17 @@ const { sparse, timesBudget } = require('./time-axis')
  * @property {number} delayedSpans
  * @property {number} delayedMs sum of their delays
  * @property {'runs' | 'delays'} known source of count, totalMs and worstMs
- * @property {boolean} open one of its callbacks had not ended when it was written
+ * @property {boolean} open one of its callbacks was still running when it was written
  * @property {string | undefined} stack of the longest callback
  * @property {number} share of the time of all blocking callbacks and delays, from 0 to 1
- * @property {import('./time-axis').Sparse | undefined} byBucket callbacks and their ms along time;
+ * @property {import('./time-axis').Sparse | undefined} byBucket callbacks and their ms over time;
  *   undefined if only delays are known
  */
 
 const OUTSIDE = '(outside of any request)'
 const MAX_GROUPS = 2000
 const MIN_MS = 0.001
-const MAX_VARIANTS = 16 // names and frames counted apart in a group
+const MAX_VARIANTS = 16 // names and frames counted separately per group
 const MAX_UNNAMED = 10_000 // requests whose name is not yet read
 
 const SUMS = /** @type {const} */ (['runs', 'runMs', 'spans', 'longestMs', 'delayedSpans', 'delayedMs'])
@@ -47,11 +47,11 @@ class Group {
   runs = 0
   runMs = 0
   worstRun = 0
-  /** of the longest callback @type {string | undefined} */
+  /** stack of the longest callback @type {string | undefined} */
   stack
   open = false
-  spans = 0 // that delayed others
-  longestMs = 0 // sum of the longest delay that each of these caused
+  spans = 0 // spans that delayed others
+  longestMs = 0 // sum of the longest delay that each of them caused
   worstDelay = 0
   delayedSpans = 0
   delayedMs = 0
@@ -63,7 +63,7 @@ class Group {
     this.number = number
   }
 
-  /** Adds what another one has. @param {Group} other */
+  /** Adds the figures of another group. @param {Group} other */
   join (other) {
     if (other.worstRun > this.worstRun || this.stack === undefined) this.stack = other.stack ?? this.stack
     for (const name of SUMS) this[name] += other[name]
@@ -81,12 +81,12 @@ class Blockers {
   /** @type {BoundedMap<string, Group>} */
   #groups = new BoundedMap(MAX_GROUPS)
   /**
-   * by the id of a request that was not over when a callback of it was recorded
+   * by id of a request that had not ended when its callback was recorded
    * @type {BoundedMap<string, Group[]>}
    */
   #unnamed = new BoundedMap(MAX_UNNAMED)
   #longestDelays = new IdTable(true)
-  /** spans that were delayed, each once, by the name of the delayer @type {Sums<string>} */
+  /** delayed spans, each once, by name of the delayer @type {Sums<string>} */
   #delayedSpans = new Sums()
 
   /** @param {import('./time-axis').TimeAxis} axis @param {import('./route-names').Renames} renames */
@@ -130,7 +130,7 @@ class Blockers {
     }
   }
 
-  /** Gives the name of a request. @param {string} spanId @param {string} name */
+  /** Sets the name of a request. @param {string} spanId @param {string} name */
   setName (spanId, name) {
     if (this.#unnamed.size === 0) return
     for (const group of this.#unnamed.get(spanId) ?? []) group.names.add(name, 1)
@@ -142,7 +142,7 @@ class Blockers {
     /** groups and names that have counted this span */
     const counted = new Set()
     for (const { name: nameThen = OUTSIDE, at: frame, ms, spanId } of delayers) {
-      if (ms < MIN_MS) continue // it only may have been delayed
+      if (ms < MIN_MS) continue // no certain delay
       const name = this.#renames.nameOf(nameThen, spanId)
       if (!counted.has(name)) this.#delayedSpans.add(name, weight)
       counted.add(name)
@@ -159,7 +159,7 @@ class Blockers {
   }
 
   /**
-   * Counts of each delaying span the longest delay.
+   * Counts the longest delay of each delaying span.
    * @param {Group} group
    * @param {string} spanId
    * @param {number} ms
@@ -183,9 +183,9 @@ class Blockers {
   }
 
   /**
-   * Takes together what is one: small delays have no frame, and names may have changed meanwhile. Those
-   * without a frame belong to the only one of their name that has one; what runs outside of any request is
-   * no one thing.
+   * Merges groups of one blocker: small delays have no frame, and names may have changed meanwhile. Groups
+   * without a frame belong to the only group of their name that has one, except for code outside of any
+   * request, which has no single source.
    * @returns {NamedGroup[]}
    */
   #merged () {
@@ -206,7 +206,7 @@ class Blockers {
     })
   }
 
-  /** Returns how many spans those of a final name delayed. @param {string} name */
+  /** Returns how many spans were delayed by requests of a final name. @param {string} name */
   #spansDelayedBy (name) {
     return sum([...this.#delayedSpans], ([nameThen, count]) =>
       this.#renames.nameOf(nameThen) === name ? count : 0)
@@ -230,7 +230,7 @@ function blockerOf ({ group, name, frame }, axis) {
   return { name, at: frame, ...figures, delayedSpans, delayedMs, open, stack, byBucket }
 }
 
-/** @param {Sums<string>} counts @param {(text: string) => string} [nameOf] what counts as one */
+/** @param {Sums<string>} counts @param {(text: string) => string} [nameOf] maps variants to one text */
 function mostFrequent (counts, nameOf = String) {
   /** @type {Sums<string>} */
   const sums = new Sums()

@@ -1,30 +1,30 @@
 'use strict'
 
-// The HTTP calls of requests: to which peers, and which were tried again until one succeeded. Lines of calls
-// come before the line of the request that made them.
+// HTTP calls of requests: their peers, and retries until one succeeded. Lines of calls come before the line
+// of the request that made them.
 
 const { getOrCreate, groupsOf } = require('./lists')
 
-const MAX_REQUESTS = 2000 // that have not ended, or ended before their calls: the newest
-const MAX_CALLS = 100 // of a request
+const MAX_REQUESTS = 2000 // newest ones that have not ended, or ended before their calls
+const MAX_CALLS = 100 // per request
 const MAX_PEERS = 1000
-const OVERLAP_MS = 0.5 // of two calls one after another: clocks of spans are rounded
+const OVERLAP_MS = 0.5 // tolerated between serial calls, since span clocks are rounded
 
 /**
  * @typedef {import('../read/span-line').Span} Span
  * @typedef {Pick<Span, 'name' | 'startMs' | 'ms' | 'failed'>} Call
  *
- * @typedef {object} Tries calls of one request that were tried again
+ * @typedef {object} Tries retried calls of one request
  * @property {string} name
  * @property {number} count
  * @property {number} failedMs
- * @property {boolean} succeeded the last one did
+ * @property {boolean} succeeded whether the last one did
  */
 
 class Calls {
   /** by id of the request @type {Map<string, Call[]>} */
   #pending = new Map()
-  /** addresses that are asked by HTTP @type {Set<string>} */
+  /** addresses called over HTTP @type {Set<string>} */
   peers = new Set()
 
   /** @param {Span} span */
@@ -42,7 +42,7 @@ class Calls {
   }
 
   /**
-   * Returns what a request tried again, now that it has ended.
+   * Returns the retries of a request that has ended.
    * @param {Span} span
    * @returns {Tries[]}
    */
@@ -56,7 +56,7 @@ class Calls {
 
 /**
  * @param {Call[]} calls of one name
- * @returns {Tries[]} none: they were at once, or one that succeeded was not the last
+ * @returns {Tries[]} empty if they were concurrent, or if one succeeded before the last
  */
 function triesOf (calls) {
   if (calls.length < 2) return []

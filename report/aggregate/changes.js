@@ -1,7 +1,7 @@
 'use strict'
 
-// What changed from one run to another: figures of routes, waits by await site, blockers. Sites are matched
-// by function and file; waits and blockers are per request, since runs differ in length.
+// Changes between two runs: figures of routes, waits by await site, blockers. Sites are matched by function
+// and file; waits and blockers are per request, since runs differ in length.
 
 const { parseFrame } = require('./frames')
 const { groupsOf, lineUp, sum } = require('./lists')
@@ -25,17 +25,17 @@ const { requestRoutes, routeKey } = require('./route-names')
  * @typedef {object} RouteChange
  * @property {string} name
  * @property {Route['kind']} kind
- * @property {Figures | undefined} before undefined if no span of it ended in the first run
+ * @property {Figures | undefined} before undefined if none of its spans ended in the first run
  * @property {Figures | undefined} after
- * @property {number} changeMs by which the spans of the second run took longer, all together, than so many
- *   would at the mean of the first; 0 if only one run has the route
+ * @property {number} changeMs total extra time of the second run's spans over the same number at the first
+ *   run's mean; 0 if only one run has the route
  *
  * @typedef {object} SiteChange
  * @property {string} route
  * @property {Route['kind']} kind
- * @property {string | undefined} at a frame of the second run, of the first if only that has it
+ * @property {string | undefined} at frame of the second run, or of the first if only that has it
  * @property {string[]} callers of that frame
- * @property {string | undefined} until what ended most of its waits
+ * @property {string | undefined} until cause of the end of most of its waits
  * @property {number} beforeMs per request of the route
  * @property {number} afterMs
  * @property {number} change afterMs − beforeMs
@@ -44,12 +44,12 @@ const { requestRoutes, routeKey } = require('./route-names')
  * @typedef {object} BlockerChange
  * @property {string} name
  * @property {string | undefined} at
- * @property {number} beforeMs blocked or, where that is more, delayed; per request of the run
+ * @property {number} beforeMs blocked or delayed, whichever is more; per request of the run
  * @property {number} afterMs
  * @property {number} change afterMs − beforeMs
  *
- * @typedef {object} Changes worst first: what made requests slower, then what made them faster
- * @property {RouteChange[]} routes all, those of servers first
+ * @typedef {object} Changes worst first: slowdowns, then speedups
+ * @property {RouteChange[]} routes all, servers first
  * @property {SiteChange[]} sites of the outermost routes that both runs have; at most 100
  * @property {BlockerChange[]} blockers at most 100
  *
@@ -57,8 +57,8 @@ const { requestRoutes, routeKey } = require('./route-names')
  */
 
 const MAX_CHANGES = 100
-const MIN_MS = 0.001 // per request, the precision of a line; smaller changes are none
-const MIN_MATCHING = 0.5 // of the files of the run that has less
+const MIN_MS = 0.001 // per request, the precision of a line; smaller changes are ignored
+const MIN_MATCHING = 0.5 // share of the files of the run with fewer files
 
 /**
  * @param {Model} before
@@ -74,7 +74,7 @@ function changesOf (before, after) {
   }
 }
 
-/** Returns one run, or both that are compared. @param {Model} model */
+/** Returns one run, or both if two are compared. @param {Model} model */
 function runsOf (model) {
   return model.compare === undefined ? [model] : [model, model.compare]
 }
@@ -127,14 +127,14 @@ function siteChanges (before, after, [first, second]) {
 function mergedSites ({ sites, weighted }, fileName) {
   return merged(sites.map((worst) => {
     const { at: frame, until, label = '', ms } = worst
-    // The port of the other side may be another in each run.
+    // The peer's port may differ between runs.
     const unknown = `until ${(until ?? label).replace(/:\d+$/, '')}`
     return { key: frame === undefined ? unknown : functionOf(frame, fileName), ms: ms / weighted, worst }
   }))
 }
 
 /**
- * Adds up what has one key.
+ * Sums items with the same key.
  * @template T
  * @param {Array<{ key: string, ms: number, worst: T }>} items worst first
  */
@@ -155,7 +155,7 @@ function blockerChanges (before, after, [first, second]) {
 }
 
 /**
- * Pairs what two runs spent by a key; what changed too little is left out.
+ * Pairs the costs of two runs by key, and drops changes that are too small.
  * @template T
  * @param {Array<{ key: string, ms: number, worst: T }>} before
  * @param {Array<{ key: string, ms: number, worst: T }>} after
@@ -169,7 +169,7 @@ function costChanges (before, after) {
 }
 
 /**
- * Adds up what blocked by function, where that is known, worst first.
+ * Sums the blockers of known functions, worst first.
  * @param {Model} model
  * @param {FileName} fileName
  * @returns {Array<{ key: string, ms: number, worst: Blocker }>}
@@ -205,9 +205,9 @@ function functionOf (frame, fileName) {
 }
 
 /**
- * Returns for each of two runs how its files are named, so that those of the other match: by full paths;
- * where the runs were in different directories, by paths below what all files of a run have in common; or
- * else by base names.
+ * Returns for each of two runs how to name its files, so that they match the other's: by full paths; if the
+ * runs were in different directories, by paths below the common directory of all files of a run; otherwise by
+ * base names.
  * @param {string[]} before frames of the first run
  * @param {string[]} after
  * @returns {[FileName, FileName]}

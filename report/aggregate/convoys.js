@@ -1,7 +1,7 @@
 'use strict'
 
-// Convoys: requests that waited at one place at once, each for its turn. A wait counts where another request
-// settled what it awaited, and the line tells in which run that was seen.
+// Convoys: requests that waited at one place at once, each for its turn. A wait counts if another request
+// settled the awaited promise and the line shows which run continued after it.
 
 const { spellsOf } = require('./digest')
 const { groupsOf, peakOf, periodsOf, sum } = require('./lists')
@@ -9,11 +9,11 @@ const { processOf } = require('./recording')
 const { endOf } = require('./route-names')
 
 const MIN_CONVOY = 3 // requests at once
-const MIN_MS = 20 // of the longest wait: at 60 frames a second nobody notices less
-const LONG_MS = 1000 // a single convoy is worth a line, as in a running process
-const MIN_SHARE = 0.05 // else of the time of all requests
-const SAME_MS = 1 // waits that end within it after the run of the one before share one answer
-// A line lists at most so many runs (report/path/runs.js). If some are left out, it is not certain which run
+const MIN_MS = 20 // longest wait; at 60 frames per second nobody notices less
+const LONG_MS = 1000 // from here on, a single convoy is worth a line, as in a running process
+const MIN_SHARE = 0.05 // otherwise, share of the time of all requests
+const SAME_MS = 1 // waits that end within this time after the previous run share one response
+// A line lists at most this many runs (report/path/runs.js). If some are left out, it is uncertain which run
 // ended a wait.
 const MAX_RUNS = 1000
 const MAX_CONVOYS = 20
@@ -24,19 +24,19 @@ const MAX_CONVOYS = 20
  * @property {string} process
  * @property {number} start ms since 1970
  * @property {number} end
- * @property {number} ranUntil the end of the run in which it went on
+ * @property {number} ranUntil end of the run in which it went on
  *
- * @typedef {object} Convoy the longest at a place, and how many there were
+ * @typedef {object} Convoy the largest at a place, and how many there were
  * @property {string} at
  * @property {number} count requests that waited at once
- * @property {Array<{ request: string, count: number }>} requests these, by name
- * @property {string} for the request that let the first of these go on
+ * @property {Array<{ request: string, count: number }>} requests those requests, by name
+ * @property {string} for request that let the first of them go on
  * @property {number} longestMs of their waits
- * @property {number} times so many convoys were let go on by a request of that name
+ * @property {number} times number of convoys there that a request of that name let go on
  */
 
 /**
- * Returns when a request waited for others.
+ * Returns the waits of a request for other requests.
  * @param {import('../read/span-line').Span} span
  * @param {import('./critical-paths').PathEntry[]} waits of its line
  * @returns {Turn[]}
@@ -59,7 +59,7 @@ function turnsOf (span, waits) {
 
 /**
  * @param {Array<{ name: string, facts: import('./verdict/facts').RouteFacts }>} routes
- * @returns {Convoy[]} those with most requests first
+ * @returns {Convoy[]} most requests first
  */
 function convoysOf (routes) {
   const totalMs = sum(routes, ({ facts }) => facts.totalMs)
@@ -79,7 +79,7 @@ function convoysOf (routes) {
 
 /**
  * @param {Array<Turn & { request: string }>} waits of one period
- * @returns {Convoy[]} none: few, or they shared an answer
+ * @returns {Convoy[]} empty if they are few or shared a response
  */
 function convoyOf (waits) {
   const peak = peakOf(waits.map(({ start, end }) => [start, end]))

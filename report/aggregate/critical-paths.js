@@ -1,7 +1,7 @@
 'use strict'
 
-// Critical paths of requests, their waits and runs, and what those of a route consist of, by site. The parts
-// of one request add up to its breakdown into run, waited and delayed.
+// Critical paths of requests: their waits and runs, summed by site for each route. The parts of a request add
+// up to its breakdown into run, waited and delayed.
 
 const { amount, list } = require('../read/values')
 const { getOrCreate } = require('./lists')
@@ -13,27 +13,27 @@ const { BESIDE, OTHER_SITES, UNKNOWN } = require('./sites')
  * @typedef {import('./digest').Split} Split
  * @typedef {import('../read/span-line').Span} Span
  *
- * @typedef {object} PathEntry a wait or a run, of one or several that are equal
+ * @typedef {object} PathEntry one or several equal waits or runs
  * @property {number} ms
  * @property {number} count
- * @property {number} delayed ms in which the loop ran the code of others
+ * @property {number} delayed ms in which the loop ran other code
  * @property {number | undefined} sent
  * @property {number | undefined} unsent
  * @property {number | undefined} beside
  * @property {number[] | undefined} on asyncIds of connections
  * @property {Place} place
  *
- * @typedef {number[]} RequestPath rows of place and figures, one after another: thousands of paths are kept,
- *   each for a while, and as objects they would be most of what the garbage collector copies
+ * @typedef {number[]} RequestPath flat rows of place and figures: thousands of paths are kept for a while,
+ *   and as objects they would be most of what the garbage collector copies
  *
  * @typedef {{ ms: number, traceId: string }} Example
  */
 
-const MAX_ENTRIES = 10 // of each list
+const MAX_ENTRIES = 10 // per list
 const MAX_CONNECTIONS = 4
-const ROUNDING_MS = 0.0005 // of a time with three decimals
+const ROUNDING_MS = 0.0005 // rounding error of a time with three decimals
 const MAX_EXAMPLES = 3
-/** What is added up at a place; the first ones also along time. */
+/** Figures summed per place; the first TIMED ones also over time. */
 const FIGURES = /** @type {const} */ (['waited', 'waits', 'delayed', 'ran', 'delays', 'callbacks'])
 const TIMED = 4
 const ROW = 1 + FIGURES.length
@@ -95,7 +95,7 @@ function pathOf ({ attributes }, split, places) {
 }
 
 /**
- * Returns what a list leaves out, without what is only rounding.
+ * Returns the part of a total that a list leaves out, or 0 if it is only a rounding error.
  * @param {number} total
  * @param {number} listed ms
  * @param {number} count of the list
@@ -105,17 +105,17 @@ function remainderOf (total, listed, count) {
   return remainder > ROUNDING_MS * (count + 1) ? remainder : 0
 }
 
-/** What the requests of a route spent at one place, weighted. */
+/** Weighted sums of a route's requests at one place. */
 class SiteSums {
   waited = 0 // ms
   waits = 0
   spans = 0
-  lines = 0 // that waited
+  lines = 0 // lines with a wait there
   delayed = 0 // ms
   delays = 0
   ran = 0 // ms
   callbacks = 0
-  sample = new Numbers() // of the waits of each request
+  sample = new Numbers() // wait per request
   /** longest first @type {Example[]} */
   examples = []
 
@@ -126,7 +126,7 @@ class SiteSums {
   }
 }
 
-/** The sums of a route. */
+/** Sums of a route, by site. */
 class CriticalPaths {
   /** @type {Map<Place, SiteSums>} */
   #sums = new Map()
@@ -136,9 +136,8 @@ class CriticalPaths {
 
   /**
    * @param {import('./sites').Places} places
-   * @param {import('./numbers').Samples} [samples] without it there are no quartiles
-   * @param {() => import('./time-axis').Times | undefined} [createTimes] without it there are no sums along
-   *   time
+   * @param {import('./numbers').Samples} [samples] no quartiles without it
+   * @param {() => import('./time-axis').Times | undefined} [createTimes] no sums over time without it
    */
   constructor (places, samples, createTimes) {
     this.#places = places
@@ -150,7 +149,7 @@ class CriticalPaths {
    * @param {RequestPath} path of one request
    * @param {number} weight
    * @param {string} traceId
-   * @param {number} [bucket] of its start, if sums along time are wanted
+   * @param {number} [bucket] of its start, for sums over time
    */
   add (path, weight, traceId, bucket = 0) {
     for (let start = 0; start < path.length; start += ROW) {
@@ -172,7 +171,7 @@ class CriticalPaths {
 }
 
 /**
- * Keeps the traces that spent most, each once, longest first.
+ * Keeps the longest traces, each once, longest first.
  * @param {Example[]} examples
  * @param {number} ms
  * @param {string} traceId
@@ -187,20 +186,20 @@ function addExample (examples, ms, traceId) {
 
 const PART = 0.01
 const MIN_KEPT = 1000
-const SPARE = 1.25 // times 1 %, since the beginning of a run may be slower than its end
-const MAX_KEPT = 50_000 // of all routes, more or less
+const SPARE = 1.25 // factor on the 1 %, since a run may start slower than it ends
+const MAX_KEPT = 50_000 // for all routes, approximately
 
-/** Keeps the slowest requests of a route, so that the slowest 1 % are there when all were read. */
+/** Keeps the slowest requests of a route, enough for the slowest 1 % once all are read. */
 class SlowestRequests {
   /** @type {Array<{ ms: number, weight: number, traceId: string, path: RequestPath }>} */
   #kept = []
   #count = 0
   #weight = 0
-  #slowestLoss = -Infinity // ms of the slowest that was discarded
+  #slowestLoss = -Infinity // ms of the slowest discarded request
   #budget
   #places
 
-  /** @param {{ kept: number }} budget of all routes @param {import('./sites').Places} places */
+  /** @param {{ kept: number }} budget shared by all routes @param {import('./sites').Places} places */
   constructor (budget, places) {
     this.#budget = budget
     this.#places = places
@@ -215,12 +214,12 @@ class SlowestRequests {
     const { length } = this.#kept
     const max = Math.max(MIN_KEPT, Math.ceil(this.#count * PART * SPARE))
     const isFull = this.#budget.kept > MAX_KEPT && length > 1
-    // A copy, which has no room for more rows.
+    // The copy has no spare capacity.
     if (this.#kept.push({ ms, weight, traceId, path: path.slice() }) >= 2 * max) this.#keep(max)
     else if (isFull) this.#keep(Math.ceil(length / 2))
   }
 
-  /** @param {number} count of the slowest */
+  /** @param {number} count of the slowest that stay */
   #keep (count) {
     const discarded = this.#kept.sort((a, b) => b.ms - a.ms).splice(count)
     this.#budget.kept -= discarded.length

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is kept of a span that is printed by itself: bounded, whatever a line holds.
+// Short form of a span that is printed individually: bounded, whatever a line holds.
 
 const { amount, isRecord, list, text } = require('../read/values')
 const { askedOf } = require('./asked')
@@ -14,62 +14,62 @@ const { siteTextsOf } = require('./sites')
  * @property {number} run
  * @property {number} waited
  * @property {number} delayed
- * @property {Record<string, number>} wait waited, by the subsystem that ended it, or `unknown`
+ * @property {Record<string, number>} wait ms waited, by the subsystem that ended the wait, or `unknown`
  *
- * @typedef {object} Wait of the critical path
+ * @typedef {object} Wait a wait on the critical path
  * @property {number} ms of all waits at this site
  * @property {number} count of these
- * @property {string | undefined} at innermost frame of the program where it began; absent if not known
- * @property {string[]} callers the program's frames that led to it, innermost first
- * @property {string | undefined} until what ended it
- * @property {string | undefined} label of what was waited for: `await`, `setTimeout(100)`
- * @property {number | undefined} delayed ms in which the loop ran the code of others meanwhile
+ * @property {string | undefined} at innermost program frame where it began; absent if unknown
+ * @property {string[]} callers program frames that led to it, innermost first
+ * @property {string | undefined} until cause of its end
+ * @property {string | undefined} label of the awaited operation: `await`, `setTimeout(100)`
+ * @property {number | undefined} delayed ms in which the loop ran other code meanwhile
  * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
- * @property {number | undefined} sent waits before which the request had sent something on that connection
+ * @property {number | undefined} sent waits for which the request had sent something on that connection first
  * @property {number | undefined} unsent ms before anything was sent for it
- * @property {number | undefined} beside its own callbacks meanwhile that are not on the path
+ * @property {number | undefined} beside own callbacks meanwhile that are off the path
  *
  * @typedef {object} Ran own code on the critical path
  * @property {number} ms
  * @property {number} count callbacks
- * @property {string | undefined} at innermost frame of the program where they were registered; absent for the
- *   first callback of a request
- * @property {string[]} callers the program's frames that led to it, innermost first
- * @property {string | undefined} label of what was registered
+ * @property {string | undefined} at innermost program frame where they were registered; absent for the first
+ *   callback of a request
+ * @property {string[]} callers program frames that led to it, innermost first
+ * @property {string | undefined} label of the registered operation
  *
  * @typedef {object} Delayer
- * @property {string | undefined} name absent for code outside of any span
+ * @property {string | undefined} name absent for code outside any span
  * @property {string | undefined} spanId
  * @property {number} ms
- * @property {number | undefined} max ms, where it is not known exactly
- * @property {string | undefined} at innermost frame of the program, if sampled
+ * @property {number | undefined} max upper bound in ms, unless `ms` is exact
+ * @property {string | undefined} at innermost program frame, if sampled
  *
- * @typedef {object} Digest a span, or a blocking callback, in short
+ * @typedef {object} Digest short form of a span or a blocking callback
  * @property {string} name
  * @property {import('../read/span-line').Kind} kind
  * @property {string} traceId
  * @property {string} spanId
  * @property {string | undefined} parentSpanId
- * @property {number} ms duration; of an open one until it was written
+ * @property {number} ms duration; if open, until it was written
  * @property {number} startUnixMs
  * @property {{ code: string, message?: string }} status
  * @property {string | undefined} end aborted, timeout, upgraded or open; absent if it ended normally
  * @property {boolean} blocked a blocking callback
- * @property {string | undefined} blockedBy the span that it was part of, if known
+ * @property {string | undefined} blockedBy span that it was part of, if known
  * @property {Split | undefined} split
  * @property {Wait[]} waits worst first
  * @property {Ran[]} ran worst first
- * @property {import('./asked').Asked[]} asked on connections
- * @property {number | undefined} besideMs own code that ran while it was open, not on its critical path
+ * @property {import('./asked').Asked[]} asked queries on connections
+ * @property {number | undefined} besideMs own code that ran while it was open, off its critical path
  * @property {Delayer[]} delayedBy worst first
- * @property {number | undefined} delayedMax ms, more than in `split` where that is not known exactly
- * @property {Array<[number, number, number]>} delays when it was delayed: start in ms since the span's,
- *   length at most, and how much of its end is certain
- * @property {number | undefined} queuedMs for which the request lay there before it was read: its client
- *   waited longer by that
- * @property {string | undefined} stack the long stack of its start
- * @property {Array<[number, number, string]>} runs on the loop: start in ms since the span's, length in ms,
- *   what ran
+ * @property {number | undefined} delayedMax upper bound in ms, above the one in `split` unless that is exact
+ * @property {Array<[number, number, number]>} delays start in ms after the span's, maximum length, and how
+ *   much of its end is certain
+ * @property {number | undefined} queuedMs how long the request sat in the socket buffer before Node read it:
+ *   its client waited this much longer
+ * @property {string | undefined} stack long stack of its start
+ * @property {Array<[number, number, string]>} runs on the loop: start in ms after the span's, length in ms,
+ *   resource type
  * @property {Record<string, string | number | boolean>} attributes other short ones of primitive type
  * @property {Array<{ name: string, unixMs: number, stack: string | undefined, message: string | undefined }>}
  *   events
@@ -136,7 +136,7 @@ function delayersOf (attributes) {
 }
 
 /**
- * Returns spells in their order, of very many the longest.
+ * Returns spells in their order, and only the longest if there are too many.
  * @param {unknown} spells start and ms of each
  * @param {number} max
  */
@@ -149,7 +149,7 @@ function spellsOf (spells, max) {
 }
 
 /**
- * Returns those that longstack itself does not read, and that have no name that is too long.
+ * Returns attributes that longstack itself does not read, except those with too long a name.
  * @param {Record<string, any>} attributes
  * @returns {Digest['attributes']}
  */
@@ -174,7 +174,7 @@ function eventsOf (events) {
 /**
  * Reads the breakdown of a span's duration.
  * @param {Record<string, any>} attributes
- * @returns {Split | undefined} undefined if any part is not known
+ * @returns {Split | undefined} undefined if any part is unknown
  */
 function splitOf (attributes) {
   const run = amount(attributes['longstack.run_ms'])

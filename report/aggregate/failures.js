@@ -1,7 +1,7 @@
 'use strict'
 
-// What failed: errors of spans, grouped by type, message and innermost frame of the program. Numbers, ids and
-// addresses in a message make no groups of their own.
+// Failures: errors of spans, grouped by type, message and innermost program frame. Numbers, ids and addresses
+// in a message do not split groups.
 
 const { isRecord, list, text } = require('../read/values')
 const { innermostOwnFrame } = require('./frames')
@@ -12,17 +12,17 @@ const { sparse, timesBudget } = require('./time-axis')
  * @typedef {import('../read/span-line').Span} Span
  *
  * @typedef {object} Failure
- * @property {string} type of the error, or the status of an answer
- * @property {string} message with `*` for what differs
- * @property {string | undefined} at innermost frame of the program
+ * @property {string} type of the error, or the status of a response
+ * @property {string} message with `*` for variable parts
+ * @property {string | undefined} at innermost program frame
  * @property {number} count weighted
  * @property {Array<{ name: string, count: number }>} routes most frequent first
  * @property {number} firstUnixMs
  * @property {number} lastUnixMs
- * @property {string | undefined} stack one full chain
+ * @property {string | undefined} stack full chain of one of them
  * @property {string} traceId of that one
  * @property {string} spanId
- * @property {import('./time-axis').Sparse | undefined} byBucket count along time, by the start of the span
+ * @property {import('./time-axis').Sparse | undefined} byBucket count over time, by the start of the span
  *
  * @typedef {Omit<Failure, 'routes' | 'byBucket'>
  *   & { routes: Map<string, number>, times: import('./time-axis').Times | undefined }} Group
@@ -47,7 +47,7 @@ class Failures {
   /** @type {BoundedMap<string, Group>} */
   #groups = new BoundedMap(MAX_GROUPS)
   /**
-   * Errors of spans, with the routes that they count for, by the id of the span around.
+   * Errors of inner spans with the routes that they count for, by id of the enclosing span.
    * @type {Map<string, Map<Group, string>>}
    */
   #inner = new Map()
@@ -89,7 +89,7 @@ class Failures {
   /**
    * @param {Span} span
    * @param {string} route
-   * @param {Map<Group, string> | undefined} inner errors of spans inside, which are counted already
+   * @param {Map<Group, string> | undefined} inner errors of inner spans, already counted
    * @param {{ type: string, message: unknown, stack: string | undefined, unixMs: number }} failure
    */
   #count (span, route, inner, { type, message: written, stack, unixMs }) {
@@ -114,7 +114,7 @@ class Failures {
     }
     addRoute(group, route, weight)
     if (kind === 'SERVER' || parentSpanId === undefined) return
-    getOrCreate(this.#inner, parentSpanId, () => new Map()).set(group, route) // it may have the same
+    getOrCreate(this.#inner, parentSpanId, () => new Map()).set(group, route) // which may have the same error
     if (this.#inner.size > MAX_INNER) this.#inner.delete(String(this.#inner.keys().next().value))
   }
 

@@ -1,15 +1,15 @@
 'use strict'
 
-// Frames of stacks as text, `load (/app/pool.js:34:9) via pg`, and their short names for people, `load
-// (pool.js:34)`: function, file and line, with as much of the path as tells files of one name apart, and the
-// column where two frames are in one line.
+// Stack frames as text, `load (/app/pool.js:34:9) via pg`, and their short names, `load (pool.js:34)`:
+// function, file and line, with as much of the path as distinguishes files of one name, and the column if two
+// frames are on one line.
 
 const { shortFrame } = require('../../lib/text')
 
 const HOP = '\n  ── '
 const MAX_FRAME_CHARS = 1000 // longer ones are not parsed
 const CALLED = /^(.*? \()(.+?):(\d+)(?::(\d+))?(\)(?: via .*)?)$/s
-/** Packages that let so many run at a time, whatever these do. */
+/** Packages that limit how many tasks run at a time, whatever these do. */
 const LIMITER = new RegExp(' via (?:p-limit|p-queue|p-map|p-all|p-throttle|async|neo-async|async-mutex|' +
   'async-lock|async-sema|await-lock|await-semaphore|bottleneck|fastq|throat|promise-limit|limiter)$')
 const PLACE = /^()(.+?):(\d+)(?::(\d+))?( via .*)?$/s
@@ -18,7 +18,7 @@ const PLACE = /^()(.+?):(\d+)(?::(\d+))?( via .*)?$/s
  * Splits a frame at its position: `load (`, `/app/pool.js`, 34, 9, `) via pg`.
  * @param {string} frame
  * @returns {{ start: string, path: string, line: string, column: string, end: string } | undefined}
- *   undefined: it has none
+ *   undefined if it has none
  */
 function parseFrame (frame) {
   if (frame.length > MAX_FRAME_CHARS) return undefined
@@ -29,7 +29,7 @@ function parseFrame (frame) {
 }
 
 /**
- * Returns the function of a frame, whatever the line: samples of one function differ in it.
+ * Returns the function of a frame without its line, which differs between samples of one function.
  * @param {string} frame
  */
 function functionOf (frame) {
@@ -56,7 +56,7 @@ function isOwn (frame) {
 }
 
 /**
- * Returns the innermost frame of the program where the stack ends, or the innermost at all.
+ * Returns the innermost program frame of those that ran, or the innermost frame if there is none.
  * @param {string} stack
  * @returns {string | undefined}
  */
@@ -65,7 +65,7 @@ function innermostFrame (stack) {
   return frames.find(isOwn) ?? frames[0]
 }
 
-/** Returns the innermost frame of the program, up the chain if need be. @param {string} stack */
+/** Returns the innermost program frame, up the chain if necessary. @param {string} stack */
 function innermostOwnFrame (stack) {
   return framesOf(stack).find(isOwn)
 }
@@ -75,7 +75,7 @@ function innermostOwnFrame (stack) {
 /** @typedef {NonNullable<ReturnType<typeof parseFrame>>} Place */
 
 /**
- * Returns a function that shortens any of these frames; others are shortened to file and line.
+ * Returns a function that shortens these frames; others become function, file and line.
  * @param {Iterable<string>} frames
  * @returns {FrameNames}
  */
@@ -103,8 +103,8 @@ function createFrameNames (frames) {
 }
 
 /**
- * Names the frames of several runs, each as if it were alone: their directories may differ.
- * @param {string[][]} runs frames of each; the last that has a frame names it
+ * Names the frames of several runs, each run separately, since their directories may differ.
+ * @param {string[][]} runs frames of each; the last run with a frame names it
  * @returns {FrameNames}
  */
 function createRunFrameNames (runs) {
@@ -119,7 +119,7 @@ function nameOf ({ start, path, line, end }, suffixes, column = '') {
 }
 
 /**
- * Returns of each path its file, with as many directories as distinguish it from the others.
+ * Returns the file of each path, with as many directories as distinguish it from the others.
  * @param {string[][]} paths
  * @returns {Map<string, string>}
  */

@@ -1,31 +1,31 @@
 'use strict'
 
-// A hash table from ids of 64 bits to numbers: open addressing, at most half full.
+// A hash table from 64-bit ids to numbers: open addressing, at most half full.
 //
-// Not a Set or Map of strings, since these would be most of a report's memory. bench/report.js, Node 24, max
+// A Set or Map of strings would take most of a report's memory. bench/report.js, Node 24, max
 // RSS of `longstack report` as text: 1 million spans 202 MB, with Set and Map 433 MB; 4 million spans 290 MB
 // and 52 s, with Set and Map 1033 MB and 87 s; at 16.7 million entries both throw "maximum size exceeded".
-// Memory has priority here: files of any size are read.
+// Memory has priority here, since files can have any size.
 
 const { randomBytes } = require('node:crypto')
 
 const FIRST_LENGTH = 1024 // slots; always a power of two
 
-/** Differ in each process, so that no file can be made whose ids all collide. */
+/** Random per process, so that nobody can craft a file whose ids all collide. */
 const SEEDS = new Int32Array(new Uint8Array(randomBytes(8)).buffer)
 
 /**
- * Ids are random by contract: the probability that any two of a million are equal by chance is one to
- * thirty-seven million.
+ * Ids are random by contract: the probability that any two of a million collide is one in thirty-seven
+ * million.
  */
 class IdTable {
   #mask = FIRST_LENGTH - 1
   #high = new Uint32Array(FIRST_LENGTH)
-  #low = new Uint32Array(FIRST_LENGTH) // 0: the slot is empty
+  #low = new Uint32Array(FIRST_LENGTH) // 0 if the slot is empty
   #values
   size = 0
 
-  /** @param {boolean} [hasValues] false: it is only a set */
+  /** @param {boolean} [hasValues] false for a set */
   constructor (hasValues = false) {
     this.#values = hasValues ? new Float32Array(FIRST_LENGTH) : undefined
   }
@@ -33,7 +33,7 @@ class IdTable {
   /**
    * @param {number} high
    * @param {number} low
-   * @returns {boolean} false: it was there before
+   * @returns {boolean} false if it was present
    */
   add (high, low) {
     return this.raise(high, low, 0) === -1
@@ -52,7 +52,7 @@ class IdTable {
    * @param {number} high
    * @param {number} low
    * @param {number} value
-   * @returns {number} the previous one; -1: the id was not there
+   * @returns {number} the previous one, -1 for a new id
    */
   raise (high, low, value) {
     high >>>= 0
@@ -71,7 +71,7 @@ class IdTable {
   /**
    * @param {number} high
    * @param {number} low
-   * @returns {number} the slot of an id, or the empty one where it belongs
+   * @returns {number} slot of an id, or the empty slot for it
    */
   #slotOf (high, low) {
     let hash = Math.imul(high ^ SEEDS[0], 0x9e3779b1) + Math.imul(low ^ SEEDS[1], 0x85ebca6b)

@@ -1,7 +1,7 @@
 'use strict'
 
-// Limits that a run may not exceed, such as p99 > +10 %: each is checked for every route that it selects. A
-// figure of too few spans is noise, and is not checked.
+// Limits that a run must not exceed, such as p99 > +10 %. Each is checked for every route that it selects.
+// Figures of too few spans are noise and are not checked.
 
 const { requestRoutes, routeKey, routePattern } = require('./route-names')
 
@@ -13,11 +13,11 @@ const { requestRoutes, routeKey, routePattern } = require('./route-names')
  * @typedef {'>' | '<' | '>=' | '<='} Comparator
  *
  * @typedef {object} Limit
- * @property {string} expression as it was written
- * @property {string | undefined} pattern of routes; default: all of servers, or all if there are none
+ * @property {string} expression as written
+ * @property {string | undefined} pattern of routes; default: all server routes, or all if there are none
  * @property {keyof typeof metrics} metric
  * @property {Comparator} comparator
- * @property {'value' | 'change' | 'ratio'} kind what is compared: the figure, its change, its relative change
+ * @property {'value' | 'change' | 'ratio'} kind compared: the figure, its change, its relative change
  * @property {number} value in ms, spans per second, spans, or a share from 0 to 1
  *
  * @typedef {object} LimitCheck of one route
@@ -26,15 +26,15 @@ const { requestRoutes, routeKey, routePattern } = require('./route-names')
  * @property {string} route
  * @property {Route['kind']} kind
  * @property {Unit} unit of `before` and `after`
- * @property {number} [before] figure of the first run, where two are compared
- * @property {number} [after] figure that is limited
- * @property {number} [needed] spans, if it is not checked because there are fewer
+ * @property {number} [before] figure of the first run, if two are compared
+ * @property {number} [after] limited figure
+ * @property {number} [needed] spans needed, if there are too few to check it
  */
 
 /**
  * @typedef {object} Metric
  * @property {Unit} unit
- * @property {number} spans below which the figure is not checked
+ * @property {number} spans minimum for the figure to be checked
  * @property {(route: Route) => number | undefined} of
  */
 
@@ -60,9 +60,9 @@ function errorsOf ({ errors, weighted }) {
 }
 
 /**
- * @param {Model} model whose `compare`, if it has one, is the run that is limited
+ * @param {Model} model its `compare`, if present, is the limited run
  * @param {Limit[]} limits
- * @returns {LimitCheck[]} exceeded ones first, then unchecked ones
+ * @returns {LimitCheck[]} exceeded first, then unchecked
  */
 function checkLimits (model, limits) {
   const [before, after] = model.compare === undefined ? [undefined, model] : [model, model.compare]
@@ -76,7 +76,7 @@ function checkLimits (model, limits) {
 }
 
 /**
- * Returns the routes that a limit is for; of those without a span that ended no figure is known.
+ * Returns the routes that a limit applies to; routes without an ended span have no figures.
  * @param {Model} model
  * @param {string | undefined} pattern
  */
@@ -87,7 +87,7 @@ function selectedRoutes ({ routes }, pattern) {
 }
 
 /**
- * Lists routes that a pattern selects in the first run only, which would hold any limit.
+ * Lists routes that a pattern selects only in the first run, which would pass any limit.
  * @param {Limit} limit
  * @param {Model} before
  * @param {Model} after
@@ -105,7 +105,7 @@ function missing ({ expression, pattern, metric }, before, after) {
 
 /**
  * @param {Limit} limit
- * @param {Route | undefined} other of the first run
+ * @param {Route | undefined} other same route in the first run
  * @param {Route} route
  * @returns {LimitCheck}
  */
@@ -115,7 +115,7 @@ function check (limit, other, route) {
   const isChange = limit.kind !== 'value'
   const after = figureOf(route)
   const before = other && figureOf(other)
-  // That a request failed is no noise.
+  // A failed request is not noise.
   const needed = limit.metric === 'errors' && !isChange ? 1 : spans
   const count = isChange ? Math.min(route.count, other?.count ?? Infinity) : route.count
   const result = { expression: limit.expression, route: route.name, kind: route.kind, unit, before, after }
@@ -127,7 +127,7 @@ function check (limit, other, route) {
 /** @param {Limit} limit @param {number} before @param {number} after */
 function isExceeded ({ kind, comparator, value }, before, after) {
   const figure = kind === 'value' ? after : kind === 'change' ? after - before : ratio(before, after)
-  // 11 ms are 10 % more than 10 ms, in doubles as well.
+  // Absorbs rounding: 11 ms is exactly 10 % more than 10 ms.
   const difference = Math.abs(figure - value) < 1e-9 * Math.max(1, Math.abs(value)) ? 0 : figure - value
   if (comparator === '>') return difference > 0
   if (comparator === '<') return difference < 0
@@ -135,7 +135,7 @@ function isExceeded ({ kind, comparator, value }, before, after) {
 }
 
 /**
- * Returns a relative change; from nothing to something it is infinite.
+ * Returns the relative change; infinite from zero to nonzero.
  * @param {number} before
  * @param {number} after
  */

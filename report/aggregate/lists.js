@@ -3,12 +3,12 @@
 const { groupBy: groupsOf } = require('../../lib/group-by')
 
 /**
- * A map that holds at most so many entries.
+ * A map with a maximum number of entries.
  * @template K, V
  * @extends {Map<K, V>}
  */
 class BoundedMap extends Map {
-  omitted = 0 // times that there was no room
+  omitted = 0 // number of times that there was no room
 
   /** @param {number} [max] */
   constructor (max = Infinity) {
@@ -17,7 +17,7 @@ class BoundedMap extends Map {
   }
 
   /**
-   * Returns the value of a key, which is created if it is not there.
+   * Returns the value of a key, and creates it if it is missing.
    * @param {K} key
    * @param {() => V} create
    * @returns {V | undefined} undefined if there is no room for it
@@ -37,14 +37,14 @@ class BoundedMap extends Map {
  * @extends {BoundedMap<K, number>}
  */
 class Sums extends BoundedMap {
-  /** @param {K} key @param {number} amount left out if there is no room for the key */
+  /** @param {K} key @param {number} amount dropped if there is no room for the key */
   add (key, amount) {
     if (this.has(key) || this.size < this.max) this.set(key, (this.get(key) ?? 0) + amount)
   }
 }
 
 /**
- * Returns the value of a key in a map, which is created if it is not there.
+ * Returns the value of a key in a map, and creates it if it is missing.
  * @template K, V
  * @param {Map<K, V>} map
  * @param {K} key
@@ -58,11 +58,11 @@ function getOrCreate (map, key, create) {
 }
 
 /**
- * Lines up what lists have by a key that is unique in each.
+ * Aligns the items of lists by a key that is unique in each.
  * @template T
  * @param {T[][]} lists
  * @param {(item: T) => string} keyOf
- * @returns {Array<Array<T | undefined>>} for each key the item of each list, in the order of the first ones
+ * @returns {Array<Array<T | undefined>>} for each key, the item of each list, in order of first appearance
  */
 function lineUp (lists, keyOf) {
   const all = lists.flatMap((list, number) => list.map((item) => ({ item, number })))
@@ -71,7 +71,7 @@ function lineUp (lists, keyOf) {
 }
 
 /**
- * Lists a node of a tree and all below it, parents first.
+ * Lists nodes of a tree and all their descendants, parents first.
  * @template {{ children?: N[] }} N
  * @param {...N} roots
  * @returns {N[]}
@@ -82,12 +82,12 @@ function allOf (...roots) {
 }
 
 /**
- * Returns what of a tree is of one kind of time.
+ * Returns the part of a tree with one kind of time.
  * @template {{ kind: string, ms: number, count: number, children?: N[] }} N
  * @param {N} node
  * @param {string} kind
- * @param {(node: N, children: N[]) => number} [countOf] a node of which only these children are left
- * @returns {N | undefined} undefined: nothing
+ * @param {(node: N, children: N[]) => number} [countOf] count of a node with only these children
+ * @returns {N | undefined} undefined if there is none
  */
 function partOf (node, kind, countOf = ({ count }) => count) {
   if (node.kind === kind) return node
@@ -103,10 +103,10 @@ function sum (list, figure) {
 }
 
 /**
- * Groups intervals that overlap, also indirectly.
+ * Groups intervals that overlap, directly or indirectly.
  * @template {{ start: number, end: number }} T
  * @param {T[]} intervals
- * @returns {T[][]} each group, and all of them, in order of start
+ * @returns {T[][]} groups, and the intervals of each, in order of start
  */
 function periodsOf (intervals) {
   /** @type {T[][]} */
@@ -121,7 +121,7 @@ function periodsOf (intervals) {
 }
 
 /**
- * Returns how many intervals overlap at most, and from when on.
+ * Returns the maximum number of intervals that overlap, and the time at which they begin to.
  * @param {Iterable<[start: number, end: number]>} intervals
  */
 function peakOf (intervals) {

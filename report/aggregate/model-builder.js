@@ -1,7 +1,7 @@
 'use strict'
 
-// Adds up spans, one after another, and builds the model of a report. A span counts once: one that was
-// written while it was open is held until its end is read, copies in other files are ignored.
+// Aggregates spans one by one, and builds the model of a report. A span counts once: if it was written while
+// it was open, it is held until its end is read. Copies in other files are ignored.
 
 const { Blockers, MAX_GROUPS } = require('./blockers')
 const { Calls } = require('./calls')
@@ -29,13 +29,13 @@ const { IntervalFacts } = require('./verdict/facts')
 
 const MAX_BLOCKERS = 100
 const MAX_OPEN = 100
-const MAX_HELD_CHARS = 64 << 20 // of open spans
+const MAX_HELD_CHARS = 64 << 20 // for open spans
 
 class ModelBuilder {
   #axis = new TimeAxis()
   #routes
   #blocked = new Times(this.#axis, 1) // ms
-  /** what it learned from the spans that were added */
+  /** learned from the added spans */
   renames = new Renames()
   #blockers = new Blockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
@@ -56,7 +56,7 @@ class ModelBuilder {
   /** @type {Sums<FileReport>} */
   #copies = new Sums()
 
-  /** @param {number} maxSlowest @param {boolean} isTimed whether sites have sums along time */
+  /** @param {number} maxSlowest @param {boolean} isTimed whether sites have sums over time */
   constructor (maxSlowest, isTimed) {
     this.#routes = new Routes(this.#axis, isTimed)
     this.#maxSlowest = maxSlowest
@@ -80,7 +80,7 @@ class ModelBuilder {
     }
   }
 
-  /** @param {Span} record that is no span */
+  /** @param {Span} record that is not a span */
   addFacts (record) {
     if ('longstack.after' in record.attributes) this.#after.add(record)
     else this.#intervals.add(record)
@@ -150,7 +150,7 @@ class ModelBuilder {
     this.#blocked.add(this.#axis.bucketOf(span.startMs), Number(span.attributes['longstack.blocked_ms']))
   }
 
-  /** Adds who delayed a request: the spans inside of it were delayed with it. @param {Span} span */
+  /** Adds the delayers of a request; the spans inside it were delayed with it. @param {Span} span */
   #addDelays (span) {
     const { spanId, name, attributes, weight } = span
     this.#blockers.setName(spanId, name)
@@ -159,7 +159,7 @@ class ModelBuilder {
     this.#recordings.add(span, labelOf(span))
   }
 
-  /** @param {number} openCount @param {boolean} isExact the tree of the slowest */
+  /** @param {number} openCount @param {boolean} isExact whether the tree of the slowest is exact */
   #notes (openCount, isExact) {
     const { others, omittedPlaces, isSampled } = this.#routes.limited()
     const [sampled, open] = [this.#sampledLines, this.#open.omitted]
@@ -181,7 +181,7 @@ class ModelBuilder {
   }
 }
 
-/** Open spans that wait for the line of their end. */
+/** Open spans whose end line has not been read. */
 class OpenSpans {
   omitted = 0 // lines
   /** @type {Map<string, Span>} */

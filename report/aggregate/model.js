@@ -1,7 +1,7 @@
 'use strict'
 
-// Makes the model of a report from files of spans: --json prints it, every output is rendered from it. It is
-// bounded, however much is read: durations are kept as numbers, of all else only the worst few.
+// Builds the model of a report from span files: --json prints it, and all output is rendered from it. Its
+// size is bounded: durations are kept as numbers, and of everything else only the worst few.
 
 const { changesOf } = require('./changes')
 const { digest } = require('./digest')
@@ -17,39 +17,39 @@ const { RereadableSources } = require('../read/sources')
  * @typedef {object} Model undefined properties are absent in JSON
  * @property {import('../read/span-files').FileReport[]} files
  * @property {{ fromUnixMs: number, toUnixMs: number } | undefined} span first start and last end of all spans
- * @property {string[]} notes sentences on how the figures were made, and on what was omitted
- * @property {import('./routes').Route[]} routes servers first, then by their total time
- * @property {import('./verdict').Finding[]} verdict worst first; empty if no fault is certain
- * @property {import('./convoys').Convoy[]} convoys who waited for whom, those of most requests first
- * @property {import('./path-tree').PathNode} tree where the time of all requests went; a child for each route
- * @property {import('./path-tree').PathNode} slowTree the same of the slowest 1 % of each route's requests
+ * @property {string[]} notes sentences on how the figures were computed and what was omitted
+ * @property {import('./routes').Route[]} routes servers first, then by total time
+ * @property {import('./verdict').Finding[]} verdict worst first; empty if there is no definite problem
+ * @property {import('./convoys').Convoy[]} convoys those with the most requests first
+ * @property {import('./path-tree').PathNode} tree time of all requests, with a child per route
+ * @property {import('./path-tree').PathNode} slowTree the same for the slowest 1 % of each route's requests
  * @property {import('./failures').Failure[]} failures most frequent first, at most 100
- * @property {import('./time-axis').Series | undefined} series along time; undefined if no request ended
- * @property {Digest[]} slowest requests, the slowest first; of all spans if none is a server's
+ * @property {import('./time-axis').Series | undefined} series over time; undefined if no request ended
+ * @property {Digest[]} slowest requests, slowest first; any spans if there are no server spans
  * @property {import('./blockers').Blocker[]} blockers worst first, at most 100
- * @property {Digest[]} open spans that had not ended when they were written, oldest first, at most 100
- * @property {number} openCount all of them
- * @property {Record<string, Digest[]>} traces the trees of the slowest requests, by trace id, each by start;
- *   empty if not asked for
- * @property {Model} [compare] the other run; a change is from the model itself to this one
- * @property {import('./changes').Changes} [changes] what changed, if two runs are compared
- * @property {import('./limits').LimitCheck[]} [limits] what was checked, if limits were set
+ * @property {Digest[]} open spans still open when they were written, oldest first, at most 100
+ * @property {number} openCount number of all open spans
+ * @property {Record<string, Digest[]>} traces trees of the slowest requests, by trace id, each in order of
+ *   start; empty unless requested
+ * @property {Model} [compare] the other run; changes go from the model itself to this one
+ * @property {import('./changes').Changes} [changes] differences, if two runs are compared
+ * @property {import('./limits').LimitCheck[]} [limits] results, if limits were set
  *
  * @typedef {object} ModelOptions
  * @property {string[]} [compare] files of another run
- * @property {number} [slowest] how many of the slowest requests; default 20
- * @property {boolean} [traces] gather their trees, and what a page filters by: sums of sites along time
+ * @property {number} [slowest] number of slowest requests; default 20
+ * @property {boolean} [traces] collect their trees, and sums of sites over time that a page filters by
  * @property {(bytes: number, total: number | undefined) => void} [progress]
- * @property {import('../read/sources').Source} [source] gives the bytes of a file, where it is none; without
- *   traces
+ * @property {import('../read/sources').Source} [source] supplies the bytes of an input that is not a file;
+ *   without traces
  */
 
 const MAX_TRACE_SPANS = 500
-const MAX_SPANS = 3000 // of the traces of the slowest requests
-const MAX_EXAMPLES = 40 // other traces
+const MAX_SPANS = 3000 // in the traces of the slowest requests
+const MAX_EXAMPLES = 40 // example traces in addition
 const MAX_EXAMPLE_SPANS = 1500
 const PREFIX = '{"traceId":"'
-const HEAD_CHARS = PREFIX.length + 32 // of a line of longstack's, with the trace id
+const HEAD_CHARS = PREFIX.length + 32 // start of a line written by longstack, with the trace id
 
 /**
  * @param {string[]} names of files
@@ -87,9 +87,9 @@ async function modelOf (names, { slowest = 20, traces = false, progress, source 
 }
 
 /**
- * Sets the traces of a model, and adds notes on what they lack: the trees of the slowest requests, and of
- * examples for failures and for where the time went. It reads the files again, as a request's line comes
- * after those of its children.
+ * Sets the traces of a model, and adds notes on missing spans: the trees of the slowest requests, and of
+ * examples for failures and for nodes of the trees. Reads the files again, since a request's line comes after
+ * those of its children.
  * @param {Model} model
  * @param {string[]} names of the files
  * @param {import('../read/sources').RereadableSources} sources

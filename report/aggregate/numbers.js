@@ -5,12 +5,12 @@
 const { summarize } = require('./summary')
 
 const FIRST_LENGTH = 8
-const MAX_SAMPLE = 10_000 // numbers of one; its quartiles are then within a percent of the true ranks
-const MIN_SAMPLE = 100 // of one, when all together have MAX_SAMPLES
+const MAX_SAMPLE = 10_000 // numbers per sample; its quartiles are then within 1 % of the true ranks
+const MIN_SAMPLE = 100 // numbers per sample once all together have MAX_SAMPLES
 const MAX_SAMPLES = 2_000_000
 
-const BINS_PER_OCTAVE = 16 // of a histogram, whose quantiles are within 2.2 %
-const MIN_MS = 0.001 // shorter durations are in its bin
+const BINS_PER_OCTAVE = 16 // bins of a histogram; its quantiles are within 2.2 %
+const MIN_MS = 0.001 // shorter durations share its bin
 
 /** Returns the bin of a duration in a histogram. @param {number} ms */
 const binOf = (ms) => Math.floor(Math.log2(Math.max(MIN_MS, ms)) * BINS_PER_OCTAVE)
@@ -18,14 +18,14 @@ const binOf = (ms) => Math.floor(Math.log2(Math.max(MIN_MS, ms)) * BINS_PER_OCTA
 /** Returns the geometric middle of a bin. @param {number} bin */
 const msOf = (bin) => Math.max(MIN_MS, 2 ** ((bin + 0.5) / BINS_PER_OCTAVE))
 
-/** Numbers with weights, in the order in which they come. Weights take memory only where one is not 1. */
+/** Numbers with weights, in insertion order. Weights take memory only if one is not 1. */
 class Numbers {
   #values = new Float64Array(FIRST_LENGTH)
   /** @type {Float64Array | undefined} */
   #weights
   size = 0
-  weight = 0 // of all that were added
-  sum = 0 // of these, weighted
+  weight = 0 // total
+  sum = 0 // weighted
 
   /** @param {number} value @param {number} [weight] */
   add (value, weight = 1) {
@@ -52,14 +52,14 @@ class Numbers {
   }
 
   /**
-   * Calls back in the order in which they came.
+   * Calls back in insertion order.
    * @param {(value: number, weight: number, i: number) => void} callback
    */
   forEach (callback) {
     for (let i = 0; i < this.size; i++) callback(this.#values[i], this.#weights?.[i] ?? 1, i)
   }
 
-  /** Sorts them: their order is lost. @returns {import('./summary').Sample} */
+  /** Sorts the numbers; their order is lost. @returns {import('./summary').Sample} */
   sorted () {
     const values = this.#values.subarray(0, this.size)
     const weights = this.#weights
@@ -79,16 +79,16 @@ function doubled (values) {
 }
 
 /**
- * Bounded samples: all numbers while they are few, later each with the same chance (Vitter's algorithm R).
+ * Bounded samples: all numbers while they are few, then each with equal probability (Vitter's algorithm R).
  */
 class Samples {
   isPartial = false // one of them had more numbers than it holds
-  #total = 0 // that all hold
+  #total = 0 // numbers in all samples
   #random = 1
 
   /**
    * @param {Numbers} sample
-   * @param {number} count of all numbers that were there for it, with this one
+   * @param {number} count of all numbers offered to it, including this one
    * @param {number} value
    * @param {number} weight
    */
@@ -98,14 +98,14 @@ class Samples {
       return sample.add(value, weight)
     }
     this.isPartial = true
-    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) >>> 0 // the same series for the same file
+    this.#random = (Math.imul(this.#random, 1664525) + 1013904223) >>> 0 // same series for the same file
     const index = Math.floor(this.#random / 2 ** 32 * count)
     if (index < sample.size) sample.set(index, value, weight)
   }
 }
 
 /**
- * Returns the quartiles of lists taken together, undefined if there is no number.
+ * Returns the quartiles of all lists together, or undefined if they are empty.
  * @param {Numbers[]} lists
  */
 function quartilesOf (lists) {
@@ -117,7 +117,7 @@ function quartilesOf (lists) {
 }
 
 /**
- * Returns whether ms belong to the largest.
+ * Returns whether a duration is among the `max` largest.
  * @param {Array<{ ms: number }>} items in descending order
  * @param {number} max
  * @param {number} ms
@@ -127,7 +127,7 @@ function isLarge (items, max, ms) {
 }
 
 /**
- * Inserts an item, and keeps those with the largest ms in descending order, of equal ones the first.
+ * Inserts an item, and keeps the `max` largest in descending order; equal ones stay in insertion order.
  * @template {{ ms: number }} T
  * @param {T[]} items
  * @param {number} max

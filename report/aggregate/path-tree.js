@@ -1,7 +1,7 @@
 'use strict'
 
-// The calling-context tree of critical paths: route, frames from the outermost caller to the site, and what
-// was spent there. The children of a root, route or frame add up to it.
+// The calling-context tree of critical paths: route, frames from the outermost caller to the site, and the
+// time spent there. The children of a root, route or frame add up to it.
 
 const { FIGURES, addExample } = require('./critical-paths')
 const { BESIDE } = require('./sites')
@@ -15,11 +15,11 @@ const { sparse } = require('./time-axis')
  * @typedef {object} PathNode
  * @property {string} name
  * @property {'root' | 'route' | 'frame' | 'ran' | 'waited' | 'delayed' | 'beside'} kind
- * @property {number} ms with that of its children, weighted
- * @property {number} count of a root or route requests, else waits and callbacks, weighted
+ * @property {number} ms including its children, weighted
+ * @property {number} count requests for a root or route, else waits and callbacks; weighted
  * @property {PathNode[]} children worst first
- * @property {string[]} [traceIds] of those that spent most there, at most three
- * @property {Sparse} [byBucket] of a leaf: ms along time; absent if not known
+ * @property {string[]} [traceIds] traces that spent most there, at most three
+ * @property {Sparse} [byBucket] ms of a leaf over time; absent if unknown
  *
  * @typedef {Pick<PathNode, 'name' | 'kind' | 'ms' | 'count' | 'byBucket'>
  *   & { children: Map<string, Growing>, examples: SiteSums['examples'] }} Growing
@@ -33,13 +33,13 @@ class PathTree {
   #root = node('all requests', 'root')
   #axis
 
-  /** @param {import('./time-axis').Axis} [axis] without it there are no sums along time */
+  /** @param {import('./time-axis').Axis} [axis] no sums over time without it */
   constructor (axis) {
     this.#axis = axis
   }
 
   /**
-   * Adds what the requests of a route spent.
+   * Adds the time of a route's requests.
    * @param {string} name of the route
    * @param {number} count requests, weighted
    * @param {SiteSums[]} sums
@@ -106,7 +106,7 @@ function addLeaf (path, name, kind, { ms, count, examples, byBucket }) {
   }
 }
 
-/** Adds up ms along time; undefined if any of them are not known. @param {Array<Sparse | undefined>} lists */
+/** Sums ms over time; undefined if any of them is unknown. @param {Array<Sparse | undefined>} lists */
 function joinedTimes (lists) {
   /** @type {Sums<number>} */
   const sums = new Sums()
@@ -132,16 +132,16 @@ function nodeOf ({ name, kind, ms, count, children, examples, byBucket }) {
 }
 
 /**
- * Merges the smallest nodes of a tree with their siblings into one leaf of each kind: at most `max` are left,
- * and all sums stay. A leaf that has no sibling of its kind to be merged with keeps its name.
+ * Merges the smallest nodes of a tree with their siblings into one leaf per kind: at most `max` are left, and
+ * all sums stay the same. A leaf without a sibling of its kind keeps its name.
  * @param {PathNode} root
  * @param {number} max
- * @returns {PathNode} the same if it has no more
+ * @returns {PathNode} the same tree if it is small enough
  */
 function prune (root, max) {
   const nodes = allOf(root)
   if (nodes.length <= max) return root
-  nodes.sort((a, b) => b.ms - a.ms) // of equal ones the parent stays first
+  nodes.sort((a, b) => b.ms - a.ms) // a parent stays before a child of equal size
   for (let size = max; ; size = Math.floor(size * 0.8)) {
     const tree = keep(root, new Set(nodes.slice(0, size)))
     if (size <= 1 || allOf(tree).length <= max) return tree

@@ -1,8 +1,8 @@
 'use strict'
 
-// What requests of one process did, as steps that can be replayed (replay.js). A request is a sequence of
-// runs of its own, each of which is ready a time after the one before: the length of its wait, without what
-// the loop ran for others from then on. What ran for no request is known by what it delayed.
+// Requests of one process as steps that can be replayed (replay.js). A request is a sequence of own runs.
+// Each becomes ready some time after the previous one: the length of its wait, without the time in which the
+// loop ran others while it was ready. Code outside requests is known from the delays it caused.
 
 const { amount, text } = require('../read/values')
 const { entriesOf } = require('./critical-paths')
@@ -17,32 +17,32 @@ const { firstIndex } = require('./summary')
  * @typedef {Omit<import('./critical-paths').PathEntry, 'place'> & { place: Site }} Wait
  *
  * @typedef {object} Step times in ms
- * @property {number} at when its run began, since the recording did
- * @property {number} wait from the end of the run before until it was ready; of the first 0
- * @property {number} late from then on until it ran; of the first, in the socket
- * @property {number} doubt of the wait, may be a part of that
+ * @property {number} at start of its run, since the start of the recording
+ * @property {number} wait from the end of the previous run until it was ready; 0 for the first
+ * @property {number} late from ready until it ran; for the first, time in the socket
+ * @property {number} doubt part of the wait that may belong to `late`
  * @property {number} run
- * @property {boolean} [isFirst] it runs before what was ready before it, and ran later
- * @property {number} [after] what ran right after it, for no request any more
- * @property {number} ended which of the waits of the request's line it ended, from 1; 0: not known
+ * @property {boolean} [isFirst] runs before a step that was ready earlier but ran later
+ * @property {number} [after] time that ran right after it, outside any request
+ * @property {number} ended number of the wait in the request's line that it ended, from 1; 0 if unknown
  * @property {boolean} [takes] its wait begins when a place in a pool is free
- * @property {boolean} [gives] from its run on a place is free
+ * @property {boolean} [gives] its run frees a place
  *
  * @typedef {object} Request
  * @property {string} name
  * @property {string} spanId
- * @property {number} start ms since the recording's
+ * @property {number} start ms since the start of the recording
  * @property {number} ms
- * @property {number} queued ms before, in which it lay unread in its socket
- * @property {string | undefined} client the connection on which it came
+ * @property {number} queued ms before, in which it was unread in its socket
+ * @property {string | undefined} client connection on which it arrived
  * @property {Step[]} steps at least one
- * @property {number} rest ms from the end of its last run to its own
+ * @property {number} rest ms from the end of its last run to its own end
  * @property {Wait[]} waits of its line
  *
- * @typedef {Pick<Step, 'at' | 'late' | 'run' | 'isFirst'>} Outside what ran for no request
+ * @typedef {Pick<Step, 'at' | 'late' | 'run' | 'isFirst'>} Outside code outside any request
  * @typedef {[start: number, end: number]} Interval
  *
- * @typedef {object} Callback that blocked
+ * @typedef {object} Callback a blocking callback
  * @property {string | undefined} spanId of the request
  * @property {number} start
  * @property {number} ms
@@ -50,23 +50,23 @@ const { firstIndex } = require('./summary')
  */
 
 const MAX_REQUESTS = 10_000
-const MAX_RUNS = 1000 // of a line, see report/path/runs.js
+const MAX_RUNS = 1000 // per line, see report/path/runs.js
 const MAX_SERVICE_CHARS = 300
-const MAX_OVERLAP = 0.02 // of the runs: one event loop has none
+const MAX_OVERLAP = 0.02 // share of the runs; a single event loop has no overlap
 const ROUNDING_MS = 0.01
-const KERNEL_MS = 4 // how exactly it is known when data had come
+const KERNEL_MS = 4 // precision of the arrival time of data
 
-/** What one process recorded. */
+/** Recording of one process. */
 class Recording {
-  /** without their steps, until `finish` @type {Request[]} */
+  /** without steps until `finish` @type {Request[]} */
   requests = []
   /** @type {Callback[]} */
   callbacks = []
-  /** code of no request: it delayed one, or is a callback that blocked @type {Outside[]} */
+  /** code outside any request: it delayed one, or is a blocking callback @type {Outside[]} */
   outside = []
-  /** by request @type {Array<{ runs: number[][], delays: number[][] }>} */
+  /** one per request @type {Array<{ runs: number[][], delays: number[][] }>} */
   #lines = []
-  /** runs of requests, and of those that had not ended @type {Interval[]} */
+  /** runs of ended and open requests @type {Interval[]} */
   #runs = []
   #isPartial = false // lines are missing
   /** ms since 1970 */
@@ -77,7 +77,7 @@ class Recording {
     this.#zero = zero
   }
 
-  /** @param {Span} span that is in no other of its process @param {string} name */
+  /** @param {Span} span outermost in its process @param {string} name */
   add ({ spanId, kind, ms, startMs, weight, open, attributes }, name) {
     if (weight !== 1) this.#isPartial = true
     const start = startMs - this.#zero
@@ -101,7 +101,7 @@ class Recording {
     this.#lines.push({ runs, delays })
   }
 
-  /** @param {Span} span of a callback that blocked */
+  /** @param {Span} span of a blocking callback */
   addCallback ({ parentSpanId, startMs, ms, attributes }) {
     const stack = text(attributes['code.stacktrace'], 8000)
     if (stack === undefined) return
@@ -109,8 +109,8 @@ class Recording {
   }
 
   /**
-   * Finds the steps of all requests, and what ran besides.
-   * @returns {boolean} false: lines are missing, or are of several processes that look like one
+   * Finds the steps of all requests, and the code outside them.
+   * @returns {boolean} false if lines are missing, or come from several processes that look like one
    */
   finish () {
     const runMs = sum(this.#runs, lengthOf)
@@ -143,10 +143,10 @@ class Recording {
 }
 
 /**
- * Adds what ran right after a run of a request to it: it is what that left to do.
+ * Adds code that ran right after a request's run to that run, which left it to do.
  * @param {Interval[]} intervals in order
  * @param {Step[]} steps
- * @returns {Interval[]} the others
+ * @returns {Interval[]} the remaining ones
  */
 function addToRuns (intervals, steps) {
   steps.sort((a, b) => a.at + a.run - b.at - b.run)
@@ -161,9 +161,9 @@ function addToRuns (intervals, steps) {
 }
 
 /**
- * Lets the order in which all is ready be that in which it ran: when data had come is known to KERNEL_MS
- * only. What ran before something else that had been ready for longer does so in the replay, too: timers and
- * immediates run before the loop polls.
+ * Aligns the order in which steps are ready with the order in which they ran, since arrival times of data are
+ * only known to KERNEL_MS. A step that ran before one that had been ready for longer does so in the replay,
+ * too: timers and immediates run before the loop polls.
  * @param {Request[]} requests
  * @param {Outside[]} outside
  */
@@ -173,7 +173,7 @@ function putInOrder (requests, outside) {
     ({ step, from: i === 0 ? -Infinity : steps[i - 1].at + steps[i - 1].run })))
   for (const step of outside) begun.push({ step, from: -Infinity })
   begun.sort((a, b) => b.step.at - a.step.at)
-  let earliest = Infinity // of those that began later
+  let earliest = Infinity // ready time of the steps that began later
   for (const { step, from } of begun) {
     const ready = step.at - step.late
     if (earliest < ready) {
@@ -206,7 +206,7 @@ function sorted (spells) {
 function stepsOf (start, ms, queued, runs, delays) {
   /** @type {Step[]} */
   const steps = []
-  let end = start // of the run before
+  let end = start // end of the previous run
   let next = 0
   const add = (/** @type {number} */ at, /** @type {number} */ run, delay = 0, ended = 0) => {
     const gap = Math.max(0, at - end)
@@ -216,7 +216,7 @@ function stepsOf (start, ms, queued, runs, delays) {
     steps.push({ at, wait, late, doubt, run, ended })
     end = Math.max(end, at + run)
   }
-  /** Adds what was delayed and is no listed run, and returns how late that is which begins then. */
+  /** Adds delayed steps that are not listed runs, and returns how late a step is that begins at a time. */
   const lateAt = (/** @type {number} */ time) => {
     for (; next < delays.length && delays[next][1] <= time + ROUNDING_MS; next++) {
       const [from, until] = delays[next]
@@ -264,8 +264,8 @@ function without (intervals, others) {
 }
 
 /**
- * Returns a delay without what of its beginning is less than the precision of the kernel's time: in it
- * no request ran, and what was waited for may not have come.
+ * Returns a delay without its lead, if that is shorter than the precision of the kernel's time: no request
+ * ran in it, and the awaited data may not have arrived yet.
  * @param {Interval} delay
  * @param {Interval[]} runs in order
  * @returns {Interval}
@@ -283,7 +283,7 @@ function processOf ({ record: { resource } }) {
   return [text(resource?.['service.name'], MAX_SERVICE_CHARS), pid, thread].join()
 }
 
-/** What all processes recorded. */
+/** Recordings of all processes. */
 class Recordings {
   /** by process @type {Map<string, Recording>} */
   #processes = new Map()
@@ -294,18 +294,18 @@ class Recordings {
     return getOrCreate(this.#processes, processOf(span), () => new Recording(span.startMs))
   }
 
-  /** Adds a span that is in no other of its process. @param {Span} span @param {string} name */
+  /** Adds an outermost span of a process. @param {Span} span @param {string} name */
   add (span, name) {
     if (this.#count < MAX_REQUESTS && !span.open) this.#count++
     if (this.#count < MAX_REQUESTS) this.#recordingOf(span).add(span, name)
   }
 
-  /** Adds a callback that blocked. @param {Span} span */
+  /** Adds a blocking callback. @param {Span} span */
   addCallback (span) {
     if (this.#count < MAX_REQUESTS) this.#recordingOf(span).addCallback(span)
   }
 
-  /** Returns that of each process. @returns {Recording[] | undefined} undefined: lines are missing */
+  /** Returns one recording per process. @returns {Recording[] | undefined} undefined if lines are missing */
   list () {
     const recordings = [...this.#processes.values()].filter(({ requests }) => requests.length > 0)
     return recordings.every((recording) => recording.finish()) ? recordings : undefined

@@ -1,9 +1,9 @@
 'use strict'
 
-// Replays what requests did on the event loop of their process, as it was or with a change. The loop runs one
-// at a time, in the order in which they are ready; how long they are delayed follows from that. A request
-// arrives when it did or, on a connection whose client sends the next one when it has its answer, a time
-// after the answer before.
+// Replays requests on the event loop of their process, as recorded or with a change. The loop runs one step
+// at a time, in the order in which they are ready, and delays follow from that. A request arrives at its
+// recorded time or, if the client sends the next request after each response, a pause after the previous
+// response on its connection.
 
 const { getOrCreate, groupsOf } = require('./lists')
 const { KERNEL_MS } = require('./recording')
@@ -17,36 +17,36 @@ const { quantile } = require('./summary')
  * @typedef {object} Quantiles ms
  * @property {number} median
  * @property {number} p99
- * @property {{ median: number, p99: number }} drift by which its halves differ, as a share
+ * @property {{ median: number, p99: number }} drift relative difference of its halves
  *
  * @typedef {object} Durations
  * @property {number} count
  * @property {Quantiles} span
- * @property {Quantiles} client from when a request had come, though it lay unread
+ * @property {Quantiles} client from the arrival of a request, including the time it was unread
  *
  * @typedef {Pick<Request, 'name' | 'ms' | 'queued' | 'start'>} Duration
  */
 
 const MIN_REQUESTS = 30
 const MIN_FOR_P99 = 500 // requests: five are beyond it
-const MAX_ERROR = 0.05 // of a replay
-const MIN_GAIN = 0.05 // of a change that is told
-const MIN_QUEUED = 0.05 // of a figure: it is told with the time in which requests lay unread
-const MAX_DRIFT = 0.15 // between the halves of a replay: else another run gives another figure as well
+const MAX_ERROR = 0.05 // relative error of a replay
+const MIN_GAIN = 0.05 // relative gain of a reported change
+const MIN_QUEUED = 0.05 // unread time relative to a figure, from which on the figure includes it
+const MAX_DRIFT = 0.15 // between the halves of a replay; above it, another run gives another figure
 const FIGURES = /** @type {const} */ (['median', 'p99'])
 const OF = /** @type {const} */ (['client', 'span'])
-const SAME_MS = 0.1 // in which what is ready runs in the order in which it ran
-const MIN_ANSWERS = 3 // on a connection, for its client's rhythm
-const MAX_SPREAD = 0.1 // of a client's pauses, of the time between its requests
+const SAME_MS = 0.1 // steps that are ready within this time run in recorded order
+const MIN_ANSWERS = 3 // responses on a connection, for its client's rhythm
+const MAX_SPREAD = 0.1 // spread of a client's pauses, relative to the time between its requests
 
 /** @param {Request} request */
 const arrivalOf = ({ steps: [{ at: time, late }] }) => time - late
 
 /**
- * Returns which requests arrive a time after an answer: those on connections that are kept alive, if their
- * clients' pauses are more regular than the times between their requests.
+ * Returns the requests that arrive a pause after a response: those on keep-alive connections, if the clients'
+ * pauses are more regular than the times between their requests.
  * @param {Request[]} requests
- * @returns {Map<Request, { before: Request, pause: number }>} empty if all arrive at their own times
+ * @returns {Map<Request, { before: Request, pause: number }>} empty if all arrive at their recorded times
  */
 function rhythmOf (requests) {
   /** @type {Map<string, Request[]>} */
@@ -86,28 +86,28 @@ function medianOf (numbers) {
 }
 
 /**
- * @typedef {object} Changed what of a recording is another
+ * @typedef {object} Changed changed parts of a recording
  * @property {Map<Request, Step[]>} [steps]
- * @property {import('./recording').Outside[]} [outside] what ran for no request
- * @property {number} [places] of the pool
+ * @property {import('./recording').Outside[]} [outside] code outside any request
+ * @property {number} [places] size of the pool
  *
  * @typedef {(recording: Recording) => Changed} Change
  *
  * @typedef {object} Prediction
  * @property {string} route
  * @property {'median' | 'p99'} figure
- * @property {number} beforeMs as it was recorded
+ * @property {number} beforeMs as recorded
  * @property {number} afterMs
- * @property {boolean} [unread] both with the time in which requests lay unread
- * @property {number} error of the replay of what was recorded, a share of the figure
+ * @property {boolean} [unread] both include the time in which requests were unread
+ * @property {number} error of the unchanged replay, relative to the figure
  */
 
 /**
- * Runs what was recorded again.
+ * Replays a recording.
  * @param {Recording} recording
  * @param {ReturnType<typeof rhythmOf>} rhythm
  * @param {Changed} changed
- * @returns {Duration[]} how long each request took
+ * @returns {Duration[]} one per request
  */
 function simulate ({ requests, outside: recorded }, rhythm, changed) {
   const { steps: others, outside = recorded, places = 0 } = changed
@@ -143,7 +143,7 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
     queue.push(time, steps[0], run)
   }
   for (const request of requests) if (!rhythm.has(request)) arrive(request, arrivalOf(request))
-  let free = -Infinity // from when on the loop is
+  let free = -Infinity // time from which the loop is free
   for (let event = queue.pop(free); event !== undefined; event = queue.pop(free)) {
     const now = Math.max(event.time, free)
     free = now + event.run(now)
@@ -151,7 +151,7 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
   return durations
 }
 
-/** Places of which each is one request's at a time; who waits gets one in turn. */
+/** Places that are each held by one request at a time; waiting requests get one in order. */
 class Pool {
   #free
   /** @type {Array<{ since: number, start: (time: number) => void }>} */
@@ -162,7 +162,7 @@ class Pool {
     this.#free = places
   }
 
-  /** @param {number} since @param {(time: number) => void} start is given when it has a place */
+  /** @param {number} since @param {(time: number) => void} start receives the time when it gets a place */
   take (since, start) {
     if (this.#free > 0) {
       this.#free--
@@ -182,23 +182,23 @@ class Pool {
 
 /** @typedef {{ time: number, at: number, run: (now: number) => number }} Event */
 
-/** What is ready, or will be. */
+/** Steps that are ready, or will be. */
 class Ready {
   #all = new Queue()
-  /** what runs before others that ran after it */
+  /** steps that run before others that ran later */
   #first = new Queue()
 
   /**
    * @param {number} time
    * @param {import('./recording').Outside} step
-   * @param {Event['run']} run is given the time, returns how long it takes
+   * @param {Event['run']} run receives the time, returns how long it takes
    */
   push (time, { at: ran, isFirst }, run) {
     const queue = isFirst ? this.#first : this.#all
     queue.push({ time, at: ran, run })
   }
 
-  /** @param {number} free from when on the loop is @returns {Event | undefined} what it runs next */
+  /** @param {number} free time from which the loop is free @returns {Event | undefined} next one to run */
   pop (free) {
     const [other, first] = [this.#all.first, this.#first.first]
     if (other === undefined || first === undefined) return this.#all.pop() ?? this.#first.pop()
@@ -253,10 +253,10 @@ class Replay {
   #recordings
   #rhythms
   #recorded
-  /** the replay of what was recorded @type {Map<string, Durations> | undefined} */
+  /** the unchanged replay @type {Map<string, Durations> | undefined} */
   #unchanged
 
-  /** @param {Recording[]} recordings that are complete */
+  /** @param {Recording[]} recordings complete ones */
   constructor (recordings) {
     this.#recordings = recordings
     this.#rhythms = recordings.map(({ requests }) => rhythmOf(requests))
@@ -264,9 +264,9 @@ class Replay {
   }
 
   /**
-   * Runs what was recorded again with a change.
+   * Replays all recordings with a change.
    * @param {Change} change
-   * @returns {Map<string, Durations>} by name of the requests
+   * @returns {Map<string, Durations>} by request name
    */
   run (change) {
     return figuresOf(this.#recordings.flatMap((recording, i) =>
@@ -274,17 +274,17 @@ class Replay {
   }
 
   /**
-   * Predicts what a change does, where the replay without it reproduces what was recorded.
+   * Predicts the effect of a change, if the replay without it reproduces the recording.
    * @param {Change} change
-   * @param {Map<string, Durations>} [before] the replay without it, if that is another one than of all waits
-   * @returns {Prediction[]} what gets faster, most gained first
+   * @param {Map<string, Durations>} [before] the replay without it, if it is not the unchanged one
+   * @returns {Prediction[]} figures that fall, largest gain first
    */
   predict (change, before = this.#unchanged ??= this.run(() => ({}))) {
     const after = this.run(change)
     const predictions = [...this.#recorded].flatMap(([route, recorded]) => {
       const [from, to] = [before.get(route), after.get(route)]
       if (recorded.count < MIN_REQUESTS || from === undefined || to?.count !== from.count) return []
-      // The median first: what a few requests have is less certain to be so again
+      // The median first: the figure of a few requests is less reproducible
       const figures = FIGURES.slice(0, recorded.count < MIN_FOR_P99 ? 1 : 2)
       const best = figures.flatMap((figure) => OF.flatMap((of) => {
         const beforeMs = recorded[of][figure]
@@ -304,7 +304,7 @@ class Replay {
 
 /**
  * @param {Duration[]} durations
- * @returns {Map<string, Durations>} by name of the requests
+ * @returns {Map<string, Durations>} by request name
  */
 function figuresOf (durations) {
   return new Map(groupsOf(durations, ({ name }) => name).map((group) => {
@@ -315,7 +315,7 @@ function figuresOf (durations) {
   }))
 }
 
-/** @param {number[]} times in order of begin @returns {Quantiles} */
+/** @param {number[]} times in order of start @returns {Quantiles} */
 function withDrift (times) {
   const middle = times.length >> 1
   const [first, second] = [quantilesOf(times.slice(0, middle)), quantilesOf(times.slice(middle))]

@@ -1,7 +1,7 @@
 'use strict'
 
-// Names of routes: what selects them, and the final names of requests. What a line says of another
-// request, such as who delayed it, has the name that this had then: method and path with `*` for ids
+// Names of routes: patterns that select them, and the final names of requests. A line refers to another
+// request, such as a delayer, by the name that it had then: method and path with `*` for ids
 // (lib/path-names.js), if a framework reported its route only later.
 
 const { generalPath, nameOfMethod } = require('../../lib/path-names')
@@ -10,17 +10,17 @@ const { endText } = require('../../lib/text')
 /** @typedef {import('../read/span-line').Span} Span */
 
 const MAX_NAMES = 10_000
-const MAX_RECENT = 2048 // spans, twice
-const LEARNED = 1000 // spans of a name from which its paths are learned; then each 32nd
+const MAX_RECENT = 2048 // spans in each of two maps
+const LEARNED = 1000 // spans of a name from which its paths are learned; then every 32nd
 const EVERY = 32
 const OF_ANOTHER = ' of another request'
 
 class Renames {
-  /** by the name before; undefined if there are several @type {Map<string, string | undefined>} */
+  /** by earlier name; undefined if there are several @type {Map<string, string | undefined>} */
   #names = new Map()
-  /** by id, of the latest spans that ended @type {Map<string, string>} */
+  /** names of the latest ended spans, by id @type {Map<string, string>} */
   #recent = new Map()
-  /** by id, of those before @type {Map<string, string>} */
+  /** names of the spans before those, by id @type {Map<string, string>} */
   #older = new Map()
   /** spans by name @type {Map<string, number>} */
   #counts = new Map()
@@ -43,7 +43,7 @@ class Renames {
   }
 
   /**
-   * Returns the final name of a request, or the one that it had if that is not certain.
+   * Returns the final name of a request, or its earlier name if that is not certain.
    * @param {string} name
    * @param {string} [spanId]
    */
@@ -52,14 +52,14 @@ class Renames {
     return recent ?? this.#names.get(name) ?? name
   }
 
-  /** Renames the request in what ended a wait. @param {string | undefined} until */
+  /** Renames the request that ended a wait. @param {string | undefined} until */
   untilOf = (until) => {
     const { settler } = endOf(until)
     return settler === undefined ? until : endText({ request: this.nameOf(settler) })
   }
 
   /**
-   * Renames a span that is open, who delayed it, and what ended its waits.
+   * Renames an open span, and for any span its delayers and the requests that ended its waits.
    * @param {import('./digest').Digest} digest
    */
   apply (digest) {
@@ -73,10 +73,9 @@ class Renames {
 }
 
 /**
- * Returns what the end of a wait names.
+ * Parses the cause of the end of a wait.
  * @param {string | undefined} until
- * @returns {{ settler?: string, peer?: string }} the request that ended it by being done, or the other side
- *   of the connection
+ * @returns {{ settler?: string, peer?: string }} request that ended it, or peer of the connection
  */
 function endOf (until) {
   if (until?.endsWith(OF_ANOTHER)) return { settler: until.slice(0, -OF_ANOTHER.length) }
@@ -95,7 +94,7 @@ function routePattern (pattern) {
 }
 
 /**
- * Returns the routes of servers, or all if there are none.
+ * Returns the server routes, or all if there are none.
  * @template {{ kind: string }} R
  * @param {R[]} routes
  */
@@ -104,7 +103,7 @@ function requestRoutes (routes) {
   return servers.length > 0 ? servers : routes
 }
 
-/** Returns a key, equal for one route in two runs. @param {{ kind: string, name: string }} route */
+/** Returns a key that is the same for a route in two runs. @param {{ kind: string, name: string }} route */
 function routeKey ({ kind, name }) {
   return `${kind} ${name}`
 }

@@ -28,40 +28,40 @@ const { RouteFacts } = require('./verdict/facts')
  * @property {string} name
  * @property {import('../read/span-line').Kind} kind
  * @property {number} count lines
- * @property {number} weighted spans that they stand for; more than `count` if lines were sampled
+ * @property {number} weighted spans that the lines stand for; more than `count` if lines were sampled
  * @property {number | undefined} rate of these per second, over the time of the whole report
  * @property {number} errors failed spans, weighted
- * @property {number} open not ended when they were written; in none of the other figures
+ * @property {number} open spans still open when they were written; not in the other figures
  * @property {import('./summary').Summary | undefined} summary undefined if all are open
  * @property {import('./summary').Box | undefined} box
- * @property {import('./summary').Density | undefined} density undefined for less than two
+ * @property {import('./summary').Density | undefined} density undefined for fewer than two
  * @property {{ x: number[], y: number[] } | undefined} logDensity of the logarithms: x in ms, y per decade
  * @property {import('./digest').Split | undefined} split means; undefined if no line has it
- * @property {import('./asked').AskedFigures | undefined} asked means; undefined if nothing was asked
+ * @property {import('./asked').AskedFigures | undefined} asked means; undefined if there are no queries
  * @property {number} totalMs sum of the durations, weighted
- * @property {number} unreadMs mean time before requests were read, which no duration has
+ * @property {number} unreadMs mean time before Node read the requests, which is in no duration
  * @property {import('./sites').Site[]} sites where its requests waited, worst first, at most 50
  * @property {import('./sites').OtherSites | undefined} otherSites waits that are not in `sites`
  */
 
 const MAX_ROUTES = 2000
 const OTHERS = '(other names)'
-const DETAILED_ROUTES = 60 // whose curve has all points
+const DETAILED_ROUTES = 60 // routes whose curve has all points
 const [MAX_POINTS, MIN_POINTS] = [256, 64]
 const ranks = ['SERVER', 'CONSUMER', 'INTERNAL', 'CLIENT', 'PRODUCER']
 
 class RouteSums {
   durations = new Numbers()
-  starts = new Numbers() // of the same spans; NaN: it is no request
+  starts = new Numbers() // starts of the same spans; NaN if it is not a request
   requests = 0
   errors = 0
   open = 0
   parts = { run: 0, waited: 0, delayed: 0 }
   /** @type {Sums<string>} */
   wait = new Sums()
-  asked = new AskedSums() // of those with a breakdown
+  asked = new AskedSums() // queries of spans with a breakdown
   queuedMs = 0
-  facts = new RouteFacts() // of the outermost with a breakdown, for the verdict
+  facts = new RouteFacts() // outermost spans with a breakdown, for the verdict
 
   /**
    * @param {string} name
@@ -161,7 +161,7 @@ class Routes {
   #routes = new BoundedMap(MAX_ROUTES)
   #shared
 
-  /** @param {TimeAxis} axis @param {boolean} isTimed whether sites have sums along time */
+  /** @param {TimeAxis} axis @param {boolean} isTimed whether sites have sums over time */
   constructor (axis, isTimed) {
     const createTimes = isTimed ? timesBudget(axis, TIMED) : undefined
     this.#shared = { places: new Places(), samples: new Samples(), budget: { kept: 0 }, createTimes, axis }
@@ -188,7 +188,7 @@ class Routes {
 
   /**
    * @param {number | undefined} seconds of the report
-   * @returns {Route[]} servers first, then by their total time
+   * @returns {Route[]} servers first, then by total time
    */
   list (seconds) {
     const axis = this.#shared.axis.axis()
@@ -208,7 +208,7 @@ class Routes {
     }
   }
 
-  /** Returns what the verdict needs of requests: of those of servers, if there are any. */
+  /** Returns the routes with facts for the verdict: those of servers, if there are any. */
   facts () {
     const requests = [...this.#routes.values()].filter(({ facts }) => facts.lines > 0)
     const servers = requests.filter(({ kind }) => kind === 'SERVER')
@@ -238,7 +238,7 @@ class Routes {
     return { tree: tree.build(), slowTree: slowTree.build(), isSlowExact }
   }
 
-  /** Returns which figures are not of all that was read: others are spans whose name came too late. */
+  /** Returns which figures are incomplete; `others` counts spans whose name came too late. */
   limited () {
     const { places, samples } = this.#shared
     return { others: this.#routes.omitted, omittedPlaces: places.omitted, isSampled: samples.isPartial }
@@ -253,7 +253,7 @@ function inOrder (a, b) {
 }
 
 /**
- * Returns whether no other span of the process is around it. Where it ran is recorded only for these.
+ * Returns whether a span has no enclosing span in its process. Run sites are recorded only for these.
  * @param {Span} span
  */
 function isOutermost ({ kind, parentSpanId, attributes }) {
@@ -261,7 +261,7 @@ function isOutermost ({ kind, parentSpanId, attributes }) {
   return Array.isArray(attributes['longstack.ran'])
 }
 
-/** Adds the server to the name of a client's span, which is only the method. @param {Span} span */
+/** Adds the server to the name of a client span that is only the method. @param {Span} span */
 function labelOf ({ name, kind, attributes }) {
   const address = attributes['server.address']
   if (kind !== 'CLIENT' || name.includes(' ') || typeof address !== 'string') return name

@@ -1,7 +1,7 @@
 'use strict'
 
-// Sums by site: where the critical paths of a route's requests waited and ran. A site is a frame of the
-// program with its callers, and what ended the wait.
+// Sums by site: waits and runs on the critical paths of a route's requests. A site is a program frame with
+// its callers, and the cause of the wait's end.
 
 const { list, text } = require('../read/values')
 const { BoundedMap, groupsOf, sum } = require('./lists')
@@ -12,34 +12,34 @@ const { sparse } = require('./time-axis')
  * @typedef {import('./time-axis').Axis} Axis
  * @typedef {import('./critical-paths').SiteSums} SiteSums
  *
- * @typedef {object} Place one for each different site of a report
+ * @typedef {object} Place a distinct site of a report
  * @property {string | undefined} at
  * @property {string[]} callers innermost first
  * @property {string | undefined} until
  * @property {string | undefined} label
- * @property {boolean} isListed false: it stands for what has no site
+ * @property {boolean} isListed false for placeholders without a site
  * @property {number} index in the list of all, after those of OTHER_SITES, UNKNOWN and BESIDE
  *
  * @typedef {object} Site
- * @property {string | undefined} at innermost frame of the program; absent if not known
- * @property {string[]} callers the program's frames that led to it, innermost first
- * @property {string | undefined} until what ended the waits
- * @property {string | undefined} label of what was waited for
+ * @property {string | undefined} at innermost program frame; absent if unknown
+ * @property {string[]} callers program frames that led to it, innermost first
+ * @property {string | undefined} until cause of the end of the waits
+ * @property {string | undefined} label of the awaited operation
  * @property {number} ms sum of the waits, weighted
  * @property {number} share of the total time of the route, from 0 to 1
  * @property {number} count waits, weighted
  * @property {number} spans requests that waited there, weighted
- * @property {number} delayed ms in which the loop ran the code of others meanwhile, weighted
+ * @property {number} delayed ms in which the loop ran other code meanwhile, weighted
  * @property {{ min: number, q1: number, median: number, q3: number, max: number } | undefined} summary of the
- *   ms that one request waited there; undefined if it was only delayed
- * @property {import('./time-axis').Sparse | undefined} byBucket ms and count along time; undefined if
- *   not known
+ *   ms that one request waited there; undefined if requests were only delayed
+ * @property {import('./time-axis').Sparse | undefined} byBucket ms and count over time; undefined if
+ *   unknown
  *
- * @typedef {{ count: number, ms: number }} OtherSites count: sites; ms also of waits of which a line has no
- *   site
+ * @typedef {{ count: number, ms: number }} OtherSites count: sites; ms includes waits without a site in the
+ *   line
  */
 
-const MAX_PLACES = 20_000 // of a report
+const MAX_PLACES = 20_000 // per report
 const MAX_LISTED = 50
 const [MAX_FRAME_CHARS, MAX_NAME_CHARS, MAX_LABEL_CHARS] = [500, 300, 100]
 const MAX_CALLERS = 8
@@ -48,7 +48,7 @@ const MAX_CALLERS = 8
 const unlisted = (name, index) =>
   ({ at: undefined, callers: [], until: name, label: undefined, isListed: false, index })
 
-/** Stand for what a line has no site of. */
+/** Placeholders for times without a site in the line. */
 const OTHER_SITES = unlisted('other sites', 0)
 const UNKNOWN = unlisted('unknown', 1)
 const BESIDE = unlisted('ran beside', 2)
@@ -69,14 +69,14 @@ function framesOf ({ at: frame, callers }) {
   return frame === undefined ? callers : [frame.replace(/ via \S+$/, ''), ...callers]
 }
 
-/** The different sites of a report. */
+/** Distinct sites of a report. */
 class Places {
   /** @type {BoundedMap<string, Place>} */
   #places = new BoundedMap(MAX_PLACES)
   #list = [OTHER_SITES, UNKNOWN, BESIDE]
 
   /**
-   * Returns the place of a wait or run as a line has it, the same one for equal values.
+   * Returns the place of a wait or run of a line, the same object for equal values.
    * @param {Record<string, any>} entry
    * @returns {Place} OTHER_SITES if there are too many
    */
@@ -91,7 +91,7 @@ class Places {
     return this.#places.omitted
   }
 
-  /** Changes what ended the waits. @param {(until: string | undefined) => string | undefined} untilOf */
+  /** Renames causes of ends of waits. @param {(until: string | undefined) => string | undefined} untilOf */
   rename (untilOf) {
     for (const place of this.#list.slice(3)) place.until = untilOf(place.until)
   }
@@ -102,13 +102,13 @@ class Places {
   }
 }
 
-/** @param {Pick<Place, 'at' | 'callers' | 'until' | 'label'>} place @returns {string} equal for equal ones */
+/** @param {Pick<Place, 'at' | 'callers' | 'until' | 'label'>} place @returns {string} same for equal ones */
 function keyOf ({ at: frame, callers, until, label }) {
   return JSON.stringify([frame, until, label, ...callers])
 }
 
 /**
- * Lists the sites of a route; sums of equal places are taken together.
+ * Lists the sites of a route; sums of equal places are merged.
  * @param {SiteSums[]} sums
  * @param {number} totalMs of the route
  * @param {Axis | undefined} axis

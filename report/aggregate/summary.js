@@ -6,7 +6,7 @@
 /**
  * @typedef {object} Sample
  * @property {Float64Array} values in ascending order
- * @property {Float64Array} [cumulative] sums of the weights up to each value, where not all weights are 1
+ * @property {Float64Array} [cumulative] sums of the weights up to each value, unless all weights are 1
  * @property {number} total sum of the weights
  *
  * @typedef {object} Summary in ms
@@ -31,17 +31,17 @@
  * @typedef {object} Density
  * @property {number[]} x in ms
  * @property {number[]} y
- * @property {number} bandwidth nrd0, or the distance of two points of x if that is larger
+ * @property {number} bandwidth nrd0, or the distance between points of x if that is larger
  * @property {number} beyond lines whose duration lies beyond the last x
  */
 
 const MAX_OUTLIERS = 200
 const NANOSECOND = 1e-6 // ms
-const KERNEL_REACH = 5 // bandwidths, past which a kernel adds nothing visible
-const MAX_EXACT = 2000 // values, above which those closer than a thirty-second of a bandwidth are merged
+const KERNEL_REACH = 5 // bandwidths; beyond them a kernel adds nothing visible
+const MAX_EXACT = 2000 // values; above it, those closer than 1/32 of a bandwidth are merged
 
 /**
- * Returns the first index that passes a test, as do all after it; the length if none does.
+ * Returns the first index that passes a test, or the length. All later indexes must pass, too.
  * @param {number} length
  * @param {(index: number) => boolean} test
  */
@@ -56,7 +56,7 @@ function firstIndex (length, test) {
 }
 
 /**
- * Returns the value of a rank, where each value counts as often as it weighs.
+ * Returns the value at a rank; each value counts as often as its weight.
  * @param {Sample} sample
  * @param {number} rank from 0
  */
@@ -79,7 +79,7 @@ function weightOf ({ cumulative }, i) {
   return cumulative === undefined ? 1 : cumulative[i] - (i === 0 ? 0 : cumulative[i - 1])
 }
 
-/** @param {Sample} sample @param {(value: number) => number} figure of each value, added up by its weight */
+/** @param {Sample} sample @param {(value: number) => number} figure of each value, summed by weight */
 function sum (sample, figure) {
   return sample.values.reduce((total, value, i) => total + figure(value) * weightOf(sample, i), 0)
 }
@@ -141,7 +141,7 @@ function nrd0 (sample) {
  * @param {Sample} sample
  * @param {number} points
  * @param {number} [min] of x
- * @returns {Density | undefined} undefined for less than two values
+ * @returns {Density | undefined} undefined for fewer than two values
  */
 function densityOf (sample, points, min = 0) {
   const { values } = sample
@@ -170,8 +170,8 @@ function logDensityOf (sample, points) {
 }
 
 /**
- * Returns the end of a curve. With a long tail it ends past the 99th percentile, as its points would be too
- * far apart.
+ * Returns the end of a curve. With a long tail it ends past the 99th percentile, since its points would
+ * otherwise be too far apart.
  * @param {Sample} sample
  * @param {number} start
  * @param {number} kernel

@@ -1,9 +1,8 @@
 'use strict'
 
-// A time axis that grows with what is read: figures are added up by buckets whose width becomes ten times or
-// so as much when there are too many. Each width is a multiple of the one before, and buckets begin at
-// multiples of it since 1970, so that sums stay exact. And the whole run along it: requests by the moment of
-// their start.
+// A time axis that grows with its data: figures are summed in buckets, which become about ten times wider if
+// there are too many. Each width is a multiple of the previous one, and buckets start at multiples of it
+// since 1970, so sums stay exact. Series of the whole run use this axis, with requests by their start.
 
 const { Sums } = require('./lists')
 const { Numbers, binOf } = require('./numbers')
@@ -25,38 +24,38 @@ const NICE_WIDTHS = [
 const MAX_FINE = 600 // buckets while reading
 const MAX_BUCKETS = 120
 
-const MAX_TIMED = 600 // of each kind: their sums along time take up to 10 kB each
+const MAX_TIMED = 600 // per kind; sums over time take up to 10 kB each
 const MAX_ROUTES = 100
 const MAX_HISTOGRAMS = 60
-/** Sums along time of the requests of a route: which is which. */
+/** Indexes of a route's sums over time. */
 const [ERRORS, SPLITS, RUN, WAITED, DELAYED] = [0, 1, 2, 3, 4]
 const SUMS = 5
 
 /**
- * @typedef {number[]} Sparse bucket, figures, bucket, figures …, of the buckets of `series` in which any
- *   figure is not 0; ms have three decimals
+ * @typedef {number[]} Sparse bucket, figures, bucket, figures … for each bucket of `series` with a nonzero
+ *   figure; ms have three decimals
  *
  * @typedef {object} Axis
  * @property {number} min first bucket of the time axis
- * @property {number} max its last one
+ * @property {number} max last one
  * @property {number} fromUnixMs
  * @property {number} stepMs
  * @property {number} buckets at most 120
- * @property {(bucket: number) => number} indexOf of a bucket of the time axis
- * @property {(unixMs: number) => number} indexAt of a moment
+ * @property {(bucket: number) => number} indexOf index of a bucket of the time axis
+ * @property {(unixMs: number) => number} indexAt index of a time
  *
- * @typedef {object} Series arrays hold one figure for each bucket, of the requests that began in it; requests
- *   are spans of servers, or if there are none those without another span around them
- * @property {number} fromUnixMs begin of the first bucket
+ * @typedef {object} Series arrays hold one figure per bucket, for the requests that began in it; requests are
+ *   server spans or, if there are none, spans without an enclosing span
+ * @property {number} fromUnixMs start of the first bucket
  * @property {number} stepMs
  * @property {number} buckets at most 120
  * @property {number[]} count weighted
  * @property {number[]} errors weighted
- * @property {Array<number | null>} p50 ms, null where no request began
+ * @property {Array<number | null>} p50 ms, null if no request began
  * @property {Array<number | null>} p99
  * @property {number[]} delayedMs mean
  * @property {number[]} blockedMs sum of the blocking callbacks that began in it
- * @property {RouteSeries[]} routes those of the greatest total time first, at most 100
+ * @property {RouteSeries[]} routes largest total time first, at most 100
  *
  * @typedef {object} RouteSeries sums, weighted
  * @property {string} name
@@ -67,9 +66,9 @@ const SUMS = 5
  * @property {number[]} run
  * @property {number[]} waited
  * @property {number[]} delayed
- * @property {number[]} max the longest, ms; 0 where no request began
- * @property {number[] | undefined} histogram bucket, bin, weighted count, bucket, bin …: the bin of a
- *   duration is floor(log2(ms) * 16), of at least 1 µs; of the first 60 routes
+ * @property {number[]} max the longest, ms; 0 if no request began
+ * @property {number[] | undefined} histogram bucket, bin, weighted count, bucket, bin …: the bin is
+ *   floor(log2(ms) * 16) of a duration of at least 1 µs; only for the first 60 routes
  */
 
 class TimeAxis {
@@ -84,7 +83,7 @@ class TimeAxis {
     this.#followers.push(follower)
   }
 
-  /** Returns the bucket of a moment, counted since 1970. @param {number} unixMs @returns {number} */
+  /** Returns the bucket of a time, counted since 1970. @param {number} unixMs @returns {number} */
   bucketOf (unixMs) {
     const bucket = Math.floor(unixMs / WIDTHS[this.#width])
     if (bucket >= this.#min && bucket <= this.#max) return bucket
@@ -106,7 +105,7 @@ class TimeAxis {
     this.#max = Math.floor(this.#max / ratio)
   }
 
-  /** @returns {Axis | undefined} of nice steps; undefined if there was no moment */
+  /** @returns {Axis | undefined} axis with nice steps; undefined if it is empty */
   axis () {
     if (this.#min > this.#max) return undefined
     const [min, max, width] = [this.#min, this.#max, WIDTHS[this.#width]]
@@ -127,7 +126,7 @@ class TimeAxis {
   }
 }
 
-/** Several figures, added up by bucket. An axis has at most MAX_FINE, each of which has a place here. */
+/** Several figures, summed by bucket. Each of the axis's buckets, at most MAX_FINE, has a place here. */
 class Times {
   #figures
   #sums
@@ -151,9 +150,9 @@ class Times {
   }
 
   /**
-   * Merges so many buckets each into one.
-   * @param {number} min the first one
-   * @param {number} max the last one
+   * Merges every `ratio` buckets into one.
+   * @param {number} min first bucket
+   * @param {number} max last bucket
    * @param {number} ratio
    */
   merge (min, max, ratio) {
@@ -165,7 +164,7 @@ class Times {
     }
   }
 
-  /** @param {Axis} axis @param {number} figure which @returns {number[]} a sum for each bucket */
+  /** @param {Axis} axis @param {number} figure index @returns {number[]} one sum per bucket */
   list ({ min, max, buckets, indexOf }, figure) {
     /** @type {number[]} */
     const list = Array(buckets).fill(0)
@@ -177,7 +176,7 @@ class Times {
 }
 
 /**
- * Returns a function that gives times to the first few that ask for them.
+ * Returns a function that creates Times for its first MAX_TIMED calls.
  * @param {TimeAxis} axis
  * @param {number} figures of each
  * @returns {() => Times | undefined}
@@ -188,7 +187,7 @@ function timesBudget (axis, figures) {
 }
 
 /**
- * Adds up a figure of several times, for each bucket.
+ * Sums a figure of several Times, per bucket.
  * @param {Times[]} list
  * @param {Axis} axis
  * @param {number} figure
@@ -198,7 +197,7 @@ const sumsOf = (list, axis, figure) => list.map((times) => times.list(axis, figu
   .reduce((sums, others) => sums.map((sum, bucket) => sum + others[bucket]), Array(axis.buckets).fill(0))
 
 /**
- * Adds up some figures of several times, in sparse form; undefined if any of them are not known.
+ * Sums figures of several Times, in sparse form; undefined if any of them is unknown.
  * @param {Axis | undefined} axis
  * @param {Array<Times | undefined>} list
  * @param {number[]} figures
@@ -218,8 +217,8 @@ function sparse (axis, list, ...figures) {
  * @property {string} name
  * @property {import('../read/span-line').Kind} kind
  * @property {number} totalMs
- * @property {Numbers} durations in the order in which they came
- * @property {Numbers} starts of each of them; NaN: it is no request
+ * @property {Numbers} durations in insertion order
+ * @property {Numbers} starts of each of them; NaN if it is not a request
  * @property {number} requests
  * @property {Times} times errors, requests with a breakdown, and its run, waited and delayed
  */

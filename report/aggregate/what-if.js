@@ -1,6 +1,6 @@
 'use strict'
 
-// What would be gained without what the verdict found: the recorded runs and waits are replayed without it.
+// Estimates the gain of fixing a finding of the verdict: replays the recorded runs and waits without it.
 
 const { callFramesOf, functionOf } = require('./frames')
 const { getOrCreate, groupsOf, sum } = require('./lists')
@@ -19,19 +19,19 @@ const { framesOf } = require('./sites')
  *
  * @typedef {object} WhatIf
  * @property {'offThread' | 'places' | 'atOnce'} change
- * @property {number} [places] of the pool
- * @property {Prediction[]} predictions most gained first
+ * @property {number} [places] size of the pool
+ * @property {Prediction[]} predictions largest gain first
  */
 
-const MIN_LONG_MS = 5 // of a callback of a route that delays others, where its function is not known
-const GROWTH = [1.5, 2, 3] // of a pool
-const MIN_WORK_MS = 0.1 // of a wait for more than a turn
-const MOST = 0.9 // of what the largest would gain
+const MIN_LONG_MS = 5 // run of a delaying route, if its function is unknown
+const GROWTH = [1.5, 2, 3] // factors on the size of a pool
+const MIN_WORK_MS = 0.1 // beyond the unsent time: a wait with more is not only for a turn
+const MOST = 0.9 // share of the largest pool's gain that is enough
 
 /**
  * @param {Fault} fault
  * @param {Replay} replay
- * @returns {WhatIf | undefined} undefined: it is not known, or not worth it
+ * @returns {WhatIf | undefined} undefined if unknown or not worth it
  */
 function whatIf (fault, replay) {
   const found = changes[fault.rule]?.(fault, replay)
@@ -50,7 +50,7 @@ const changes = {
 }
 
 /**
- * Takes a function off the main thread: its request waits for it as long as it ran, nobody else does.
+ * Moves a function off the main thread: only its own request still waits for it, as long as it ran.
  * @param {Fault} fault
  * @param {Recording} recording
  * @returns {ReturnType<Change>}
@@ -76,7 +76,7 @@ function offThread ({ route, at: frame }, { requests, callbacks, outside }) {
 }
 
 /**
- * Returns for how much of a run callbacks blocked.
+ * Returns for how many ms of a run callbacks blocked.
  * @param {Pick<Step, 'at' | 'run'>} step
  * @param {Recording['callbacks']} callbacks
  */
@@ -86,7 +86,7 @@ function overlap ({ at: from, run }, callbacks) {
 }
 
 /**
- * Begins waits one after another all at once.
+ * Starts serial waits all at once.
  * @param {Fault} fault
  * @param {Recording} recording
  * @returns {ReturnType<Change>}
@@ -99,7 +99,7 @@ function atOnce ({ route, details }, { requests }) {
       return place !== undefined && sent > 0 && framesOf(place).some((frame) => frames.has(frame))
     })
     const waits = asked.map(({ wait }) => wait).sort((a, b) => a - b)
-    let since = 0 // the questions: what ran for an answer meanwhile takes no time of the next one
+    let since = 0 // ms since all queries were sent: handling one response overlaps the wait for the next
     return [request, request.steps.map((step) => {
       if (waits.length === asked.length && step !== asked[0]) return step
       const wait = asked.includes(step) ? Math.max(0, Number(waits.shift()) - since) : step.wait
@@ -113,7 +113,7 @@ function atOnce ({ route, details }, { requests }) {
 /** @type {(fault: Fault, replay: Replay) => WhatIf | undefined} */
 function largerPool ({ figures: { connections }, details }, replay) {
   if (typeof connections !== 'number' || details?.isQueue === true) return undefined
-  // A connection is given back after each query or after the last: that which reproduces better
+  // Connections are released after each query or after the last: the better reproduction counts
   const found = [true, false].flatMap((isOfQuery) => {
     /** @type {Map<Recording, Map<Request, Step[]>>} */
     const steps = new Map()
@@ -131,9 +131,9 @@ function largerPool ({ figures: { connections }, details }, replay) {
 }
 
 /**
- * Returns the smallest pool that gains most of what the largest does.
+ * Returns the smallest pool with most of the gain of the largest.
  * @param {WhatIf[]} sizes
- * @returns {WhatIf[]} empty if none gains anything
+ * @returns {WhatIf[]} empty if there is no gain
  */
 function enough (sizes) {
   const gained = (/** @type {WhatIf} */ { predictions: [best] }) =>
@@ -143,10 +143,10 @@ function enough (sizes) {
 }
 
 /**
- * Lets waits for a free connection follow from who has one.
+ * Derives waits for a free connection from which requests hold one.
  * @param {Recording} recording
  * @param {string} peer
- * @param {boolean} isOfQuery whether a connection is free after each query
+ * @param {boolean} isOfQuery whether a connection is released after each query
  * @returns {Map<Request, Step[]>}
  */
 function pooled ({ requests }, peer, isOfQuery) {
@@ -154,7 +154,7 @@ function pooled ({ requests }, peer, isOfQuery) {
     const steps = request.steps.map((step) => ({ ...step }))
     const waits = steps.map(({ ended }) => request.waits[ended - 1])
     /** @type {Step | undefined} */
-    let last // query of those on one connection
+    let last // last query on the held connection
     let isTaken = false
     steps.forEach((step, i) => {
       const isAsked = isAnswer(waits[i], peer)
@@ -181,7 +181,7 @@ function pooled ({ requests }, peer, isOfQuery) {
 const isAnswer = (wait, peer) =>
   wait !== undefined && (wait.sent ?? 0) > 0 && endOf(wait.place.until).peer === peer
 
-/** Whether all of a wait was for its turn. @param {Wait} wait */
+/** Whether a whole wait was for a turn. @param {Wait} wait */
 function isTurn (wait) {
   if (wait === undefined) return false
   const { ms, sent = 0, unsent = 0, place } = wait

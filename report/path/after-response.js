@@ -1,7 +1,7 @@
 'use strict'
 
-// What requests asked and did not await: queries and calls by HTTP of the program that were answered after
-// the response. Summed up by request and place, and told in one record when no more comes.
+// Queries and HTTP calls of the program that requests did not await and that were answered after the
+// response. They are summed by request and place, and reported in one record at the end.
 
 const ids = require('../../lib/encoding/ids')
 const { textsOf } = require('../../lib/encoding/span-form')
@@ -9,34 +9,34 @@ const { unixNano } = require('../../lib/encoding/times')
 const { ERROR } = require('../../lib/core/run-log-words')
 
 const MAX_GROUPS = 200
-const MIN_MS = 10 // a cache or a counter that is written meanwhile is nothing that anybody awaits
+const MIN_MS = 10 // less may be a write to a cache or a counter, which nobody awaits
 
 /**
  * @typedef {import('./source-texts').SourceTexts} SourceTexts
  *
- * @typedef {object} After what a request did after its response
+ * @typedef {object} After activity of a request after its response
  * @property {import('./requests').Request} request
  * @property {import('./queries').Query[]} queries that were answered then
- * @property {import('./requests').Request[]} calls by HTTP, and connects, that ended then
+ * @property {import('./requests').Request[]} calls HTTP calls and connects that ended then
  *
- * @typedef {object} Group requests of one name, and where each of them asked first
+ * @typedef {object} Group requests of one name with the same first site
  * @property {string} name
  * @property {string | undefined} at
  * @property {string[] | undefined} callers
  * @property {number} requests that went on for long, or failed then
  * @property {number} queries
  * @property {number} calls
- * @property {number} failed of both
- * @property {number} ms from the responses to the last answers
+ * @property {number} failed queries and calls that failed
+ * @property {number} ms from each response to its last answer
  */
 
-/** A query that opens a connection is one question. @param {ReturnType<SourceTexts['nameOf']>} name */
+/** A query that opens a connection counts once. @param {ReturnType<SourceTexts['nameOf']>} name */
 const isConnect = (name) => name?.name.startsWith('connect ') === true
 
 class AfterResponse {
   /** @type {Map<string, Group>} */
   #groups = new Map()
-  #latest = 0 // end of a response, ms of the clock
+  #latest = 0 // latest end of a response, ms of the clock
 
   /** @param {After} after @param {SourceTexts} texts */
   add ({ request, queries, calls }, texts) {
@@ -74,7 +74,7 @@ class AfterResponse {
     return group
   }
 
-  /** @param {SourceTexts} texts @returns {object | undefined} undefined: there is nothing to tell */
+  /** @param {SourceTexts} texts @returns {object | undefined} undefined if there is nothing to report */
   record ({ origin, resource }) {
     if (this.#groups.size === 0) return undefined
     const time = unixNano(origin, this.#latest)

@@ -1,8 +1,8 @@
 'use strict'
 
-// The critical path of a request: back from its end, from each run to the one that caused it. Between the two
-// lie the cause's own code, what else the request ran, the wait until what it waited for had come, and from
-// then on what ran for others, which delayed it. The parts of all steps add up to the duration.
+// The critical path of a request: backwards from its end, from each run to the one that caused it. Between
+// the two are the cause's own code, other code of the request, the wait until the awaited event arrived, and
+// from then on code of others, which delayed it. The parts of all steps add up to the duration.
 
 const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER, USED } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
@@ -10,9 +10,9 @@ const { callbackAt } = require('./runs')
 const { findAnswer, isAskedByOther, lastWriteBefore, queryEndedBy, writeOf } = require('./queries')
 const { busyUntil, findArrival, isSameIteration } = require('./timeline')
 
-const MIN_PART = 1e-6 // ms, more than additions lose
-const MIN_WAIT = 0.001 // ms of a wait of which it is told what it was for
-const MAX_TICKS = 16 // between the callback of a connection and what settles a promise
+const MIN_PART = 1e-6 // ms, more than rounding errors
+const MIN_WAIT = 0.001 // ms of a wait whose purpose is reported
+const MAX_TICKS = 16 // from the callback of a connection to the code that settles a promise
 
 /**
  * @typedef {import('./queries').Log} Log
@@ -20,43 +20,43 @@ const MAX_TICKS = 16 // between the callback of a connection and what settles a 
  *
  * @typedef {object} Wait a part of the path in which the request did not run
  * @property {number} begin ms
- * @property {number} until when the run began that ended it
- * @property {number} ms until what it waited for had come
+ * @property {number} until start of the run that ended it
+ * @property {number} ms until the awaited event arrived
  * @property {number} delayed ms that others ran from then on
- * @property {number} delayedMax the same if that had come as early as possible
- * @property {number} cameAfter ms, when it had come at the earliest
- * @property {number} cameBy at the latest
- * @property {number} site chain of the place that waits, 0: not known
+ * @property {number} delayedMax the same for the earliest possible arrival
+ * @property {number} cameAfter earliest possible arrival, ms
+ * @property {number} cameBy latest possible arrival, ms
+ * @property {number} site chain of the waiting place, 0 if unknown
  * @property {boolean} isProven that place caused the run; else it is only known to be the one before
- * @property {number} run number of the run that ended it, 0: it ended with the request
- * @property {number} callback number of the run of the event loop that this was a part of
+ * @property {number} run number of the run that ended it, 0 if it ended with the request
+ * @property {number} callback number of the run that the event loop called, which contains it
  * @property {import('./runs').Callback | undefined} ended that callback
- * @property {number} connection reference of the connection that brought it, 0: none did
- * @property {number} settler number of another request whose code ended it, 0: none
- * @property {number} sent 1: it waited for an answer, and had sent something for it
+ * @property {number} connection reference of the connection that brought it, 0 if none did
+ * @property {number} settler number of another request whose code ended it, 0 if none
+ * @property {number} sent 1 if it waited for a response and had sent something for it
  * @property {number} unsent ms before anything was sent for it: a pool had no free connection
- * @property {number} beside callbacks of the request meanwhile that are not on its path
+ * @property {number} beside callbacks of the request meanwhile that are off its path
  *
  * @typedef {object} Path
  * @property {Wait[]} waits newest first
  * @property {Array<{ ms: number, site: number }>} ran own code on the path, by the chain that led to it
  * @property {number} own ms of own code
- * @property {number} beside ms of it that is not on the path
- * @property {number} unknown ms of which the log says nothing
+ * @property {number} beside ms of it that is off the path
+ * @property {number} unknown ms without log entries
  */
 
-/** What a run waited for. */
+/** The cause of a run, and the event it waited for. */
 class Cause {
-  /** the run that caused it, NONE: not known */
+  /** run that caused it, NONE if unknown */
   run = NONE
   /** chain */
   site = 0
   isProven = false
-  /** the run in whose callback the wait ended */
+  /** run in whose callback the wait ended */
   endedBy = NONE
   /** number of another request that ended it */
   settler = 0
-  /** when that had come, ms; Infinity: that is not known, -Infinity: with its cause */
+  /** arrival time, ms; Infinity if unknown, -Infinity if it came with its cause */
   after = Infinity
   by = Infinity
 
@@ -86,11 +86,11 @@ class Walk {
     this.request = /** @type {any} */ (undefined)
     /** @type {Path} */
     this.path = /** @type {any} */ (undefined)
-    /** the newest slice of the whole request that has not been added up in full */
+    /** newest slice of the whole request that has not been fully added */
     this.newest = NONE
-    /** the newest one before the entry that was looked up last */
+    /** newest slice before the last entry that was looked up */
     this.before = NONE
-    /** number of a span, and whether it is the request or inside of it */
+    /** number of the last span that was looked up, and whether it is the request or inside it */
     this.owner = 0
     this.isInside = false
   }
@@ -133,7 +133,7 @@ class Walk {
   }
 
   /**
-   * Returns the ms between two times of which entries are lost.
+   * Returns the ms of lost entries between two times.
    * @param {number} from
    * @param {number} until
    */
@@ -145,7 +145,7 @@ class Walk {
     return ms
   }
 
-  /** Adds what was before the oldest run that is recorded. @param {number} from ms, of that run */
+  /** Adds the time before the oldest recorded run. @param {number} from start of that run, ms */
   addRest (from) {
     const { path, request: { begin, dropped, droppedUntil }, newest } = this
     const own = this.ownSince(begin, from) + dropped
@@ -155,21 +155,21 @@ class Walk {
     if (own > MIN_PART) path.ran.push({ ms: own, site: 0 })
   }
 
-  /** Whether a run is one of the request, from its first on. @param {number} run */
+  /** Whether a run belongs to the request, from its first run on. @param {number} run */
   isOwn (run) {
     const { recording: { last, outer }, request: { firstRun, outermost } } = this
     if (run === NONE || run < firstRun) return false
     return run === firstRun || outer[last[run]] === outermost
   }
 
-  /** Returns the newest run before an entry, of whatever request. @param {number} entry */
+  /** Returns the newest run of any request before an entry. @param {number} entry */
   presentAt (entry) {
     const { placed, run, slice } = this.recording
     const last = placed === 0 || entry === NONE ? NONE : slice[Math.min(entry, placed - 1)]
     return last === NONE ? NONE : run[last]
   }
 
-  /** Returns the newest run of the request before an entry; these only go back. @param {number} entry */
+  /** Returns the newest run of the request before an entry; calls only go back. @param {number} entry */
   runBefore (entry) {
     const { previous, run } = this.recording
     let slice = this.before
@@ -178,7 +178,7 @@ class Walk {
     return slice === NONE || run[slice] < this.request.firstRun ? NONE : run[slice]
   }
 
-  /** When a run began, as far as it is a part of the request. @param {number} run @param {number} until */
+  /** Returns the start of a run's part in the request. @param {number} run @param {number} until */
   beginOf (run, until) {
     const { begin, firstRun } = this.request
     const at = run === firstRun ? begin : Math.max(begin, this.recording.at[run])
@@ -186,15 +186,15 @@ class Walk {
   }
 
   /**
-   * Finds what caused a run.
+   * Finds the cause of a run.
    * @param {number} run
-   * @param {number} awaiter the run after it on the path, if that awaited what this one settled
+   * @param {number} awaiter next run on the path, if it awaited what this one settled
    */
   findCause (run, awaiter) {
     const { cause, recording } = this
     const { caller, came, chain, flags, head, registered, settled } = recording
     if (came[run] !== NONE) return this.findAsker(run, awaiter, run)
-    // What comes on a connection without being asked is waited for from where it is awaited.
+    // For unrequested data on a connection, the wait starts at the place that awaits it.
     const isConnection = (flags[run] & CONNECTION) !== 0
     if (isConnection && awaiter !== NONE && registered[awaiter] > registered[run]) {
       return this.findAsker(run, awaiter, run)
@@ -227,10 +227,10 @@ class Walk {
   }
 
   /**
-   * Finds the run that asked for an answer: the one that made the promise that it settled, else the one that
-   * awaits it, else the one whose write the connection's callback is a part of.
-   * @param {number} run that the answer led to
-   * @param {number} awaiter the run that awaited it, NONE: not known
+   * Finds the run that sent the query of a response: the run that made the settled promise, else the run that
+   * awaits it, else the run in which the response's run was registered.
+   * @param {number} run that the response led to
+   * @param {number} awaiter run that awaited it, NONE if unknown
    * @param {number} answer the connection's callback
    */
   findAsker (run, awaiter, answer) {
@@ -251,8 +251,8 @@ class Walk {
   }
 
   /**
-   * Returns the callback of a connection that a run of another request is part of: the connection was opened
-   * by that request, which has nothing to do with what comes on it later.
+   * Returns the connection callback that a run of another request is part of: that request opened the
+   * connection, and is unrelated to later data on it.
    * @param {number} run
    */
   answerOf (run) {
@@ -269,7 +269,7 @@ class Walk {
   }
 
   /**
-   * Finds who ended a wait, and when: code of another request, or of none that goes on by itself.
+   * Finds what ended a wait, and when: code of another request, or a timer outside of any request.
    * @param {number} run
    */
   findTurn (run) {
@@ -283,15 +283,15 @@ class Walk {
   }
 
   /**
-   * Adds what lies between the beginnings of two runs.
-   * @param {number} run the earlier one, of which the other one is known to be caused
+   * Adds the time between the starts of two runs.
+   * @param {number} run the earlier one, which caused the other one
    * @param {number} from
    * @param {number} until
-   * @param {number} later NONE: the request ended
+   * @param {number} later the other one, NONE if the request ended
    */
   addStep (run, from, until, later) {
     const { cause, newest, path, recording: { chain, end, last, registered, request } } = this
-    // A span waits from where it was made, whatever the request around it does then.
+    // A span waits from its creation on, whatever the enclosing request does then.
     const isOwn = this.log.spans.isInside(request[last[run]], this.request.number)
     const stop = isOwn ? Math.max(from, Math.min(until, end[last[run]])) : from
     const beside = this.ownSince(stop, until)
@@ -302,14 +302,14 @@ class Walk {
     const own = this.ownSince(from, stop)
     const site = registered[run] === NONE ? 0 : chain[run]
     if (own > MIN_PART) path.ran.push({ ms: own, site })
-    // What it called of others delayed it.
+    // Code of others that it called delayed it.
     cause.set(NONE, site, true)
     cause.endBy(NONE, -Infinity)
     this.addWait(from, stop, own, slices, NONE)
   }
 
   /**
-   * Returns the ms of own code between two times; these only go back.
+   * Returns the ms of own code between two times; calls only go back.
    * @param {number} from
    * @param {number} until
    */
@@ -332,7 +332,7 @@ class Walk {
     return ms
   }
 
-  /** Whether a slice of the whole request is one of the span. @param {number} slice */
+  /** Whether a slice of the whole request belongs to the span. @param {number} slice */
   isOwnSlice (slice) {
     const owner = this.recording.request[slice]
     if (owner !== this.owner) {
@@ -371,18 +371,18 @@ class Walk {
   }
 
   /**
-   * Adds what was not own code between two times.
+   * Adds the time that was not own code between two times.
    * @param {number} begin
    * @param {number} until
    * @param {number} own ms of own code
    * @param {number} newest slice of the whole request before then
-   * @param {number} run that began then, NONE: the request ended
+   * @param {number} run that began then, NONE if the request ended
    */
   addWait (begin, until, own, newest, run) {
     const { cause, path, recording, request } = this
     const all = until - begin - own
     if (all <= MIN_PART) return
-    // Of what was dropped it is not known what was own code: no delay is certain there.
+    // Own code is unknown for dropped entries: no delay is certain there.
     const known = Math.max(begin, Math.min(request.droppedUntil, until))
     const cameBy = Math.max(known, Math.min(cause.by, until))
     const cameAfter = Math.max(begin, Math.min(cause.after, cameBy))
@@ -401,7 +401,7 @@ class Walk {
       delayedMax: Math.min(all, Math.max(delayed, most) + this.lostBetween(cameAfter, until)),
       cameAfter,
       cameBy,
-      site: cause.site || (request.kind === CLIENT ? request.chain : 0), // what it waits for was asked there
+      site: cause.site || (request.kind === CLIENT ? request.chain : 0), // the call was made there
       isProven: cause.isProven,
       run: run === NONE ? 0 : recording.number[run],
       callback: callback === NONE ? 0 : recording.number[callback],
@@ -417,7 +417,7 @@ class Walk {
   }
 
   /**
-   * Notes whether a wait was one for an answer, and how long nothing had been sent for it.
+   * Notes whether a wait was for a response, and how long nothing had been sent for it.
    * @param {Wait} wait
    * @param {number} data that ended it
    * @param {number} newest slice of the whole request before then
@@ -432,7 +432,7 @@ class Walk {
       return this.addQueued(wait, recording.asked[data], newest)
     }
     wait.sent = write > run ? 1 : 0
-    // Its own request of HTTP waited for the connection, not for one of a pool.
+    // Its own HTTP request waited for the connection, not for one of a pool.
     if (query === NONE && log.spans.outermostOf(recording.request[write]) === outermost) return
     const sentAt = log.traffic.timeOf(write)
     const isHeld = sentAt > recording.time[write]
@@ -443,8 +443,8 @@ class Walk {
   }
 
   /**
-   * Notes that a wait was one for the answer to a call by HTTP that another request wrote: a pool had it in
-   * its queue until that was done with the connection (undici).
+   * Notes that a wait was for the response to an HTTP call that another request wrote: a pool kept it in its
+   * queue until that request released the connection (undici).
    * @param {Wait} wait
    * @param {number} write by the other request
    * @param {number} newest slice of the whole request before then
@@ -471,7 +471,7 @@ class Walk {
    */
   callbacksBeside (from, run, begin) {
     const { at, head, outer, previous, run: runOf } = this.recording
-    // What runs before the loop polls is a part of the cause: ticks, the end of a request without a body.
+    // Code that runs before the loop polls is part of the cause: ticks, the end of a request without a body.
     const first = from === NONE ? NONE : head[from]
     let slice = outer[run] === this.request.outermost ? previous[run] : this.before
     let count = 0

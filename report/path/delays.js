@@ -1,34 +1,34 @@
 'use strict'
 
-// Delays of a request by others: what these ran after the awaited event had arrived.
+// Delays of a request by others: the code they ran after the awaited event had arrived.
 
-const SIZE = 1 << 15 // turns that are kept, a power of two
+const SIZE = 1 << 15 // turns kept, a power of two
 const MASK = SIZE - 1
-const REQUESTS = 1 << 12 // of which it is known how long they ran, a power of two
-const LOST = 1e-6 // ms, more than additions lose
-const MAX_TURNS = 1 << 11 // the newest, of one span: each of many spans is delayed by all others
+const REQUESTS = 1 << 12 // requests with a known run time, a power of two
+const LOST = 1e-6 // ms, more than rounding errors
+const MAX_TURNS = 1 << 11 // newest turns per span: each of many spans is delayed by all others
 
 /**
  * @typedef {object} Delayer
- * @property {number} request number of the request whose code ran, 0: of none
+ * @property {number} request number of the request whose code ran, 0 for none
  * @property {number} ms
- * @property {number} max ms, more than `ms` if it is not known when what was delayed had come
- * @property {number} start ms, of the longest turn
+ * @property {number} max ms, more than `ms` if the arrival time of the awaited event is unknown
+ * @property {number} start of the longest turn, ms
  * @property {number} longest ms
  */
 
 /**
- * Who ran when: the slices of a recording, in order, those of one request that follow each other as one turn.
- * Apart from the other columns, for all turns of a wait are read at once.
+ * Turns on the event loop: the slices of a recording in order, consecutive ones of one request as one turn.
+ * Stored apart from the other columns, since all turns of a wait are read at once.
  */
 class Turns {
   #begin = new Float64Array(SIZE)
   #end = new Float64Array(SIZE)
   #request = new Int32Array(SIZE)
-  /** the newest request of those with the same place, and the ms that it ran; Infinity: not known */
+  /** newest request of those with the same place, and the ms that it ran, Infinity if unknown */
   #newest = new Int32Array(REQUESTS)
   #sums = new Float64Array(REQUESTS)
-  /** how many there were */
+  /** total number of turns */
   #count = 0
   /** index of the next entry in the recording */
   #next = 0
@@ -60,23 +60,23 @@ class Turns {
     this.#next = until
   }
 
-  /** Adds up what a request ran. @param {number} request @param {number} ms */
+  /** Adds to the run time of a request. @param {number} request @param {number} ms */
   #add (request, ms) {
     const place = request & (REQUESTS - 1)
     if (request > this.#newest[place]) {
-      this.#newest[place] = request // which ran for the first time
+      this.#newest[place] = request // runs for the first time
       this.#sums[place] = 0
     }
     if (request === this.#newest[place]) this.#sums[place] += ms
   }
 
-  /** The recording has dropped entries, after an update. */
+  /** Follows a recording that has dropped entries, after an update. */
   move () {
     this.#next = this.#until
   }
 
   /**
-   * Notes that what a span ran since a time is a part of a request.
+   * Notes that the runs of a span since a time are part of a request.
    * @param {number} span number
    * @param {number} request number
    * @param {number} since ms
@@ -95,14 +95,14 @@ class Turns {
   }
 
   /**
-   * Returns who delayed a request, longest first.
+   * Returns the delayers of a request, longest first.
    * @param {import('./requests').Request} request
    * @param {import('./critical-path').Wait[]} waits newest first
-   * @param {number} min ms of one who is told
+   * @param {number} min ms of a reported delayer
    * @returns {Delayer[]}
    */
   delaysOf ({ outermost }, waits, min) {
-    let late = 0 // at most
+    let late = 0 // upper bound
     for (const { cameAfter, delayedMax, until } of waits) if (delayedMax > 0) late += until - cameAfter
     if (late === 0 || late < min) return []
     const [begins, ends, requests] = [this.#begin, this.#end, this.#request]
@@ -122,7 +122,7 @@ class Turns {
         const request = requests[place]
         if (request === outermost) continue
         const slot = request & (REQUESTS - 1)
-        if (newest[slot] === request && sums[slot] < least) continue // so little is not told
+        if (newest[slot] === request && sums[slot] < least) continue // too little to report
         const begin = begins[place]
         const stop = end < until ? end : until
         const start = begin > cameAfter ? begin : cameAfter
@@ -154,14 +154,14 @@ class Turns {
   }
 }
 
-/** Delayers by request, in an open hash table. */
+/** Delayers by request, in a hash table with open addressing. */
 class Delayers {
   #count = 0
-  /** number of each, from 1, by a hash of its request */
+  /** number of each delayer, from 1, by a hash of its request */
   #places = new Int32Array(256)
   #slots = new Int32Array(128)
   #requests = new Int32Array(128)
-  /** of each: ms, max, start and longest */
+  /** ms, max, start and longest of each */
   #times = new Float64Array(128 * 4)
 
   /** @param {number} request @param {number} ms @param {number} max @param {number} start */
@@ -175,7 +175,7 @@ class Delayers {
     times[i + 3] = max
   }
 
-  /** Returns those that made up so much, and forgets all. @param {number} min ms */
+  /** Returns delayers with at least so much, and forgets all. @param {number} min ms */
   take (min) {
     const times = this.#times
     /** @type {Delayer[]} */
@@ -212,7 +212,7 @@ class Delayers {
   #slotOf (request) {
     const places = this.#places
     const mask = places.length - 1
-    let slot = request & mask // those of one time have numbers that follow each other
+    let slot = request & mask // concurrent requests have consecutive numbers
     while (places[slot] !== 0 && this.#requests[places[slot] - 1] !== request) slot = (slot + 1) & mask
     return slot
   }

@@ -1,8 +1,8 @@
 'use strict'
 
-// A recording: entries of the run log (lib/core/run-log.js), one typed column per word of an entry, and more
-// columns for what is found out about each. Entries name each other by their index. New ones are added at the
-// end; if there is no room left, those that nobody needs are dropped, and the others move up.
+// A recording: entries of the run log (lib/core/run-log.js), with one typed column per word of an entry, and
+// more columns for derived facts. Entries refer to each other by index. New ones are added at the end; if
+// there is no room left, unneeded ones are dropped, and the others move up.
 
 const {
   A, ARRIVED, B, CAME, CHAIN, HEAD, KIND_BITS, POLL, REF, REGISTERED, REQUEST, RESUME, RUN, SETTLED, TIME,
@@ -20,62 +20,62 @@ const COLUMNS = [...LINKS, 'number', 'kind', 'flags', 'ref', 'chain', 'request',
   'time', 'x', 'at', 'end', 'busy']
 
 class Recording {
-  /** @param {number} size for how many entries there is room */
+  /** @param {number} size number of entries for which there is room */
   constructor (size) {
     const ints = () => new Int32Array(size)
     const doubles = () => new Float64Array(size)
     this.size = size
     this.count = 0
-    /** how many have been put in the timeline */
+    /** number of entries on the timeline */
     this.placed = 0
-    /** from this index on no entry is missing between two */
+    /** index from which on no entries are missing */
     this.dense = 0
-    /** ms, of the first entry */
+    /** time of the first entry, ms */
     this.begin = 0
-    /** ms between which entries are lost @type {Array<{ from: number, until: number }>} */
+    /** times between which entries are lost, ms @type {Array<{ from: number, until: number }>} */
     this.gaps = []
-    /** ms, of the last run or poll, and the latest of all */
+    /** time of the last run or poll, and the latest of all, ms */
     this.latest = this.newest = 0
 
     // Words of the log; a run is the index of its entry.
     this.number = ints()
     this.kind = new Uint8Array(size)
-    /** of a write: what has become of it (queries.js) */
+    /** of a write: its state (query-writes.js) */
     this.flags = new Uint8Array(size)
     this.ref = ints()
     this.chain = ints()
     this.request = ints()
     this.registered = ints()
     this.settled = ints()
-    /** the run inside of which a run was entered */
+    /** the run inside which a run was entered */
     this.caller = ints()
     this.time = doubles()
     this.a = ints()
     this.b = ints()
     this.x = doubles()
 
-    // The timeline (timeline.js). A slice is the entry with which a run begins, or goes on.
+    // The timeline (timeline.js). A slice is the entry with which a run begins or continues.
     /** when an entry was written, ms; never goes back */
     this.at = doubles()
-    /** of a slice, ms; of a write that was held, when it went out, 0: not yet */
+    /** end of a slice, ms; for a held write, when it went out, 0 if it has not */
     this.end = doubles()
     /** ms of all slices that had ended by then */
     this.busy = doubles()
     /** the newest slice then */
     this.slice = ints()
-    /** of a slice */
+    /** run of a slice */
     this.run = ints()
-    /** of a run: its last slice */
+    /** last slice of a run */
     this.last = ints()
-    /** of a slice: number of the outermost span, 0: it belongs to none */
+    /** number of a slice's outermost span, 0 if it belongs to none */
     this.outer = ints()
-    /** of a run: the one that the event loop called, in whose callback it is */
+    /** run that the event loop called, whose callback contains a run */
     this.head = ints()
     /** the last poll before a run, or before another poll */
     this.poll = ints()
-    /** of a run: the entry that says when it was due */
+    /** entry that says when a run was due */
     this.arrived = ints()
-    /** the data that a run brought, that answered a write, or with which a promise was settled */
+    /** data that a run brought, that answered a write, or that settled a promise */
     this.came = ints()
 
     // Lists, newest first.
@@ -83,12 +83,12 @@ class Recording {
     this.previous = ints()
     /** writes and queries of a span */
     this.asked = ints()
-    /** of a query: its write; of a write: the one whose query it belongs to; of data: the newest query */
+    /** write of a query; for a write, the one whose query it belongs to; for data, the newest query */
     this.sent = ints()
   }
 
   /**
-   * Adds entries. The caller has seen to it that there is room.
+   * Adds entries. The caller ensures that there is room.
    * @param {Int32Array} words
    * @param {Float64Array} floats of the same memory
    * @param {number} place of the first, in entries
@@ -118,7 +118,7 @@ class Recording {
       registered[i] = runOf(this, words[word + REGISTERED], i)
       settled[i] = runOf(this, words[word + SETTLED], i)
       caller[i] = what === RUN ? runOf(this, words[word + A], i) : NONE
-      time[i] = isKnown ? own : what === ARRIVED ? 0 : latest // of that one, 0: with its cause
+      time[i] = isKnown ? own : what === ARRIVED ? 0 : latest // 0: arrived with its cause
       if (time[i] > newest) newest = time[i]
       a[i] = words[word + A]
       b[i] = words[word + B]
@@ -131,7 +131,7 @@ class Recording {
     this.newest = newest
   }
 
-  /** Makes room for more. @param {number} size */
+  /** Grows all columns. @param {number} size */
   grow (size) {
     for (const name of COLUMNS) {
       const column = /** @type {Int32Array} */ (this[name])
@@ -144,14 +144,14 @@ class Recording {
 
   /**
    * Drops older entries.
-   * @param {Uint8Array} marks by index, not 0: it is kept
-   * @param {number} from index from which on all are kept
-   * @returns {Int32Array} new indexes by the old ones, NONE: it was dropped
+   * @param {Uint8Array} marks by index, nonzero if kept
+   * @param {number} from index from which all are kept
+   * @returns {Int32Array} new indexes by the old ones, NONE if dropped
    */
   keep (marks, from) {
     const { asked, count, kind, previous } = this
     const moved = new Int32Array(count)
-    const older = new Int32Array(from) // those that are kept
+    const older = new Int32Array(from) // older entries that are kept
     let olderCount = 0
     for (let i = 0; i < count; i++) {
       if (i >= from) {
@@ -184,7 +184,7 @@ class Recording {
 /**
  * Returns the index of a run.
  * @param {Recording} recording
- * @param {number} wanted its number, 0: none
+ * @param {number} wanted its number, 0 for none
  * @param {number} before index of the entry that names it
  */
 function runOf ({ dense, kind, number }, wanted, before) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// The figures of a request in whole microseconds: what it ran, waited and was delayed add up to its duration.
+// Figures of a request in whole microseconds: run, waited and delayed add up to its duration.
 
 /** @param {number} ms */
 const us = (ms) => Math.round(ms * 1000)
@@ -23,10 +23,10 @@ function figuresOf (request, { beside, own, unknown, waits }) {
     duration,
     run,
     delayed,
-    // More than `delayed` if it is not known when something had come.
+    // More than `delayed` if an arrival time is unknown.
     delayedMax: Math.max(delayed, Math.min(rest, us(most + unknown))),
     waited: rest - delayed,
-    beside: Math.min(run, us(beside)), // of what it ran, what is not on its path
+    beside: Math.min(run, us(beside)), // part of its run time that is off its path
     unread: us(request.unread),
     unknown: Math.min(rest, us(unknown)) // entries are lost: it may have run, waited, or been delayed
   }

@@ -1,16 +1,16 @@
 'use strict'
 
-// Eviction of older entries when a recording is full. Entries of spans that were not returned yet stay, and
-// so do runs of other requests that may have delayed them.
+// Evicts older entries when a recording is full. Entries of spans that were not returned yet stay, and so do
+// runs of other requests that may have delayed them.
 
 const { SENT } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 const { SETTLED } = require('./query-writes')
 const { entryBefore, findArrival } = require('./timeline')
 
-const MAX_WRITES = 32 // of a connection, that no promise has claimed
-const MAX_QUERIES = 256 // that the same data answered
-const IS_RUN = 2 // a mark: all that belongs to the run has been marked
+const MAX_WRITES = 32 // per connection, not claimed by a promise
+const MAX_QUERIES = 256 // answered by the same data
+const IS_RUN = 2 // mark of a run whose related entries are all marked
 
 /**
  * @typedef {import('./requests').Request} Request
@@ -20,22 +20,22 @@ const IS_RUN = 2 // a mark: all that belongs to the run has been marked
 class Marks {
   #arrival = { after: 0, by: 0 }
 
-  /** @param {Log} log @param {number} from index from which on all are kept */
+  /** @param {Log} log @param {number} from index from which all are kept */
   constructor (log, from) {
     this.log = log
     this.recording = log.recording
     this.from = from
-    /** by index, not 0: it is kept */
+    /** by index, nonzero if kept */
     this.entries = new Uint8Array(log.recording.count)
-    /** by index, how many ranges begin there less how many ended before */
+    /** by index, ranges that begin there minus ranges that ended before */
     this.ranges = new Int32Array(log.recording.count + 1)
   }
 
   /**
-   * Marks what is needed of spans that have not been told.
-   * @param {Request[]} spans in order of begin
-   * @param {number} limit of older slices, and of writes and queries, of each
-   * @returns {number} how many older entries are kept
+   * Marks the entries that unreported spans need.
+   * @param {Request[]} spans in order of start
+   * @param {number} limit per span, of older slices and of writes and queries
+   * @returns {number} number of older entries kept
    */
   mark (spans, limit) {
     for (const span of spans) {
@@ -58,15 +58,15 @@ class Marks {
     this.markPresent()
     const { head, poll } = this.log.timeline
     if (head !== NONE) this.#markCallback(head)
-    // What is called next may have been due since the poll before.
+    // The next callback may have been due since the previous poll.
     const before = poll === NONE ? NONE : this.recording.poll[poll]
     this.#markRange(before === NONE ? 0 : before, this.recording.count - 1)
     return this.#count()
   }
 
   /**
-   * Takes what exceeds the limit out of the lists of spans, and notes for how long they ran then.
-   * @param {Request[]} spans in order of begin
+   * Removes entries beyond the limit from the lists of spans, and notes for how long they ran then.
+   * @param {Request[]} spans in order of start
    * @param {number} limit
    */
   cut (spans, limit) {
@@ -98,7 +98,7 @@ class Marks {
    * Calls a function with the slices of a request.
    * @param {Request} top
    * @param {number} since ms
-   * @param {number} limit how many of the older ones
+   * @param {number} limit maximum number of older ones
    * @param {(i: number) => void} use
    * @returns {number} the last of them
    */
@@ -116,7 +116,7 @@ class Marks {
   /**
    * Calls a function with the writes and queries of a span.
    * @param {number} newest
-   * @param {number} limit how many of the older ones
+   * @param {number} limit maximum number of older ones
    * @param {(i: number) => void} use
    * @returns {number} the last of them
    */
@@ -147,12 +147,12 @@ class Marks {
     return kept
   }
 
-  /** @param {number} i entry, NONE: there is none */
+  /** @param {number} i entry, or NONE */
   #mark (i) {
     if (i !== NONE && this.entries[i] === 0) this.entries[i] = 1
   }
 
-  /** Marks a run by itself. @param {number} run */
+  /** Marks only a run and its callback. @param {number} run */
   #markStep (run) {
     if (run === NONE) return
     const { head, last } = this.recording
@@ -162,7 +162,7 @@ class Marks {
     this.#mark(last[head[run]])
   }
 
-  /** Marks what new entries belong to. */
+  /** Marks the entries that new ones belong to. */
   markPresent () {
     const { head, open, poll, slice } = this.log.timeline
     if (slice !== NONE) this.#markStep(this.recording.run[slice])
@@ -173,7 +173,7 @@ class Marks {
     for (const { write } of this.log.traffic.connections.values()) if (left-- > 0) this.#mark(write)
   }
 
-  /** Marks a run, when its callback was due, and what ran since then. @param {number} run */
+  /** Marks a run, the time its callback was due, and what ran since then. @param {number} run */
   #markRun (run) {
     if (run === NONE || this.entries[run] === IS_RUN) return
     this.#markStep(run)
@@ -202,7 +202,7 @@ class Marks {
   }
 
   /**
-   * Marks what says when a callback was due, and what it brought.
+   * Marks the entries that say when a callback was due, and the data it brought.
    * @param {number} run that the event loop called
    */
   #markCallback (run) {
@@ -215,13 +215,13 @@ class Marks {
     if (came[run] !== NONE) this.#markData(came[run])
   }
 
-  /** Returns the entry since which a callback may have been due. @param {number} run NONE: not known */
+  /** Returns the entry since which a callback may have been due. @param {number} run NONE if unknown */
   #dueOf (run) {
     if (run === NONE) return Infinity
     const { came, poll, previous, registered, sent } = this.recording
     const data = came[run]
     const isFirst = data === NONE || sent[data] === NONE || previous[sent[data]] === NONE
-    // Of several answers only the last one is known to have come then.
+    // Only the last of several responses is known to have come then.
     if (!isFirst && poll[run] !== NONE && poll[poll[run]] !== NONE) return poll[poll[run]]
     findArrival(this.recording, run, this.#arrival)
     const { after } = this.#arrival
@@ -254,7 +254,7 @@ class Marks {
     if (came[i] !== NONE) this.#markData(came[i])
   }
 
-  /** Marks data that came, and what it answered. @param {number} i */
+  /** Marks data that came, and the queries it answered. @param {number} i */
   #markData (i) {
     if (this.entries[i] !== 0) return
     const { asked, previous, registered, sent } = this.recording
@@ -269,7 +269,7 @@ class Marks {
     this.#markCallback(registered[i])
   }
 
-  /** Marks what may still be claimed on a connection. @param {number} newest write */
+  /** Marks writes on a connection that may still be claimed. @param {number} newest write */
   #markWrites (newest) {
     const { flags, previous, registered } = this.recording
     let write = newest
@@ -282,7 +282,7 @@ class Marks {
 }
 
 /**
- * Returns spans by their outermost one.
+ * Groups spans by their outermost one.
  * @param {Request[]} spans
  * @returns {Map<Request, Request[]>}
  */
@@ -297,7 +297,7 @@ function byTop (spans) {
   return tops
 }
 
-/** When the first of some spans began. @param {Request[]} spans */
+/** Returns the start of the first of some spans. @param {Request[]} spans */
 const beginOf = (spans) => spans.reduce((first, { begin }) => Math.min(first, begin), Infinity)
 
 module.exports = { Marks }

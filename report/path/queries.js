@@ -1,7 +1,7 @@
 'use strict'
 
-// The queries of requests: one per promise that an answer settled, and with callbacks one per write that no
-// promise claims (query-writes.js). A query lasts from its write until its answer had come.
+// Queries of requests: one per promise that a response settled, and with callbacks one per write that no
+// promise claims (query-writes.js). A query lasts from its write until its response had arrived.
 
 const { ASKED, DATA, SENT, USED } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
@@ -17,19 +17,19 @@ const { findArrival, isSameIteration } = require('./timeline')
  *
  * @typedef {object} Query
  * @property {number} request number of the outermost span
- * @property {number} span number of the span that asked
- * @property {number} start ms, when it was written
- * @property {number} end when its answer had come; if it is unanswered: the end of the span
- * @property {number} chain where its promise was made, or without one where it was written
+ * @property {number} span number of the span that sent it
+ * @property {number} start time of its write, ms
+ * @property {number} end arrival of its response; end of the span if it is unanswered
+ * @property {number} chain of the creation of its promise or, without one, of its write
  * @property {number} writer chain of the write
  * @property {number} connection reference
- * @property {number} unsent ms before that in which a driver or a pool held it
- * @property {number} promise reference, 0: its answer called back
+ * @property {number} unsent ms before the write in which a driver or a pool held it
+ * @property {number} promise reference, 0 if its response called back
  * @property {boolean} unanswered when the span ended
- * @property {number} made number of the run in which it was asked
+ * @property {number} made number of the run in which it was made
  * @property {number} sent number of its write
- * @property {number} callback number of the run that brought its answer, 0: none has
- * @property {number | undefined} out bytes, undefined if several were under way
+ * @property {number} callback number of the run that brought its response, 0 if none has
+ * @property {number | undefined} out bytes, undefined if several queries were in flight
  * @property {number | undefined} in likewise
  */
 
@@ -37,8 +37,8 @@ const { findArrival, isSameIteration } = require('./timeline')
 const arrival = { after: 0, by: 0 }
 
 /**
- * Whether a write is a query that no promise claims: its answer calls back. What is written without that code
- * of the program is known to have called for it, such as a log to a pipe, is none unless it is answered.
+ * Whether a write is a query that no promise claims: its response calls back. A write without a known call
+ * from the program's code, such as a log to a pipe, is no query unless it is answered.
  * @param {Recording} recording
  * @param {number} i
  */
@@ -47,7 +47,7 @@ function isCall ({ b, came, flags, kind, sent }, i) {
   return (b[i] & ASKED) !== 0 || ((flags[i] & IN_ANSWER) === 0 && came[i] !== NONE)
 }
 
-/** Whether a span has asked what was not answered. @param {Recording} recording @param {Request} span */
+/** Whether a span has unanswered queries. @param {Recording} recording @param {Request} span */
 function isAsking (recording, span) {
   let i = span.asked
   while (i !== NONE && (recording.came[i] !== NONE || !isCall(recording, i))) i = recording.asked[i]
@@ -55,7 +55,7 @@ function isAsking (recording, span) {
 }
 
 /**
- * Returns what a span asked, without the spans inside of it, in order of time.
+ * Returns the queries of a span in order of time, without those of inner spans.
  * @param {Log} log
  * @param {Request} span
  * @returns {Query[]}
@@ -86,7 +86,7 @@ function queriesOf ({ recording, traffic }, span) {
       span: span.number,
       start: Math.max(span.begin, start),
       end: Math.min(end, span.end),
-      // Of a write in an answer the chain may be that of an equal one before (capture folds loops).
+      // For a write in a response, the chain may be that of an equal earlier one (capture folds loops).
       chain: isWrite && (flags[i] & IN_ANSWER) !== 0 && run !== NONE ? chain[run] : chain[i],
       writer: chain[write],
       connection: ref[write],
@@ -105,10 +105,10 @@ function queriesOf ({ recording, traffic }, span) {
 }
 
 /**
- * Whether no other query was under way on the connection, and bytes are known.
+ * Whether no other query was in flight on the connection, and bytes are known.
  * @param {Recording} recording
  * @param {number} query its write
- * @param {number} data the last part of the answer
+ * @param {number} data the last part of the response
  */
 function isAloneOn ({ asked, came, flags, previous, sent, x }, query, data) {
   if (x[query] < 0 || x[data] < 0) return false
@@ -121,10 +121,10 @@ function isAloneOn ({ asked, came, flags, previous, sent, x }, query, data) {
 }
 
 /**
- * Returns when an answer had come.
+ * Returns the arrival time of a response.
  * @param {Recording} recording
  * @param {number} data
- * @param {number} start when it was asked
+ * @param {number} start when its query was sent
  */
 function endOf (recording, data, start) {
   const { at, poll, registered, time } = recording
@@ -132,7 +132,7 @@ function endOf (recording, data, start) {
   if (callback === NONE) return Math.max(start, at[data])
   findArrival(recording, callback, arrival)
   if (arrival.by > start) return arrival.by
-  // When it had come is not known that well.
+  // The arrival time is not known that precisely.
   const polled = poll[callback] === NONE ? start : time[poll[callback]]
   return Math.max(start, Math.min(polled, at[callback]))
 }
@@ -145,7 +145,7 @@ function endOf (recording, data, start) {
 const writeOf = ({ kind, sent }, query) => kind[query] === SENT ? query : sent[query]
 
 /**
- * Returns the query with a callback that data answered, NONE: there is none.
+ * Returns the query with a callback that data answered, or NONE.
  * @param {Recording} recording
  * @param {number} data
  */
@@ -157,12 +157,12 @@ function callEndedBy (recording, data) {
 }
 
 /**
- * Returns the query of a request to which data was the answer; of several the one that was asked last, but
- * not after a run.
+ * Returns the query of a request that data answered; if there are several, the last one that was not made
+ * after a run.
  * @param {Log} log
- * @param {number} data NONE: there is none
+ * @param {number} data or NONE
  * @param {number} request number
- * @param {number} run NONE: any
+ * @param {number} run NONE for any
  */
 function queryEndedBy ({ recording, spans }, data, request, run) {
   const { flags, previous, registered, sent, request: span } = recording
@@ -180,12 +180,12 @@ function queryEndedBy ({ recording, spans }, data, request, run) {
 }
 
 /**
- * Finds out between which times an answer had come. If data answered several queries, the first answer was
- * there when the loop polled; the later ones may have come until the data was read, and the kernel knows when
+ * Finds the earliest and latest arrival of a response. If data answered several queries, the first response
+ * was there when the loop polled. Later ones may have come until the data was read, and the kernel knows when
  * the last one did.
  * @param {Recording} recording
  * @param {number} callback that brought it
- * @param {number} query of which it was the answer, NONE: not known
+ * @param {number} query that it answered, NONE if unknown
  * @param {Arrival} result
  */
 function findAnswer (recording, callback, query, result) {
@@ -213,7 +213,7 @@ function findAnswer (recording, callback, query, result) {
 }
 
 /**
- * Returns the last write before data came, if it may be of a request: its own, or a driver's.
+ * Returns the last write before data came, if it may belong to a request: its own, or a driver's.
  * @param {Log} log
  * @param {number} data
  * @param {number} request

@@ -2,27 +2,27 @@
 
 // Finds the write of each query.
 //
-// A promise belongs to the request that made it, whoever wrote: the queue of a pool or a driver writes for
-// others. Its write is one of the run that made it, else the first on the connection after it was made that
-// no other promise has claimed. If a driver sends several commands in one write, they share it.
+// A promise belongs to the request that made it, even if another one wrote: the queue of a pool or a driver
+// writes for others. Its write is one of the run that made it, else the first later write on the connection
+// that no other promise has claimed. If a driver sends several commands in one write, they share it.
 
 const {
   ASKED, AWAITED, CALLED, CONNECTION, GREETS, HELD, PARSER, READS_ON, TIMER, USED
 } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
-const MAX_WRITES = 256 // on one connection between a question and its answer
+const MAX_WRITES = 256 // on one connection between a query and its response
 const MAX_STEPS = 256 // from a write up to its cause
-const MAX_CONNECTIONS = 1 << 13 // that are known although nothing was sent for long
+const MAX_CONNECTIONS = 1 << 13 // known connections, including idle ones
 
 // Flags of a write.
-const CLAIMED = 1 // a promise has it as its own
-const PART = 2 // it belongs to a query that a promise claims, or to the write before
-const GREETING = 4 // of a driver by itself, when it had connected
+const CLAIMED = 1 // a promise claims it
+const PART = 2 // belongs to a query that a promise claims, or to the previous write
+const GREETING = 4 // the driver's own, when it had connected
 const IN_ANSWER = 8 // made in a callback of its own connection
-const NO_BYTES = 16 // of data: the other side has ended the connection
+const NO_BYTES = 16 // flag of data: the peer has ended the connection
 const SETTLED = CLAIMED | PART | GREETING
-const DRIVERS_OWN = CLAIMED | GREETING // it made the promise, too
+const DRIVERS_OWN = CLAIMED | GREETING // the driver made the promise, too
 
 /**
  * @typedef {import('./entries').Recording} Recording
@@ -31,8 +31,8 @@ const DRIVERS_OWN = CLAIMED | GREETING // it made the promise, too
  * @typedef {object} Connection
  * @property {number} write its newest write
  * @property {number} data the newest data that came
- * @property {number} greeting last write that the driver made by itself when it had connected; NONE: none
- * @property {number} call write of the query with a callback that goes on
+ * @property {number} greeting last write of the driver's own when it had connected, or NONE
+ * @property {number} call write of the pending query with a callback
  * @property {boolean} isUsed something was written
  */
 
@@ -61,7 +61,7 @@ class Traffic {
     const connection = this.#get(ref[i])
     const { call, write: before } = connection
     const isAnswer = isInAnswer(recording, i)
-    const isRelease = before !== NONE && (b[before] & HELD) !== 0 // the one before goes out with it
+    const isRelease = before !== NONE && (b[before] & HELD) !== 0 // the previous write goes out with it
     previous[i] = before
     connection.write = i
     end[i] = 0
@@ -83,8 +83,8 @@ class Traffic {
   }
 
   /**
-   * Whether a write goes on with a query that has a callback: a cursor reads on, or a stream, which no code
-   * of the program calls.
+   * Whether a write continues a query that has a callback: a cursor reads on, or a stream does without a call
+   * from the program.
    * @param {number} call write of that query
    * @param {number} i write of the same request
    */
@@ -96,7 +96,7 @@ class Traffic {
   }
 
   /**
-   * Whether the program writes in the callback of a query: it asks the next one, for the same request.
+   * Whether the program writes in the callback of a query: it sends the next one, for the same request.
    * @param {number} call write of that query
    * @param {number} i write
    */
@@ -104,7 +104,7 @@ class Traffic {
     const { asked, came, head, registered } = this.recording
     const data = came[call]
     if (data === NONE || data !== came[head[registered[i]]]) return false
-    // What the driver has written since may be of others, in whose callback the program writes then.
+    // Later writes of the driver may belong to others, in whose callback the program writes then.
     return asked[data] === call || this.#isAlone(call, i)
   }
 
@@ -126,7 +126,7 @@ class Traffic {
   }
 
   /**
-   * What a driver writes by itself on a connection that it makes is no query, unless nothing follows.
+   * Marks a driver's own writes on a connection that it makes: they are no queries, unless nothing follows.
    * @param {Connection} connection
    * @param {number} i write
    */
@@ -149,7 +149,7 @@ class Traffic {
     if (isByDriver) connection.greeting = i
   }
 
-  /** Whether the first write on a connection is one of its connect request. @param {number} i */
+  /** Whether the first write on a connection comes from its connect request. @param {number} i */
   #isOnConnect (i) {
     const { recording, recording: { b, caller, flags, head, registered, x } } = this
     if ((b[i] & ASKED) !== 0 || x[i] > 0) return false
@@ -192,7 +192,7 @@ class Traffic {
 
   /**
    * Drops promises of other requests that were made later but settled before a promise, by the same data.
-   * Answers come in the order of their questions: a pool got its connection back, and gave it to them.
+   * Responses come in the order of their queries: a pool got its connection back and gave it to them.
    * @param {number} promise
    * @param {number} data that settled it
    */
@@ -226,8 +226,8 @@ class Traffic {
   }
 
   /**
-   * Returns the write of a promise. NONE: nothing was asked for it here, as when a pool gave its connection
-   * to someone.
+   * Returns the write of a promise, or NONE if nothing was sent for it here, as when a pool handed its
+   * connection on.
    * @param {Connection} connection
    * @param {number} promise
    * @param {number} data that settled it
@@ -249,25 +249,25 @@ class Traffic {
       free = write
       if (later === NONE && isAnswer && isAsked && this.#isCausedBy(registered[write], made)) later = write
     }
-    // The program asked several in callbacks, one after another.
+    // The program sent several in callbacks, one after another.
     if (later !== NONE && later !== first) return later
     if (own !== NONE || first === NONE) return own
     if (first <= connection.greeting && first !== driver && driver !== NONE) {
-      // The connection was made for it: the driver's last write before the answer is the query.
+      // The connection was made for it: the driver's last write before the response is the query.
       return driver
     }
     if ((flags[first] & GREETING) !== 0) return NONE // it waited for the connection
     if (free === NONE || free === first) return first
-    // A queue writes when the query before is answered; what is written earlier is a command after this one.
+    // A queue writes when the previous query is answered; an earlier write is a command after this one.
     return free > came[first] ? free : first
   }
 
   /**
-   * Whether a write belongs to a query with a callback, such as a stream, that another request asked itself
+   * Whether a write belongs to a query with a callback, such as a stream, that another request sent itself
    * and that was answered before the last write before data.
    * @param {number} write
    * @param {number} promise
-   * @param {number} data that settled that
+   * @param {number} data that settled the promise
    */
   #isAnsweredCall (write, promise, data) {
     const { asked, b, came, flags, request, sent } = this.recording
@@ -286,8 +286,8 @@ class Traffic {
   }
 
   /**
-   * Claims a write for a promise, with what else belongs to its call: writes of the same run, and what the
-   * connection's callbacks wrote until the answer. A statement is prepared, then executed.
+   * Claims a write for a promise, with the rest of its call: writes of the same run, and writes of the
+   * connection's callbacks until the response. A statement is prepared, then executed.
    * @param {Connection} connection
    * @param {number} write
    * @param {number} data that answers it
@@ -310,7 +310,7 @@ class Traffic {
     came[write] = data
   }
 
-  /** Makes a write no part of a query with a callback: that was answered before. @param {number} write */
+  /** Detaches a write from a query with a callback that was answered before. @param {number} write */
   #separate (write) {
     const { came, flags, head, registered, sent } = this.recording
     const call = sent[write]
@@ -321,8 +321,8 @@ class Traffic {
   }
 
   /**
-   * Notes that a request ended in a callback that brought an answer: it had asked. A query with a callback of
-   * another request was answered before its driver wrote that.
+   * Notes that a request ended in a callback that brought a response: it had sent the query. A query with a
+   * callback of another request was answered before its driver wrote that query.
    * @param {number} run
    * @param {number} request number
    */
@@ -344,14 +344,14 @@ class Traffic {
     return (b[write] & HELD) === 0 || end[write] === 0 ? time[write] : end[write]
   }
 
-  /** Forgets what was written: entries are lost. */
+  /** Forgets all writes, since entries are lost. */
   interrupt () {
     for (const connection of this.connections.values()) {
       connection.write = connection.data = connection.greeting = connection.call = NONE
     }
   }
 
-  /** Follows entries that move. @param {Int32Array} moved */
+  /** Updates indexes of entries that moved. @param {Int32Array} moved */
   move (moved) {
     for (const [ref, connection] of this.connections) {
       for (const name of /** @type {const} */ (['write', 'data', 'greeting', 'call'])) {
@@ -364,7 +364,7 @@ class Traffic {
 }
 
 /**
- * Whether a connection's own callback wrote, or a tick of it.
+ * Whether a write was made in a callback of its own connection, or in a tick of it.
  * @param {Recording} recording
  * @param {number} i
  */

@@ -1,46 +1,46 @@
 'use strict'
 
-// Requests, and the spans inside of them: which slices belong to which.
+// Requests and their inner spans, and the slices that belong to each.
 
 const { CLIENT } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
-const MAX_QUEUED = 64 // of a request
+const MAX_QUEUED = 64 // per request
 /** @type {Request[]} */
 const NO_CALLS = []
-const MAX_SPANS = 1 << 12 // that are known although they have ended: their code may run on
+const MAX_SPANS = 1 << 12 // ended spans that stay known, since their code may run on
 
 /**
  * @typedef {import('./entries').Recording} Recording
  *
- * @typedef {object} Request a request, or a span inside of one
+ * @typedef {object} Request a request, or a span inside one
  * @property {number} number
  * @property {number} kind SERVER, CLIENT or INNER
- * @property {number} parent number of the span around it, 0: none
+ * @property {number} parent number of the enclosing span, 0 if none
  * @property {number} outermost number of the request that it is part of, which may not be recorded
  * @property {number} begin ms
  * @property {number} end
- * @property {number} firstRun index, NONE: it began before the recording
- * @property {number} lastRun the run in which it ended, NONE: no recorded run
- * @property {number} endEntry index of the entry of its end, or how many entries there are
- * @property {number} unread ms that it lay there before it was read
+ * @property {number} firstRun index, NONE if it began before the recording
+ * @property {number} lastRun the run in which it ended, NONE if that is not recorded
+ * @property {number} endEntry index of the entry of its end, or the number of entries
+ * @property {number} unread ms that it sat in the socket buffer before Node read it
  * @property {number} chain of the place that made it
  * @property {number} status UNSET, OK or ERROR
  * @property {boolean} isOpen it has no end in the recording
- * @property {boolean} isCut its begin is older than the recording
- * @property {Request | undefined} around the span around it
+ * @property {boolean} isCut it began before the recording
+ * @property {Request | undefined} around enclosing span
  * @property {boolean} isAround it has spans inside
  * @property {Request} top its outermost span
- * @property {number} slice of an outermost span: its newest slice
+ * @property {number} slice newest slice of an outermost span
  * @property {number} asked its newest write or query
- * @property {number} dropped ms that it ran in runs that the recording has no longer
- * @property {number} droppedUntil ms, when the last of these ended
- * @property {Request[]} calls by HTTP that it goes on with after its response
- * @property {Request[]} queued calls by HTTP that began when another request was done with a connection
+ * @property {number} dropped ms of its dropped runs
+ * @property {number} droppedUntil end of the last of these, ms
+ * @property {Request[]} calls HTTP calls that continue after its response
+ * @property {Request[]} queued HTTP calls that began when another request released a connection
  * @property {boolean} isTold
  */
 
-/** @param {number} number @returns {Request} that has not begun in the recording */
+/** @param {number} number @returns {Request} one without a begin in the recording */
 function cutSpan (number) {
   /** @type {Request} */
   const span = {
@@ -77,16 +77,16 @@ class Spans {
   /** @param {Recording} recording */
   constructor (recording) {
     this.recording = recording
-    /** those with entries in the recording, in order of begin @type {Map<number, Request>} */
+    /** spans with entries in the recording, in order of start @type {Map<number, Request>} */
     this.byNumber = new Map()
-    /** told, and without an entry @type {Map<number, Request>} */
+    /** reported spans without entries @type {Map<number, Request>} */
     this.old = new Map()
-    /** the newest number of a span that is no longer known */
+    /** highest number of a span that is no longer known */
     this.forgotten = 0
     /** the span that was looked up last @type {Request | undefined} */
     this.recent = undefined
     /**
-     * notes that what a span ran since a time is a part of a request
+     * called when the runs of a span since a time become part of a request
      * @type {(span: number, request: number, since: number) => void}
      */
     this.onEnclosed = () => {}
@@ -108,7 +108,7 @@ class Spans {
     return (this.recent = span)
   }
 
-  /** Makes a span whose begin is not known. @param {number} number */
+  /** Creates a span whose start is unknown. @param {number} number */
   #cut (number) {
     const span = cutSpan(number)
     span.isOpen = number > this.forgotten
@@ -123,7 +123,7 @@ class Spans {
     return this.byNumber.get(number) ?? this.old.get(number)
   }
 
-  /** Adds a slice to what its request ran. @param {number} i */
+  /** Adds a slice to those of its request. @param {number} i */
   addSlice (i) {
     const { outer, previous, request } = this.recording
     if (request[i] === 0) {
@@ -173,10 +173,10 @@ class Spans {
     return number === 0 ? 0 : this.find(number)?.outermost ?? number
   }
 
-  /** Whether a span is another one, or inside of it. @param {number} number @param {number} outer */
+  /** Whether a span is another one, or inside it. @param {number} number @param {number} outer */
   isInside (number, outer) {
     let span = number === 0 ? undefined : this.find(number)
-    while (span !== undefined && span.number > outer) span = span.around // what is inside has begun later
+    while (span !== undefined && span.number > outer) span = span.around // inner spans began later
     return span?.number === outer
   }
 
@@ -187,7 +187,7 @@ class Spans {
     return span === undefined ? number <= this.forgotten : !span.isOpen && span.end <= time
   }
 
-  /** Follows entries that move. @param {Int32Array} moved */
+  /** Updates indexes of entries that moved. @param {Int32Array} moved */
   move (moved) {
     for (const [number, span] of this.byNumber) {
       span.firstRun = moved[span.firstRun] ?? NONE
@@ -203,15 +203,15 @@ class Spans {
     this.recent = undefined
     for (const [number, span] of this.old) {
       if (this.old.size <= MAX_SPANS) break
-      span.around = undefined // else what is inside keeps all that was around it
+      span.around = undefined // else inner spans retain all enclosing ones
       this.old.delete(number)
       this.forgotten = Math.max(this.forgotten, number)
     }
   }
 
-  /** Puts a span, and what it has run, into another one. @param {Request} span @param {Request} around */
+  /** Puts a span and its slices into another one. @param {Request} span @param {Request} around */
   #enclose (span, around) {
-    if (span.isAround) return // nonsense
+    if (span.isAround) return // invalid
     const { at, outer, previous } = this.recording
     const { top } = around
     around.isAround = true

@@ -5,21 +5,21 @@
 const { CALLED, OUTSIDE } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
-const GAP = 0.01 // ms between two parts of one run
-const MIN_RUN = 0.02 // ms of a run that is told
-const MAX_RUNS = 1000 // of one span
+const GAP = 0.01 // ms; a smaller gap joins two parts of one run
+const MIN_RUN = 0.02 // ms of a reported run
+const MAX_RUNS = 1000 // per span
 
 /**
  * @typedef {object} Callback that the event loop called
  * @property {number} id asyncId of its resource
  * @property {number} chain
- * @property {boolean} outside the filter leaves it out: the chain is its cause's
+ * @property {boolean} outside the filter excludes it: the chain is its cause's
  *
  * @typedef {{ begin: number, end: number, callback: Callback | undefined }} Run times in ms
  */
 
 /**
- * Returns the runs of a span, without those of spans inside of it, in order; of very many the longest.
+ * Returns the runs of a span in order, without those of inner spans; only the longest if there are too many.
  * @param {import('./entries').Recording} recording
  * @param {import('./requests').Request} span
  * @returns {Run[]}
@@ -28,7 +28,7 @@ function runsOf (recording, { begin, end, number, top }) {
   const { at, end: endOf, head, previous, request, run: runOf } = recording
   /** newest first @type {Run[]} */
   let runs = []
-  let [from, until, callback] = [Infinity, -Infinity, NONE] // of the run that may go on with an older slice
+  let [from, until, callback] = [Infinity, -Infinity, NONE] // run that may continue with an older slice
   const add = () => {
     if (until - from < MIN_RUN) return
     runs.push({ begin: from, end: until, callback: callbackAt(recording, callback) })
@@ -55,8 +55,8 @@ const lengthOf = ({ begin, end }) => end - begin
 
 /**
  * @param {import('./entries').Recording} recording
- * @param {number} run that the event loop called, NONE: not known
- * @returns {Callback | undefined} undefined: no hook has told what the event loop called
+ * @param {number} run that the event loop called, NONE if unknown
+ * @returns {Callback | undefined} undefined if no hook reported what the event loop called
  */
 function callbackAt ({ b, chain, flags }, run) {
   if (run === NONE || (flags[run] & CALLED) === 0) return undefined

@@ -8,11 +8,11 @@ const { connectionTypes } = require('../../lib/subsystems')
 const { Latest } = require('./latest')
 
 const MAX_CHAINS = 50_000
-const NAMES = 1 << 13 // of spans that are known, a power of two: numbers follow each other
-const MAX_OTHERS = 20_000 // of connections, statements, forms and frames
-const IDS = 2 ** 31 // asyncIds that are told apart by the bits that entries have of them
+const NAMES = 1 << 13 // known spans, a power of two, since numbers are consecutive
+const MAX_OTHERS = 20_000 // connections, statements, forms and frames
+const IDS = 2 ** 31 // asyncIds that differ in the bits that entries have of them
 const ACCEPTED = 202
-const TRACE = 32 // digits of a trace's id, which comes before that of the span
+const TRACE = 32 // digits of the trace id, which precedes the span id
 const UNKNOWN_TYPES = new Set(['process', 'unknown'])
 
 /**
@@ -20,14 +20,14 @@ const UNKNOWN_TYPES = new Set(['process', 'unknown'])
  *
  * @typedef {object} Chain
  * @property {Site} site
- * @property {string} type of the resource that its newest step is of
- * @property {string | undefined} ends what its callbacks end a wait for, as far as it is known: subsystem
+ * @property {string} type resource type of its newest step
+ * @property {string | undefined} ends subsystem for which its callbacks end a wait, if known
  * @property {boolean} isConnection
  * @property {boolean} isOwn the newest step has code of the program
- * @property {string | undefined} stack the long stack of the place
+ * @property {string | undefined} stack long stack of the place
  *
  * @typedef {{ name: string, spanId: string, isAccepted: boolean }} Name
- * @typedef {object} Form what spans have in common
+ * @typedef {object} Form common part of spans
  * @property {string} name
  * @property {ToldSpan['kind']} kind
  * @property {number} origin
@@ -50,12 +50,12 @@ const NO_CHAIN = {
 class SourceTexts {
   /** @type {Latest<Chain>} */
   #chains = new Latest(MAX_CHAINS)
-  /** one object for equal ones, by what they hold @type {Map<string, Site>} */
+  /** one object for equal sites, by JSON @type {Map<string, Site>} */
   #sites = new Map()
-  /** by the lowest bits of the span's number, and those numbers @type {Name[]} */
+  /** by the lowest bits of the span's number, and these numbers @type {Name[]} */
   #names = []
   #named = new Int32Array(NAMES).fill(-1)
-  /** of connections, by reference @type {Latest<string>} */
+  /** by reference of the connection @type {Latest<string>} */
   #peers = new Latest(MAX_OTHERS)
   /** by number of the write @type {Latest<Written>} */
   #operations = new Latest(MAX_OTHERS)
@@ -69,19 +69,19 @@ class SourceTexts {
   #rejected = new Latest(MAX_OTHERS)
   /** @type {Array<[start: number, end: number, frame: string]>} */
   #frames = []
-  /** about: of when it was told */
+  /** approximate, as last reported */
   #newestId = 0
-  /** ms since 1970 at which the clock of the newest form began */
+  /** start of the newest form's clock, ms since 1970 */
   origin = 0
   /** @type {Record<string, unknown>} */
   resource = {}
-  /** the last one that was told @type {Record<string, unknown> | undefined} */
+  /** the last one reported @type {Record<string, unknown> | undefined} */
   source
 
   /**
-   * Takes a text.
+   * Adds a text.
    * @param {Record<string, any>} text
-   * @returns {ToldSpan | undefined} the span that it tells of
+   * @returns {ToldSpan | undefined} the span that it describes
    */
   add (text) {
     const { chain, connection, end, form, frame, name, newestId, rejected, sent, source, span } = text
@@ -134,7 +134,7 @@ class SourceTexts {
   }
 
   /**
-   * Returns the same object for equal ones, because files compare objects.
+   * Returns the same object for equal attributes, because files compare objects.
    * @param {Record<string, unknown>} attributes
    */
   #sharedOf (attributes) {
@@ -154,7 +154,7 @@ class SourceTexts {
   /**
    * @param {number} number
    * @param {Record<string, any>} text
-   * @returns {ToldSpan | undefined} undefined: its form is not known
+   * @returns {ToldSpan | undefined} undefined if its form is unknown
    */
   #spanOf (number, { form, ids, parentSpanId, us, status = UNSET, attributes = {}, events, open = false }) {
     const known = this.#forms.get(form)
@@ -169,7 +169,7 @@ class SourceTexts {
 
   /**
    * @param {import('../../lib/encoding/packed-spans').UnpackedSpan} span
-   * @returns {ToldSpan | undefined} undefined: its form is not known
+   * @returns {ToldSpan | undefined} undefined if its form is unknown
    */
   packedSpan ({ number, form, peer, start, duration, traceId, spanId, parentSpanId, queued, queuedMax }) {
     const known = this.#forms.get(form)
@@ -199,7 +199,7 @@ class SourceTexts {
     return { ...own, name, kind, origin, shared }
   }
 
-  /** @param {number} reference of a resource @returns {number} its asyncId: the newest that it can be */
+  /** @param {number} reference of a resource @returns {number} the newest asyncId that it can be */
   idOf (reference) {
     const bits = reference >>> 1
     const wraps = Math.floor((this.#newestId + IDS / 2 - bits) / IDS)
@@ -210,7 +210,7 @@ class SourceTexts {
    * @param {number} number of a span
    * @param {string} name
    * @param {string} spanId
-   * @param {boolean} [isAccepted] its response says that the work goes on
+   * @param {boolean} [isAccepted] its response says that work continues
    */
   addName (number, name, spanId, isAccepted = false) {
     const slot = number & (NAMES - 1)
@@ -230,7 +230,7 @@ class SourceTexts {
   /** @param {number} promise reference */
   isRejected (promise) { return this.#rejected.has(promise) }
 
-  /** Returns the site of a chain if it has a place of the program. @param {number} chain */
+  /** Returns the site of a chain if it has a program frame. @param {number} chain */
   placeOf (chain) {
     const site = this.siteOf(chain)
     return site.at === undefined ? NO_SITE : site
@@ -248,7 +248,7 @@ class SourceTexts {
   peerOf (connection) { return this.#peers.get(connection) }
 
   /**
-   * Returns the operation of a query. Several that share a write have one each, if as many are known.
+   * Returns the operation of a query. Queries that share a write have one each, if as many are known.
    * @param {number} sent number of the write
    * @param {number} place of the query among those
    * @param {number} count of them
@@ -263,7 +263,7 @@ class SourceTexts {
   }
 
   /**
-   * Returns the frame of the longest blocking callback of an interval.
+   * Returns the frame of the longest blocking callback in an interval.
    * @param {number} start ms of the clock
    * @param {number} end
    */

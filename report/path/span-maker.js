@@ -1,7 +1,7 @@
 'use strict'
 
 // Builds span records (lib/encoding/span-form.js) of one source from its log (window.js) and its texts. It
-// has no state of the traced process, so that commands and workers can use it.
+// needs no state of the traced process, so commands and workers can use it.
 
 const {
   MIN_RANGE, MIN_SHARE, delaysOf, rangeEnd, runsBySite, sorted, sumsOf, us, waitIn
@@ -15,8 +15,8 @@ const { Latest } = require('./latest')
 const { NO_CHAIN, SourceTexts } = require('./source-texts')
 
 const MAX_DELAYERS = 5
-const MAX_WAITING = 4_000 // spans whose text, or whose end, has not come
-const MAX_HELD_MS = 200 // for the name of another request, which is told once that is long
+const MAX_WAITING = 4_000 // spans whose text or end has not come
+const MAX_HELD_MS = 200 // for the name of another request, which is reported once that request is long
 
 /**
  * @typedef {import('./window').EndedSpan} EndedSpan
@@ -24,7 +24,7 @@ const MAX_HELD_MS = 200 // for the name of another request, which is told once t
  * @typedef {import('../../lib/encoding/span-form').Figures} Figures
  * @typedef {import('../../lib/encoding/span-figures').SiteWait} SiteWait
  *
- * @typedef {object} MadeSpan what sinks get (lib/sinks/sinks.js)
+ * @typedef {object} MadeSpan span as passed to sinks (lib/sinks/sinks.js)
  * @property {number} ms
  * @property {boolean} failed
  * @property {string} traceId
@@ -44,10 +44,10 @@ class SpanMaker {
   #records = []
   #after = new AfterResponse()
 
-  /** Who recorded it, as the source says itself. */
+  /** Description of the recording process, as reported by the source. */
   get source () { return this.#texts.source }
 
-  /** @returns {number} spans whose text, or whose end, or the name of another one has not come */
+  /** @returns {number} spans whose end, or the name of another request, has not come */
   get waiting () {
     return this.#told.size + this.#held.length
   }
@@ -56,7 +56,7 @@ class SpanMaker {
     return this.#held.length > 0
   }
 
-  /** Takes the texts of a block. @param {string[]} lines */
+  /** Adds the texts of a block. @param {string[]} lines */
   add (lines) {
     for (const line of lines) {
       if (line === '') continue
@@ -71,7 +71,7 @@ class SpanMaker {
     }
   }
 
-  /** Takes a span that has ended, or is told as open. @param {ToldSpan} span */
+  /** Adds a span that has ended, or is reported as open. @param {ToldSpan} span */
   addSpan (span) {
     this.#texts.addName(span.number, span.name, span.spanId)
     this.#tell(span)
@@ -91,7 +91,7 @@ class SpanMaker {
   }
 
   /**
-   * Makes spans, and the records that came as texts.
+   * Builds spans, and the records that came as texts.
    * @param {EndedSpan[]} ended
    * @param {number} [now] ms of the clock
    * @returns {MadeSpan[]}
@@ -121,7 +121,7 @@ class SpanMaker {
   /** @param {import('./after-response').After} after */
   addAfter (after) { this.#after.add(after, this.#texts) }
 
-  /** Makes the rest: no more comes. Of spans whose ends are lost the figures are not known. */
+  /** Builds the rest at the end. Spans whose ends are lost have unknown figures. */
   finish () {
     const after = this.#after.record(this.#texts)
     if (after !== undefined) this.#records.push(recordOf(after))
@@ -132,7 +132,7 @@ class SpanMaker {
     return made
   }
 
-  /** Whether the names of others that it tells of are known. @param {EndedSpan} ended */
+  /** Whether the names of all other requests in a span are known. @param {EndedSpan} ended */
   #isNamed ({ request: { begin, end }, path: { waits }, delays }) {
     const texts = this.#texts
     const min = (end - begin) * MIN_SHARE
@@ -193,7 +193,7 @@ class SpanMaker {
    * @param {SiteWait[]} waits
    * @param {import('./critical-path').Wait} wait
    * @param {import('./requests').Request} request
-   * @returns {SiteWait} the one of the list that it is a part of
+   * @returns {SiteWait} the one in the list that it was merged into
    */
   #mergeWait (waits, wait, { kind, chain }) {
     const texts = this.#texts
@@ -221,15 +221,15 @@ class SpanMaker {
   }
 
   /**
-   * Returns who delayed a span, longest first.
+   * Returns the delayers of a span, longest first.
    * @param {EndedSpan} ended
-   * @param {number} min ms of one who is told
+   * @param {number} min ms of a reported delayer
    */
   #delayersOf ({ delays }, min) {
     const texts = this.#texts
     /** @type {import('./delays').Delayer[]} */
     const told = []
-    /** that of code of no request that has a name @type {import('./delays').Delayer | undefined} */
+    /** sum for code without a named request @type {import('./delays').Delayer | undefined} */
     let nameless
     for (const delay of delays) {
       if (delay.max < min) break // the longest come first
@@ -262,7 +262,7 @@ class SpanMaker {
    */
   #askedOf (queries, { begin }) {
     const texts = this.#texts
-    /** how many queries share a write, and how many of these are made @type {Map<number, number[]>} */
+    /** number of queries that share a write, and how many of them are built @type {Map<number, number[]>} */
     const shares = new Map()
     for (const { sent } of queries) {
       const share = shares.get(sent)
@@ -289,14 +289,14 @@ class SpanMaker {
 
   /**
    * @param {EndedSpan} ended
-   * @param {SiteWait[]} merged what each wait is a part of
+   * @param {SiteWait[]} merged entry that each wait was merged into
    * @returns {import('../../lib/encoding/span-form').Run[] | undefined}
    */
   #runsOf ({ path: { waits }, request, runs }, merged) {
     if (runs.length === 0) return undefined
     let next = waits.length - 1
     return runs.map(({ begin, end, callback }) => {
-      let longest = -1 // of those between this run and the one before
+      let longest = -1 // longest wait between this run and the previous one
       for (; next >= 0 && waits[next].until < end; next--) {
         if (longest === -1 || waits[next].ms > waits[longest].ms) longest = next
       }
@@ -309,10 +309,10 @@ class SpanMaker {
 
 const NO_NAME = { spanId: undefined, name: undefined }
 
-/** Of a span whose entries are lost. @param {ToldSpan} span @returns {any} */
+/** Figures of a span whose entries are lost. @param {ToldSpan} span @returns {any} */
 const noFigures = ({ start, end }) => ({ duration: end - start, waits: [], ran: undefined, beside: 0 })
 
-/** @param {ToldSpan} span @param {number} unknown microseconds of it of which no entries are there */
+/** @param {ToldSpan} span @param {number} unknown microseconds without entries */
 function withUnknown (span, unknown = 0) {
   if (!span.open && unknown === 0) return span
   const end = span.open && { 'longstack.end': 'open' }

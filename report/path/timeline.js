@@ -1,6 +1,6 @@
 'use strict'
 
-// The timeline of a recording: every moment belongs to a slice of a run, or to the event loop, which waits.
+// The timeline of a recording: every moment belongs to a slice of a run, or to the waiting event loop.
 // A slice lasts until the next one begins or the loop polls. Times never go back here, whatever entries say.
 
 const {
@@ -8,15 +8,15 @@ const {
 } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 
-// Within these no entry says when something arrived: the middle between two polls is as near.
+// Within these gaps no entry gives an arrival time: the middle between two polls is as close.
 const MAX_GAP = 4 // ms
 const MAX_TIMER_GAP = 1 // ms
-const MIN_SLEEP = 0.5 // ms in a poll: what it brought came when it ended
+const MIN_SLEEP = 0.5 // ms in a poll; its events arrived when it ended
 
 /** @typedef {import('./entries').Recording} Recording */
 
 /**
- * Between which times had come what a callback waited for: from then on it was late.
+ * Earliest and latest arrival of the event that a callback waited for: from then on it was late.
  * @typedef {{ after: number, by: number }} Arrival ms
  */
 
@@ -26,7 +26,7 @@ class Timeline {
   constructor (recording) {
     this.recording = recording
     this.now = 0
-    /** ms that slices have lasted */
+    /** total ms of slices */
     this.busy = 0
     /** the slice that has not ended */
     this.open = NONE
@@ -55,7 +55,7 @@ class Timeline {
     recording.placed = i + 1
   }
 
-  /** Ends the slice that has not ended, and goes on to a time. @param {number} time */
+  /** Ends the open slice, and advances to a time. @param {number} time */
   close (time) {
     if (time > this.now) this.now = time
     const { open, recording } = this
@@ -65,26 +65,26 @@ class Timeline {
     this.busy += this.now - recording.at[open]
   }
 
-  /** Goes on to a time. Of what runs only longstack's own work may go on after it. @param {number} time */
+  /** Advances to a time. Only longstack's own work may go on after it. @param {number} time */
   goOn (time) {
     const { open, recording } = this
     if (open === NONE || recording.run[open] !== NONE) return this.close(time)
     if (time > this.now) this.now = time
   }
 
-  /** Whether a run is called by the event loop: what was called before is over. @param {number} i */
+  /** Whether the event loop called a run: the callback before it is over. @param {number} i */
   isHead (i) {
     const { a, flags } = this.recording
     return this.head === NONE || ((flags[i] & CALLED) !== 0 && a[i] === 0)
   }
 
-  /** What came between is lost. */
+  /** Notes that entries are lost. */
   interrupt () {
     this.close(this.now)
     this.head = this.poll = NONE
   }
 
-  /** Follows entries that move. @param {Int32Array} moved */
+  /** Updates indexes of entries that moved. @param {Int32Array} moved */
   move (moved) {
     for (const name of /** @type {const} */ (['open', 'slice', 'head', 'poll'])) {
       if (this[name] !== NONE) this[name] = moved[this[name]]
@@ -100,7 +100,7 @@ class Timeline {
     this.#begin(i, i)
   }
 
-  /** @param {number} i slice @param {number} run NONE: longstack's own work, which is nobody's */
+  /** @param {number} i slice @param {number} run NONE for longstack's own work, which has no owner */
   #begin (i, run) {
     const { recording } = this
     this.close(recording.time[i])
@@ -121,13 +121,13 @@ class Timeline {
     this.head = NONE
   }
 
-  /** @param {number} i entry that tells of a run @param {Int32Array} column */
+  /** @param {number} i entry about a run @param {Int32Array} column */
   #note (i, column) {
     const run = this.recording.registered[i]
     if (run !== NONE) column[run] = i
   }
 
-  /** The rest of a callback that brought a request is a run of its own. @param {number} i begin */
+  /** Links the run after a callback brought a request to that callback. @param {number} i begin */
   #turn (i) {
     const { b, head, registered, settled } = this.recording
     const [before, run] = [registered[i], settled[i]]
@@ -136,7 +136,7 @@ class Timeline {
 }
 
 /**
- * Returns the last entry before a time, NONE: there is none.
+ * Returns the last entry before a time, or NONE.
  * @param {Recording} recording
  * @param {number} time
  * @param {number} hint an entry that is not earlier
@@ -144,7 +144,7 @@ class Timeline {
 function entryBefore ({ at }, time, hint) {
   let high = hint
   let step = 1
-  // It is near, as a rule.
+  // It is usually near.
   while (high >= 0 && at[high] >= time) {
     high -= step
     step *= 2
@@ -161,7 +161,7 @@ function entryBefore ({ at }, time, hint) {
 }
 
 /**
- * Returns the ms for which runs had been executed by a time.
+ * Returns the total ms of runs up to a time.
  * @param {Recording} recording
  * @param {number} time
  * @param {number} hint an entry that is not earlier than the last one before
@@ -175,7 +175,7 @@ function busyUntil (recording, time, hint) {
 }
 
 /**
- * Whether the event loop has not polled between two runs: nothing was waited for.
+ * Whether the event loop did not poll between two runs: there was no wait.
  * @param {Recording} recording
  * @param {number} run
  * @param {number} other
@@ -186,10 +186,10 @@ function isSameIteration ({ head, poll }, run, other) {
 }
 
 /**
- * Finds out when had come what a callback waited for.
+ * Finds the arrival time of the event that a callback waited for.
  * @param {Recording} recording
- * @param {number} run the event loop called it, NONE: it is not known
- * @param {Arrival} arrival gets the result
+ * @param {number} run that the event loop called, NONE if unknown
+ * @param {Arrival} arrival receives the result
  */
 function findArrival ({ a, arrived, at, flags, poll, time, x }, run, arrival) {
   if (run === NONE) {

@@ -18,16 +18,16 @@ const { Spans } = require('./requests')
 const { runsOf } = require('./runs')
 const { Timeline, isSameIteration } = require('./timeline')
 
-const BYTES = WORDS * 4 // of an entry
-const CHUNK = 1 << 10 // entries that are read at once
-const HINDSIGHT = 100 // ms after its end in which it may turn out who asked what a span had written
-const AFTER = 1000 // ms after its response in which it is noted what a request does
-const MAX_CALLS = 16 // of a request then
+const BYTES = WORDS * 4 // per entry
+const CHUNK = 1 << 10 // entries read at once
+const HINDSIGHT = 100 // ms after a span's end in which the owner of its writes may become known
+const AFTER = 1000 // ms after a response in which the activity of its request is recorded
+const MAX_CALLS = 16 // per request then
 const RETRY = 10 // ms
-const MAX_GAPS = 64 // of which the times are kept apart
-const MIN_SIZE = 1 << 14 // entries that are kept at once
+const MAX_GAPS = 64 // gaps whose times are kept separately
+const MIN_SIZE = 1 << 14 // entries kept at once
 const MAX_SIZE = 3 << 16
-const MAX_KEPT = 2 / 3 // of these, when there is no more room
+const MAX_KEPT = 2 / 3 // share of these that may stay if there is no more room
 const MAX_OPEN = 1 << 14 // spans
 
 /**
@@ -38,28 +38,28 @@ const MAX_OPEN = 1 << 14 // spans
  * @property {number} first number of the first entry
  * @property {Uint8Array} entries
  * @property {boolean} [isLast] the thread logs no more
- * @property {number} [until] ms of the clock: what ran before has ended by then, or a later entry says that
- *   it goes on; so spans that have ended are told
- * @property {boolean} [isAll] also those of which it may still turn out who had asked what
+ * @property {number} [until] ms of the clock: earlier runs have ended by then, unless a later entry
+ *   continues them; so spans that have ended are reported
+ * @property {boolean} [isAll] also those whose queries may still find their owner
  *
- * @typedef {object} EndedSpan runs and entries in it are numbers, 0: none
+ * @typedef {object} EndedSpan runs and entries in it are numbers, 0 for none
  * @property {Request} request
  * @property {import('./critical-path').Path} path
  * @property {import('./delays').Delayer[]} delays
  * @property {import('./queries').Query[]} queries
  * @property {ReturnType<typeof figuresOf>} figures
- * @property {import('./runs').Run[]} runs its callbacks, without those of spans inside of it
+ * @property {import('./runs').Run[]} runs its callbacks, without those of inner spans
  */
 
 class SpanReader {
   /** @type {EndedSpan[]} */
   #ended = []
-  /** whose callback is not over @type {Request[]} */
+  /** spans whose last callback is not over @type {Request[]} */
   #ending = []
-  /** that have asked what is not answered @type {Request[]} */
+  /** ended spans with unanswered queries @type {Request[]} */
   #asking = []
   #retryAt = -Infinity
-  /** that were answered, of which it is not told yet what they do then @type {Request[]} */
+  /** answered requests whose later activity is not reported yet @type {Request[]} */
   #answered = []
 
   #maxSize
@@ -68,8 +68,8 @@ class SpanReader {
   #next
 
   /**
-   * @param {number} [maxSize] how many entries are kept at once
-   * @param {number} [minShare] of the duration of a span, that one made up who delayed it and is told
+   * @param {number} [maxSize] maximum number of entries kept at once
+   * @param {number} [minShare] of a span's duration, from which on a delayer is reported
    */
   constructor (maxSize = MAX_SIZE, minShare = MIN_SHARE) {
     this.#maxSize = maxSize
@@ -81,9 +81,9 @@ class SpanReader {
     this.walk = new Walk(this)
     this.turns = new Turns(this)
     this.spans.onEnclosed = (span, request, since) => this.turns.rename(span, request, since)
-    /** called for each span that is told: deep in many others, that takes a millisecond */
+    /** called for each reported span: for a deeply nested one, reporting takes a millisecond */
     this.onTold = () => {}
-    /** called with what requests did after their responses @type {((after: After) => void) | undefined} */
+    /** called with activity of requests after responses @type {((after: After) => void) | undefined} */
     this.onAfter = undefined
   }
 
@@ -112,17 +112,17 @@ class SpanReader {
     if (isLast) this.end()
   }
 
-  /** @returns {number} spans that have ended and are not told */
+  /** @returns {number} ended spans that are not returned yet */
   get waiting () {
     return this.#ending.length + this.#asking.length + this.#ended.length
   }
 
-  /** Whether there are such. */
+  /** Whether ended spans are not reported yet. */
   get isWaiting () {
     return this.#ending.length > 0 || this.#asking.length > 0
   }
 
-  /** Says that no more blocks come: the spans that have not ended are told as open. */
+  /** Ends the log: spans that have not ended are reported as open. */
   end () {
     const { recording, spans, timeline } = this
     timeline.close(recording.newest)
@@ -165,7 +165,7 @@ class SpanReader {
     }
   }
 
-  /** Tells spans whose callback is over, unless they have asked what is not answered. */
+  /** Reports spans whose callback is over, unless they have unanswered queries. */
   #tellEnded () {
     const { recording, timeline: { now } } = this
     for (const span of this.#ending) {
@@ -184,7 +184,7 @@ class SpanReader {
   }
 
   /**
-   * Notes that entries are lost: nothing is known of the time in which they were written.
+   * Notes that entries are lost: nothing is known about the time in which they were written.
    * @param {Int32Array} words of the entries after them
    * @param {Float64Array} floats
    */
@@ -230,8 +230,8 @@ class SpanReader {
   }
 
   /**
-   * Notes that a request was answered, or that a call of one ended that was answered before. A response to
-   * the call may have been read by then, unless it began in the last iteration of the event loop.
+   * Notes that a request was answered, or that a call of an answered request ended. The response to the call
+   * may have been read by then, unless the call began in the last iteration of the event loop.
    * @param {Request} span
    */
   #noteEnd (span) {
@@ -244,7 +244,7 @@ class SpanReader {
     this.#tellAfter(this.timeline.now - AFTER)
   }
 
-  /** Tells what requests did after their responses. @param {number} until ms, of the responses */
+  /** Reports the activity of requests after their responses. @param {number} until ms, of the responses */
   #tellAfter (until) {
     const later = this.#answered.findIndex(({ end }) => end > until)
     for (const request of this.#answered.splice(0, later === -1 ? Infinity : later)) {
@@ -255,7 +255,7 @@ class SpanReader {
     }
   }
 
-  /** @returns {number} for how many entries there is room */
+  /** @returns {number} number of entries for which there is room */
   #makeRoom () {
     const { recording } = this
     const { size } = recording
@@ -270,10 +270,10 @@ class SpanReader {
   }
 
   /**
-   * Drops older entries, but for those that are needed.
+   * Drops older entries that are not needed.
    * @param {number} most that may be left
-   * @param {number} limit of older slices, and of writes and queries, of each span; NONE: all are dropped
-   * @returns {boolean} whether it has
+   * @param {number} limit per span, of older slices and of writes and queries; NONE drops all
+   * @returns {boolean} whether entries were dropped
    */
   #drop (most, limit) {
     const { recording, recording: { at, count, size }, spans, timeline, traffic, turns } = this
@@ -287,7 +287,7 @@ class SpanReader {
     if (limit === NONE) marks.markPresent()
     if (limit < Infinity) marks.cut(untold, Math.max(0, limit))
     for (const span of spans.byNumber.values()) {
-      // Of what has no begin it is not known whether it is code that runs on.
+      // Without a begin, it is unknown whether a span is only code that runs on.
       if (!span.isTold && (limit === NONE || (span.isCut && span.isOpen))) span.droppedUntil = at[from]
     }
     const moved = recording.keep(marks.entries, from)
@@ -298,7 +298,7 @@ class SpanReader {
     return true
   }
 
-  /** Returns the spans to tell, in order of begin; if they are too many, the oldest are told as open. */
+  /** Returns the spans to report, in order of start; if there are too many, reports the oldest as open. */
   #tellOldest () {
     const all = [...this.spans.byNumber.values()].filter(({ isCut, isOpen, isTold }) => {
       return !isTold && !(isCut && isOpen)

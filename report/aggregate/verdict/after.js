@@ -1,23 +1,23 @@
 'use strict'
 
-// Work that a request does not await: its queries and calls are answered after its response.
+// Work that a request does not await: its queries and calls end after its response.
 
 const { amount, isRecord, list, text } = require('../../read/values')
 const { BoundedMap } = require('../lists')
 const { framesOf, siteTextsOf } = require('../sites')
 
-const MAX_GROUPS = 200 // of a record
+const MAX_GROUPS = 200 // per record
 const MAX_ROUTES = 2000
 const MAX_NAME_CHARS = 300
 const MIN_REQUESTS = 10
-const MIN_PART = 0.3 // of the requests: a batch or a poll that one of them begins is nobody's
+const MIN_PART = 0.3 // share of the requests; a batch or a poll that one of them begins belongs to no request
 const MIN_FAILED = 10
 const FIGURES = /** @type {const} */ (['requests', 'queries', 'calls', 'failed', 'ms'])
 
 /** @typedef {Record<typeof FIGURES[number], number> & { frames: string[], most: number }} AfterSums */
 
 class AfterFacts {
-  /** by name of the requests @type {BoundedMap<string, AfterSums>} */
+  /** by request name @type {BoundedMap<string, AfterSums>} */
   routes = new BoundedMap(MAX_ROUTES)
 
   /** @param {import('../../read/span-line').Span} record */
@@ -36,8 +36,8 @@ class AfterFacts {
 }
 
 /**
- * Speaks where many requests of a route are not over with their response: what they have asked is answered
- * well after it, or fails.
+ * Reports routes with many requests that continue after their response: their queries and calls end well
+ * after it, or fail.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */

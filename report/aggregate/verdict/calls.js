@@ -1,25 +1,25 @@
 'use strict'
 
-// Calls that are made again and again until one succeeds, and queries that wait for each other because a
-// request asks them all at once.
+// Calls that are repeated until one succeeds, and queries that wait for each other because a request sends
+// them all at once.
 
 const { sum } = require('../lists')
 
 const MIN_REQUESTS = 10
 const RETRIES = {
-  MIN_PART: 0.25, // of the requests
-  MIN_SHARE: 0.15, // of their time
-  MIN_SUCCEEDED: 0.25 // of those that tried again: else it may be a list of things that all fail
+  MIN_PART: 0.25, // share of the requests
+  MIN_SHARE: 0.15, // share of their time
+  MIN_SUCCEEDED: 0.25 // share of those that retried; below it, it may be a list of calls that all fail
 }
 const FAN_OUT = {
   MIN_QUERIES: 8,
-  MAX_SERIAL: 0.7, // of the queries: on a pool of two, half of them come one after another
-  MIN_RATIO: 2, // of the wait to be sent to that for the answer
-  MIN_SHARE: 0.3 // of the route's time: for so long at least one query is under way
+  MAX_SERIAL: 0.7, // share of the queries; with a pool of two, half of them are serial
+  MIN_RATIO: 2, // wait to be sent / wait for the response
+  MIN_SHARE: 0.3 // share of the route's time with at least one query in flight
 }
 
 /**
- * Speaks where a call fails and is made again, one after another, and in the end succeeds.
+ * Reports calls that fail and are retried, one after another, until they succeed.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
@@ -37,7 +37,8 @@ function retries ({ routes }) {
 }
 
 /**
- * Speaks where a request asks many queries at once, and each waits longer to be sent than for its answer.
+ * Reports requests that send many queries at once, each of which waits longer to be sent than for its
+ * response.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */

@@ -1,11 +1,11 @@
 'use strict'
 
-// What the verdict needs to know of a route beyond its figures: at which places its requests waited for their
-// turn, for an answer, or for both; who delayed them; how many ran at a time.
+// Facts about a route for the verdict, beyond its figures: places where its requests waited for their turn,
+// for a response, or for both; their delayers; how many ran at a time.
 //
-// A turn is a wait that ends when another request is done: it settled the promise, or it gave back the
-// connection. Requests that waited for a turn and those that did not are summed up apart: what both do is
-// work, what only those do that did not wait was done for the others as well (a shared answer).
+// A turn is a wait that ends when another request is done: that request settled the promise or released the
+// connection. Requests with and without a turn are summed separately: if both do something, it is work; if
+// only requests without a turn do it, they did it for the others as well (a shared response).
 
 const { FailedPath } = require('./failing')
 const { amount, isRecord, list, text } = require('../../read/values')
@@ -19,12 +19,12 @@ const { siteTextsOf } = require('../sites')
 const WORK = /** @type {const} */ (['spans', 'ms', 'delayed', 'count', 'sent', 'beside'])
 const MIN_TURN_MS = 0.1
 const MIN_LONG_MS = 25
-const MAX_PLACES = 300 // of a route
-const MAX_NAMES = 50 // of delaying routes
-const MAX_INTERVALS = 2000 // requests of a route
-const MAX_CONNECTIONS = 4000 // to one peer
+const MAX_PLACES = 300 // per route
+const MAX_NAMES = 50 // delaying routes, and retried calls
+const MAX_INTERVALS = 2000 // requests per route
+const MAX_CONNECTIONS = 4000 // per peer
 const MAX_PEERS = 100
-const MAX_GROUPS = 50 // of one record of intervals
+const MAX_GROUPS = 50 // per record of intervals
 const MAX_PROCESSES = 1000
 
 /**
@@ -32,25 +32,25 @@ const MAX_PROCESSES = 1000
  * @typedef {import('../critical-paths').PathEntry} Wait
  * @typedef {import('../../read/span-line').Span} Span
  *
- * @typedef {object} TriesFacts requests that tried a call again, weighted
+ * @typedef {object} TriesFacts requests that retried a call, weighted
  * @property {number} requests
- * @property {number} succeeded requests that got an answer in the end
+ * @property {number} succeeded requests whose last try succeeded
  * @property {number} calls
  * @property {number} most of one request
  * @property {number} failedMs
  *
- * @typedef {object} Work waits for answers at one place, weighted
+ * @typedef {object} Work waits for responses at one place, weighted
  * @property {number} spans requests that waited there
  * @property {number} ms
- * @property {number} delayed ms, besides
+ * @property {number} delayed ms, in addition
  * @property {number} count waits
- * @property {number} sent waits before which the request itself had sent something
- * @property {number} beside callbacks of its own that ran meanwhile
+ * @property {number} sent waits for which the request itself had sent something first
+ * @property {number} beside own callbacks that ran meanwhile
  */
 
 /** Waits of a route's requests at one place. */
 class PlaceFacts {
-  /** of requests that did not wait for a turn, and of those that did @type {[Work, Work]} */
+  /** for requests without a turn, and with one @type {[Work, Work]} */
   work = [noWork(), noWork()]
   turnMs = 0
   turnSpans = 0
@@ -59,7 +59,7 @@ class PlaceFacts {
   /** @param {Place} place */
   constructor (place) {
     this.place = place
-    /** the request that gave the turn, and the other side of the connection */
+    /** request that gave the turn, and peer of the connection */
     const { settler, peer } = endOf(place.until)
     this.settler = settler
     this.peer = peer
@@ -86,24 +86,24 @@ function addWork (sums, work, weight) {
 class RouteFacts {
   lines = 0
   totalMs = 0
-  undelayedMs = 0 // without what the loop ran for others: that is no property of the route
+  undelayedMs = 0 // without time in which the loop ran others, which is no property of the route
   runMs = 0
   longRuns = 0 // requests that ran for MIN_LONG_MS or longer
-  queuedMs = 0 // for which they lay unread
+  queuedMs = 0 // how long requests sat in the socket buffer before Node read them
   failedPath = new FailedPath()
-  /** calls that were tried again, by name @type {BoundedMap<string, TriesFacts>} */
+  /** retried calls, by name @type {BoundedMap<string, TriesFacts>} */
   tries = new BoundedMap(MAX_NAMES)
-  /** requests that did not wait for a turn, and those that did @type {[number, number]} */
+  /** requests without a turn, and with one @type {[number, number]} */
   requests = [0, 0]
-  /** ms by the name of the request that ran @type {Sums<string>} */
+  /** ms by name of the delayer @type {Sums<string>} */
   delayedBy = new Sums(MAX_NAMES)
-  /** requests with a turn: start, ms of turns, end; empty if lines are sampled @type {number[][]} */
+  /** requests with a turn: start, ms of turns, end; unused if lines are sampled @type {number[][]} */
   intervals = []
   isSampled = false
   /** @type {import('../convoys').Turn[]} */
   turns = []
   /**
-   * when each connection was used, by peer, then by process and id: ms since 1970, the first and the last
+   * first and last use of each connection in ms since 1970, by peer, then by process and id
    * @type {BoundedMap<string, BoundedMap<string, [number, number]>>}
    */
   connections = new BoundedMap(MAX_PEERS)
@@ -134,7 +134,7 @@ class RouteFacts {
     for (const each of tries) this.#addTries(each, weight)
     if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))
-    // the part of each wait that was for a turn
+    // part of each wait that was for a turn
     const turns = waits.map(({ ms, unsent = 0 }, i) =>
       places[i]?.settler === undefined ? Math.min(unsent, ms) : ms)
     const turn = sum(turns, Number)
@@ -205,7 +205,7 @@ class RouteFacts {
 }
 
 /**
- * Makes a range contain another one.
+ * Extends a range to contain another one.
  * @param {[number, number] | undefined} range
  * @param {[number, number]} other
  */
@@ -217,17 +217,17 @@ function widen (range, [start, end]) {
 
 /**
  * @typedef {object} IntervalGroup
- * @property {string} key of those that were set in one way
+ * @property {string} key same for intervals of one site and request name
  * @property {string | undefined} at
  * @property {string | undefined} label
  * @property {number} count
  * @property {number} oldestMs
- * @property {string} name of the requests that most of them were set in
+ * @property {string} name of the requests that set most of them
  *
  * @typedef {{ startMs: number, groups: IntervalGroup[] }} IntervalRecord
  */
 
-/** Intervals that were open: the first and the last record of each process. */
+/** Open intervals: the first and the last record of each process. */
 class IntervalFacts {
   /** @type {BoundedMap<string, { first: IntervalRecord, last: IntervalRecord }>} */
   #histories = new BoundedMap(MAX_PROCESSES)
@@ -242,7 +242,7 @@ class IntervalFacts {
     if (startMs >= history.last.startMs) history.last = latest
   }
 
-  /** Returns the groups of all processes, those that did not grow left out. @returns {IntervalGroup[]} */
+  /** Returns the groups of all processes, without those that did not grow. @returns {IntervalGroup[]} */
   list () {
     /** @type {Map<string, IntervalGroup>} */
     const sums = new Map()

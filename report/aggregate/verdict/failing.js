@@ -1,15 +1,15 @@
 'use strict'
 
-// Requests that fail and share their path, where the other paths of the route do not.
+// Requests that fail and share one path, while the other paths of the route succeed.
 
 const { amount, text } = require('../../read/values')
 
 const MAX_PATH_CHARS = 200
 const MIN_FAILED = 10
 const MIN_OTHERS = 10 // requests of other paths, none of which fails
-const MAX_SUCCEEDED = 0.1 // of the path's requests
+const MAX_SUCCEEDED = 0.1 // relative to the path's failed requests
 
-/** Requests of a route since the first that failed. */
+/** Requests of a route since its first failure. */
 class FailedPath {
   /** @type {string | undefined} */
   path
@@ -22,7 +22,7 @@ class FailedPath {
   add ({ attributes, failed: isError, weight }) {
     const path = text(attributes['url.path'], MAX_PATH_CHARS)
     const status = amount(attributes['http.response.status_code']) ?? 0
-    const hasFailed = isError && !(status >= 400 && status < 500) // those are the client's
+    const hasFailed = isError && !(status >= 400 && status < 500) // those are client errors
     if (hasFailed) this.path ??= path
     if (this.path === undefined) return
     if (path !== this.path) this[hasFailed ? 'otherFailed' : 'others'] += weight
@@ -31,7 +31,7 @@ class FailedPath {
 }
 
 /**
- * Speaks where all requests of a route that fail have one path, and fail each time.
+ * Reports routes where all failed requests have one path, which fails nearly every time.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */

@@ -1,8 +1,8 @@
 'use strict'
 
-// What is certainly at fault, by rules with names. A rule that is not sure returns nothing: each states where
-// it speaks, and why its limits are what they are. Those that need one look at the facts are here, and what
-// the verdict says of a finding, and advises.
+// Definite problems, found by named rules. A rule that is not sure returns nothing. Each documents what it
+// reports and the reasons for its limits. The simple rules are here, and the sentence and advice of each
+// finding.
 
 const { after } = require('./after')
 const { fanOut, retries } = require('./calls')
@@ -17,21 +17,21 @@ const { Replay } = require('../replay')
 const { whatIf } = require('../what-if')
 const { formatDuration, shortFrame } = require('../../../lib/text')
 
-const MIN_SHARE_OF_ALL = 0.01 // of the time of all requests
-const UNTIMED = new Set(['interval', 'after', 'failing']) // no request takes longer for it
+const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
+const UNTIMED = new Set(['interval', 'after', 'failing']) // these do not slow down requests
 const MAX_FINDINGS = 20
 const MAX_NAME_CHARS = 100
 
 /**
- * @typedef {object} Fault what a rule found
+ * @typedef {object} Fault finding of a rule
  * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
  *   'fanOut' | 'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
- * @property {number} lostMs time of requests that it explains
- * @property {number} share from 0 to 1, of the time of the requests of that route, or of all
+ * @property {number} lostMs request time that it explains
+ * @property {number} share of the request time of that route or of all routes, from 0 to 1
  * @property {Record<string, number | string | undefined>} figures
- * @property {Record<string, unknown>} [details] what its sentence says besides
+ * @property {Record<string, unknown>} [details] further data for its sentence
  *
  * @typedef {Omit<Fault, 'details' | 'figures'>
  *   & { figures: Record<string, number | string>, sentence: string, advice: string,
@@ -46,15 +46,15 @@ const MAX_NAME_CHARS = 100
  * @property {number} totalMs of all requests
  * @property {import('./facts').IntervalFacts} intervals
  * @property {import('./after').AfterFacts} after
- * @property {Set<string>} peers that are asked by HTTP
+ * @property {Set<string>} peers called over HTTP
  */
 
 /**
- * @param {import('../model').Model} model complete but for the verdict
+ * @param {import('../model').Model} model complete except for the verdict
  * @param {Evidence['routes']} routes
  * @param {Pick<Evidence, 'intervals' | 'after' | 'peers'>} others
  * @param {import('../recording').Recordings} recordings
- * @returns {Finding[]} worst first; empty if no fault is certain
+ * @returns {Finding[]} worst first; empty if there is no definite problem
  */
 function verdictOf (model, routes, others, recordings) {
   const totalMs = sum(routes, ({ facts }) => facts.totalMs)
@@ -79,16 +79,16 @@ function verdictOf (model, routes, others, recordings) {
 const MIN_REQUESTS = 10
 
 const BLOCKER = {
-  MIN_TIMES: 5, // what happens once or twice may be a start, a collection, or another process
-  MIN_WORST_MS: 20, // at 60 frames a second nobody notices less
-  MIN_SHARE: 0.05, // of the time of all requests
-  // Of the requests of its route: a thread that waits for a CPU now and then blocks in any function, rarely.
+  MIN_TIMES: 5, // once or twice may be startup, garbage collection or another process
+  MIN_WORST_MS: 20, // at 60 frames per second nobody notices less
+  MIN_SHARE: 0.05, // share of the time of all requests
+  // Share of its route's requests. A thread that sometimes waits for a CPU blocks in any function, rarely.
   MIN_PART: 0.3
 }
 
 /**
- * Speaks where a known function blocked the loop again and again, for a part of the time of all requests; is
- * silent where the function is not known.
+ * Reports known functions that blocked the loop repeatedly, for a part of the time of all requests. Ignores
+ * unknown functions.
  * @param {Evidence} evidence
  * @returns {Fault[]}
  */
@@ -113,19 +113,19 @@ function blocker ({ model, routes, totalMs: allMs }) {
 }
 
 const DELAYER = {
-  MIN_SHARE: 0.1, // of the time of the others
-  // Of its requests, not of the others': what runs long once, such as the first that loads a module, is no
-  // fault.
+  MIN_SHARE: 0.1, // share of the time of the others
+  // Share of long runs that its own requests reach and the others do not. A single long run, such as the
+  // first one that loads a module, is no fault.
   MIN_LONG_PART: 0.5,
-  // A machine that is busy makes the callbacks of all routes long, those of this one have to be longer.
+  // A busy machine makes the callbacks of all routes long, so those of this one have to be longer.
   MIN_RATIO: 8
 }
 
 /**
- * Speaks where one route runs for far longer than the others, a part of their time is that, and no function
- * is known to block.
+ * Reports a route that runs for far longer than the others and accounts for a part of their time, if no
+ * blocking function is known.
  * @param {Evidence} evidence
- * @param {Fault[]} faults of the rules before: what has a function is theirs
+ * @param {Fault[]} faults of earlier rules, which handle known functions
  * @returns {Fault[]}
  */
 function delayer ({ routes }, faults) {
@@ -149,15 +149,15 @@ function delayer ({ routes }, faults) {
 }
 
 const DEPENDENCY = {
-  MIN_SHARE: 0.6, // of the time of the route
-  // To wait for a database is what most services do. People notice an answer that takes longer than this
-  // (J. Nielsen, Usability Engineering, 1993), and no CPU that is busy makes it of a usual 10 ms.
+  MIN_SHARE: 0.6, // share of the route's time
+  // Most services wait for a database. People notice a response that takes longer than this (J. Nielsen,
+  // Usability Engineering, 1993), and a busy CPU does not stretch the usual 10 ms to it.
   MIN_ANSWER_MS: 100
 }
 
 /**
- * Speaks where most of a route's time is waits for one peer, each of them long; waits for a free connection
- * to it are those of a pool, many short ones a sequence.
+ * Reports routes that spend most of their time in long waits for one peer. Waits for a free connection to it
+ * belong to the rule `pool`, many short waits to `sequence`.
  * @param {Evidence} evidence
  * @returns {Fault[]}
  */
@@ -170,7 +170,7 @@ function dependency ({ routes }) {
       const ms = sum(sites, ({ allWork }) => allWork.ms)
       const count = sum(sites, ({ allWork }) => allWork.count)
       const share = ms / facts.totalMs
-      // A wait may be for several queries, and for a free connection
+      // A wait may include several queries, and the wait for a free connection
       const answerMs = queries.answerMsOf(String(peer)) ?? ms / count
       if (facts.lines < MIN_REQUESTS || count < facts.count / 2) return []
       if (!(share >= DEPENDENCY.MIN_SHARE && answerMs >= DEPENDENCY.MIN_ANSWER_MS)) return []
@@ -184,13 +184,13 @@ function dependency ({ routes }) {
 
 const INTERVAL = {
   MIN_INTERVALS: 10,
-  // Of the requests of the route: what a request sets and clears later on is open after the latest ones only.
+  // Share of the route's requests. Intervals that are cleared later are open for the latest requests only.
   MIN_PART: 0.8,
-  MIN_AGE_MS: 5000 // of the oldest: work that is done in the background after an answer is mostly over
+  MIN_AGE_MS: 5000 // age of the oldest; background work after a response is usually over by then
 }
 
 /**
- * Speaks where nearly each request of a route left an interval, also the early ones, and they grow in number.
+ * Reports routes where nearly every request left an interval, including early ones, and their number grows.
  * @param {Evidence} evidence
  * @returns {Fault[]}
  */
@@ -207,7 +207,7 @@ function interval ({ routes, intervals }) {
 /** @param {number} share from 0 to 1 */
 const percent = (share) => `${Math.round(share * 100)} %`
 
-/** Formats a duration, below 10 ms with a decimal. @param {number} ms */
+/** Formats a duration, with a decimal below 10 ms. @param {number} ms */
 const time = (ms) => ms < 9.95 ? `${ms.toFixed(1)} ms` : formatDuration(ms)
 
 /** @param {number} count @param {string} noun @param {string} [nouns] */
@@ -219,13 +219,13 @@ const short = (name) => name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME
 /** Formats a frame as function, file and line. @param {string} frame */
 const place = (frame) => short(shortFrame(frame))
 
-/** Formats a mean count: an integer where it is close to one. @param {number} mean */
+/** Formats a mean count, as an integer if it is close to one. @param {number} mean */
 function meanText (mean) {
   const rounded = Math.round(mean)
   return Math.abs(mean - rounded) < 0.05 || mean >= 20 ? String(rounded) : mean.toFixed(1)
 }
 
-/** By rule: sentence and advice. @type {Record<Fault['rule'], (fault: any) => [string, string]>} */
+/** Sentence and advice by rule. @type {Record<Fault['rule'], (fault: any) => [string, string]>} */
 const sentences = {
   blocker ({ at: frame, share, figures, details: { owner } }) {
     const { times, totalMs, worstMs, delayedMs, delayedRequests } = figures

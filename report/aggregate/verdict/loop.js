@@ -1,24 +1,24 @@
 'use strict'
 
-// The event loop as the limit: requests lie unread while one route runs.
+// The event loop as the bottleneck: requests are unread while one route runs.
 
 const { sum } = require('../lists')
 
 const MIN_REQUESTS = 10
-const MIN_SHARE = 0.2 // of the time that clients wait
-const MIN_UNREAD_MS = 5 // mean: less is noticed by nobody
-const MIN_OF_RUNS = 0.5 // of all that ran: else no route alone is at fault
-// Of the recorded time. If the loop ran for less than this, requests may be unread because the process got no
-// CPU.
+const MIN_SHARE = 0.2 // share of the time that clients wait
+const MIN_UNREAD_MS = 5 // mean; nobody notices less
+const MIN_OF_RUNS = 0.5 // share of all run time; below it, no single route is at fault
+// Share of the recorded time. If the loop ran for less than this, requests may be unread because the process
+// got no CPU.
 const MIN_BUSY = 0.7
-const MIN_RUN_MS = 10 // of a request of that route: many short ones are load, not a fault
-const MIN_RUN_PART = 0.6 // of its own time, without delays: what waits lets others run
+const MIN_RUN_MS = 10 // per request of that route; many short ones are load, not a fault
+const MIN_RUN_PART = 0.6 // share of its undelayed time; a route that waits lets others run
 
 /**
- * Speaks where a large part of what clients wait is time before Node read their requests, and one route ran
- * for most of that; is silent where the function is known to block.
+ * Reports the route that ran for most of the time, if a large part of what clients wait is time before Node
+ * read their requests. Ignores a route that an earlier rule reports as blocking.
  * @param {import('./index').Evidence} evidence
- * @param {import('./index').Fault[]} faults of the rules before
+ * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
 function loop ({ model, routes, totalMs }, faults) {

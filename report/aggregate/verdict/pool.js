@@ -1,42 +1,42 @@
 'use strict'
 
-// A pool of connections, a queue or a lock that is the limit: requests wait for their turn.
+// A connection pool, queue or lock as the bottleneck: requests wait for their turn.
 
 const { isOfLimiter } = require('../frames')
 const { Sums, getOrCreate, peakOf, sum } = require('../lists')
 const { widen } = require('./facts')
 
 const MIN_TURNS = 20 // requests that waited for one
-const MIN_SHARE = 0.15 // of the time of these routes in which nobody delays them
-const MIN_PART = 0.25 // of their requests
-// What requests that had their turn at once do, and those that waited do not, was done for these as well.
-const MIN_WORK_PART = 0.5 // of the frequency
-const MIN_WORK_MS = 0.1 // of the turn: less is no work
-const CONNECTS = /^(?:TCP|PIPE)$/ // what a wait for a connection ends with
-const MIN_STEADY_PART = 0.6 // of the time in which some waited: else the number changes, or is not known
-const MIN_QUERIES = 0.5 // of a request
-const MIN_SETTLERS = 0.8 // of the turns: who gives one has needed one, too
+const MIN_SHARE = 0.15 // share of the undelayed time of these routes
+const MIN_PART = 0.25 // share of their requests
+// Work of requests that had their turn at once, but not of those that waited, was done for these as well.
+const MIN_WORK_PART = 0.5 // relative frequency
+const MIN_WORK_MS = 0.1 // share of the turn; less is not work
+const CONNECTS = /^(?:TCP|PIPE)$/ // end of a wait for a new connection
+const MIN_STEADY_PART = 0.6 // share of the time with waiters; below it, the number varies or is unknown
+const MIN_QUERIES = 0.5 // per request
+const MIN_SETTLERS = 0.8 // share of the turns; a request that gives one has needed one, too
 
 /**
  * @typedef {import('./facts').RouteFacts} RouteFacts
  * @typedef {import('./facts').PlaceFacts} PlaceFacts
  * @typedef {import('./index').RouteEvidence} RouteEvidence
  *
- * @typedef {object} Turns of one pool
+ * @typedef {object} Turns turns of one pool
  * @property {RouteEvidence[]} routes
  * @property {string | undefined} peer
  * @property {number} ms
  * @property {number} spans
  * @property {number} lines
  * @property {{ ms: number, at: string | undefined }} worst
- * @property {boolean} isGiven by another request: it settled what was awaited
+ * @property {boolean} isGiven by another request, which settled the awaited promise
  */
 
 /**
- * Speaks where a part of requests' time is waits for others to be done with a connection or a place, and they
- * do the same work afterwards; is silent where they share an answer or wait for an event.
+ * Reports requests that spend a part of their time waiting for others to release a connection or place,
+ * and then do the same work. Ignores requests that share a response or wait for an event.
  * @param {import('./index').Evidence} evidence
- * @param {import('./index').Fault[]} faults of the rules before: who asks much at once waits for itself
+ * @param {import('./index').Fault[]} faults of earlier rules: a fan-out waits for itself
  * @returns {import('./index').Fault[]}
  */
 function pool ({ routes, peers }, faults) {
@@ -59,7 +59,7 @@ function pool ({ routes, peers }, faults) {
 /**
  * @param {Map<string, Turns>} pools
  * @param {RouteEvidence} route
- * @param {Map<string, Set<string>>} users by site, the routes that wait for a turn there
+ * @param {Map<string, Set<string>>} users routes that wait for a turn, by site
  */
 function addTurns (pools, route, users) {
   const { facts } = route
@@ -88,7 +88,7 @@ function addTurns (pools, route, users) {
 }
 
 /**
- * Whether a wait for what another request did was one for a connection: the request used one afterwards.
+ * Whether a wait for another request was one for a connection: the request used one afterwards.
  * @param {PlaceFacts} site
  * @param {RouteFacts} facts
  */
@@ -110,12 +110,12 @@ function usersOf (routes) {
 }
 
 /**
- * Returns the work that a request did not do that waited for a turn: another one did it for both, or ran it
- * (p-queue), and then it is part of the wait, as is what delayed the other one, and what that ran.
+ * Returns the work that requests with a turn did not do: another request did it for both, or ran it
+ * (p-queue). It is then a part of the wait, as are the delays and runs of the other request.
  * @param {RouteFacts} facts
  * @param {number} turnMs mean
- * @param {Set<string | undefined>} turnsAt where they wait for it: who waits there for what is not known, as
- *   at the begin of a recording, does no work
+ * @param {Set<string | undefined>} turnsAt frames that wait for it: a wait there with an unknown end, as at
+ *   the start of a recording, is not work
  * @returns {number} ms
  */
 function sharedWork (facts, turnMs, turnsAt) {
@@ -123,7 +123,7 @@ function sharedWork (facts, turnMs, turnsAt) {
   if (without === 0) return 0
   const shared = sum(facts.places, ({ peer, place: { at: frame, until }, work: [work, own] }) => {
     if (until === undefined && turnsAt.has(frame)) return 0
-    // A few of them open the connections, which is no work for others
+    // A few of them open the connections, which is not work for others
     if (work.sent === 0 && peer === undefined && CONNECTS.test(String(until))) return 0
     const isShared = own.spans / waiting < work.spans / without * MIN_WORK_PART
     const ms = work.spans === 0 ? 0 : (work.ms + work.delayed) / work.spans
@@ -132,7 +132,7 @@ function sharedWork (facts, turnMs, turnsAt) {
   return shared === 0 ? 0 : shared + facts.runMs / facts.count
 }
 
-/** Returns the peer that requests ask when they have their turn. @param {RouteFacts} facts */
+/** Returns the peer that requests query when they have their turn. @param {RouteFacts} facts */
 function peerOf (facts) {
   const asked = facts.places.filter(({ peer, work: [, work] }) => peer !== undefined && work.sent > 0)
   return asked.sort((a, b) => b.work[1].ms - a.work[1].ms)[0]?.peer
@@ -150,11 +150,11 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
     ? undefined
     : concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
   const connections = peer === undefined ? undefined : connectionsOf(routes, peer)
-  // A lock, or a limit of the program's own: connections would have been free
+  // A lock or the program's own limit: there were free connections
   const isLimit = connections !== undefined && atATime !== undefined && atATime < connections
   const queries = peer === undefined ? undefined : queriesOf(routes, peer, ms)
-  // Clients of HTTP open connections as they need them: who lets another request go on there is a lock of the
-  // program, or its queue. So is one place alone, and where nothing is known to be asked.
+  // HTTP clients open connections on demand: if a request lets another one go on there, it is in a lock or
+  // queue of the program. So is a single place, and a peer without known queries.
   const isHttp = peer !== undefined && httpPeers.has(peer)
   const isUnasked = queries !== undefined && queries.queries < MIN_QUERIES
   const isOwn = isUnasked || isOfLimiter(String(worst.at)) || (isGiven && (atATime === 1 || isHttp))
@@ -187,7 +187,7 @@ function queriesOf (routes, peer, ms) {
 }
 
 /**
- * Returns how many connections were open at once, in the process with most.
+ * Returns the maximum number of connections open at once in one process.
  * @param {RouteEvidence[]} routes
  * @param {string} peer
  * @returns {number | undefined}
@@ -208,7 +208,7 @@ function connectionsOf (routes, peer) {
 /**
  * Returns how many ran at a time while others waited for their turn.
  * @param {number[][]} intervals of requests: start, ms of the turn, end
- * @returns {number | undefined} undefined if it was not the same for most of that time
+ * @returns {number | undefined} undefined if no number held for most of that time
  */
 function concurrencyOf (intervals) {
   /** @type {Array<[time: number, running: number, waiting: number]>} */

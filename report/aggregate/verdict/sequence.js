@@ -1,50 +1,50 @@
 'use strict'
 
-// Answers that a function of the program awaits one after another, where one wait could have been enough.
+// Responses that a program function awaits one after another, although one wait could have been enough.
 
 const { functionOf, parseFrame } = require('../frames')
 const { getOrCreate, sum } = require('../lists')
 const { framesOf } = require('../sites')
 
 const MIN_REQUESTS = 10
-// Two in a row are mostly needed by one another (a session, then its user).
+// Two in a row usually depend on each other (a session, then its user).
 const MIN_STEPS = 3
-const MIN_LOST = 0.3 // of the time of the route in which nobody delays it
-const MIN_LOOP = 5 // questions of one place in each request: a loop, whatever else takes the time
-const MIN_LOST_OF_SITES = 0.4 // of several sites, which depend on each other more often than a loop does
-const MIN_RATIO = 2.5 // all of them to the longest
-// Of the waits: rows of a stream are asked for once, and cannot come at once. Where the loop was busy when an
-// answer came, it did not wait, and no question is counted.
+const MIN_LOST = 0.3 // share of the route's undelayed time
+const MIN_LOOP = 5 // queries of one place per request: a loop, whatever else takes the time
+const MIN_LOST_OF_SITES = 0.4 // for several sites, which depend on each other more often than a loop's steps
+const MIN_RATIO = 2.5 // all waits / the longest
+// Share of the waits. Rows of a stream are requested once and cannot come at once. If the loop was busy when
+// a response came, there was no wait, and no query is counted.
 const MIN_SENT = 0.7
-const MAX_BESIDE = 0.25 // callbacks beside the path for each wait; else they are under way at once already
-const MIN_PART = 0.5 // of the requests
+const MAX_BESIDE = 0.25 // callbacks off the path per wait; above it, queries are already in flight at once
+const MIN_PART = 0.5 // share of the requests
 const TIE = 0.02
-const MIN_COUNTED = 0.95 // of the waits
+const MIN_COUNTED = 0.95 // share of the waits
 const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
 
 /**
  * @typedef {import('./facts').PlaceFacts} PlaceFacts
  *
- * @typedef {object} Position of a function, at which it awaits
+ * @typedef {object} Position place in a function at which it awaits
  * @property {string} frame
  * @property {number} depth of the frame: 0 for the innermost
  * @property {number} ms
  * @property {number} count
  * @property {number} spans
- * @property {number} longest ms of one wait, of the site that waits longest
+ * @property {number} longest ms of one wait, at the site that waits longest
  *
  * @typedef {object} Sequence
- * @property {Position[]} positions of one function, in their order
- * @property {number} steps of one request
+ * @property {Position[]} positions of one function, in order
+ * @property {number} steps per request
  * @property {number} ms
- * @property {number} lostMs all but the longest of each request
+ * @property {number} lostMs all waits but the longest of each request
  */
 
 /**
- * Speaks where requests wait for three or more answers of peers one after another, each of which they asked
- * for, in a loop or at sites of one named function.
+ * Reports requests that wait for three or more responses of peers one after another, each to a query of their
+ * own, in a loop or at sites of one named function.
  * @param {import('./index').Evidence} evidence
- * @param {import('./index').Fault[]} faults of the rules before: what is repeated, or at once
+ * @param {import('./index').Fault[]} faults of earlier rules: retries, and queries sent at once
  * @returns {import('./index').Fault[]}
  */
 function sequence ({ routes }, faults) {
@@ -88,11 +88,11 @@ function isCertain ({ positions, steps, ms, lostMs }, totalMs) {
 }
 
 /**
- * Returns how many queries each request asks one after another there: exactly, where the waits miss those
+ * Returns how many serial queries each request sends there. The number is exact, while waits miss queries
  * that were answered while the loop was busy.
  * @param {Sequence} sequence
  * @param {import('../asked').AskedSums} asked
- * @returns {number | undefined} undefined: what is awaited are no queries, or not all of it
+ * @returns {number | undefined} undefined if too few of the waits are for queries
  */
 function countOf ({ positions, steps }, asked) {
   const count = asked.serialAt(positions.map(({ frame }) => frame))
@@ -100,20 +100,20 @@ function countOf ({ positions, steps }, asked) {
 }
 
 /**
- * Returns the questions that each request asks again and again at one place: they are counted, not timed.
+ * Returns the queries that each request repeats at one place, by number rather than time.
  * @param {import('./facts').RouteFacts} facts
  * @param {(frame: string) => number} callersOf
  * @param {import('../asked').AskedSums} asked
- * @returns {Sequence | undefined} the most
+ * @returns {Sequence | undefined} the one with the most steps
  */
 function loopOf (facts, callersOf, asked) {
   const loops = facts.places.filter(({ peer }) => peer !== undefined).flatMap((site) => {
     const { ms, count, spans } = site.allWork
     const frames = framesOf(site.place)
     if (frames.length === 0) return []
-    // A helper is called from elsewhere as well
+    // Skips helpers, which are called from elsewhere as well
     const depth = Math.max(0, frames.findIndex((frame) => callersOf(frame) === 1))
-    const counted = asked.serialAt([frames[depth]]) // exact: a busy loop has answers that nobody waits for
+    const counted = asked.serialAt([frames[depth]]) // exact: if the loop is busy, waits miss some
     const isMostly = spans >= facts.count * MIN_PART && isAsked(site)
     const steps = Math.max(counted, isMostly ? count / facts.count : 0)
     if (steps < MIN_LOOP || count === 0) return []
@@ -124,7 +124,7 @@ function loopOf (facts, callersOf, asked) {
   return loops.sort((a, b) => b.steps - a.steps)[0]
 }
 
-/** Whether the waits at a place were for answers to questions of the request. @param {PlaceFacts} site */
+/** Whether the waits at a place were for responses to queries of the request. @param {PlaceFacts} site */
 function isAsked ({ peer, allWork: { count, sent, beside } }) {
   return peer !== undefined && sent >= count * MIN_SENT && beside <= count * MAX_BESIDE
 }
@@ -164,8 +164,8 @@ function sequenceOf (all, requests) {
 }
 
 /**
- * Chooses the function that awaits: where several explain the same, the one with the most places, then the
- * innermost that is not called from elsewhere as well, as a helper is.
+ * Chooses the awaiting function: if several explain the same, the one with the most places, then the
+ * innermost one that is not a helper, which is called from elsewhere as well.
  * @param {Sequence[]} sequences
  * @param {(frame: string) => number} callersOf
  * @returns {Sequence | undefined}
@@ -180,7 +180,7 @@ function choose (sequences, callersOf) {
 }
 
 /**
- * Returns how many places each frame was called from.
+ * Returns a function that counts the places from which a frame was called.
  * @param {import('./index').Evidence['routes']} routes
  * @returns {(frame: string) => number}
  */
@@ -203,7 +203,7 @@ function lineOf ({ frame }) {
   return Number(parseFrame(frame)?.line ?? 0)
 }
 
-/** Names the function of a frame; one without a name is known by its place only. @param {string} frame */
+/** Names the function of a frame; an anonymous one is identified by its place. @param {string} frame */
 function nameOf (frame) {
   return frame.startsWith('<anonymous>') ? frame : functionOf(frame)
 }
