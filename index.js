@@ -23,7 +23,7 @@
  * @typedef {import('./lib/api').Pending} Pending
  * @typedef {import('./lib/api').PendingWaits} PendingWaits
  * @typedef {import('./lib/api').PresentRequest} PresentRequest
- * @typedef {import('./lib/option-types').Frame} Frame a frame as the option `hide` sees it
+ * @typedef {import('./lib/option-types').Frame} Frame a frame as passed to the option `hide`
  */
 
 module.exports = require('./lib/start').shared.trace

@@ -2,13 +2,13 @@
 
 // node examples/01-intercept.js
 //
-// trace.intercept(server, transform) puts a transform between the sockets of a server and Node's HTTP parser.
-// This one removes the header `customHeader`: no handler, no module and no field of the request has it.
+// trace.intercept(server, transform) puts a transform between a server's sockets and Node's HTTP parser. This
+// one removes the header `customHeader`: no handler, module or field of the request will see it.
 //
-// A chunk may end anywhere, in the middle of the header's name too. So each connection has a generator that
-// copies requests line by line, and yields where it needs more bytes.
+// A chunk may end anywhere, even in the middle of the header's name. So each connection has a generator that
+// copies requests line by line, and yields when it needs more bytes.
 //
-// After "Intercepting the HTTP Data Stream" (Trevor Norris, 2014). What a transform costs: docs/articles.md.
+// Based on "Intercepting the HTTP Data Stream" (Trevor Norris, 2014). Cost of a transform: docs/articles.md.
 
 const { once } = require('node:events')
 const http = require('node:http')
@@ -16,7 +16,7 @@ const net = require('node:net')
 const { setTimeout: delay } = require('node:timers/promises')
 const trace = require('longstack').enable()
 
-/** The bytes of one connection: those that wait to be parsed, and those that go on to Node's parser. */
+/** Bytes of one connection: those still to be parsed, and those to pass on to Node's parser. */
 class ByteQueue {
   pending = Buffer.alloc(0)
   copied = []
@@ -31,7 +31,7 @@ class ByteQueue {
   /** Removes a line from the front, with its line feed. */
   * takeLine () {
     while (!this.pending.includes('\n')) {
-      // What a transform throws closes its own connection.
+      // An error thrown by a transform closes only its own connection.
       if (this.pending.length > http.maxHeaderSize) throw new RangeError('a line is longer than Node accepts')
       yield
     }
@@ -49,7 +49,7 @@ class ByteQueue {
   }
 }
 
-/** Copies the requests of a connection, but not the header. @param {ByteQueue} queue */
+/** Copies the requests of a connection without the header. @param {ByteQueue} queue */
 function * copyRequests (queue) {
   for (;;) {
     let line
@@ -70,7 +70,7 @@ function * copyRequests (queue) {
       line = yield * queue.takeLine()
       queue.copied.push(line)
       chunkSize = Number.parseInt(line.toString('latin1'), 16)
-      if (chunkSize > 0) yield * queue.copy(chunkSize + 2) // with its line end
+      if (chunkSize > 0) yield * queue.copy(chunkSize + 2) // including its line end
       else while (line.length > 2) queue.copied.push(line = yield * queue.takeLine()) // trailers
     }
   }
@@ -78,14 +78,14 @@ function * copyRequests (queue) {
 
 const connections = new WeakMap()
 
-/** The transform. @param {Buffer} chunk an empty one at the end of the input @param {net.Socket} socket */
+/** The transform. @param {Buffer} chunk empty at the end of the input @param {net.Socket} socket */
 function removeCustomHeader (chunk, socket) {
   if (!connections.has(socket)) {
     const queue = new ByteQueue()
     connections.set(socket, { queue, requests: copyRequests(queue) })
   }
   const { queue, requests } = connections.get(socket)
-  if (chunk.length === 0) return queue.take(queue.pending.length) // hands out what it still holds
+  if (chunk.length === 0) return queue.take(queue.pending.length) // flushes the buffered bytes
   queue.pending = Buffer.concat([queue.pending, chunk])
   requests.next()
   return Buffer.concat(queue.copied.splice(0))
@@ -100,7 +100,7 @@ const server = http.createServer(async function handle (request, response) {
   console.log(`\n${trace.why(request.socket)}\n\n${new Error('an example').stack}\n`)
 })
 
-/** Sends a request in two parts, cut inside the header's name. @param {string} path */
+/** Sends a request in two parts, split inside the header's name. @param {string} path */
 async function send (path) {
   const socket = net.connect(server.address().port, '127.0.0.1')
   socket.write(`POST ${path} HTTP/1.1\r\nHost: example\r\nConnection: close\r\nContent-Length: 18\r\ncustom`)

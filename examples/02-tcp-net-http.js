@@ -2,12 +2,12 @@
 
 // node examples/02-tcp-net-http.js
 //
-// The same constant answer from three servers: on Node's bare TCP handle, on `net` and on `http`. A hook
-// counts the async resources that each makes for a connection and for a request: it walks from each new
-// context up its parents, and counts it if it meets the listening server. Then trace.handles explains the
+// The same constant response from three servers: on Node's bare TCP handle, on `net` and on `http`. A hook
+// counts the async resources that each creates per connection and per request: it follows each new context's
+// parents, and counts the context if it reaches the listening server. Then trace.handles explains the
 // connection.
 //
-// After programs of Trevor Norris (2013, 2014). What each layer costs in CPU: docs/articles.md.
+// Based on programs of Trevor Norris (2013, 2014). CPU cost of each layer: docs/articles.md.
 
 const { once } = require('node:events')
 const http = require('node:http')
@@ -20,14 +20,14 @@ const HEAD = 'HTTP/1.1 200 OK\r\nContent-Length: 13\r\n' +
 const REQUEST = 'GET / HTTP/1.1\r\nHost: example\r\n\r\n'
 const REQUESTS = 10
 
-/** The class of Node's write requests. No module exports it: a socket passes one to its handle. */
+/** Class of Node's write requests. No module exports it: a socket passes one to its handle. */
 let WriteWrap
 
 async function findWriteWrap () {
   const server = net.createServer((socket) => {
     const handle = socket._handle
     handle.writeLatin1String = function (request, text) {
-      WriteWrap = request?.constructor // on Node 26 the handle makes the request itself
+      WriteWrap = request?.constructor // on Node 26 the handle creates the request itself
       delete handle.writeLatin1String
       return handle.writeLatin1String(request, text)
     }
@@ -38,7 +38,7 @@ async function findWriteWrap () {
   await once(server.close(), 'close')
 }
 
-/** Answers on the handles that the kernel accepts. There is no socket, no stream and no parser. */
+/** Responds on the handles that the kernel accepts, without a socket, stream or parser. */
 function createRawServer () {
   function accept (status, handle) {
     handle.onread = function (bytes) {
@@ -50,7 +50,7 @@ function createRawServer () {
   return net.createServer().on('listening', function () { this._handle.onconnection = accept })
 }
 
-/** Takes every chunk for a request, which is true of this client. */
+/** Treats every chunk as a request, which is true of this client. */
 function createNetServer () {
   return net.createServer((socket) => {
     socket.on('data', () => socket.write(HEAD + BODY, 'latin1'))
@@ -65,7 +65,7 @@ function createHttpServer () {
   })
 }
 
-/** @type {Map<string, number>} of the server that is measured, by type */
+/** @type {Map<string, number>} counts by type, of the measured server */
 let counts = new Map()
 
 trace.hook({
@@ -78,7 +78,7 @@ trace.hook({
   }
 })
 
-/** Sends a request and waits for the whole answer. @param {net.Socket} socket */
+/** Sends a request and waits for the whole response. @param {net.Socket} socket */
 async function exchange (socket) {
   socket.write(REQUEST)
   for (let size = 0; size < HEAD.length + BODY.length;) size += (await once(socket, 'data'))[0].length

@@ -2,10 +2,10 @@
 
 // node examples/03-primes-in-nexttick.js
 //
-// 30,000 ticks, each of which tests one number and sets the next tick. The chain of an error at the end has
-// one hop with a count, and tracing does not hold 30,000 contexts.
+// 30,000 ticks, each of which tests one number and schedules the next tick. The chain of an error at the end
+// has one hop with a count, and tracing does not keep 30,000 contexts.
 //
-// The test of a number stands in the closure that nextTick gets, or in a function beside it. In "You Did
+// The test of a number is inside the closure passed to nextTick, or in a function beside it. In "You Did
 // What?!? Understanding Node Optimizations" (Trevor Norris, 2013) the large closure took 4.2 times as long;
 // measured again in docs/articles.md.
 
@@ -26,7 +26,7 @@ function isPrime (number, primes) {
 }
 
 /**
- * Sets a tick with a small closure.
+ * Schedules a tick with a small closure.
  * @param {number} number
  * @param {number[]} primes
  * @param {() => void} done
@@ -39,7 +39,7 @@ function testBeside (number, primes, done) {
   })
 }
 
-/** Sets a tick with a large closure. @type {typeof testBeside} */
+/** Schedules a tick with a large closure. @type {typeof testBeside} */
 function testInside (number, primes, done) {
   process.nextTick(function tick () {
     let isFound = true
@@ -56,7 +56,7 @@ function testInside (number, primes, done) {
 }
 
 /**
- * Starts the ticks in one of the two forms, and waits for the last.
+ * Starts the ticks in one of the two forms, and waits for the last one.
  * @param {typeof testBeside} test
  * @returns {Promise<{ primes: number[], cpu: number, error: Error, contexts: number }>} cpu: µs per tick
  */
@@ -72,7 +72,7 @@ function countPrimes (test) {
   })
 }
 
-/** Collects all garbage, as V8 does by and by. */
+/** Collects all garbage, as V8 eventually does. */
 async function collectGarbage () {
   v8.setFlagsFromString('--expose-gc')
   const collect = vm.runInNewContext('gc')
@@ -84,7 +84,7 @@ async function collectGarbage () {
 
 async function main () {
   let result
-  for (const test of [testBeside, testInside, testBeside, testInside]) { // the first of each warms V8 up
+  for (const test of [testBeside, testInside, testBeside, testInside]) { // the first run of each warms V8 up
     result = await countPrimes(test)
     const { primes, cpu } = result
     console.log(`${test.name}: ${primes.length} primes up to ${LAST}, ${cpu.toFixed(2)} µs of CPU per tick`)

@@ -2,13 +2,12 @@
 
 // node examples/04-serving-files.js
 //
-// Where does the time of a served file go? A server sends 500 KiB in three ways to several clients at once,
-// and trace.on('span') splits the duration of each request into three parts: its own code ran (run), it
-// waited for a subsystem (wait), code of others ran (delayed). Then a client that reads late, and one that
-// leaves.
+// Time breakdown of a served file. A server sends 500 KiB in three ways to several clients at once, and
+// trace.on('span') splits the duration of each request into three parts: its own code ran (run), it waited
+// for a subsystem (wait), other code ran (delayed). Then a client that reads late, and one that disconnects.
 //
-// After "Node File Read Performance" and "Node.js Can Really Scale" (Andrew Cholakian, 2010). Their claims,
-// measured again under load: docs/articles.md.
+// Based on "Node File Read Performance" and "Node.js Can Really Scale" (Andrew Cholakian, 2010). Their
+// claims, measured again under load: docs/articles.md.
 
 const { once } = require('node:events')
 const fs = require('node:fs')
@@ -22,13 +21,13 @@ const trace = require('longstack').enable()
 
 const KIB = 1024
 const CLIENTS = 8
-const LATE = 300 // ms that the late client reads nothing
+const LATE = 300 // ms before the late client starts to read
 
 const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'serving-files-'))
 const page = path.join(directory, 'page.txt')
 const film = path.join(directory, 'film.bin')
 fs.writeFileSync(page, Buffer.alloc(500 * KIB, 'A line of the file that is sent.\n'))
-fs.writeFileSync(film, Buffer.alloc(16 * KIB * KIB)) // more than the kernel takes before a client reads
+fs.writeFileSync(film, Buffer.alloc(16 * KIB * KIB)) // more than the kernel buffers before a client reads
 
 /**
  * Sends a file in chunks of one size.
@@ -41,7 +40,7 @@ async function sendChunks (response, file, size) {
   await pipeline(handle.createReadStream({ highWaterMark: size }), response)
 }
 
-/** The ways of sending. @type {Record<string, (response: http.ServerResponse) => unknown>} */
+/** Ways to send a file. @type {Record<string, (response: http.ServerResponse) => unknown>} */
 const routes = {
   '/chunks-of-4-KiB': (response) => sendChunks(response, page, 4 * KIB),
   '/chunks-of-64-KiB': (response) => sendChunks(response, page, 64 * KIB),
@@ -57,7 +56,7 @@ const server = http.createServer(async function serve (request, response) {
   }
 })
 
-/** The spans of the server that ended, by name. @type {Map<string, any[]>} */
+/** Ended spans of the server, by name. @type {Map<string, any[]>} */
 const spans = new Map()
 
 trace.on('span', (span) => {
@@ -66,13 +65,13 @@ trace.on('span', (span) => {
   spans.get(span.name).push(span.attributes)
 })
 
-/** Waits until so many requests of a route have a span. @param {string} route @param {number} count */
+/** Waits for spans of a number of requests of a route. @param {string} route @param {number} count */
 async function spansOf (route, count) {
   while ((spans.get(`GET ${route}`)?.length ?? 0) < count) await delay(5)
   return spans.get(`GET ${route}`)
 }
 
-/** Connects, and asks for a file. @param {string} route @returns {net.Socket} that does not read yet */
+/** Connects and requests a file. @param {string} route @returns {net.Socket} not reading yet */
 function sendRequest (route) {
   const socket = net.connect(server.address().port, '127.0.0.1')
   socket.pause().write(`GET ${route} HTTP/1.1\r\nHost: files\r\nConnection: close\r\n\r\n`)

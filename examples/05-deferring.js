@@ -2,18 +2,18 @@
 
 // node examples/05-deferring.js
 //
-// deliver() returns a delegate and does its work later, so that a listener attached after the call is in
-// time. There are five ways to defer. They run in a fixed order, and an error in such a listener leads to the
-// caller: its first hop names the way, the frames of the hop the caller.
+// deliver() returns a delegate and does its work later, so that a listener attached after the call is still
+// in time. There are five ways to defer. They run in a fixed order, and an error in such a listener leads to
+// the caller: its first hop names the way, and that hop's frames are the caller's.
 //
-// After "Node and process.nextTick" (Andrew Cholakian, 2010), on node-paperboy (Felix Geisendörfer, 2010).
-// What each way costs, and which of them starve files and sockets: docs/articles.md.
+// Based on "Node and process.nextTick" (Andrew Cholakian, 2010), on node-paperboy (Felix Geisendörfer, 2010).
+// Cost of each way, and which of them starve files and sockets: docs/articles.md.
 
 const fs = require('node:fs')
 const { setTimeout: delay } = require('node:timers/promises')
 const trace = require('longstack').enable()
 
-const WORK = 3 // ms of work after deferring: a timer of 0, which Node makes 1 ms, is due then
+const WORK = 3 // ms of work after deferring: enough that a timer of 0, which Node makes 1 ms, is due
 
 /** @type {Record<string, (callback: () => void) => void>} */
 const ways = {
@@ -25,7 +25,7 @@ const ways = {
 }
 
 /**
- * Delivers a page, and calls the listener that is attached to the delegate with its length.
+ * Delivers a page, and calls the delegate's listener with its length.
  * @param {(callback: () => void) => void} defer
  * @param {string} page
  */
@@ -35,7 +35,7 @@ function deliver (defer, page) {
   return { after (callback) { listener = callback } }
 }
 
-/** Defers in every way, the slowest first, then blocks the event loop. @returns {string[]} is filled later */
+/** Defers in every way, slowest first, then blocks the event loop. @returns {string[]} filled later */
 function deferAll () {
   const order = []
   for (const way of Object.keys(ways).reverse()) ways[way](() => order.push(way))
@@ -44,7 +44,7 @@ function deferAll () {
   return order
 }
 
-/** Resolves with the order in which the ways run. @param {(callback: () => void) => void} start sets them */
+/** Resolves with the order of the ways. @param {(callback: () => void) => void} start schedules them */
 async function orderIn (start) {
   let order = []
   start(() => { order = deferAll() })
@@ -52,7 +52,7 @@ async function orderIn (start) {
   return order
 }
 
-/** The caller, whose listener is attached after the call. @param {(callback: () => void) => void} defer */
+/** The caller; attaches its listener after the call. @param {(callback: () => void) => void} defer */
 function showHomePage (defer) {
   return new Promise((resolve) => {
     deliver(defer, 'hello').after(function logLength (length) {

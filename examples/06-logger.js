@@ -2,11 +2,11 @@
 
 // node examples/06-logger.js
 //
-// A logger for a server. What trace.on('span') reports of each request becomes a line; an error is logged
-// with its asynchronous stack, as text for people and as data for programs; trace.onError logs errors that no
-// code caught. A file is reopened after rotation.
+// A logger for a server. Each request's span from trace.on('span') becomes a line. An error is logged with
+// its asynchronous stack, as text for people and as data for programs; trace.onError logs uncaught errors. A
+// file is reopened after rotation.
 //
-// After "Simple Logging in tweeter.js" (Jim Schubert, 2012). What a line costs: docs/articles.md.
+// Based on "Simple Logging in tweeter.js" (Jim Schubert, 2012). Cost of a line: docs/articles.md.
 
 const { once } = require('node:events')
 const fs = require('node:fs')
@@ -19,19 +19,19 @@ const trace = require('longstack').enable()
 
 const LEVELS = ['debug', 'info', 'warn', 'error']
 
-/** Escapes control characters: what a client sends cannot forge a line. @param {string} text */
+/** Escapes control characters, so that a client cannot forge a line. @param {string} text */
 const oneLine = (text) => text.replace(/\p{Cc}/gu, (character) => JSON.stringify(character).slice(1, -1))
 
 /** @typedef {{ time: Date, level: string, text: string, error?: Error }} Entry */
 
-/** Lines as people read them. @param {Entry} entry */
+/** Formats lines for people. @param {Entry} entry */
 function formatText ({ time, level, text, error }) {
   const stack = error === undefined ? [] : trace.stack(error).split('\n')
   const lines = [`${time.toISOString()} ${level.padEnd(5)} ${text}`, ...stack.map((line) => `    ${line}`)]
   return lines.map((line) => `${oneLine(line)}\n`).join('')
 }
 
-/** Lines as programs read them. @param {Entry} entry */
+/** Formats lines for programs. @param {Entry} entry */
 function formatJson ({ error, ...entry }) {
   const chain = error && trace.chain(error).map(({ label, frames: [frame] }) => {
     return frame === undefined ? label : `${label} at ${path.basename(frame.fileName)}:${frame.lineNumber}`
@@ -39,7 +39,7 @@ function formatJson ({ error, ...entry }) {
   return `${JSON.stringify({ ...entry, error: error && String(error), chain })}\n`
 }
 
-/** A file of lines from a level on. A line is written at once: it is there when the process dies. */
+/** A file of lines of at least one level. Each line is written at once, so it survives a crash. */
 class FileOutput {
   constructor (file, { level, format }) {
     Object.assign(this, { file, format, level: LEVELS.indexOf(level) })
@@ -50,7 +50,7 @@ class FileOutput {
     fs.writeSync(this.descriptor, line)
   }
 
-  /** Opens the file by its name again, after it was renamed. */
+  /** Opens the file again by its name, after it was renamed. */
   reopen () {
     const descriptor = fs.openSync(this.file, 'a')
     if (this.descriptor !== undefined) fs.closeSync(this.descriptor)
@@ -80,7 +80,7 @@ trace.on('span', ({ name, kind, attributes }) => {
 
 trace.onError((error) => {
   logger.error('escaped', error)
-  return true // handled: the server goes on
+  return true // handled: the server continues
 })
 
 const server = http.createServer(async function answer (request, response) {
@@ -97,7 +97,7 @@ const server = http.createServer(async function answer (request, response) {
   }
 })
 
-/** Waits until a file has a text. @param {string} file @param {RegExp} text */
+/** Waits until a file contains a text. @param {string} file @param {RegExp} text */
 async function contains (file, text) {
   while (!text.test(fs.readFileSync(file, 'utf8'))) await delay(5)
 }

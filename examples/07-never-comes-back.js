@@ -2,10 +2,10 @@
 
 // node examples/07-never-comes-back.js          add --keep to keep the spans for `longstack report`
 //
-// A request that never comes back takes its server along; one that is merely slow makes the others wait. The
-// server is a traced child: LONGSTACK_BLOCKED reports what blocks the event loop while it does. Slices are
-// one remedy; a pool and a cluster are measured in docs/articles.md. After "Understanding the node.js event
-// loop" (Mikito Takada, 2011) and "Understanding node.js" (Felix Geisendörfer, 2010).
+// A request that never returns blocks its whole server; a slow one delays the others. The server is a traced
+// child: LONGSTACK_BLOCKED reports callbacks while they block the event loop. Slices are one remedy; a pool
+// and a cluster are measured in docs/articles.md. Based on "Understanding the node.js event loop" (Mikito
+// Takada, 2011) and "Understanding node.js" (Felix Geisendörfer, 2010).
 
 const { fork } = require('node:child_process')
 const { once } = require('node:events')
@@ -16,8 +16,8 @@ const path = require('node:path')
 const { setTimeout: delay } = require('node:timers/promises')
 const { Worker } = require('node:worker_threads')
 
-const LIMIT = 600_000 // primes are counted below it: some 50 ms of work
-const PATIENCE = 1_300 // ms that a client waits
+const LIMIT = 600_000 // counts primes below it: some 50 ms of work
+const PATIENCE = 1_300 // client timeout, ms
 const CHEAP_REQUESTS = 60
 
 /** Counts the primes of a range. @param {number} first @param {number} limit the first number beyond it */
@@ -31,7 +31,7 @@ function countPrimes (first, limit) {
   return count
 }
 
-const ways = { // in which the expensive request does its work
+const ways = { // of doing the expensive request's work
   'at-once': () => countPrimes(0, LIMIT),
   async 'in-slices' () {
     let count = 0
@@ -54,12 +54,12 @@ function serve (way) {
     else setTimeout(() => response.end('cheap'), 12) // as if it waited for a database
   })
   server.listen(0, '127.0.0.1', () => process.send(server.address().port))
-  // A loop that is stuck sees no message and no signal: a thread ends the process when its parent is gone.
+  // A blocked loop handles no message and no signal: a thread ends the process when its parent is gone.
   const watch = `setInterval(() => process.ppid === ${process.ppid} || process.kill(process.pid, 9), 300)`
   new Worker(watch, { eval: true }).unref()
 }
 
-/** Starts a server that writes spans to a file, and reports what blocks its event loop for some ms. */
+/** Starts a server that writes spans to a file, and reports callbacks that block for longer than some ms. */
 async function start (way, spans, ms) {
   const env = { ...process.env, LONGSTACK_SPANS: spans, LONGSTACK_BLOCKED: String(ms) }
   const execArgv = ['-r', require.resolve('longstack/register')]

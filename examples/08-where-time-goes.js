@@ -2,9 +2,9 @@
 
 // node examples/08-where-time-goes.js           add --keep to keep the spans for `longstack report --html`
 //
-// Where the latency of a service went. It has three faults: a pool of three connections for five clients, a
-// report that awaits its queries one after another, and a price that is computed on the event loop. It is a
-// traced child; `longstack report` names each fault, its place and what it costs.
+// Latency breakdown of a service with three faults: a pool of three connections for five clients, a report
+// that awaits its queries one after another, and a price computed on the event loop. It is a traced child;
+// `longstack report` names each fault, its place and its cost.
 
 const { fork, spawnSync } = require('node:child_process')
 const { once } = require('node:events')
@@ -18,7 +18,7 @@ const { setTimeout: delay } = require('node:timers/promises')
 const QUERY_MS = 40
 const PRICE_MS = 60
 
-/** Answers each line after some ms, as a database does. */
+/** Responds to each line after some ms, like a database. */
 function serveDatabase () {
   const server = net.createServer((socket) => {
     socket.setNoDelay().on('error', () => {})
@@ -86,7 +86,7 @@ async function start (part, port, options) {
   return { child, port: (await once(child, 'message'))[0] }
 }
 
-/** Sends requests one after another, each when the one before is answered. */
+/** Sends requests one after another, each after the previous response. */
 async function send (port, url, count, pause = 0) {
   for (let i = 0; i < count; i++) {
     const [response] = await once(http.get({ port, path: url, host: '127.0.0.1', agent: false }), 'response')
@@ -102,7 +102,7 @@ async function main () {
   const service = await start('service', database.port, {
     env: { ...process.env, LONGSTACK_SPANS: spans, LONGSTACK_BLOCKED: '20' },
     execArgv: ['-r', require.resolve('longstack/register')],
-    stdio: ['ignore', 'inherit', 'ignore', 'ipc'] // standard error has each blocking callback
+    stdio: ['ignore', 'inherit', 'ignore', 'ipc'] // standard error reports each blocking callback
   })
   const get = (...load) => send(service.port, ...load)
   const clients = [get('/report', 6), get('/report', 6), get('/item', 25), get('/item', 25), get('/item', 25)]

@@ -1,11 +1,11 @@
 'use strict'
 
-// node examples/09-live.js                      add a number of seconds after which it ends; else 300
+// node examples/09-live.js                      add a number of seconds until it ends; default 300
 //
-// A service that leaks: each GET /report opens a connection to the database that nobody closes, each GET
-// /prices an interval that nobody clears, and every fourth report waits for an answer that never comes. It
-// prints its PID; from another terminal `longstack top`, `why` and `diff` ask it, and name function and line.
-// The database, and the clients that send some requests a second, are a process of their own.
+// A service that leaks: each GET /report opens a database connection that nobody closes, each GET /prices
+// starts an interval that nobody clears, and every fourth report waits for a response that never comes. It
+// prints its PID; from another terminal, `longstack top`, `why` and `diff` query it and name function and
+// line. The database, and the clients that send some requests per second, run in a separate process.
 
 const trace = require('longstack').enable()
 const { fork } = require('node:child_process')
@@ -15,14 +15,14 @@ const net = require('node:net')
 
 const SECONDS = 300
 const PAUSE_MS = 100 // between requests
-const SILENT = 4 // every fourth query is not answered
+const SILENT = 4 // every fourth query gets no response
 
 let databasePort = 0
 
 async function queryDatabase (sql) {
-  const connection = net.connect(databasePort, '127.0.0.1') // the connection: nobody closes it
+  const connection = net.connect(databasePort, '127.0.0.1') // the connection: never closed
   connection.write(`${sql}\n`)
-  const [row] = await once(connection, 'data') // the wait: no answer may come
+  const [row] = await once(connection, 'data') // the wait: may never end
   return row
 }
 
@@ -32,7 +32,7 @@ async function loadReport () {
 
 function watchPrices () {
   let price = 100
-  setInterval(function updatePrice () { price += Math.random() - 0.5 }, 1_000) // the interval: nobody clears
+  setInterval(function updatePrice () { price += Math.random() - 0.5 }, 1_000) // the interval: never cleared
   return price
 }
 
@@ -44,7 +44,7 @@ function serve () {
   return server.listen(0, '127.0.0.1')
 }
 
-/** Answers each line, but not on every fourth connection. */
+/** Responds to each line, except on every fourth connection. */
 function serveDatabase () {
   let connections = 0
   const server = net.createServer((socket) => {
@@ -54,7 +54,7 @@ function serveDatabase () {
   server.listen(0, '127.0.0.1', () => process.send(server.address().port))
 }
 
-/** Sends requests as clients do, until the service has gone. @param {number} port */
+/** Sends requests like clients, until the service is gone. @param {number} port */
 function sendRequests (port) {
   const agent = new http.Agent({ keepAlive: true })
   const urls = ['/report', '/health', '/prices', '/health']
@@ -86,7 +86,7 @@ Ask it from another terminal:
 }
 
 if (process.argv[2] === 'others') {
-  trace.disable() // they are not the service
+  trace.disable() // they are not part of the service
   serveDatabase()
   process.once('message', sendRequests)
   process.on('disconnect', () => process.exit())

@@ -2,8 +2,8 @@
 
 // node -r longstack/register examples/error-tracing.js
 //
-// trace.onError sees every error that escapes an asynchronous event, with its context, before the process's
-// own handlers do. `true` means handled; anything else leaves Node's behaviour as it is.
+// trace.onError receives every error that escapes an asynchronous event, with its context, before the
+// process's own handlers. `true` means handled; anything else leaves Node's behaviour unchanged.
 
 const net = require('node:net')
 const trace = require('longstack')

@@ -1,16 +1,16 @@
 'use strict'
 
-// How longstack works, in few lines and without it: node -r ./examples/essence.js app.js
+// How longstack works, in a few lines and without it: node -r ./examples/essence.js app.js
 
 const { createHook } = require('node:async_hooks')
 const { subscribe } = require('node:diagnostics_channel')
 
-/** asyncId → context: who it is, the stack that made it, the context that this ran in */
+/** asyncId → context: its identity, its creation stack, the context that it was created in */
 const contexts = new Map()
-/** the contexts that callbacks left, the outermost first: callbacks may run within others */
+/** contexts to return to, outermost first: callbacks may be nested */
 const left = []
-let current // the context of the callback that runs
-let busy = false // in a hook: what it makes itself is not recorded
+let current // context of the running callback
+let busy = false // in a hook: resources that it creates are not recorded
 let since = 0
 
 const now = () => performance.now()
@@ -19,7 +19,7 @@ function guarded (work) {
   return (...args) => {
     if (busy) return
     busy = true
-    try { work(...args) } catch {} // a hook that throws ends the program
+    try { work(...args) } catch {} // a hook that throws would end the program
     busy = false
   }
 }
@@ -38,17 +38,17 @@ createHook({
     charge()
     current = left.pop()
   }),
-  destroy: guarded((uid) => contexts.delete(uid)) // those that it led to keep it
+  destroy: guarded((uid) => contexts.delete(uid)) // contexts that descend from it keep it
 }).enable()
 
-/** Charges the time since the last call to the request that ran. */
+/** Adds the time since the last call to the running request. */
 function charge () {
   const time = now()
   if (current?.request !== undefined) current.request.ms += time - since
   since = time
 }
 
-// A request that a server got: what its callback leads to from here on is part of it.
+// A request received by a server: everything that its callback leads to is part of it.
 subscribe('http.server.request.start', guarded(({ request }) => {
   charge()
   current = { ...current, parent: current, request: { name: `${request.method} ${request.url}`, ms: 0 } }
@@ -59,7 +59,7 @@ subscribe('http.server.response.finish', guarded(() => {
   if (request !== undefined) console.error(`${request.name} ran ${request.ms.toFixed(1)} ms`)
 }))
 
-/** The frames of the program, as text. */
+/** Returns the program's frames, as text. */
 function captureStack () {
   const { prepareStackTrace: installed } = Error
   Error.prepareStackTrace = (_, frames) => frames
@@ -69,7 +69,7 @@ function captureStack () {
   return stack.filter((frame) => isOfProgram(frame.getFileName())).map((frame) => `    at ${frame}`)
 }
 
-// The stack of an error goes on with those of the contexts that led to it.
+// The stack of an error continues with the stacks of the contexts that led to it.
 Error.prepareStackTrace = (error, frames) => {
   const lines = [String(error), ...frames.map((frame) => `    at ${frame}`)]
   for (let context = current; context !== undefined; context = context.parent) {

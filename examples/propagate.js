@@ -2,9 +2,9 @@
 
 // node examples/propagate.js
 //
-// What async_hooks reports of one server connection: init when a resource is made, before and after around
-// each run of its callback. The callbacks log with console.log, which itself makes resources: longstack's
-// guard keeps those out, so nothing recurses.
+// Events of async_hooks for one server connection: init when a resource is created, before and after around
+// each run of its callback. The callbacks log with console.log, which itself creates resources; longstack's
+// guard excludes these, so nothing recurses.
 
 const net = require('node:net')
 const trace = require('longstack').enable(['TCP'])

@@ -3,7 +3,7 @@
 // npm start
 //
 // A connection is refused, and its error has the whole asynchronous stack that led to it. Another connection
-// lives, and reports who opened it and which request uses it now.
+// stays open, and reports who opened it and which request uses it now.
 
 const http = require('node:http')
 const net = require('node:net')
@@ -20,7 +20,7 @@ function print (title, value) {
   console.log(value)
 }
 
-/** Colours hops where stdout shows colours; console.log does it with reports. @param {string} stack */
+/** Colours hops if stdout shows colours; for reports, console.log does it. @param {string} stack */
 function coloured (stack) {
   return stack.replace(/^ {2}── .*$/gm, (hop) => styleText('cyan', hop))
 }

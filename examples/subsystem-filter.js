@@ -2,8 +2,8 @@
 
 // node examples/subsystem-filter.js
 //
-// trace.enable(['TCP']): only connections get a stack and reach hooks. Everything else still passes the
-// context on: the chain below goes through a lookup, a promise and a timer, none of which was recorded.
+// trace.enable(['TCP']): only connections get a stack and reach hooks. All other resources still pass the
+// context on: the chain below spans a lookup, a promise and a timer, none of which was recorded.
 
 const dns = require('node:dns')
 const net = require('node:net')

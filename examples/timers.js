@@ -2,7 +2,7 @@
 
 // node -r longstack/register examples/timers.js
 //
-// A stack that starts at the event loop explains nothing; the hops behind it do. A loop is one hop with a
+// A stack that starts at the event loop explains nothing; the hops after it do. A loop is one hop with a
 // count.
 
 function poll (remaining) {

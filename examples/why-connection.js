@@ -2,7 +2,7 @@
 
 // node -r longstack/register examples/why-connection.js
 //
-// An accepted and an outgoing connection explain themselves: what they are, who opened them, who uses them.
+// An accepted and an outgoing connection describe themselves: what they are, who opened them, who uses them.
 
 const net = require('node:net')
 const trace = require('longstack')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The public object: checks arguments, raises errors with a code, and does all work guarded, so that a call
-// makes no events of its own. None of the methods needs `this`. docs/api.md is made of the comments here (npm
+// The public object. Checks arguments, throws errors with a code, and runs all work guarded, so that a call
+// creates no events of its own. No method needs `this`. docs/api.md is generated from these comments (npm
 // run docs).
 
 const { AsyncResource } = require('node:async_hooks')
@@ -48,114 +48,115 @@ const { listeners: warningListeners, messageOf, warn } = require('./warnings')
  * @typedef {'warning' | 'span' | 'blocked'} Event
  *
  * @typedef {(error: unknown, context: ContextView | undefined) => unknown} ErrorHandler
- *   Gets an error that nothing caught, with the context that it escaped from. Returns `true` if it handled
- *   the error.
+ *   Receives an uncaught error and the context that it escaped from. Returns `true` if it handled the error.
  *
  * @typedef {import('node:http').Server | import('node:https').Server | import('node:http2').Http2SecureServer
  *   } HttpServer a server that speaks HTTP/1
  *
  * @typedef {(chunk: Buffer, socket: import('node:net').Socket) => Uint8Array | undefined | void} Transform
- *   Returns the bytes that go on instead of the chunk, possibly none, or undefined for the chunk as it is.
+ *   Returns the bytes that replace the chunk (possibly none), or undefined to pass the chunk on unchanged.
  *
  * @typedef {object} HookCallbacks
- * @property {(context: ContextView) => void} [init] a resource was made
- * @property {(context: ContextView) => void} [before] its callback is about to run
- * @property {(context: ContextView) => void} [after] its callback has run
+ * @property {(context: ContextView) => void} [init] called when a resource is created
+ * @property {(context: ContextView) => void} [before] called before the resource's callback runs
+ * @property {(context: ContextView) => void} [after] called after the resource's callback has run
  *
  * @typedef {Partial<Omit<Options, 'filter'>> & { filter?: string | readonly string[] }} EnableOptions
- *   A filter is an array of names, or a text with commas between them.
+ *   The filter is an array of names, or a string of comma-separated names.
  *
  * @typedef {object} Methods
  * @property {(options?: readonly string[] | EnableOptions) => Trace} enable
- *   Starts tracing, or changes the options of a running trace. Takes options or a filter such as `['TCP']`;
- *   options that are left out come from the environment (`LONGSTACK`, `LONGSTACK_FRAMES` …), else they have
+ *   Starts tracing, or changes the options while tracing is on. Takes options or a filter such as `['TCP']`.
+ *   Options that are left out come from the environment (`LONGSTACK`, `LONGSTACK_FRAMES` …), or else have
  *   their default. Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER,
  *   LONGSTACK_ERR_UNKNOWN_OPTION, LONGSTACK_ERR_INVALID_OPTION, LONGSTACK_ERR_INVALID_OPTIONS.
  * @property {() => Trace} disable
- *   Stops tracing and puts back everything that longstack set in the process. Recorded contexts stay
- *   queryable.
+ *   Stops tracing and restores everything that longstack changed in the process. Recorded contexts can still
+ *   be queried.
  * @property {() => ContextView | undefined} current
- *   Returns the running context; undefined if tracing is off or nothing is known of it.
+ *   Returns the running context, or undefined if tracing is off or the context is unknown.
  * @property {() => PresentRequest | undefined} request
- *   Returns the name of the request of a server in which the caller runs, for a line of log, and the ids of
- *   its span, where spans are made; undefined outside of requests, where tracing is off, and in the callbacks
- *   of a client's connection, which may be that of several requests.
+ *   Returns the name of the server request that the caller runs in, for log lines, and the ids of its span if
+ *   spans are on. Returns undefined outside of requests, while tracing is off, and in callbacks of a client
+ *   connection, which several requests may share.
  * @property {(target?: unknown) => Hop[]} chain
- *   Returns the hops that led to a target, newest first. A target is an Error or anything with an async
- *   resource behind it: a socket, server, request, response, timer, promise or worker; without one it is the
+ *   Returns the hops that led to a target, newest first. A target is an Error, or an object with an async
+ *   resource behind it: a socket, server, request, response, timer, promise or worker. The default is the
  *   running context. Throws LONGSTACK_ERR_INVALID_TARGET.
  * @property {(target?: unknown) => string} stack
- *   Returns the same as text: the whole stack of an error, the hops of any other target. Throws
+ *   Returns the chain as text: the whole stack of an error, or the hops of any other target. Throws
  *   LONGSTACK_ERR_INVALID_TARGET.
  * @property {(target: unknown) => Why} why
- *   Reports on a handle: what it is, who opened it, who uses it now, since when, how much data it carried.
- *   `console.log` and templates print the report as text. Throws LONGSTACK_ERR_INVALID_TARGET.
+ *   Describes a handle: its type, who opened it, who uses it now, its age, and how much data it has carried.
+ *   `console.log` and template strings print the report as text. Throws LONGSTACK_ERR_INVALID_TARGET.
  * @property {(filter?: readonly string[]) => Why[]} handles
- *   Reports on all open handles, or those of the subsystems in the filter. Throws
- *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
+ *   Describes all open handles, or those that the filter selects. Throws LONGSTACK_ERR_UNKNOWN_SUBSYSTEM,
+ *   LONGSTACK_ERR_INVALID_FILTER.
  * @property {(options?: { olderThanMs?: number }) => Pending} pending
- *   Reports on promises that an `await` or a `then` waits for and that nobody settled, by the place where it
- *   hangs, the most frequent first; with `olderThanMs` on those that have waited that long. `console.log` and
- *   templates print the report as text. Where it is not known what is awaited (promises left out by the
- *   filter, tracing off) the array is empty, and its property `note` says why. See docs/handles.md. Throws
- *   LONGSTACK_ERR_INVALID_PENDING, LONGSTACK_ERR_UNKNOWN_PENDING_OPTION.
+ *   Reports unsettled promises that an `await` or a `then` is waiting for, grouped by the place that waits,
+ *   most frequent first. With `olderThanMs`, reports only those that have waited at least that long.
+ *   `console.log` and template strings print the report as text. If awaits are unknown (promises are filtered
+ *   out, or tracing is off), the array is empty and its property `note` gives the reason. See
+ *   docs/handles.md. Throws LONGSTACK_ERR_INVALID_PENDING, LONGSTACK_ERR_UNKNOWN_PENDING_OPTION.
  * @property {() => Snapshot} snapshot
- *   Returns what is open now, for `trace.diff` and `trace.assertNoLeaks`. It has no properties, and keeps no
- *   handle alive.
+ *   Takes a snapshot of the open handles, for `trace.diff` and `trace.assertNoLeaks`. A snapshot has no
+ *   properties and keeps no handle alive.
  * @property {(before: Snapshot) => NewHandle[]} diff
- *   Reports on all handles that are open now and were not in a snapshot of this thread, with their growth per
- *   minute. Throws LONGSTACK_ERR_INVALID_SNAPSHOT.
+ *   Reports the handles that are open now and were not in the snapshot, which must be of this thread, with
+ *   their growth per minute. Throws LONGSTACK_ERR_INVALID_SNAPSHOT.
  * @property {(before: Snapshot) => void} assertNoLeaks
- *   Throws an `Error` with the code `ERR_LONGSTACK_LEAK` if `trace.diff(before)` has handles that keep the
- *   process alive, or files: `message` lists them, `handles` has them as data. Throws
+ *   Throws an `Error` with the code `ERR_LONGSTACK_LEAK` if `trace.diff(before)` contains files, or handles
+ *   that keep the process alive. `message` lists them, and `handles` holds them as data. Throws
  *   LONGSTACK_ERR_INVALID_SNAPSHOT.
  * @property {() => Stats} stats
- *   Returns figures about longstack itself, which `console.log` prints as text.
+ *   Returns statistics about longstack itself, which `console.log` prints as text.
  * @property {() => Metrics} metrics
- *   Returns figures of this thread for dashboards: how late the event loop is, requests in flight, how long
- *   they took, open handles by opener, awaits by place. Counters, histograms and delays are measured from
- *   the first call on. Where tracing is off there are none. See docs/metrics.md.
+ *   Returns metrics of this thread for dashboards: event loop delay, requests in flight, request latency,
+ *   open handles by opener, and awaits by place. Counters, histograms and delays start with the first call.
+ *   While tracing is off there are none. See docs/metrics.md.
  * @property {() => Diagnosis} doctor
- *   Returns what is in force and why, and which problems this process has; `console.log` prints its `text`.
+ *   Reports which settings are in force and why, and the problems of this process; `console.log` prints its
+ *   `text`.
  * @property {(callbacks: HookCallbacks) => () => void} hook
- *   Registers callbacks for every resource of the filter. What they do is not traced; exceptions are caught
- *   and reported once. Returns a function that removes them. Throws LONGSTACK_ERR_INVALID_HOOK,
- *   LONGSTACK_ERR_INVALID_HANDLER.
+ *   Registers callbacks for every resource that the filter selects. Work in the callbacks is not traced;
+ *   exceptions are caught and reported once. Returns a function that removes them. Throws
+ *   LONGSTACK_ERR_INVALID_HOOK, LONGSTACK_ERR_INVALID_HANDLER.
  * @property {() => NativeHooks} nativeHooks
- *   Does the same for C callbacks of another addon, without an object per event: returns the address to give
- *   to it, and the text behind its stack numbers. See docs/native-hooks.md. Throws
- *   LONGSTACK_ERR_NOT_AVAILABLE where longstack's own addon does not load.
+ *   Gives another addon the events of `trace.hook` as C callbacks, without an object each. Returns the
+ *   address to pass to that addon, and the text behind its stack numbers. See docs/native-hooks.md. Throws
+ *   LONGSTACK_ERR_NOT_AVAILABLE if longstack's own addon does not load.
  * @property {(filter: readonly string[] | ErrorHandler, handler?: ErrorHandler) => () => void} onError
- *   Registers a handler for every error that escapes a traced asynchronous event, before the process's own
- *   handlers. If it returns `true` the program goes on, else Node does what it does without longstack.
- *   Returns a function that removes it. Throws LONGSTACK_ERR_INVALID_HANDLER,
+ *   Registers a handler for every error that escapes a traced asynchronous event. It runs before the
+ *   process's own handlers. If it returns `true`, the program continues; otherwise Node does what it does
+ *   without longstack. Returns a function that removes the handler. Throws LONGSTACK_ERR_INVALID_HANDLER,
  *   LONGSTACK_ERR_UNKNOWN_SUBSYSTEM, LONGSTACK_ERR_INVALID_FILTER.
  * @property {(event: Event, listener: (event: any) => void) => () => void} on
- *   Listens to longstack itself: `warning` gets an Error with a LONGSTACK_WARN_ code, `span` the `SpanRecord`
- *   of every span that ends, `blocked` a `BlockedEvent`. Returns a function that removes the listener. Throws
- *   LONGSTACK_ERR_UNKNOWN_EVENT, LONGSTACK_ERR_INVALID_HANDLER.
+ *   Listens to events of longstack itself: `warning` passes an Error with a LONGSTACK_WARN_ code, `span` the
+ *   `SpanRecord` of every span that ends, and `blocked` a `BlockedEvent`. Returns a function that removes the
+ *   listener. Throws LONGSTACK_ERR_UNKNOWN_EVENT, LONGSTACK_ERR_INVALID_HANDLER.
  * @property {{
  *   <T>(name: string, fn: (span: SpanHandle) => T): T,
  *   <T>(name: string, attributes: Record<string, unknown>, fn: (span: SpanHandle) => T): T
  * }} span
- *   Runs `fn` as a span of its own inside of the running one, and returns what `fn` returns; for a promise,
- *   another one that settles like it when the span has ended. An error that `fn` throws or rejects with is
- *   recorded and passed on. Where spans are off, `fn` just runs. Throws LONGSTACK_ERR_INVALID_SPAN.
+ *   Runs `fn` in a new child span of the running one, and returns its result. If the result is a promise,
+ *   returns another promise that settles the same way once the span has ended. An error that `fn` throws or
+ *   rejects with is recorded and passed on. If spans are off, just calls `fn`. Throws
+ *   LONGSTACK_ERR_INVALID_SPAN.
  * @property {(options?: { seconds?: number, samples?: boolean }) => Promise<Profile>} profile
- *   Records where asynchronous time of this thread goes, for `seconds` (default 5, at most 1800): for each
- *   chain how often it ran, how long it ran and how long it waited; with `samples` (default true) also where
- *   it used the CPU, by samples of V8's profiler. Resolves earlier when nothing is left to do, or tracing is
- *   disabled. Keeps the process alive no longer. See docs/profile.md. Rejects with
- *   LONGSTACK_ERR_INVALID_PROFILE, LONGSTACK_ERR_UNKNOWN_PROFILE_OPTION, LONGSTACK_ERR_PROFILE_RUNS,
- *   LONGSTACK_ERR_NOT_ENABLED.
+ *   Profiles the asynchronous time of this thread for `seconds` (default 5, at most 1800): how often each
+ *   chain ran, how long it ran, and how long it waited. With `samples` (default true), V8's sampling profiler
+ *   adds the CPU time. Resolves earlier if the program has nothing left to do, or tracing is disabled. Does
+ *   not keep the process alive. See docs/profile.md. Rejects with LONGSTACK_ERR_INVALID_PROFILE,
+ *   LONGSTACK_ERR_UNKNOWN_PROFILE_OPTION, LONGSTACK_ERR_PROFILE_RUNS, LONGSTACK_ERR_NOT_ENABLED.
  * @property {<F extends (...args: any[]) => any>(fn: F) => F} bind
- *   Binds a function to the present context, for code that keeps callbacks in queues of its own. Throws
+ *   Binds a function to the current context, for code that keeps callbacks in its own queues. Throws
  *   LONGSTACK_ERR_INVALID_HANDLER.
  * @property {(server: HttpServer, transform: Transform) => () => void} intercept
- *   Passes each chunk that arrives on the connections of a server through a transform, between socket and
- *   HTTP/1 parser. At the end of the input it gets an empty chunk, for what it held back. Several transforms
- *   run in order. Works whether tracing is on or off. Returns a function that removes it. See
- *   docs/intercept.md. Throws LONGSTACK_ERR_INVALID_SERVER, LONGSTACK_ERR_INVALID_HANDLER.
+ *   Passes each chunk that arrives on a server's connections through a transform, between socket and HTTP/1
+ *   parser. At the end of the input, the transform receives an empty chunk, so that it can flush buffered
+ *   bytes. Several transforms run in order. Works whether tracing is on or off. Returns a function that
+ *   removes the transform. See docs/intercept.md. Throws LONGSTACK_ERR_INVALID_SERVER,
+ *   LONGSTACK_ERR_INVALID_HANDLER.
  *
  * @typedef {Methods & { readonly enabled: boolean }} Trace `enabled`: whether tracing is on
  */
@@ -166,14 +167,14 @@ const events = ['warning', 'span', 'blocked']
 const stages = /** @type {const} */ (['init', 'before', 'after'])
 const MAX_PROFILE_SECONDS = 1800
 
-/** hooks of trace.hook, in order; replaced, never changed @type {import('./hooks/user-hooks').Hook[]} */
+/** hooks of trace.hook, in order; replaced, never mutated @type {import('./hooks/user-hooks').Hook[]} */
 let hooks = []
 
 /**
- * Answers a question of the program: ages are as of now, and an error is looked at before anything is made.
+ * Runs a query of the program: ages are computed as of now, and an error target is observed first.
  * @template T
  * @param {() => T} work
- * @param {unknown} [target] what the question is about
+ * @param {unknown} [target] subject of the query
  * @returns {T}
  */
 function answer (work, target) {
@@ -299,16 +300,16 @@ function presentRequest () {
 }
 
 /**
- * Adds a listener of longstack itself.
+ * Adds a listener for an event of longstack itself.
  * @param {Event} event
  * @param {(event: any) => void} listener
- * @returns {() => void} which removes it
+ * @returns {() => void} removes it
  */
 function listen (event, listener) {
   const listeners = { warning: warningListeners, span: spans.listeners, blocked: blockedListeners }[event]
   const change = (/** @type {'add' | 'delete'} */ name) => {
     if (event !== 'span') return listeners[name](listener)
-    spans.recorder()?.handOn() // what has ended is for those that listened until now
+    spans.recorder()?.handOn() // spans that have ended belong to the listeners so far
     listeners[name](listener)
     changeState(spans.applySpans)
   }
@@ -317,7 +318,7 @@ function listen (event, listener) {
 }
 
 /**
- * Returns a hook that shows contexts to users' callbacks, and reports what these throw.
+ * Returns a hook that passes context views to users' callbacks, and reports what these throw.
  * @param {HookCallbacks} callbacks
  */
 function reportingHook (callbacks) {
@@ -368,7 +369,7 @@ function checkPending (options) {
  * @param {'PROFILE' | 'PENDING'} call
  * @param {string[]} names of its options
  * @param {unknown} options
- * @returns {any} the same, or none
+ * @returns {any} the same options, or an empty object
  * @throws {LongstackError}
  */
 function checkNames (call, names, options = {}) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.doctor(): what is in force and why, and what in this process gets in longstack's way. Loaded when it
-// is called. It changes nothing: a fact that cannot be had without a change to the process is undefined.
+// trace.doctor(): settings in force and their reasons, and problems of this process. Loaded on the first
+// call. Changes nothing: a fact that cannot be read without changing the process is undefined.
 
 const { AsyncResource } = require('node:async_hooks')
 const fs = require('node:fs')
@@ -14,7 +14,7 @@ const { isTested } = require('./stacks/tested')
 const { isUnsafeVersion } = require('./warnings')
 
 /**
- * Scopes of the permission model by flag; '' is a flag that every Node knows.
+ * Scopes of the permission model, by the flag that grants them; '' stands for a flag that every Node knows.
  * @type {Record<string, string>}
  */
 const scopes = {
@@ -28,59 +28,61 @@ const scopes = {
 
 /**
  * @typedef {object} Facts
- * @property {string} longstack its version
- * @property {string[]} copies of the package in this process, by version and directory; the first one traces
- * @property {string} node its version
+ * @property {string} longstack version of longstack
+ * @property {string[]} copies copies of the package in this process, by version and directory; the first
+ *   traces
+ * @property {string} node version of Node
  * @property {boolean} safe a caught stack overflow is harmless on this Node while hooks are on
  *   (CVE-2025-59466)
  * @property {boolean} enabled
  * @property {string} engine `native` or `js`
  * @property {string} engineWhy
  * @property {import('./reasons').EngineCode} engineCode
- * @property {string} clock `on` where the time at which an error was made shows in which callback, else `off`
+ * @property {string} clock `on` if an error's creation time identifies its callback, else `off`
  * @property {string} clockWhy
  * @property {import('./reasons').ClockCode} clockCode
  * @property {string | undefined} binary file of the native engine for this Node, if there is one
- * @property {string | undefined} trial file with the result of its trial, where it was never tested; deleted,
- *   the next process tries again
+ * @property {string | undefined} trial file with the result of the engine's trial run on an untested
+ *   platform; delete it to try again
  * @property {string[]} filter
- * @property {boolean} promiseHooks promises make events, for longstack or for another hook
- * @property {boolean | undefined} otherHooks of async_hooks; undefined where longstack's own hides them
- * @property {boolean} destroyHook another library has one, which makes every promise expensive
- * @property {boolean | 'print'} errors errors get hops, `print` where they are printed; false: their stacks
- *   are left alone, or tracing is off
- * @property {string} formatter what formats stacks: longstack around Node, around another formatter, or
+ * @property {boolean} promiseHooks promises create events, for longstack or for another hook
+ * @property {boolean | undefined} otherHooks other async_hooks are on; undefined if longstack's own hide them
+ * @property {boolean} destroyHook another library has a destroy hook, which makes every promise expensive
+ * @property {boolean | 'print'} errors true: errors get hops; `print`: hops are added on printing; false:
+ *   stacks are unchanged, or tracing is off
+ * @property {string} formatter formatter of stacks: longstack around Node, around another formatter, or
  *   another
- * @property {string[]} sourceMaps what maps frames besides longstack
+ * @property {string[]} sourceMaps other libraries and Node features that map frames
  * @property {unknown} stackTraceLimit undefined if there is none, or it is an accessor
  * @property {boolean} frozenIntrinsics
- * @property {string[] | undefined} forbidden scopes of Node's permission model; undefined where that is off
- * @property {number} pressure used part of the budget, 0 to 1 and more
+ * @property {string[] | undefined} forbidden denied scopes of Node's permission model; undefined if that is
+ *   off
+ * @property {number} pressure used share of the budget; 1 is all of it
  * @property {number} dropped lost hops
- * @property {string | undefined} fault the first defect of longstack itself; please report it
- * @property {string | undefined} faultCode its code, or the name of its class
+ * @property {string | undefined} fault first defect of longstack itself; please report it
+ * @property {string | undefined} faultCode code of the defect, or the name of its class
  *
  * @typedef {object} Problem
  * @property {ProblemCode} code
  * @property {string} message
  *
- * @typedef {(facts: Facts, formatter: FormatterState) => string | false} Rule the sentence of a problem;
- *   false: it is none
+ * @typedef {(facts: Facts, formatter: FormatterState) => string | false} Rule returns the message of a
+ *   problem, or false if there is none
  *
  * @typedef {Facts & { notes: string[], problems: Problem[], text: string }} Diagnosis
- *   What is in force, and the problems of this process, each with a code (docs/errors.md); `notes` has the
- *   sentences of the problems alone, `text` is all of it for people.
- * @typedef {{ isWrapped: boolean, formatter: Function | undefined, isSettable: boolean }} FormatterState of
- *   Error.prepareStackTrace
+ *   Facts and problems of this process. Each problem has a code (docs/errors.md); `notes` has only the
+ *   messages of the problems, `text` is everything in readable form.
+ * @typedef {{ isWrapped: boolean, formatter: Function | undefined, isSettable: boolean }} FormatterState
+ *   state of Error.prepareStackTrace
  */
 
-const DEFAULT_FRAMES = 10 // of V8: a lower limit was set by the program
-const MANY_FRAMES = 200 // from here on creating any error is expensive
-const HIGH_PRESSURE = 0.5 // from here on chains are cut, see the option budget
+const DEFAULT_FRAMES = 10 // default of V8: the program has set a lower limit
+const MANY_FRAMES = 200 // creating any error is expensive from here on
+const HIGH_PRESSURE = 0.5 // chains are cut from here on, see the option budget
 
 /**
- * What may be wrong: a code that never changes, when it is, and its sentence. In the order in which they are
- * listed; docs/errors.md is made of them (npm run docs).
+ * Possible problems: a code that never changes, the condition, and the message. Listed in this order;
+ * docs/errors.md is generated from them (npm run docs).
  * @satisfies {Record<string, Rule>}
  */
 const rules = {
@@ -187,7 +189,7 @@ function examine ({ stats, filter, copies, formatter }) {
   return inspectableDiagnosis({ ...facts, notes, problems, text: textOf(facts, notes) })
 }
 
-/** @param {string | undefined} file the addon @returns {string | undefined} with the result of its trial */
+/** @param {string | undefined} file the addon @returns {string | undefined} its trial's result file */
 function trialOf (file) {
   if (file === undefined || isTested(target())) return undefined
   return attempt(() => require('./stacks/trial').resultFile(target(), file))
@@ -220,14 +222,14 @@ function textOf (facts, notes) {
   return [rows, ...notes.map((note) => `- ${note}`)].join('\n')
 }
 
-/** @param {string} directory of a copy of the package @returns {string} with its version */
+/** @param {string} directory of a copy of the package @returns {string} its version and directory */
 function nameOfCopy (directory) {
   const file = path.join(directory, 'package.json')
   const version = attempt(() => JSON.parse(fs.readFileSync(file, 'utf8')).version) ?? 'a version'
   return `${version} in ${directory}`
 }
 
-/** @param {boolean | undefined} isOn of async_hooks besides longstack's */
+/** @param {boolean | undefined} isOn whether async_hooks besides longstack's are on */
 function otherHooksOf (isOn) {
   if (isOn === undefined) return "cannot be told apart from longstack's own"
   return isOn ? 'on' : 'none'
@@ -245,7 +247,7 @@ function nameOf (formatter) {
   return formatter.name === '' ? 'a function without a name' : `a function called ${formatter.name}`
 }
 
-/** Names what maps frames in this process besides longstack. */
+/** Names the other libraries and Node features that map frames in this process. */
 function mappers () {
   const files = Object.keys(require.cache).map((file) => file.replaceAll('\\', '/'))
   const names = ['ts-node', 'source-map-support']
@@ -262,7 +264,7 @@ function isDestroyHookOn () {
   return symbols.some(({ description }) => description === 'destroyed')
 }
 
-/** @returns {string[] | undefined} undefined: the permission model is off */
+/** @returns {string[] | undefined} undefined if the permission model is off */
 function forbiddenScopes () {
   const { permission } = /** @type {any} */ (process)
   if (!permission) return undefined

@@ -1,8 +1,8 @@
 'use strict'
 
-// The errors that a caller can cause. A code never changes; its sentence names what was expected, what was
-// received, and the nearest right word. docs/errors.md is made of them (npm run docs); docs/build/remedies.js
-// has what to do.
+// Usage errors. A code never changes; its message names the expected value, the received value, and the
+// closest known word. docs/errors.md is generated from them (npm run docs); the remedies are in
+// docs/build/remedies.js.
 
 const { types } = require('node:util')
 const { ownManifest } = require('./platform')
@@ -10,19 +10,19 @@ const { cutUrlCredentials, escapeJson } = require('./text')
 const { messageOf } = require('./warnings')
 
 /**
- * Makes sentences for a word that is not known.
+ * Makes messages for an unknown word.
  * @param {string} kind
- * @param {string} [place] where it is not known
- * @param {string} [rest] which words there are
+ * @param {string} [place] appended to the word
+ * @param {string} [rest] known words
  * @returns {(word: unknown, hint?: string) => string}
  */
 const unknown = (kind, place = '', rest = '') => (word, hint) =>
   `Unknown ${kind} ${quote(word)}${place}.${didYouMean(hint)}${rest}`
 
 /**
- * Makes sentences for an option or setting with a wrong value.
+ * Makes messages for an option or setting with an invalid value.
  * @param {string} kind
- * @param {string} [place] of which it is one
+ * @param {string} [place] call or object that the option belongs to
  * @returns {(name: string, value: unknown, allowed: string) => string}
  */
 const mustBe = (kind, place = '') => (name, value, allowed) =>
@@ -31,7 +31,7 @@ const mustBe = (kind, place = '') => (name, value, allowed) =>
 /** @param {string} expected @returns {(value: unknown) => string} */
 const received = (expected) => (value) => `${expected} Received ${describe(value)}.`
 
-/** By code, without LONGSTACK_ERR_. @satisfies {Record<string, (...details: any[]) => string>} */
+/** Messages by code, without LONGSTACK_ERR_. @satisfies {Record<string, (...details: any[]) => string>} */
 const sentences = {
   UNKNOWN_SUBSYSTEM: unknown('subsystem', '', ' A filter lists subsystems such as TCP, FS or PROMISE, ' +
     'provider types such as TCPCONNECTWRAP, or your own AsyncResource types ("type:NAME" if in ' +
@@ -71,14 +71,13 @@ const sentences = {
 
 /**
  * @typedef {keyof typeof sentences} ErrorKey
- * @typedef {TypeError & { code: string }} LongstackError a mistake of the caller, with a code that never
- *   changes
+ * @typedef {TypeError & { code: string }} LongstackError a usage error, with a code that never changes
  */
 
 /**
- * Makes the error for a mistake of the caller.
+ * Makes the error for wrong usage.
  * @param {ErrorKey} key
- * @param {...any} details for the sentence
+ * @param {...any} details for the message
  * @returns {LongstackError}
  */
 function mistake (key, ...details) {
@@ -87,7 +86,7 @@ function mistake (key, ...details) {
 }
 
 /**
- * Returns the known word that a misspelt one is nearest to, if it is near any.
+ * Returns the known word that is closest to a misspelt one, or undefined if none is close.
  * @param {unknown} word
  * @param {Iterable<string>} words
  * @returns {string | undefined}
@@ -105,10 +104,10 @@ function nearest (word, words) {
 }
 
 /**
- * Returns the Damerau-Levenshtein distance: insertions, deletions, substitutions and swaps of neighbours.
+ * Returns the Damerau-Levenshtein distance: insertions, deletions, substitutions and transpositions.
  * @param {string} a
  * @param {string} b
- * @param {number} limit returned where the distance is this or more
+ * @param {number} limit returned if the distance is at least this
  * @returns {number}
  */
 function editDistance (a, b, limit) {
@@ -142,7 +141,7 @@ function didYouMean (hint) {
   return hint === undefined ? '' : ` Did you mean ${quote(hint)}?`
 }
 
-/** Describes a value without running any code of it. @param {unknown} value @returns {string} */
+/** Describes a value without running any of its code. @param {unknown} value @returns {string} */
 function describe (value) {
   if (typeof value === 'string') return quote(value)
   if (value === null || ['undefined', 'number', 'boolean'].includes(typeof value)) return String(value)
@@ -152,12 +151,12 @@ function describe (value) {
   return typeof value === 'object' ? 'an object' : `a ${typeof value}`
 }
 
-/** @param {unknown} value that a transform threw */
+/** @param {unknown} value thrown by a transform */
 function describeThrown (value) {
   return types.isNativeError(value) ? `an error: ${messageOf(value)}` : describe(value)
 }
 
-/** @param {unknown} value that a transform returned */
+/** @param {unknown} value returned by a transform */
 function describeReturned (value) {
   if (types.isUint8Array(value)) return 'bytes that cannot be read, for example a transferred buffer'
   return types.isPromise(value) ? 'a promise; transforms must be synchronous' : describe(value)

@@ -1,43 +1,42 @@
 'use strict'
 
-// What longstack does to files, in the process of the program and in its commands.
+// File access of longstack, in the program's process and in its commands.
 //
-// It asks for their state so that the program does not notice. Node has one array for the answers of all
-// fs.*statSync calls, and on Node 20 and 22 its realpathSync reads there what the call before left: after
+// Reads file states without side effects on the program. Node keeps the results of all fs.*statSync calls in
+// one array, and on Node 20 and 22 its realpathSync reads that array after other calls have written it: after
 // fs.fstatSync of a pipe or socket it resolves no symbolic link (`isFileType(statValues, S_IFIFO)` in
-// lib/fs.js). The answers as BigInts are in another array, which nothing reads behind the call.
+// lib/fs.js). BigInt results go to another array, which nothing reads later.
 //
-// It makes, changes and removes what follows, and nothing else. What it removes it knows by what was made (a
-// directory of its own, the target of a link, an inode), never by how a name begins.
+// Creates, changes and removes the files below, and no others. Recognizes its own files by what it created (a
+// directory of its own, the target of a link, an inode), never by a prefix of the name.
 //
-// - Files of spans, which the user names (sinks/output-file.js): created with mode 0600, appended to, never
+// - Span files, named by the user (sinks/output-file.js): created with mode 0600, appended to, never
 //   removed. Recordings (record/writer.js) likewise.
-// - Results of trials of the addon, where it was never tested (stacks/trial.js): longstack/ in the user's
-//   cache, or longstack-UID/ in the directory for temporary files, of mode 0700; a file for each trial.
+// - Results of trial runs of the addon on untested platforms (stacks/trial.js): longstack/ in the user's
+//   cache, or longstack-UID/ in the directory for temporary files, with mode 0700; one file per trial.
 //   Written under another name and renamed, never removed.
-// - LONGSTACK_SOCKET (ask/server.js): NAME.longstack/ of mode 0700, in it a socket
-//   PID.THREAD for each thread, and a note PID.THREAD.busy. A process that ends removes its sockets, and one
-//   that starts those on which nobody listens; with each goes its note, and the directory once it is empty.
-//   NAME is a link to one of the sockets: removed by its process, replaced where nobody listens.
-// - The socket of a command that asks a process (ask/threads.js): on Linux no file, elsewhere `s` in a
-//   directory of mode 0700. Removed by name, then the empty directory.
+// - LONGSTACK_SOCKET (ask/server.js): NAME.longstack/ with mode 0700, which holds a socket PID.THREAD per
+//   thread, and a note PID.THREAD.busy. A process that ends removes its sockets; a process that starts
+//   removes those without a listener. Each socket goes with its note, and the directory once it is empty.
+//   NAME is a link to one of the sockets: its process removes it, and others replace it if nobody listens.
+// - The socket of a command that queries a process (ask/threads.js): no file on Linux, elsewhere `s` in a
+//   directory with mode 0700. Removed by name, then the empty directory.
 // - The lock of the inspector's port (ask/port-lock.js): no file.
 // - longstack profile app.js (cli/profile.js, profile/preload.js): profile.json and profile.json.part in a
-//   directory of mode 0700. Removed by name, then the empty directory.
-// - What the user names (cli/): report --html and --trace, profile --html, --pprof and --collapsed. Created
-//   with mode 0600, overwritten, never removed.
+//   directory with mode 0700. Removed by name, then the empty directory.
+// - Output files that the user names (cli/): report --html and --trace, profile --html, --pprof and
+//   --collapsed. Created with mode 0600, overwritten, never removed.
 // - At installation, in the package itself (native/, lib/start/build.js): native/prebuilds/, types/, .cache/,
-//   lib/start/bundle. Made again, and replaced, by the same scripts.
-
+//   lib/start/bundle. The same scripts rebuild and replace them.
 const {
   closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, statSync
 } = require('node:fs')
 
 const { O_RDONLY, O_DIRECTORY = 0, O_NOFOLLOW = 0 } = constants
 const OPTIONS = /** @type {{ bigint: true }} */ (Object.freeze({ bigint: true }))
-const OTHERS = 0o077n // the bits of a mode that let others in
+const OTHERS = 0o077n // mode bits that grant access to group and others
 
-/** Lists the descriptors of the process that reads it. @type {Record<string, string | undefined>} */
+/** Directories that list a process's open descriptors. @type {Record<string, string | undefined>} */
 const descriptorDirectories = { linux: '/proc/self/fd', darwin: '/dev/fd' }
 const descriptorDirectory = descriptorDirectories[process.platform]
 
@@ -46,18 +45,18 @@ const descriptorDirectory = descriptorDirectories[process.platform]
 /** @param {number} fd @returns {BigIntStats} @throws {NodeJS.ErrnoException} */
 const stateOfOpen = (fd) => fstatSync(fd, OPTIONS)
 
-/** @param {string} path of which links are followed @returns {BigIntStats} @throws {NodeJS.ErrnoException} */
+/** @param {string} path links are followed @returns {BigIntStats} @throws {NodeJS.ErrnoException} */
 const stateOf = (path) => statSync(path, OPTIONS)
 
-/** @param {string} path @returns {BigIntStats | undefined} of a link itself; undefined: it is not there */
+/** @param {string} path links are not followed @returns {BigIntStats | undefined} undefined if missing */
 const stateOfName = (path) => attempt(() => lstatSync(path, OPTIONS))
 
 /**
- * Does what may fail: where others make and remove the same files, or the program has replaced something.
- * Not for where the stack may be full: the call itself takes room on it.
+ * Does work that may fail because others create and remove the same files, or the program has patched a
+ * function. Not for a stack that may be full: the call itself takes stack space.
  * @template T
  * @param {() => T} work
- * @returns {T | undefined} undefined: it has failed
+ * @returns {T | undefined} undefined if it failed
  */
 function attempt (work) {
   try {
@@ -66,11 +65,11 @@ function attempt (work) {
 }
 
 /**
- * Works in a directory, which is no link. Linux reaches it by its descriptor: nobody can put another one in
- * its place meanwhile.
+ * Works in a directory that is not a link. On Linux, the path goes through its descriptor, so nobody can
+ * replace the directory meanwhile.
  * @template Result
  * @param {string} directory
- * @param {(path: string, fd: number) => Result} work path: of the directory; good until it returns
+ * @param {(path: string, fd: number) => Result} work path: of the directory, valid until it returns
  * @returns {Result}
  * @throws {NodeJS.ErrnoException}
  */
@@ -84,12 +83,12 @@ function inside (directory, work) {
 }
 
 /**
- * The same, in one that this user alone may enter.
+ * Works in a directory that only this user may enter.
  * @template Result
  * @param {string} directory
  * @param {(path: string) => Result} work
  * @returns {Result}
- * @throws {Error} also where others may enter it
+ * @throws {Error} also if others may enter the directory
  */
 function insidePrivate (directory, work) {
   return inside(directory, (path, fd) => {
@@ -101,7 +100,7 @@ function insidePrivate (directory, work) {
 }
 
 /**
- * Lists open descriptors of this process, in order; none if the system does not tell.
+ * Lists open descriptors of this process, sorted; empty if the system does not list them.
  * @param {number} max
  * @returns {number[]}
  */
@@ -118,7 +117,7 @@ function openDescriptors (max) {
   }
 }
 
-/** @param {number} fd @returns {string | undefined} its path; undefined: the system does not tell */
+/** @param {number} fd @returns {string | undefined} path of the file; undefined if the system hides it */
 function pathOfOpen (fd) {
   return process.platform === 'linux' ? attempt(() => readlinkSync(`/proc/self/fd/${fd}`)) : undefined
 }

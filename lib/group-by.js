@@ -1,10 +1,9 @@
 'use strict'
 
-// Values by key. For what is asked now and then: hooks call no function for it.
+// Values by key. For queries, not for the hot path: hooks do not call it.
 
 /**
- * Returns what a map has by a key; where it has nothing, that is made and added (Node 24 lacks
- * Map.prototype.getOrInsertComputed).
+ * Returns a map's value for a key; makes and adds the value if it is missing (Node 24 lacks
  * @template K
  * @template V
  * @param {Map<K, V>} map
@@ -18,11 +17,11 @@ function getOrAdd (map, key, make) {
 }
 
 /**
- * Returns the elements that have the same key, for each key (Map.groupBy comes with Node 21).
+ * Groups elements by key (Map.groupBy comes with Node 21).
  * @template T
  * @param {T[]} list
  * @param {(element: T) => string} keyOf
- * @returns {T[][]} in the order of their first ones
+ * @returns {T[][]} in the order of their first elements
  */
 function groupBy (list, keyOf) {
   /** @type {Map<string, T[]>} */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Which calls of process.kill end this process.
+// Finds out if a call of process.kill ends this process.
 
 const process = require('node:process')
 
@@ -12,15 +12,15 @@ const harmless = new Set([
 ])
 
 /**
- * Returns the signal with which a call of process.kill would end this process.
+ * Returns the signal that ends this process in a call of process.kill.
  * @param {unknown} target
  * @param {unknown} signal
- * @returns {string | undefined} undefined: it does not
+ * @returns {string | undefined} undefined if the process survives
  */
 function endingSignal (target, signal = 'SIGTERM') {
-  // Zero and negative numbers are groups of processes
+  // Zero and negative numbers are process groups
   if (target !== pid && target !== String(pid)) return undefined
-  const { signals } = require('node:os').constants // only here: the program may be the first that loads it
+  const { signals } = require('node:os').constants // late: the program may want to load it first
   const name = Object.keys(signals).find((key) => key === signal || Reflect.get(signals, key) === signal)
   if (name === undefined || harmless.has(name)) return undefined
   const isHandled = name !== 'SIGKILL' && process.listenerCount(name) > 0

@@ -1,8 +1,8 @@
 'use strict'
 
-// longstack run --fail-on-leak and --why-still-running: a preload after the register. The program's own work
-// is done when nothing of it has run for a while, repeating timers aside, since its main script ended; what
-// keeps it alive then is a leak. The watch itself keeps nothing alive: its timer is unreferenced.
+// longstack run --fail-on-leak and --why-still-running: a preload that follows register. The program counts
+// as finished once its main script has ended and none of its code, except repeating timers, has run for a
+// while; anything that still keeps it alive is a leak. The watch itself uses an unreferenced timer.
 
 const { createHook, executionAsyncResource } = require('node:async_hooks')
 const fs = require('node:fs')
@@ -13,33 +13,33 @@ const { printLine } = require('./warnings')
 
 const VARIABLE = '_LONGSTACK_LEAK_MS'
 const EXIT_CODE = 3
-const CHECKS = 8 // in the time that the watch waits
+const CHECKS = 8 // per waiting time
 const LATE_MS = 20
-const BUSY = 0.5 // utilization of a worker's event loop from which it works
+const BUSY = 0.5 // event loop utilization of a worker that counts as working
 
-/** Captured before the program or its test runner replaces them. */
+/** Captured before the program or its test runner can replace them. */
 const { exit, reallyExit } = /** @type {any} */ (process)
 let hasFailed = false
 
 /**
  * @typedef {object} Watches
- * @property {number} [failMs] quiet time after which the process ends with the code of a leak
- * @property {number} [reportMs] the same after which what keeps it alive is printed, once
+ * @property {number} [failMs] quiet time after which the process ends with the exit code of a leak
+ * @property {number} [reportMs] quiet time after which the open handles are printed, once
  *
  * @param {Watches} watches
- * @returns {Record<string, string>} the environment that enables the watch in the preload
+ * @returns {Record<string, string>} environment that enables the watch in the preload
  */
 function leakWatchEnvironment (watches) {
   return { [VARIABLE]: JSON.stringify(watches) }
 }
 
-/** @param {number} ms of quiet @param {(ms: number) => void} onQuiet called once */
+/** @param {number} ms quiet time @param {(ms: number) => void} onQuiet called once */
 function watch (ms, onQuiet) {
   const step = Math.max(1, ms / CHECKS)
   let lastWork = 0
   let lastCheck = 0
 
-  /** Notes that the program runs. The resource of a timer is the timer itself. */
+  /** Records that the program ran. The resource of a timer is the timer itself. */
   function noteWork () {
     const resource = /** @type {any} */ (executionAsyncResource())
     if (contextTag.read(resource) !== OWN_WORK && !(resource?._repeat > 0)) lastWork = performance.now()
@@ -47,7 +47,7 @@ function watch (ms, onQuiet) {
 
   function check () {
     const time = performance.now()
-    // After a late check the process was stopped, or the machine is busy: the program had no chance to run
+    // A late check means that the process was stopped, or the machine is busy: the program could not run
     // either.
     if (time - lastCheck > 2 * step + LATE_MS) lastWork = time
     if (isWorkerBusy(time - lastCheck)) lastWork = time
@@ -61,17 +61,17 @@ function watch (ms, onQuiet) {
 
   const callbacks = { __proto__: null, before: noteWork, after: noteWork, trackPromises: false }
   const hook = createHook(/** @type {any} */ (callbacks)).enable()
-  // The main script's synchronous work comes before the first iteration of the event loop.
+  // The main script's synchronous code runs before the first iteration of the event loop.
   guard.run(() => setImmediate(() => {
     lastWork = lastCheck = performance.now()
     check()
   }).unref())
 }
 
-/** ms for which each worker had waited by the last check @type {WeakMap<object, number>} */
+/** idle ms of each worker at the last check @type {WeakMap<object, number>} */
 const idleTimes = new WeakMap()
 
-/** Whether a worker thread has been busy since the last check: to wait for it is work. @param {number} ms */
+/** Returns whether a worker was busy since the last check; waiting for it is work. @param {number} ms */
 function isWorkerBusy (ms) {
   return guard.run(() => {
     const { callNative } = require('./node-objects')
@@ -83,8 +83,8 @@ function isWorkerBusy (ms) {
       if (handle === undefined || typeof idle !== 'number') continue
       const before = idleTimes.get(handle)
       idleTimes.set(handle, idle)
-      // It never waits while its main script runs, or before. In Atomics.wait, as in an idle pool, it is not
-      // in its event loop and uses no CPU.
+      // Idle time is 0 before and during its main script. A worker in Atomics.wait, as in an idle pool, is
+      // not in its event loop and uses no CPU.
       const isAway = idle === 0 || (before !== undefined && idle - before < ms * (1 - BUSY))
       if (isAway && (othersRan === undefined || othersRan >= BUSY)) isBusy = true
     }
@@ -92,14 +92,14 @@ function isWorkerBusy (ms) {
   })
 }
 
-/** ms that each thread had run or waited for a CPU by the last check @type {Map<string, number>} */
+/** ms that each thread had run or waited for a CPU at the last check @type {Map<string, number>} */
 let cpuTimes = new Map()
 
 /**
- * Returns the largest share of the time since the last check in which a thread other than the main one ran,
- * or waited for a CPU. The system does not tell which of them are workers.
- * @param {number} ms since then
- * @returns {number | undefined} undefined: the system does not tell
+ * Returns the largest share of the time since the last check that a thread other than the main one ran or
+ * waited for a CPU. The system does not report which of them are workers.
+ * @param {number} ms since the last check
+ * @returns {number | undefined} undefined if the system does not report it
  */
 function cpuShareOfOthers (ms) {
   const before = cpuTimes
@@ -127,14 +127,14 @@ function fail (ms) {
   hasFailed = true
   try {
     exit.call(process, EXIT_CODE)
-  } catch (error) { // of a listener of `exit`
+  } catch (error) { // thrown by an `exit` listener
     printLine(guard.run(() => inspect(error)))
     exitWithLastWord(EXIT_CODE)
   }
 }
 
 /**
- * Ends the process with the code of a leak, whatever listeners of `exit` have set in between: process.exit
+ * Ends the process with the exit code of a leak, even if `exit` listeners have set another: process.exit
  * calls process.reallyExit with process.exitCode (lib/internal/process/per_thread.js).
  * @param {number} code
  */

@@ -1,23 +1,23 @@
 'use strict'
 
-// Changes of tracing's state, and calls of the program's listeners. A listener may call anything: disable,
-// enable, add and remove listeners, itself too, throw, exit. So none is called while the state changes, but
-// once the change is done; a change that is requested during another is made after it; and before each call
-// it is checked who still listens.
+// State changes of tracing, and calls of the program's listeners. A listener may call anything: disable,
+// enable, add and remove listeners (itself too), throw, exit. So listeners run after a state change, never
+// during it; a change requested during another one is made after it; and each listener is called only if it
+// is still registered.
 
 const { executionAsyncId } = require('node:async_hooks')
 
 /**
- * async id of the execution that changes the state. V8 runs no `finally` where it terminates an execution: in
- * another one the value means nothing.
+ * async id of the execution that changes the state. V8 runs no `finally` blocks when it terminates an
+ * execution, so in any other execution the value is stale.
  * @type {number | undefined}
  */
 let changingId
-/** what to do once the change is done, in order @type {Array<() => void>} */
+/** work to do after the change, in order @type {Array<() => void>} */
 let postponed = []
 
 /**
- * Changes the state of tracing; during another change: after it.
+ * Changes the state of tracing, or queues the change if another one is in progress.
  * @param {() => void} change
  */
 function changeState (change) {
@@ -43,7 +43,7 @@ function makeChange (change) {
   }
 }
 
-/** Runs what calls the program; during a change of state: after it. @param {() => void} work */
+/** Runs work that calls the program, after the state change in progress. @param {() => void} work */
 function afterChange (work) {
   if (isChanging()) postponed.push(work)
   else work()
@@ -53,7 +53,7 @@ function isChanging () {
   return changingId !== undefined && changingId === executionAsyncId()
 }
 
-/** Returns what `restoreChange` gets after V8 has terminated a change of state. */
+/** Returns the value that `restoreChange` takes after V8 has terminated a state change. */
 const saveChange = () => changingId
 
 /** @param {number | undefined} saved */
@@ -64,7 +64,7 @@ function restoreChange (saved) {
 /** The listeners of one event. @template E @extends {Set<(event: E) => void>} */
 class Listeners extends Set {
   /**
-   * Calls those of a list that still listen.
+   * Calls the listeners of a list that are still registered.
    * @param {E} event
    * @param {(thrown: unknown) => void} [onThrown] gets what a listener throws
    * @param {Array<(event: E) => void>} [listeners]

@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads Node's own objects without running code of the program: own data properties, and methods that are
-// native code. A getter, a proxy or a method of the program is not touched; the result is then undefined.
+// Reads Node's own objects without running the program's code: own data properties, and methods implemented
+// in native code. Getters, proxies and methods of the program are not touched; the result is then undefined.
 
 const { asyncWrapProviders } = require('node:async_hooks')
 const { types } = require('node:util')
@@ -16,14 +16,14 @@ const { isProxy } = types
 const nativeFunctions = new WeakMap()
 
 /**
- * Names of what handle.getProviderType() returns; made when first needed.
+ * Provider names by the value of handle.getProviderType(); created on first use.
  * @type {string[] | undefined}
  */
 let providerNames
 
 /**
- * Returns whether a function is C++ of Node's under this very name. Built-ins of other names are not, nor are
- * bound functions, which have another name.
+ * Returns whether a function is C++ code of Node with exactly this name. Excludes built-ins of other names,
+ * and bound functions, which have another name.
  * @param {unknown} value
  * @param {string} name of a method; empty for a getter
  */
@@ -55,7 +55,7 @@ function nativeOf (object, name) {
  * @param {any} handle
  * @param {string} name
  * @param {...unknown} args
- * @returns {any} undefined where there is none, or it throws
+ * @returns {any} undefined if there is none, or it throws
  */
 function callNative (handle, name, ...args) {
   return isObject(handle) ? callMethod(nativeOf(handle, name), handle, args) : undefined
@@ -65,7 +65,7 @@ function callNative (handle, name, ...args) {
  * @param {((...args: any[]) => any) | undefined} method
  * @param {object} handle
  * @param {unknown[]} args
- * @returns {any} undefined where there is none, or it throws
+ * @returns {any} undefined if there is none, or it throws
  */
 function callMethod (method, handle, args) {
   try {
@@ -76,7 +76,7 @@ function callMethod (method, handle, args) {
 }
 
 /**
- * Returns the libuv handle, or the other C++ object of Node's, behind an object.
+ * Returns the libuv handle, or another C++ object of Node, behind an object.
  * @param {object} object
  * @returns {object | undefined}
  */
@@ -90,14 +90,14 @@ function handleOf (object) {
   return isObject(bound) ? bound : undefined
 }
 
-/** @param {object} handle @returns {object | undefined} the socket, server or child on a handle */
+/** @param {object} handle @returns {object | undefined} the socket, server or child that owns the handle */
 function ownerOf (handle) {
   const owner = hidden(handle, 'owner_symbol', 'owner')
   return isObject(owner) ? owner : undefined
 }
 
 /**
- * Returns the async id that an object of Node's keeps itself, also after its handle is closed.
+ * Returns the async id that Node stores on its own object, even after the handle is closed.
  * @param {object} object
  * @returns {number | undefined}
  */
@@ -113,7 +113,7 @@ function providerOf (handle) {
   return name === 'NONE' ? undefined : name
 }
 
-/** @param {any} indexes by name @returns {string[]} without iterators, which programs take away */
+/** @param {any} indexes by name @returns {string[]} made without iterators, which programs may remove */
 function namesByIndex (indexes) {
   /** @type {string[]} */
   const names = []
@@ -122,19 +122,19 @@ function namesByIndex (indexes) {
   return names
 }
 
-/** Returns the handle that has the addresses: below TLS another one. @param {any} handle @returns {any} */
+/** Returns the handle with the addresses: under TLS its parent. @param {any} handle @returns {any} */
 function underlyingHandle (handle) {
   const parent = isObject(handle) ? own(handle, '_parent') : undefined
   return isObject(parent) ? parent : handle
 }
 
 /**
- * Asks the system for an end of a connection, or where a server listens. Not by the getters of a socket
- * (`remoteAddress`), nor by `address()`: Node keeps what these return on the socket (`_peername` in
- * lib/net.js) and answers from it when the socket is closed, where the program would get undefined.
+ * Reads an end of a connection, or a server's address, from the system. Avoids a socket's getters
+ * (`remoteAddress`) and `address()`: Node caches their result on the socket (`_peername` in lib/net.js) and
+ * would return it to the program after the socket has closed, instead of undefined.
  * @param {object} handle
  * @param {'getsockname' | 'getpeername'} method
- * @returns {{ address?: string, port?: number } | undefined} undefined where the handle has none or is closed
+ * @returns {{ address?: string, port?: number } | undefined} undefined if it has none or is closed
  */
 function endOf (handle, method) {
   const end = {}
@@ -158,7 +158,7 @@ function formatAddress (end) {
 }
 
 /**
- * Returns the host of a request that is made by http: its Host header has the port.
+ * Returns the host of an outgoing http request; its Host header includes the port.
  * @param {object} request
  */
 function hostHeaderOf (request) {
@@ -174,9 +174,9 @@ function numberOf (handle, name) {
 }
 
 /**
- * Returns what reads a number of one type of handles, by a native getter that is looked up once for all.
+ * Makes a reader of a number of one handle type; the native getter is looked up once.
  * @param {string} name
- * @returns {(handle: object) => number} NaN where there is none
+ * @returns {(handle: object) => number} returns NaN if there is none
  */
 function numberReader (name) {
   let prototype = /** @type {object | null} */ (null)
@@ -202,8 +202,8 @@ function isReferenced (handle) {
 }
 
 /**
- * Returns whether a handle is open. One without a reference and a closed one answer `hasRef` alike, but only
- * an open one takes a reference (uv_ref). The flag is put back at once.
+ * Returns whether a handle is open. `hasRef` is false for unreferenced and for closed handles, but only an
+ * open handle can be referenced (uv_ref). The flag is restored at once.
  * @param {object} handle
  */
 function isAlive (handle) {
@@ -214,7 +214,7 @@ function isAlive (handle) {
   return alive
 }
 
-/** There is one prototype of file handles in a thread. */
+/** Reads a file handle's descriptor; all file handles of a thread share one prototype. */
 const descriptorOf = numberReader('fd')
 
 /** Returns whether a file is closed. @param {any} handle */
@@ -224,7 +224,7 @@ const isClosedFile = (handle) => descriptorOf(handle) < 0
 const isClosedTimer = (timer) => own(timer, '_destroyed') === true
 
 /**
- * Returns what Node's inspection of a message port shows.
+ * Returns the state of a message port, as Node's inspection shows it.
  * @param {object} port
  * @returns {{ active?: boolean, refed?: boolean }}
  */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Reads objects without running code of the program: own data properties only. A getter or a proxy is not
+// Reads objects without running the program's code: own data properties only. Getters and proxies are not
 // touched; the result is then undefined.
 
 const { types } = require('node:util')
@@ -9,7 +9,7 @@ const { getOwnPropertyDescriptor, getPrototypeOf } = Reflect
 const { isProxy } = types
 
 /**
- * Reads an own data property: never a getter, never a proxy's trap of the program's.
+ * Reads an own data property without running a getter. Callers exclude proxies.
  * @param {object} object
  * @param {PropertyKey} name
  */
@@ -18,8 +18,8 @@ function own (object, name) {
 }
 
 /**
- * Reads a property that Node makes when it is first read (`process.allowedNodeEnvironmentFlags`), and leaves
- * it to be made. Runs the getter of the program where it has put one.
+ * Reads a property that Node creates on first access (`process.allowedNodeEnvironmentFlags`), and restores
+ * the lazy getter. Runs the program's getter if it has installed one.
  * @param {object} object
  * @param {string} name
  */
@@ -31,7 +31,7 @@ function readLazy (object, name) {
 }
 
 /**
- * Accepts objects that can be read: no proxy, no function.
+ * Accepts readable objects: no proxy, no function.
  * @param {unknown} value
  * @returns {value is object}
  */
@@ -40,7 +40,7 @@ function isObject (value) {
 }
 
 /**
- * Accepts proxies as well: for values that are compared, or are keys, and never read.
+ * Accepts proxies as well: for values that are compared or used as keys, but never read.
  * @param {unknown} value
  * @returns {value is object}
  */
@@ -48,11 +48,11 @@ function isAnyObject (value) {
   return typeof value === 'object' && value !== null
 }
 
-/** Returns a string that is not empty. @param {unknown} value */
+/** Returns a string unless it is empty. @param {unknown} value */
 const textOf = (value) => typeof value === 'string' && value !== '' ? value : undefined
 
 /**
- * Reads an own symbol property by the description of its symbol; Node exports few of its symbols.
+ * Reads an own symbol property by the symbol's description; Node exports few of its symbols.
  * @param {object} object
  * @param {...string} names
  * @returns {any}
@@ -67,8 +67,8 @@ function hidden (object, ...names) {
 }
 
 /**
- * Makes a reader of a symbol property of Node's sockets and timers, for the hot path: the symbol is searched
- * once, and the property is read as it is, a getter of the program included. bench/run.js, longstack-spans.
+ * Makes a reader of a symbol property of Node's sockets and timers, for the hot path: looks the symbol up
+ * once, and reads the property directly, so a getter of the program would run. bench/run.js, longstack-spans.
  * @param {string} description
  * @returns {(object: any) => any}
  */
@@ -82,7 +82,7 @@ function hiddenProperty (description) {
 }
 
 /**
- * Finds a property of an object or its prototypes, as far as there is no proxy.
+ * Finds a property on an object or its prototypes, up to the first proxy.
  * @param {object} object
  * @param {string} name
  * @returns {PropertyDescriptor | undefined}
@@ -97,7 +97,7 @@ function findProperty (object, name) {
 }
 
 /**
- * Works like instanceof, without Symbol.hasInstance and without a proxy's trap.
+ * Works like instanceof, without Symbol.hasInstance and proxy traps.
  * @param {object} object
  * @param {object | undefined} prototype
  */
@@ -121,8 +121,8 @@ function className (object) {
 }
 
 /**
- * Formats host:port, with brackets around IPv6. Such a text is kept: reading a character has V8 join the
- * parts, which take thrice the memory (String::Flatten in src/objects/string.cc).
+ * Formats host:port, with brackets around IPv6. The text is kept, so it is flattened by reading a character:
+ * V8's unjoined parts take three times the memory (String::Flatten in src/objects/string.cc).
  * @param {unknown} host
  * @param {unknown} port
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// The one table of options. Parsing, messages, flags of commands (cli/flags.js), docs/options.md and
-// option-types.js (npm run docs) are made of it. No other file reads the environment for them.
+// The only table of options. Parsing, messages, command flags (cli/flags.js), docs/options.md and
+// option-types.js (npm run docs) are derived from it. No other file reads their environment variables.
 
 const { types } = require('node:util')
 const { attempt } = require('./files')
@@ -10,25 +10,25 @@ const { printFromMainThread } = require('./warnings')
 /** @typedef {import('./option-types').Options} Options */
 
 /**
- * @typedef {object} Kind values
+ * @typedef {object} Kind kind of value
  * @property {string} type in TypeScript
  * @property {string} allowed completes 'Option "NAME" must be'
  * @property {(value: any) => boolean} accepts
- * @property {(text: string) => any} fromText of a variable or flag; what cannot be read comes back as it is
- * @property {string} [written] what is allowed as text, where that differs
+ * @property {(text: string) => any} fromText parses a variable or flag; returns invalid text unchanged
+ * @property {string} [written] allowed text, if it differs
  * @property {string} [unit] of an integer
  *
  * @typedef {object} Description
  * @property {any} initial default value
  * @property {string} purpose one sentence, without its full stop
- * @property {string} [flagPurpose] of a flag that switches it off
- * @property {string} [placeholder] of the flag's value in the help; none: the flag takes none
+ * @property {string} [flagPurpose] purpose of a flag that turns the option off
+ * @property {string} [placeholder] of the flag's value in the help; without it, the flag takes no value
  *
- * @typedef {Kind & Description & { variable: string, flag: string }} Rule flag: without its dashes
+ * @typedef {Kind & Description & { variable: string, flag: string }} Rule flag: without dashes
  */
 
-const MAX_SOCKET_PATH = 80 // the system allows 103 to 107; a pid and a directory's name may follow
-const MEASURES = ['ms', 'bytes'] // units that a message names; frames and hops are counted
+const MAX_SOCKET_PATH = 80 // the system allows 103 to 107; a pid and a directory name may follow
+const MEASURES = ['ms', 'bytes'] // units that messages name; frames and hops are counts
 
 /** @param {number} min @param {number} max @param {string} unit @returns {Kind} */
 const integer = (min, max, unit) => ({
@@ -181,7 +181,7 @@ const rules = /** @type {{ [Name in keyof Options]: Rule }} */ (Object.fromEntri
     flag: row.initial === true ? `no-${name}` : inWords(name, '-')
   }])))
 
-/** Variables that others read: runners/gate.js. */
+/** Variables read elsewhere: runners/gate.js. */
 const otherVariables = ['LONGSTACK_LEAKS']
 
 /** @param {string} name in camel case @param {string} separator */
@@ -189,10 +189,10 @@ function inWords (name, separator) {
   return name.replace(/[A-Z]/g, (letter) => separator + letter.toLowerCase())
 }
 
-/** @param {string} text with or without slashes around it */
+/** @param {string} text with or without enclosing slashes */
 const regularExpression = (text) => attempt(() => new RegExp(text.replace(/^\/(.*)\/$/, '$1'))) ?? text
 
-/** @param {string} name of a signal */
+/** @param {string} name name of a signal */
 function isFreeSignal (name) {
   return Object.hasOwn(require('node:os').constants.signals, name) && !/^SIG(KILL|STOP|USR1|PROF)$/.test(name)
 }
@@ -206,7 +206,7 @@ function defaultOptions () {
 /**
  * Checks the argument of trace.enable.
  * @param {unknown} value undefined, a filter, or an object
- * @param {Options} base what it leaves out
+ * @param {Options} base values for the options that it leaves out
  * @returns {Options}
  * @throws {import('./errors').LongstackError}
  */
@@ -224,9 +224,9 @@ function parseOptions (value, base) {
 }
 
 /**
- * Reads the argument of trace.enable once.
+ * Reads the argument of trace.enable exactly once.
  * @param {unknown} value
- * @returns {Array<[string, unknown]> | undefined} undefined for a wrong value, and for one that throws
+ * @returns {Array<[string, unknown]> | undefined} undefined if the value is invalid, or reading it throws
  */
 function entriesOf (value) {
   return attempt(() => {
@@ -239,13 +239,13 @@ function entriesOf (value) {
 /**
  * @param {keyof Options} name
  * @param {unknown} value
- * @returns {unknown} the value, of a filter a copy
+ * @returns {unknown} the value, copied if it is a filter
  * @throws {import('./errors').LongstackError}
  */
 function check (name, value) {
   try {
     if (rules[name].accepts(value)) return name === 'filter' ? checkedFilter(value) : value
-  } catch (error) { // parseOutputs and compile explain; another error is the value's own: a proxy, a getter
+  } catch (error) { // parseOutputs and compile explain theirs; others come from the value: a proxy, a getter
     if (/^LONGSTACK_ERR_/.test(/** @type {any} */ (error)?.code)) throw error
   }
   const { mistake } = require('./errors')
@@ -253,7 +253,7 @@ function check (name, value) {
   throw mistake('INVALID_OPTION', name, value, rules[name].allowed)
 }
 
-/** @param {any} value an array, or names with commas between them @returns {string[]} a copy */
+/** @param {any} value an array, or comma-separated names @returns {string[]} a copy */
 function checkedFilter (value) {
   const { providers } = require('./node-objects')
   const filter = typeof value === 'string' ? rules.filter.fromText(value) : [...value]
@@ -272,7 +272,7 @@ function unknownName (code, name, names) {
 }
 
 /**
- * Reads environment variables. A mistake is reported in one line, and the default stays.
+ * Reads environment variables. Reports a mistake in one line, and keeps the default.
  * @param {Record<string, string | undefined>} env
  * @param {(sentence: string) => void} report
  * @returns {Options}
@@ -289,7 +289,7 @@ function readEnvironment (env, report) {
       if (name === undefined) {
         const variables = Object.values(rules).map((rule) => rule.variable).concat(otherVariables)
         report(unknownName('UNKNOWN_VARIABLE', variable, variables).message)
-      } else if (text.trim() !== '') { // an empty variable counts as not set
+      } else if (text.trim() !== '') { // an empty variable counts as unset
         options[name] = check(name, rules[name].fromText(text))
       }
     } catch (error) {
@@ -302,7 +302,7 @@ function readEnvironment (env, report) {
 /** @type {Options | undefined} */
 let fromEnvironment
 
-/** Returns the options of the environment, read once. The main thread reports mistakes. @returns {Options} */
+/** Returns the environment's options, read once. The main thread reports mistakes. @returns {Options} */
 function environmentOptions () {
   fromEnvironment ??= readEnvironment(process.env, printFromMainThread)
   return fromEnvironment

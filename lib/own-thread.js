@@ -1,8 +1,8 @@
 'use strict'
 
-// Threads of longstack's own. The program does not see them: they keep no process alive, print nothing, and
-// no event tells of them. Nothing that is meant for the program's threads reaches them: no preload, no
-// profile, no limits.
+// Worker threads of longstack's own. The program does not see them: they do not keep the process alive, print
+// nothing, and are announced by no event. They inherit no preload, profile or limit meant for the program's
+// threads.
 
 const channels = require('node:diagnostics_channel')
 const process = require('node:process')
@@ -11,23 +11,23 @@ const { attempt } = require('./files')
 
 const MAX_YOUNG = 8 // MiB of new objects
 
-/** Variables that have Node load, write, print or report something. */
+/** Variables that make Node load, write, print or report something. */
 const foreign = new Set([
   'NODE_CHANNEL_FD', 'NODE_DEBUG', 'NODE_DEBUG_NATIVE', 'NODE_OPTIONS', 'NODE_UNIQUE_ID', 'NODE_V8_COVERAGE',
   'WATCH_REPORT_DEPENDENCIES'
 ])
 
 /**
- * Starts a thread. Called as longstack's own work (core/guard.js).
+ * Starts a thread. Callers run it as longstack's own work (core/guard.js).
  * @param {string} file
  * @param {object} options
  * @param {string} options.name
  * @param {object} options.workerData
  * @param {readonly any[]} [options.transferList]
- * @param {number} options.heap MiB that it may take
- * @param {(error: unknown) => void} onEnd called when it has ended, with the error where one is the reason
+ * @param {number} options.heap heap limit, MiB
+ * @param {(error: unknown) => void} onEnd called when the thread has ended, with the error if one ended it
  * @returns {import('node:worker_threads').Worker}
- * @throws where threads are forbidden, or there can be no more
+ * @throws if threads are forbidden, or no more can be created
  */
 function startThread (file, { name, workerData, transferList = [], heap }, onEnd) {
   const thread = unannounced(() => new Worker(file, {
@@ -47,14 +47,14 @@ function startThread (file, { name, workerData, transferList = [], heap }, onEnd
   return thread
 }
 
-/** The program's variables, without those that are not meant for this thread. */
+/** Returns the program's variables, without those that must not reach this thread. */
 function environment () {
   const isMeant = (/** @type {string} */ name) => !foreign.has(name) && !name.startsWith('LONGSTACK')
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => isMeant(name)))
 }
 
 /**
- * Makes a worker without telling the program. Node would emit `worker` on `process` in the next tick, and
+ * Creates a worker without notifying the program. Node would emit `worker` on `process` in the next tick, and
  * publish it on a channel.
  * @param {() => import('node:worker_threads').Worker} make
  */

@@ -1,27 +1,26 @@
 'use strict'
 
-// Paths as parts of names. Where no framework names the route, what looks like one of many is replaced by
-// `*`: so names stay few, and tokens, session ids and e-mail addresses stay out of them. Whatever is asked
-// for, there are at most MAX_NAMES in a process; the paths of the rest are all called `*`. A report asks for
-// the same names, of the paths that it reads.
+// Paths as parts of names. If no framework names the route, variable segments are replaced by `*`: names stay
+// few, and contain no tokens, session ids or e-mail addresses. A process has at most MAX_NAMES of them; all
+// further paths are named `*`. Reports derive the same names from the paths that they read.
 
 const MAX_NAMES = 1000
 const MAX_NAME = 200 // characters
-const MAX_PLAIN = 16 // characters of a segment without a digit or sign that is not looked at closely
+const MAX_PLAIN = 16 // characters; a shorter segment of letters and . _ - is kept without a closer look
 
 const plain = /^[a-z._-]*$/i
 const uuid = /[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}/i
-/** what can separate the parts of a token, and of a segment */
+/** separators between the parts of a token or segment */
 const separators = /[.,:!$&'()*|\s]+/
 const encoded = /%[0-9a-f]{2}/gi
-/** a word or a small number between hyphens, as people write them: `chunks-of-64-KiB` */
+/** a word or small number between hyphens, as in names written by people: `chunks-of-64-KiB` */
 const slugPart = /^(?:[A-Z]?[a-z]{0,14}|[A-Za-z]{1,4}|\d{1,2})$/
-/** those of Node's http.METHODS, which is not to be loaded for a program without http */
+/** Node's http.METHODS; a program without http must not load that module */
 const knownMethods = new Set(('ACL BIND CHECKOUT CONNECT COPY DELETE GET HEAD LINK LOCK M-SEARCH MERGE ' +
   'MKACTIVITY MKCALENDAR MKCOL MOVE NOTIFY OPTIONS PATCH POST PROPFIND PROPPATCH PURGE PUT QUERY REBIND ' +
   'REPORT SEARCH SOURCE SUBSCRIBE TRACE UNBIND UNLINK UNLOCK UNSUBSCRIBE').split(' '))
 
-/** names that were given @type {Set<string>} */
+/** names in use @type {Set<string>} */
 const names = new Set()
 
 /**
@@ -37,13 +36,13 @@ function nameOfPath (path) {
   return name
 }
 
-/** Returns the same of any number of paths. @param {string} path */
+/** Returns a path's name, without the limit on their number. @param {string} path */
 function generalPath (path) {
   const [, target, port = ''] = /^([^/]*)(:\d{1,5})$/.exec(path) ?? ['', path] // host:port of CONNECT
   return `${target.split('/').map(nameOfSegment).join('/')}${port}`.slice(0, MAX_NAME)
 }
 
-/** Returns a method as part of a name: HTTP/2 lets a client make them up. @param {string} method */
+/** Returns a method as part of a name: HTTP/2 clients may invent methods. @param {string} method */
 const nameOfMethod = (method) => knownMethods.has(method) ? method : 'HTTP'
 
 /** @param {string} segment of a path @returns {string} */
@@ -66,7 +65,7 @@ function decode (escape) {
 }
 
 /**
- * Returns whether a word is made by chance rather than for people: a hash, an id, a secret.
+ * Returns whether a word looks random rather than written by people: a hash, an id, a secret.
  * @param {string} word
  */
 function isToken (word) {
@@ -82,7 +81,7 @@ function isToken (word) {
   if (digits >= 3 && length >= 10 && count(word, /\d(?!\d|$)/g) >= 3) return true
   if (letters < 20) return false
   const share = upper / letters
-  if (share > 0.15) return true // mixed by chance, or a code in capitals; words in camel case have less
+  if (share > 0.15) return true // random case, or a code in capitals; camel case has less
   return /[a-z]{24}/.test(word)
 }
 

@@ -1,29 +1,28 @@
 'use strict'
 
-// What this package is called, and where the files are that were made for one platform: the addon for each
-// ABI, code that V8 has compiled of the generated files in start/, and the text of what is loaded late. A
-// checkout has them in native/prebuilds/TARGET/. Of a published version each of these directories is a
-// package of its own, NAME-TARGET, among the optional dependencies: installing brings the one for the
-// platform. Loaded at each start, before the generated files: it requires no other, and reads no more than it
-// has to.
+// The package's name, and the location of platform-specific files: the addon for each ABI, V8's code cache of
+// the generated files in start/, and the text of modules that load late. A checkout has them in
+// native/prebuilds/TARGET/. A published version has a package NAME-TARGET per platform among its optional
+// dependencies; installing brings the one for the platform. Runs at each start, before the generated files
+// are loaded, so it requires no other file and reads as little as possible.
 
 const fs = require('node:fs')
-const { sep } = require('node:path') // path.join reads letter by letter, which is slow at a start
+const { sep } = require('node:path') // path.join scans every character, too slow at start
 
-const { parse } = JSON // programs replace it
+const { parse } = JSON // programs may replace it
 
 const PAGE = 4096
-// Offsets in the header of a 64-bit ELF file of its table of programs, and in an entry of that: elf(5)
+// Offsets of the program header table in the header of a 64-bit ELF file, and in a table entry: elf(5)
 const ELF_PROGRAMS = { table: 32, bytes: 54, count: 56 }
 const ELF_PROGRAM = { type: 0, offset: 8, bytes: 32 }
-const PT_INTERP = 3 // the type of the entry that names the loader
+const PT_INTERP = 3 // type of the entry that names the loader
 const MANIFEST = 'package.json'
 
-/** Platforms that each release has binaries for; native/targets.js compiles them. */
+/** Platforms with binaries in each release; native/targets.js compiles them. */
 const PLATFORMS = [
   'linux-x64', 'linux-arm64', 'linuxmusl-x64', 'linuxmusl-arm64', 'darwin-arm64', 'darwin-x64'
 ]
-/** Versions of Node that each release has binaries for, and their ABIs. @type {Record<string, number>} */
+/** Node versions with binaries in each release, and their ABIs. @type {Record<string, number>} */
 const ABIS = { 20: 115, 22: 127, 24: 137, 26: 147 }
 
 const root = __dirname.slice(0, __dirname.lastIndexOf(sep))
@@ -32,12 +31,12 @@ const root = __dirname.slice(0, __dirname.lastIndexOf(sep))
  * @typedef {object} Manifest
  * @property {string} name
  * @property {string} version
- * @property {Record<string, string>} [optionalDependencies] of a published version
+ * @property {Record<string, string>} [optionalDependencies] only in a published version
  *
- * @typedef {object} PlatformPackage that a published version has for this platform
+ * @typedef {object} PlatformPackage package of a published version for this platform
  * @property {string} name
- * @property {string} [version] undefined: it is not installed, or must not be read
- * @property {string} [directory] undefined: none of the version that this package is of
+ * @property {string} [version] undefined if it is not installed, or must not be read
+ * @property {string} [directory] undefined unless it has the same version as this package
  */
 
 /** @type {Manifest | undefined} */
@@ -52,13 +51,13 @@ function ownManifest () {
   }
 }
 
-/** @returns {Manifest} @throws {Error} where it cannot be read */
+/** @returns {Manifest} @throws {Error} if it cannot be read */
 function readOwn () {
   manifest ??= readManifest(root)
   return manifest
 }
 
-/** @param {string} directory @returns {Manifest} @throws {Error} where it cannot be read */
+/** @param {string} directory @returns {Manifest} @throws {Error} if it cannot be read */
 function readManifest (directory) {
   return parse(fs.readFileSync(`${directory}${sep}${MANIFEST}`, 'utf8'))
 }
@@ -75,14 +74,14 @@ function target () {
   return name
 }
 
-/** @returns {boolean} by the loader that the executable names; process.report takes 2 to 20 ms */
+/** @returns {boolean} derived from the executable's loader; process.report takes 2 to 20 ms */
 function usesMusl () {
   try {
     return loaderOf('/proc/self/exe').includes('/ld-musl-')
-  } catch { // no /proc, --permission, or the loader was called by its own name
+  } catch { // no /proc, --permission, or the loader was run directly
     const report = /** @type {any} */ (process.report)
     const { excludeNetwork } = report
-    report.excludeNetwork = true // else the report may wait for DNS
+    report.excludeNetwork = true // otherwise the report may wait for DNS
     const isMusl = report.getReport().header.glibcVersionRuntime === undefined
     report.excludeNetwork = excludeNetwork
     return isMusl
@@ -90,9 +89,10 @@ function usesMusl () {
 }
 
 /**
- * Returns the path of the loader that a program names: on the first page, or where patchelf has moved it.
- * @param {string} file of 64-bit ELF
- * @throws where it names none
+ * Returns the path of an executable's loader, from the first page, or from the place that patchelf moved it
+ * to.
+ * @param {string} file 64-bit ELF
+ * @throws if it has no loader
  */
 function loaderOf (file) {
   const start = readAt(file, 0, PAGE)
@@ -119,21 +119,21 @@ function readAt (file, offset, bytes) {
 }
 
 /**
- * Returns where this package itself has what is made for a platform: the directory that scripts write to.
+ * Returns this package's own directory for a platform's files; build scripts write to it.
  * @param {string} [platform]
  */
 function ownDirectory (platform = target()) {
   return `${root}${sep}native${sep}prebuilds${sep}${platform}`
 }
 
-/** @param {string | number} abi process.versions.modules of a Node */
+/** @param {string | number} abi process.versions.modules of a Node version */
 const binaryName = (abi) => `longstack.abi${abi}.node`
 
 /**
  * Finds a file that was made for this platform.
- * @param {string} file its name
- * @returns {string | undefined} undefined: there is none
- * @throws {Error} where a directory must not be read
+ * @param {string} file name of the file
+ * @returns {string | undefined} undefined if there is none
+ * @throws {Error} if a directory must not be read
  */
 function findFile (file) {
   const own = `${ownDirectory()}${sep}${file}`
@@ -146,7 +146,7 @@ function findFile (file) {
 /** @type {PlatformPackage | null | undefined} null: there is none */
 let found
 
-/** @returns {PlatformPackage | undefined} undefined: a checkout, or a platform that has none */
+/** @returns {PlatformPackage | undefined} undefined in a checkout, or on a platform without one */
 function platformPackage () {
   found ??= findPackage() ?? null
   return found ?? undefined
@@ -164,8 +164,8 @@ function findPackage () {
 }
 
 /**
- * Finds a package as Node does, from the directory of this one, whose links are followed last:
- * --preserve-symlinks leaves them in its name, and pnpm has its dependencies where they lead.
+ * Finds a package like Node, upwards from this one's directory. Links are resolved only if that fails:
+ * --preserve-symlinks keeps them in the path, and pnpm puts dependencies next to their target.
  * @param {string} id
  */
 function findInModules (id) {

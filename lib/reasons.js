@@ -1,10 +1,10 @@
 'use strict'
 
-// Why the engine and the clock in force are those: codes, which stay, and the sentences that trace.stats()
-// and trace.doctor() make of them. Loaded when one of these is asked for.
+// Reasons for the engine and the clock in force: stable codes, and the messages that trace.stats() and
+// trace.doctor() print for them. Loaded on the first such call.
 
 /**
- * @typedef {{ code: string, detail?: string }} Reason detail: what only this process knows, for the sentence
+ * @typedef {{ code: string, detail?: string }} Reason detail: process-specific part of the message
  * @typedef {(detail?: string) => string} Sentence
  */
 
@@ -46,7 +46,7 @@ const clock = {
 const sentences = { engine, clock }
 
 /**
- * Makes the sentence of a reason, for example "no binary for linux-x64, ABI 137".
+ * Formats a reason, for example "no binary for linux-x64, ABI 137".
  * @param {keyof typeof sentences} subject
  * @param {Reason} reason
  * @returns {string}

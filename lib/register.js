@@ -1,9 +1,9 @@
 'use strict'
 
-// node -r longstack/register app.js: tracing is on from the first line, options come from the environment.
-// A wrong option is reported in one line, by the main thread, and the program still runs. So it does where
-// tracing cannot start: NODE_OPTIONS preloads this file into whatever program, with whatever Node. It is
-// written in the syntax of Node 12, and loads nothing before the version is known.
+// node -r longstack/register app.js: tracing is on from the first line, with options from the environment.
+// The main thread reports an invalid option in one line, and the program still runs. It also runs if tracing
+// cannot start: NODE_OPTIONS preloads this file into any program on any Node version. So this file uses the
+// syntax of Node 12, and loads nothing before it has checked the version.
 
 const MIN_MAJOR = 20
 const NOT_PERMITTED = 'the permission model keeps its files from it (--allow-fs-read)'
@@ -25,14 +25,14 @@ function start () {
   if (started.prepare !== undefined) started.prepare()
 }
 
-/** Puts back what was set before the start failed. */
+/** Reverts a failed start. */
 function undo () {
   try {
     if (started !== undefined) started.shared.tracer.disable()
   } catch {}
 }
 
-/** Prints one line from the main thread; requires nothing of longstack's. @param {string} reason */
+/** Prints one line from the main thread; requires no other file of longstack. @param {string} reason */
 function printOff (reason) {
   try {
     if (!require('worker_threads').isMainThread) return

@@ -1,6 +1,6 @@
 'use strict'
 
-// What is in force in this thread. Only tracer.js changes it.
+// Settings in force in this thread. Only tracer.js changes them.
 
 const { defaultOptions } = require('./options')
 

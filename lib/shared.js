@@ -1,8 +1,8 @@
 'use strict'
 
-// One tracer a thread, shared by every copy of the package: two copies must not hook twice. It is kept on the
-// exports of a built-in module, which all realms of a thread share: test runners give each file a global
-// object of its own. The key is no name that anybody could trip over, and changes with the contract.
+// One tracer per thread, shared by all copies of the package: two copies must not hook twice. It is stored on
+// the exports of a built-in module, which all realms of a thread share; test runners give each file its own
+// global object. The key avoids collisions, and its number changes with the contract.
 
 const asyncHooks = require('node:async_hooks')
 const path = require('node:path')
@@ -13,8 +13,8 @@ const KEY = Symbol.for('longstack.tracer.3')
  * @typedef {object} Shared
  * @property {import('./tracer').Tracer} tracer
  * @property {import('./api').Trace} trace
- * @property {() => import('./runners/gate').Gate} createGate for the plug-ins of test runners
- * @property {() => typeof import('./ask/session')} live answers commands
+ * @property {() => import('./runners/gate').Gate} createGate for test runner plug-ins
+ * @property {() => typeof import('./ask/session')} live handles commands
  */
 
 /** @returns {Shared} */
@@ -26,7 +26,7 @@ function find () {
     let trace
     const value = {
       tracer,
-      // Made by the first require('longstack'); most programs under longstack/register never do.
+      // Created by the first require('longstack'); most programs under longstack/register never call it.
       get trace () {
         trace ??= require('./api').trace
         return trace

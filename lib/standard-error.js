@@ -1,19 +1,19 @@
 'use strict'
 
-// Node opens process.stderr when it is first read, and reads it merely to compare: where a socket closes
-// (Socket.prototype._destroy in lib/net.js), and where node:assert and node:http2 are loaded
-// (lib/internal/util/colors.js). A pipe or a terminal that is opened so does not block any more, for none of
-// those who write to it: a child of another program that inherited it loses what does not fit.
+// Node opens process.stderr on first access, even for a comparison: when a socket closes
+// (Socket.prototype._destroy in lib/net.js), and when node:assert or node:http2 is loaded
+// (lib/internal/util/colors.js). Opening makes a pipe or terminal non-blocking for all its writers: a child
+// of another program that inherited it loses output that does not fit.
 
 const process = require('node:process')
 
 const { apply, defineProperty, getOwnPropertyDescriptor } = Reflect
 
-/** In place of the stream: it is none of those that are compared with it. NODE_DEBUG writes to it. */
+/** Replaces the stream; equals none of the streams that Node compares with it. NODE_DEBUG writes to it. */
 const noStream = Object.freeze({ isTTY: false, write () {} })
 
 /**
- * Runs work of Node's, and none of the program's, that leaves process.stderr as it is.
+ * Runs Node's code, but no code of the program, without opening process.stderr.
  * @template T
  * @param {() => T} work
  * @returns {T}
@@ -30,7 +30,7 @@ function keepUnopened (work) {
   }
 }
 
-/** Has a socket of longstack's close so. @param {import('node:net').Socket} socket */
+/** Makes a socket of longstack close this way. @param {import('node:net').Socket} socket */
 function closeUnopened (socket) {
   const { _destroy: destroy } = socket
   /** @this {unknown} */

@@ -1,20 +1,21 @@
 'use strict'
 
-// Modules come from generated files, where there are any (start/build.js makes them): to find, read and
-// compile some ninety files takes three times as long. One has what a start needs, and belongs to the
-// package; the other has all else, is read once that is asked for, and is with what V8 has compiled of both
-// among the files for a platform (platform.js): without that code its text saves no time.
+// Loads modules from generated files if there are any (start/build.js makes them): finding, reading and
+// compiling some ninety source files takes three times as long. One file holds what a start needs, and
+// belongs to the package. The other holds all other modules, and is read on first use. It is among the files
+// for a platform (platform.js), with V8's code cache of both; without that code cache, its text saves no
+// time.
 //
-// Modules go into Node's cache of modules under the names of their sources, so that everybody who requires
-// one later gets the same. They go there when they and all that they require are whole, at once: V8 may
-// terminate the program that a question was asked in, and a module that Node's own `require` was loading then
-// would stay half-loaded (see core/guard.js), as would its count of nested calls.
+// Modules are added to Node's module cache under the names of their sources, so that everybody who requires
+// one later gets the same object. They are added all at once, when they and all their dependencies are
+// complete: V8 may terminate the program in the middle of a query, and a module that Node's own `require` was
+// loading would then stay half-loaded (see core/guard.js), as would its count of nested calls.
 //
-// A source that is in neither, or has changed since, is loaded in the same way; all by Node's `require` where
-// this one is no use.
+// A source that is in neither file, or has changed since, is loaded the same way. If this loader cannot be
+// used, Node's `require` loads all sources.
 //
-// In another realm (a vm context, as Jest and Vitest make one per test file) nothing is loaded: what the main
-// realm has loaded is returned, so that a realm owns no code of longstack's, and can be collected.
+// In another realm (a vm context, such as Jest and Vitest make per test file) nothing is loaded: the modules
+// of the main realm are returned, so that a realm owns no code of longstack's and can be collected.
 
 const fs = require('node:fs')
 const Module = require('node:module')
@@ -22,34 +23,34 @@ const path = require('node:path')
 const vm = require('node:vm')
 const { findFile, ownManifest } = require('./platform')
 
-const { parse } = JSON // programs replace it
+const { parse } = JSON // programs may replace it
 
 /**
- * @typedef {object} Header the first line of the generated file, after its slashes
- * @property {string} id of what was made together: code that was compiled of it ends with the same
- * @property {Record<string, number>} sources bytes of each, by its name in lib/
+ * @typedef {object} Header first line of the generated file, after its slashes
+ * @property {string} id id of one build; a code cache compiled from it ends with the same id
+ * @property {Record<string, number>} sources size in bytes of each source, by its name in lib/
  *
  * @typedef {(id: string) => unknown} Require
  * @typedef {(exports: object, require: Require, module: NodeJS.Module, file: string, dir: string) => void}
  *   Body
- *   of a module
- * @typedef {{ files: Record<string, string> | undefined, run: Body }} Part files: names by what is required;
- *   undefined: of a source
+ *   function of a module
+ * @typedef {{ files: Record<string, string> | undefined, run: Body }} Part files: names by required id;
+ *   undefined for a source
  *
- * @typedef {object} Bundle a generated file that was read
+ * @typedef {object} Bundle a generated file that has been read
  * @property {string} id
  * @property {Record<string, Part>} parts by name
- * @property {Record<string, number>} sources as in its header
- * @property {number} latest ms: a source that changed later is newer
+ * @property {Record<string, number>} sources as in the header
+ * @property {number} latest ms; a source that changed later is newer
  * @property {vm.Script} script
  *
- * @typedef {object} Load of modules that go into the cache at once
+ * @typedef {object} Load modules that enter the cache together
  * @property {Record<string, NodeJS.Module>} modules by file
  * @property {boolean} isOpen
  */
 
 const ID_BYTES = 16
-// Npm writes files in any order, and leaves them the time of that; what patches them comes later
+// npm writes files in any order, with the time of writing as mtime; patches come later
 const INSTALLING_MS = 2000
 
 const NOT_LOADED = ['EMFILE', 'ENFILE', 'EACCES', 'ENOENT', 'MODULE_NOT_FOUND', 'ERR_INVALID_PACKAGE_CONFIG']
@@ -61,24 +62,24 @@ const directory = `${__dirname}${path.sep}start${path.sep}`
 const cache = /** @type {Record<string, NodeJS.Module>} */ (/** @type {any} */ (Module)._cache)
 
 /**
- * What a start needs: loaded from the generated file, or else from the sources.
+ * Modules that a start needs: from the generated file, or else from the sources.
  * @typedef {object} Started
  * @property {typeof import('./shared')} shared
  * @property {typeof import('./options')} options
  * @property {typeof import('./warnings')} warnings
- * @property {() => Array<Bundle | undefined>} [bundles] reads the generated files, where they are in use
- * @property {() => void} [prepare] has `require` of the package answered from memory
+ * @property {() => Array<Bundle | undefined>} [bundles] reads the generated files, if they are in use
+ * @property {() => void} [prepare] makes `require` of the package work without opening files
  */
 
 /**
- * Returns what this file exports in the main realm.
- * @returns {Started | undefined} undefined in the main realm itself, and where that cannot be reached
+ * Returns this file's exports in the main realm.
+ * @returns {Started | undefined} undefined in the main realm itself, or if it cannot be reached
  */
 function loadFromMainRealm () {
-  // Node's own functions are those of the main realm
+  // Node's own functions belong to the main realm
   if (Object.getPrototypeOf(path.join) === Function.prototype) return undefined
   try {
-    // A runner gives its realms a `require`, a `process` and a 'node:module' of its own.
+    // Test runners give their realms their own `require`, `process` and 'node:module'.
     const { createRequire } = vm.runInThisContext("process.getBuiltinModule('node:module')")
     const { shared, ...others } = createRequire(__filename)(__filename)
     shared.tracer.addRealm(Error)
@@ -88,14 +89,14 @@ function loadFromMainRealm () {
   }
 }
 
-/** what a start needs @type {Bundle | undefined} */
+/** modules for the start @type {Bundle | undefined} */
 let bundle
-/** all else, once it was read; null: it is no use @type {Bundle | null | undefined} */
+/** all other modules, once read; null if unusable @type {Bundle | null | undefined} */
 let later
-/** of the same file, read at the start @type {{ file: string, content: Buffer } | undefined} */
+/** the same file, read at start but not yet compiled @type {{ file: string, content: Buffer } | undefined} */
 let unread
 
-/** @returns {Started | undefined} undefined where Node has to load the sources */
+/** @returns {Started | undefined} undefined if Node has to load the sources */
 function loadOwn () {
   try {
     bundle = readBundle(BUNDLE, `${directory}${BUNDLE}`)
@@ -113,19 +114,19 @@ function loadOwn () {
 }
 
 /**
- * Has the program get what `require` of the package gives without a descriptor: it asks who has all of them
- * open when there is none left. The text of the other file takes a start a fifth of a millisecond to read;
- * that it is compiled can wait.
+ * Makes `require` of the package work without a free descriptor: a program that has run out of them needs to
+ * find who holds them. Reading the text of the other file takes a fifth of a millisecond at start; compiling
+ * it can wait.
  * @param {import('./shared')} shared
  */
 function prepare (shared) {
   const file = path.join(__dirname, '..', 'index.js')
-  if (cache[file] !== undefined) return // the program came first
+  if (cache[file] !== undefined) return // the program required it first
   try {
     const name = findFile(LATER)
     if (name !== undefined) unread = { file: name, content: fs.readFileSync(name) }
     findFromMain()
-  } catch {} // it is read when it is needed
+  } catch {} // read later, when needed
   const module = new Module(file)
   module.filename = file
   module.paths = /** @type {any} */ (Module)._nodeModulePaths(module.path)
@@ -145,29 +146,29 @@ function prepare (shared) {
   cache[file] = module
 }
 
-/** Has Node read this package's manifest, which it keeps. A worker's script is not known yet. */
+/** Makes Node read and cache this package's manifest. A worker's script is not known yet. */
 function findFromMain () {
   const { _findPath, _nodeModulePaths } = /** @type {any} */ (Module)
   const directories = [path.dirname(process.argv[1] ?? ''), '.'].map((directory) => path.resolve(directory))
   _findPath(ownManifest().name, directories.flatMap((directory) => _nodeModulePaths(directory)))
 }
 
-/** @param {string} name @param {string} file @param {string} [text] what is in it @returns {Bundle} */
+/** @param {string} name @param {string} file @param {string} [text] content of the file @returns {Bundle} */
 function readBundle (name, file, text = fs.readFileSync(file, 'latin1')) {
   const { id, sources } = /** @type {Header} */ (parse(text.slice(2, text.indexOf('\n'))))
-  // Frames in it are longstack's own wherever it lies
+  // Its frames count as longstack's own, wherever the file is
   const options = { filename: `${directory}${name}`, cachedData: readCode(name, id) }
   const script = new vm.Script(text, options)
   return { id, sources, latest: bundle?.latest ?? latestOf(file), script, parts: script.runInThisContext() }
 }
 
-/** @param {string} file @returns {number} ms: when a source that belongs to it has changed at the latest */
+/** @param {string} file @returns {number} ms; latest possible mtime of its sources */
 function latestOf (file) {
   const inCheckout = fs.existsSync(`${__dirname}${path.sep}..${path.sep}tsconfig.json`)
   return fs.statSync(file).mtimeMs + (inCheckout ? 0 : INSTALLING_MS)
 }
 
-/** @returns {Bundle | undefined} undefined where it cannot be used */
+/** @returns {Bundle | undefined} undefined if it cannot be used */
 function readLater () {
   if (later !== undefined) return later ?? undefined
   try {
@@ -184,7 +185,7 @@ function readLater () {
   return later ?? undefined
 }
 
-/** @param {string} name in lib/ @returns {Bundle | undefined} that has it */
+/** @param {string} name in lib/ @returns {Bundle | undefined} the bundle that contains it */
 function bundleOf (name) {
   if (bundle?.parts[name] !== undefined) return bundle
   const other = readLater()
@@ -197,19 +198,19 @@ function loadStarted () {
   return { shared, options, warnings }
 }
 
-/** Returns whether the file may be used: not with a `require` that has other modules, nor under coverage. */
+/** Returns whether the bundles can be used: not with a foreign `require` cache, nor under coverage. */
 function isUsable () {
   if (require.cache !== cache || process.env.NODE_V8_COVERAGE !== undefined) return false
   return !process.execArgv.some((flag) => flag.startsWith('--build-snapshot'))
 }
 
 /**
- * Returns whether a source is the one that a file was made of.
+ * Returns whether a source is unchanged since the bundle was made.
  * @param {string} name in lib/
  * @param {Bundle} bundle
  */
 function isFresh (name, { sources, latest }) {
-  if (sources[name] === undefined) return true // a package's
+  if (sources[name] === undefined) return true // of another package
   try {
     const { size, mtimeMs } = fs.statSync(fileOf(name))
     return size === sources[name] && mtimeMs <= latest
@@ -225,18 +226,17 @@ function fileOf (name) {
 }
 
 /**
- * Names the code that the running V8 compiled of a generated file. Another V8, or the same with other flags,
- * refuses it.
- * @param {string} name of that file
+ * Names V8's code cache of a generated file. Another V8, or the same with other flags, rejects it.
+ * @param {string} name name of the generated file
  */
 function codeName (name) {
   return `${name}.${process.versions.v8}`
 }
 
 /**
- * Reads code that was compiled of a file. V8 itself compares nothing but the text's length.
- * @param {string} name of the file
- * @param {string} id of the text
+ * Reads the code cache of a file. V8 itself compares only the length of the text.
+ * @param {string} name name of the file
+ * @param {string} id id of the text
  * @returns {Buffer | undefined}
  */
 function readCode (name, id) {
@@ -249,17 +249,17 @@ function readCode (name, id) {
   }
 }
 
-/** @param {string[]} names @returns {any[]} what these modules export */
+/** @param {string[]} names @returns {any[]} exports of these modules */
 function loadAll (names) {
   /** @type {Load} */
   const load = { modules: {}, isOpen: true }
   const all = names.map((name) => loadInto(load, name))
-  Object.assign(cache, load.modules) // nothing is half done wherever V8 terminates
+  Object.assign(cache, load.modules) // complete, wherever V8 terminates
   load.isOpen = false
   return all
 }
 
-/** @param {Load} load @param {string} name @returns {any} what a module exports */
+/** @param {Load} load @param {string} name @returns {any} exports of the module */
 function loadInto (load, name) {
   const file = fileOf(name)
   const known = cache[file] ?? load.modules[file]
@@ -294,7 +294,7 @@ function loadInto (load, name) {
   return module.exports
 }
 
-/** @param {NodeJS.Module} module @param {string} id of another file of longstack's */
+/** @param {NodeJS.Module} module @param {string} id another file of longstack */
 function requireSource (module, id) {
   try {
     return module.require(id)
@@ -315,9 +315,9 @@ function partOfSource (file) {
 
 /**
  * Returns the name of a source that another one requires.
- * @param {string} directory of the other
+ * @param {string} directory of the requiring source
  * @param {string} id
- * @returns {string | undefined} undefined where it is none
+ * @returns {string | undefined} undefined if it is not a source
  */
 function nameOf (directory, id) {
   if (!id.startsWith('.') || id.endsWith('.json')) return undefined
@@ -332,5 +332,5 @@ const started = loadFromMainRealm() ?? (isUsable() ? loadOwn() : undefined) ?? {
   warnings: require('./warnings')
 }
 
-// Not a literal: import() of index.js would take its keys for names (cjs-module-lexer).
+// Not a literal: import() of index.js would take its keys for export names (cjs-module-lexer).
 module.exports = Object.assign(started, { codeName })

@@ -1,6 +1,6 @@
 'use strict'
 
-// Figures about longstack itself. Loaded when they are asked for.
+// Statistics about longstack itself. Loaded on the first query.
 
 const records = require('./core/records')
 const registry = require('./core/registry')
@@ -21,32 +21,33 @@ const capture = require('./stacks/capture')
  * @typedef {object} Stats
  * @property {boolean} enabled
  * @property {string} engine `js` or `native`
- * @property {string} engineWhy why it is that one
- * @property {EngineCode} engineCode the same as a code
- * @property {string} clock `on` where the time of an error's making leads to its callback, else `off`
- * @property {string} clockWhy why it is on or off
+ * @property {string} engineWhy reason for this engine
+ * @property {EngineCode} engineCode the reason as a code
+ * @property {string} clock `on` if an error's creation time identifies its callback, else `off`
+ * @property {string} clockWhy reason why it is on or off
  * @property {ClockCode} clockCode
- * @property {boolean | 'print'} errors errors get hops, `print` where they are printed; unless it is true,
- *   `.stack` and `Error.prepareStackTrace` are left alone
- * @property {number} contexts steps of which all is known: in the rings, and older ones that have not run yet
+ * @property {boolean | 'print'} errors true: errors get hops; `print`: hops are added on printing. Unless
+ *   true, `.stack` and `Error.prepareStackTrace` are unchanged
+ * @property {number} contexts contexts with full records: those in the rings, and older ones that have not
+ *   run yet
  * @property {number} contextBytes
- * @property {number} chains known: ways through the program
- * @property {number} stacks held
+ * @property {number} chains known chains: distinct paths through the program
+ * @property {number} stacks stored stacks
  * @property {number} stackBytes
- * @property {number} bytes of both
+ * @property {number} bytes contextBytes plus stackBytes
  * @property {number} pending always 0: no stack is kept unformatted
- * @property {number} budget bytes that contexts and stacks may take
+ * @property {number} budget memory limit for contexts and stacks, bytes
  * @property {number} captured stacks taken
- * @property {number} hits stacks that were known, of those taken (native) or formatted (js)
- * @property {number} misses stacks that were new
- * @property {number} unstored stacks whose identity the native engine could not confirm, and took for real
+ * @property {number} hits captured (native) or formatted (js) stacks that were known
+ * @property {number} misses new stacks
+ * @property {number} unstored stacks whose cache key the native engine could not confirm; captured in full
  * @property {number} dropped hops lost: chains cut at 192 steps, promises past the budget
- * @property {number} handles open resources in the register
- * @property {SpanStats | undefined} spans where they are on: waiting are not written yet,
- *   dropped never are
- * @property {import('./record/writer').RecordStats | undefined} record while there is a recording
- * @property {string | undefined} fault the first defect of longstack itself that a hook met; please report it
- * @property {string | undefined} faultCode its code, or the name of its class
+ * @property {number} handles open resources in the registry
+ * @property {SpanStats | undefined} spans if spans are on: waiting ones are not written yet, dropped ones
+ *   never are
+ * @property {import('./record/writer').RecordStats | undefined} record during a recording
+ * @property {string | undefined} fault first defect of longstack itself that a hook met; please report it
+ * @property {string | undefined} faultCode code of the defect, or the name of its class
  *
  * @typedef {{
  *   open: number, ended: number, written: number, waiting: number, dropped: number, outputs: object[]

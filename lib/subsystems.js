@@ -1,12 +1,12 @@
 'use strict'
 
-// Which provider types make up which subsystem, for Node 20 to 26, and what a filter selects. A type may be
-// in several subsystems. Types that Node adds later work by their raw name.
+// Provider types of each subsystem, for Node 20 to 26, and compilation of filters. A type may belong to
+// several subsystems. Types that Node adds later work by their raw name.
 
 const { mistake, nearest } = require('./errors')
 const { attempt } = require('./files')
 
-/** In place of a provider type: a file that no resource stands behind, see handles/descriptors.js. */
+/** Pseudo provider type of a file without a resource, see handles/descriptors.js. */
 const DESCRIPTOR = 'DESCRIPTOR'
 
 /** @type {Record<string, string>} */
@@ -41,7 +41,7 @@ const table = {
   INSPECTOR: 'INSPECTORJSBINDING'
 }
 
-/** Types of the handles of connections. */
+/** Handle types of connections. */
 const connectionTypes = new Set(['TCPWRAP', 'PIPEWRAP', 'TLSWRAP'])
 
 /** @type {Map<string, ReadonlySet<string>>} subsystem → its provider types */
@@ -52,9 +52,9 @@ const subsystemsByType = new Map([...subsystems].reverse()
   .flatMap(([name, types]) => [...types].map((type) => [type, name])))
 
 /**
- * Compiles a filter. Names apply from left to right; a filter that begins with an exclusion begins with all.
+ * Compiles a filter. Names apply from left to right; a filter that starts with an exclusion starts with all.
  * @param {readonly string[]} filter
- * @param {Iterable<string>} [extra] further known types, for example the running Node's own list
+ * @param {Iterable<string>} [extra] further known types, for example those of the running Node
  * @returns {(type: string) => boolean}
  * @throws {import('./errors').LongstackError} UNKNOWN_SUBSYSTEM, INVALID_FILTER
  */
@@ -86,16 +86,16 @@ function check (filter, extra) {
 }
 
 /**
- * Reads a filter once.
+ * Reads a filter exactly once.
  * @param {unknown} filter
- * @returns {unknown[] | undefined} undefined for what is no array, and for one that throws while it is read
+ * @returns {unknown[] | undefined} undefined if it is not an array, or reading it throws
  */
 const copyOf = (filter) => attempt(() => Array.isArray(filter) ? Array.from(filter) : undefined)
 
 /**
- * An all-capitals word is a subsystem or a provider type and has to exist; any other word, or `type:` and any
- * word, may be the type of an AsyncResource that the program makes later, unless it is a known one in another
- * case.
+ * A word in capitals must be an existing subsystem or provider type. Any other word, and any word after
+ * `type:`, may be the type of an AsyncResource that the program creates later, unless it matches a known one
+ * in another case.
  * @param {string} name
  * @param {Set<string>} knownTypes
  * @returns {(type: string) => boolean}
@@ -113,7 +113,7 @@ function matcher (name, knownTypes) {
   return (type) => type === name
 }
 
-/** @param {string} type @returns {string | undefined} the subsystem that a provider type belongs to */
+/** @param {string} type @returns {string | undefined} subsystem of a provider type */
 const subsystemOf = (type) => subsystemsByType.get(type)
 
 module.exports = { DESCRIPTOR, compile, connectionTypes, subsystems, subsystemOf }

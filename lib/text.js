@@ -1,6 +1,6 @@
 'use strict'
 
-// Text for people and terminals: durations, shortened frames, foreign text without control characters.
+// Text for people and terminals: durations, short frames, foreign text without control characters.
 
 /** Formats a duration: `12 ms`, `1.5 s`, `3 min`. @param {number} ms */
 function formatDuration (ms) {
@@ -10,7 +10,7 @@ function formatDuration (ms) {
   return `${(ms / 3_600_000).toFixed(1)} h`
 }
 
-/** Names of a function that has none, and V8's prefix of an awaiting one */
+/** Name of an unnamed function, and V8's prefix of an awaiting one */
 const UNNAMED = /^(?:async )?(?:(?:[\w$.]+\.)?<anonymous> \((.*)\)( via .*)?$)?/s
 
 /**
@@ -29,12 +29,12 @@ function shortFrame (text) {
 const clean = (foreign) => replaceHarmful(foreign, () => '?')
 
 /**
- * Escapes control and bidi characters in a line of JSON, all of whose strings stay what they are.
+ * Escapes control and bidi characters in a line of JSON; its strings keep their values.
  * @param {string} json without line breaks
  */
 const escapeJson = (json) => replaceHarmful(json, (code) => `\\u${code.toString(16).padStart(4, '0')}`)
 
-// Parts of URLs, also escaped, once or more often
+// Parts of URLs, also percent-encoded, once or repeatedly
 const SLASH = /[/\\]|%(?:25)*(?:2f|5c)/i
 const SLASHES = /((?:[/\\]|%(?:25)*(?:2f|5c))+)/i
 const TO_LAST_AT = /^.*(?:@|%(?:25)*40)/is
@@ -43,9 +43,9 @@ const COLON_AT_END = /(?::|%(?:25)*3a)$/i
 const URLS = /\b(?!file:)[a-z][\w+.-]+:[/\\]+[^\s"'`<>]+/gi
 
 /**
- * Removes user and password from a URL or request target, wherever they are in it: `CONNECT u:p@db`,
- * `//u:p@host/`, `/fetch/https://u:p@host/`, the same with the single slash that proxies leave, or escaped.
- * Paths such as `/@scope/package` and `/users/a@b.c` are unchanged.
+ * Removes user and password from a URL or request target, in any position: `CONNECT u:p@db`, `//u:p@host/`,
+ * `/fetch/https://u:p@host/`, the same with a single slash as proxies leave it, or percent-encoded.
+ * Leaves paths such as `/@scope/package` and `/users/a@b.c` unchanged.
  * @param {string} target
  */
 function cutCredentials (target) {
@@ -83,7 +83,7 @@ function isHarmful (code) {
 }
 
 /**
- * Returns a place as text: `query (/app/pool.js:34:12) via pg`.
+ * Formats a place: `query (/app/pool.js:34:12) via pg`.
  * @param {Record<string, any>} place a frame, see spans/path-sites.js
  */
 function placeText ({ function: name, file, line, column, location, via }) {
@@ -92,9 +92,9 @@ function placeText ({ function: name, file, line, column, location, via }) {
 }
 
 /**
- * Returns what ended a wait, in words.
+ * Describes what ended a wait.
  * @param {{ until?: string, peer?: string, request?: string }} end of a wait, see encoding/span-figures.js
- * @returns {string | undefined} undefined where that is not known
+ * @returns {string | undefined} undefined if unknown
  */
 function endText ({ until: subsystem, peer, request }) {
   if (request !== undefined) return `${request} of another request`
@@ -102,7 +102,7 @@ function endText ({ until: subsystem, peer, request }) {
 }
 
 /**
- * Names what was asked on a connection: `127.0.0.1:5432 at loadUser (users.js:12)`.
+ * Names a query on a connection: `127.0.0.1:5432 at loadUser (users.js:12)`.
  * @param {{ at?: string, operation?: string, peer?: string }} question see encoding/span-form.js
  */
 function askedName ({ at: place, operation, peer = 'connection' }) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// The life of tracing: enable, disable, other options in between.
+// Lifecycle of tracing: enable, disable, and option changes in between.
 
 const { applyBlocked } = require('./blocked/wanted')
 const { observeQuietly } = require('./attribution/observed-errors')
@@ -25,15 +25,15 @@ const { messageOf, printLine, warn } = require('./warnings')
  * @typedef {typeof tracer} Tracer
  */
 
-/** the option in force @type {Options['capture'] | undefined} */
+/** the option in effect @type {Options['capture'] | undefined} */
 let captureOption
-/** from the option `listeners` on @type {typeof import('./attribution/listener-places') | undefined} */
+/** loaded with the option `listeners` @type {typeof import('./attribution/listener-places') | undefined} */
 let listenerPlaces
-/** from the option `whyExit` on @type {typeof import('./handles/exit-report') | undefined} */
+/** loaded with the option `whyExit` @type {typeof import('./handles/exit-report') | undefined} */
 let exitReport
-/** prints what is open when it comes @type {string | undefined} */
+/** signal that prints the open handles @type {string | undefined} */
 let signal
-/** answers commands @type {InstanceType<typeof import('./ask/server').LiveServer> | undefined} */
+/** handles commands @type {InstanceType<typeof import('./ask/server').LiveServer> | undefined} */
 let server
 
 function install () {
@@ -46,7 +46,7 @@ function install () {
   warmUp()
 }
 
-/** Installs all, or nothing: the stack may be full. */
+/** Installs everything or nothing: the stack may be full. */
 function installWhole () {
   try {
     install()
@@ -56,11 +56,11 @@ function installWhole () {
   }
 }
 
-/** Takes everything back, whatever one of the parts throws. */
+/** Uninstalls everything, even if one of the parts throws. */
 function uninstall () {
   finishProfile()
   settings.enabled = false
-  // Listeners first: they wrap what channels wrap
+  // Listeners first: they wrap functions that channels wrap
   runAll([applyBlocked, applySpans, applyRecord, core.stop, applyListeners, channels.disable,
     uncaught.unmonitor, ...appliers])
 }
@@ -72,7 +72,7 @@ function change () {
   applyRest()
 }
 
-/** Ends a profile of another engine: numbers of chains are those of one. */
+/** Ends a profile of another engine: chain numbers are valid in one engine only. */
 function endOldProfile () {
   const { capture } = settings.options
   if (capture !== captureOption) finishProfile()
@@ -88,7 +88,7 @@ formatter.setReporter({
   report: (error, sites) => guard.run(() => require('./attribution/error-hops').report(error, sites))
 })
 
-/** What this file puts in force, and takes back where tracing is off. */
+/** Options that this file applies, and reverts when tracing is off. */
 const appliers = [
   applyErrors, applyListeners, applyOpeners, applySignal, applyWhyExit, applySocket
 ]
@@ -108,8 +108,8 @@ on('iteration', (time) => {
 })
 
 /**
- * Has the stacks of errors get hops (errors: true), or what prints them add hops (errors: 'print'), or leaves
- * them alone.
+ * Adds hops to the stacks of errors (errors: true), or when they are printed (errors: 'print'), or leaves
+ * stacks unchanged.
  */
 function applyErrors () {
   const { errors } = inForce()
@@ -126,8 +126,8 @@ function applyErrors () {
 }
 
 /**
- * Loads what the program's first error needs: later that would delay its callbacks, or happen on top of a
- * stack that is full.
+ * Preloads modules for the program's first error: loading them later would delay callbacks, or happen on a
+ * full stack.
  */
 function warmUp () {
   if (!settings.options.errors) return
@@ -135,14 +135,14 @@ function warmUp () {
   formatter.preload()
 }
 
-/** Has registrations of listeners noted, or no longer. */
+/** Starts or stops recording where listeners are registered. */
 function applyListeners () {
   const { listeners: isOn } = inForce()
   if (isOn) listenerPlaces ??= require('./attribution/listener-places')
   listenerPlaces?.applyListeners(isOn)
 }
 
-/** Has what is open printed at a signal, or at none. */
+/** Installs or removes the signal handler that prints open handles. */
 function applySignal () {
   const { signal: next } = inForce()
   if (signal === next) return
@@ -155,30 +155,30 @@ function printOpen () {
   guard.run(() => {
     try {
       printLine(require('./handles/why').summary(settings.isSelected))
-    } catch (error) { // the program must not end because somebody asked
+    } catch (error) { // a report must not end the program
       printLine(`longstack: what is open cannot be printed: ${messageOf(error)}`)
     }
   })
 }
 
-/** Has the end of the process explained, or no longer. */
+/** Starts or stops explaining the end of the process. */
 function applyWhyExit () {
   const { whyExit: isOn } = inForce()
   if (isOn) exitReport ??= require('./handles/exit-report')
   exitReport?.applyWhyExit(isOn)
 }
 
-/** Has commands answered on a socket, or on none. */
+/** Opens or closes the socket for commands. */
 function applySocket () {
   const { socket } = inForce()
   server = replaced(server, socket, (path) => new (require('./ask/server').LiveServer)(path))
 }
 
 /**
- * Returns what an option is served by: what is there already, or another in its place.
+ * Returns the server for an option: the present one if it still fits, or a new one.
  * @template {{ option: string, close: () => void }} T
  * @param {T | undefined} present
- * @param {string | undefined} option undefined: by none
+ * @param {string | undefined} option undefined for none
  * @param {(option: string) => T} create
  */
 function replaced (present, option, create) {
@@ -187,7 +187,7 @@ function replaced (present, option, create) {
   return option === undefined ? undefined : guard.run(() => create(option))
 }
 
-/** Runs all works; throws what the first of those that fail has thrown. @param {Array<() => void>} works */
+/** Runs all works; rethrows the first error at the end. @param {Array<() => void>} works */
 function runAll (works) {
   /** @type {Array<{ error: unknown }>} */
   const failures = []
@@ -204,7 +204,7 @@ function runAll (works) {
 const selectsAll = () => true
 
 /**
- * Compiles a filter; one that selects all needs no table of subsystems.
+ * Compiles a filter; a filter that selects everything does not load the table of subsystems.
  * @param {readonly string[]} filter
  * @returns {(type: string) => boolean}
  */
@@ -217,27 +217,27 @@ function compileFilter (filter) {
 let profiles
 
 /**
- * Ends the profile that is being recorded.
+ * Ends the running profile.
  * @returns {import('./profile/profile').Profile | undefined} undefined if there is none
  */
 const finishProfile = () => profiles?.finish()
 
-/** What other copies of the package reach of this one, too: see shared.js. */
+/** Interface for other copies of the package, see shared.js. */
 const tracer = {
-  /** directories of the copies of the package, that of this one first @type {Set<string>} */
+  /** directories of the copies of the package, this one's first @type {Set<string>} */
   copies: new Set(),
 
   settings,
   enabled: () => settings.enabled,
 
-  /** Puts options in force; turns tracing on. @param {Options} options */
+  /** Applies options and turns tracing on. @param {Options} options */
   apply (options) {
     const isSelected = compileFilter(options.filter)
     changeState(() => {
       settings.options = options
       settings.isSelected = isSelected
       if (settings.enabled) return change()
-      // A hook that is on while a start-up snapshot is built aborts Node.
+      // An active hook aborts Node while it builds a start-up snapshot.
       if (process.execArgv.some((flag) => flag.startsWith('--build-snapshot'))) {
         settings.enabled = true
         const { startupSnapshot } = require('node:v8')
@@ -254,7 +254,7 @@ const tracer = {
 
   hasRecorded: core.hasRecorded,
 
-  /** Forgets what was recorded, while tracing is off. */
+  /** Deletes recorded data, if tracing is off. */
   forget () {
     changeState(() => { if (!settings.enabled) core.forget() })
   },
@@ -265,10 +265,10 @@ const tracer = {
   /** Records a profile of this thread. @param {{ seconds: number, samples: boolean }} options */
   recordProfile: (options) => (profiles ??= require('./profile/recorder')).record(options),
 
-  /** Has the errors of another realm formatted as well. @param {ErrorConstructor} error its own */
+  /** Formats the errors of another realm as well. @param {ErrorConstructor} error of that realm */
   addRealm: (error) => realms.add(error),
 
-  /** Lists what is open, as it is kept. */
+  /** Lists entries of the registry of open handles. */
   openEntries: () => require('./core/registry').list()
 }
 

@@ -1,12 +1,13 @@
 'use strict'
 
-// Warnings of longstack itself: to listeners of `warning`, or as one line on stderr where there is none. Each
-// code is reported once in a thread, and printed once in a process; no stream of the program's is written to.
+// Warnings of longstack itself: passed to listeners of `warning`, or printed as one line on stderr if there
+// are none. Each code is reported once per thread and printed once per process. Never writes to the program's
+// streams.
 
 const fs = require('node:fs')
 const { Listeners, afterChange } = require('./listeners')
 
-// What setEnvironmentData holds is copied to each worker that is made later, and no API lists its keys
+// setEnvironmentData copies its values to each worker that is created later, and no API lists its keys
 const KEY = 'longstack.printed'
 const MAX_CODES = 64
 
@@ -19,7 +20,7 @@ const printed = new Set()
 /** hashes of printed codes, shared with other threads @type {Int32Array | undefined} */
 let shared
 
-/** @param {string} code @returns {boolean} whether no other thread has printed it */
+/** @param {string} code @returns {boolean} true if no other thread has printed it */
 function isFirst (code) {
   shared ??= inheritedCodes()
   printed.add(code)
@@ -38,12 +39,12 @@ function warn (code, message) {
   afterChange(() => listeners.emit(warning))
 }
 
-/** Gives a warning, unless another thread has given it. @param {string} code @param {string} message */
+/** Warns, unless another thread already has. @param {string} code @param {string} message */
 function warnOnce (code, message) {
   if (isFirst(`${code} of any thread`)) warn(code, message)
 }
 
-/** Lets workers that are made from now on know what is printed: some thousands may meet one fault. */
+/** Shares the printed codes with workers created from now on: thousands of them may hit the same fault. */
 function share () {
   if (shared !== undefined) return
   const table = inheritedCodes() ?? new Int32Array(new SharedArrayBuffer(4 * MAX_CODES))
@@ -52,17 +53,17 @@ function share () {
   shared = table
 }
 
-/** Returns the table of the thread that made this one, if that has shared it. */
+/** Returns the table of the parent thread, if that has shared it. */
 function inheritedCodes () {
   const table = require('node:worker_threads').getEnvironmentData(KEY)
   return table instanceof Int32Array ? table : undefined
 }
 
 /**
- * Enters a hash into a table of several threads.
+ * Adds a hash to a table that several threads share.
  * @param {Int32Array} table
  * @param {number} hash not 0
- * @returns {boolean} whether it is new; also where the table is full
+ * @returns {boolean} true if it is new, or if the table is full
  */
 function claim (table, hash) {
   for (let i = 0; i < table.length; i++) {
@@ -73,7 +74,7 @@ function claim (table, hash) {
   return true
 }
 
-/** Returns FNV-1a, with its lowest bit set. @param {string} text */
+/** Computes FNV-1a, with the lowest bit set. @param {string} text */
 function hashOf (text) {
   let hash = 0x811c9dc5
   for (let i = 0; i < text.length; i++) hash = Math.imul(hash ^ text.charCodeAt(i), 0x01000193)
@@ -87,21 +88,21 @@ function printLine (line) {
   } catch {}
 }
 
-/** Prints one line, whatever names and errors the sentence quotes. @param {string} sentence */
+/** Prints one line; names and errors in the sentence may contain anything. @param {string} sentence */
 function printSentence (sentence) {
   printLine(`longstack: ${require('./text').clean(sentence)}`)
 }
 
 /**
- * Prints one line for the whole process, whichever thread calls.
- * @param {string} text its first line is printed: messages of Node's can have more
+ * Prints one line, from the main thread only.
+ * @param {string} text only its first line is printed; messages of Node may have several
  */
 function printFromMainThread (text) {
   if (require('node:worker_threads').isMainThread) printSentence(text.split('\n', 1)[0])
 }
 
 /**
- * Returns whether an enabled hook makes a caught stack overflow fatal on a version of Node (CVE-2025-59466).
+ * Returns whether an active hook makes a caught stack overflow fatal on a version of Node (CVE-2025-59466).
  * No program can prevent that.
  * @param {string} version
  */

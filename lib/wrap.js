@@ -1,24 +1,24 @@
 'use strict'
 
-// Wraps methods of Node's where no hook and no channel reports what they do, and puts them back. A wrapper is
-// a function where the original can be called with `new`, and a method where it cannot.
+// Wraps and unwraps methods of Node for operations that no hook or channel reports. The wrapper is a
+// constructor if the original is one, and a method otherwise.
 
 const { types } = require('node:util')
 
 const { apply, construct, defineProperty, deleteProperty, getOwnPropertyDescriptor, ownKeys } = Reflect
 
-/** by wrappers @type {WeakMap<Function, Function>} */
+/** originals by wrapper @type {WeakMap<Function, Function>} */
 const originals = new WeakMap()
 
-/** Returns the method in a wrapper; any other function itself. @param {Function} method */
+/** Returns the original of a wrapper, or the function itself. @param {Function} method */
 const originalOf = (method) => originals.get(method) ?? method
 
-/** @param {unknown} value whether it is a method that is wrapped */
+/** @param {unknown} value returns whether it is a wrapped method */
 const isWrapper = (value) => typeof value === 'function' && originals.has(value)
 
 /**
- * Gives a function that replaces another one the same properties: name, length, and what else the other has.
- * A prototype it has of its own, whose `constructor` it is.
+ * Copies a function's properties to its replacement: name, length, and all others except `prototype`. A
+ * replacement that is a constructor keeps its own prototype.
  * @template {Function} F
  * @param {F} wrapper
  * @param {Function} original
@@ -33,12 +33,12 @@ function imitate (wrapper, original) {
 }
 
 /**
- * Wraps a method. The property keeps its attributes; where it is inherited, it is not enumerable.
+ * Wraps a method. The property keeps its attributes; the wrapper of an inherited method is not enumerable.
  * @param {any} owner
  * @param {string} name
  * @param {(method: any) => Function} make returns the wrapper
- * @returns {(() => boolean) | undefined} puts the method back, and returns whether it did: a wrapper that was
- *   wrapped in turn stays. undefined: the method cannot be wrapped
+ * @returns {(() => boolean) | undefined} unwraps and returns true, or returns false if the wrapper itself was
+ *   wrapped; undefined: the method cannot be wrapped
  */
 function wrap (owner, name, make) {
   const property = getOwnPropertyDescriptor(owner, name)
@@ -55,13 +55,13 @@ function wrap (owner, name, make) {
 }
 
 /**
- * Wraps methods that several owners have as their own; where they are one function, so is their wrapper.
+ * Wraps own methods of several owners; methods that are the same function share a wrapper.
  * @param {object[]} owners
  * @param {string[]} names
- * @param {(self: any, first: any, wrapper: Function) => void} before called before it, with the first of its
- *   arguments; may throw
+ * @param {(self: any, first: any, wrapper: Function) => void} before called before the method, with its first
+ *   argument; may throw
  * @param {(self: any) => void} [done] called when it has returned; may throw
- * @returns {() => void} puts all back
+ * @returns {() => void} unwraps all
  */
 function wrapAll (owners, names, before, done) {
   /** @type {Map<Function, Function>} */
@@ -92,7 +92,7 @@ function around (method, before, done) {
     } catch {}
     return result
   }
-  // V8 passes arguments on without making an object of them, where nothing else uses that
+  // V8 forwards `arguments` without allocating an object, if there is no other use of it
   /** @this {unknown} @param {unknown} first */
   function constructible (first) {
     if (new.target !== undefined) {

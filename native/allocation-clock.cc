@@ -1,17 +1,17 @@
-// The allocation clock: finds between which two markers an object was made.
+// The allocation clock: finds the two markers between which an object was created.
 //
-// V8 allocates new space by moving a pointer upwards through a page (src/heap/main-allocator.h,
+// V8 allocates in new space by moving a pointer upwards through a page (src/heap/main-allocator.h,
 // LinearAllocationArea), for machine code and the runtime alike. A marker is a small object that
-// lib/core/allocation-clock.js makes where a callback begins or ends. An object whose address lies
-// between those of two consecutive markers was made between the two, if all three lie in one page and no
-// collection came since the first. Where V8 has gone on to another page between the two, the same holds as
-// long as V8 does not come back to a page. A collection voids all markers; the newest one is made again when
-// it is over, for the same callback goes on.
+// lib/core/allocation-clock.js creates at the beginning and end of a callback. An object whose address lies
+// between those of two consecutive markers was created between them, if all three are in one page and no
+// collection has run since the first. If V8 has moved on to another page in between, the same holds as long
+// as V8 does not return to a page. A collection invalidates all markers; the newest one is created again
+// afterwards, since the same callback continues.
 //
-// Nothing of V8's layout is read but the word in the slot of a handle, which is the object's address
-// (ValueHelper, include/v8-internal.h), and that a page has 256 KiB (layout.h). That the heap allocates
-// upwards is tested by lib/core/allocation-clock.js. A collector that leaves objects where they are
-// makes addresses useless; V8's minor mark-sweep, which does, is recognized by the type of its collections.
+// The only facts of V8's layout used here are the word in the slot of a handle, which is the object's address
+// (ValueHelper, include/v8-internal.h), and the page size of 256 KiB (layout.h). lib/core/allocation-clock.js
+// tests that the heap allocates upwards. A collector that leaves objects in place makes addresses useless;
+// V8's minor mark-sweep does that, and is recognized by the type of its collections.
 
 #include <cstdint>
 #include <cstring>
@@ -32,21 +32,21 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-// The type of a minor mark-sweep, which V8 12 renamed: include/v8-callbacks.h.
+// Type of a minor mark-sweep, renamed by V8 12: include/v8-callbacks.h.
 #if V8_MAJOR_VERSION >= 12
 constexpr int kMinorMarkSweep = v8::kGCTypeMinorMarkSweep;
 #else
 constexpr int kMinorMarkSweep = v8::kGCTypeMinorMarkCompact;
 #endif
 
-// Objects of new space are at most this long (MemoryChunkLayout, src/heap/memory-chunk-layout.h).
+// Maximum size of objects in new space (MemoryChunkLayout, src/heap/memory-chunk-layout.h).
 constexpr size_t kMaxObjectBytes = size_t{1} << (kPageBits - 1);
 
-// Results of Locate besides a number of markers.
+// Results of Locate other than a number of markers.
 constexpr int kUnknown = -1;
-constexpr int kDisordered = -2;           // the order of two markers is not that of their addresses
+constexpr int kDisordered = -2;           // two markers have the wrong order of addresses
 
-// New space, in bytes.
+// Size of new space, in bytes.
 struct NewSpace {
   size_t capacity = 0;
   size_t available = 0;
@@ -69,10 +69,10 @@ struct Counters {
   uint32_t collected_us;  // duration of all collections, modulo 2^32; without V8's incremental steps
 };
 
-// Returns the address with the tag of a heap object.
+// Returns the address, including the tag of a heap object.
 inline uintptr_t AddressOf(Local<Value> value) { return longstack::WordOf(value); }
 
-// The addresses of a thread's markers. The markers themselves are garbage at once: live objects would make V8
+// Addresses of a thread's markers. The markers themselves become garbage at once: live objects would make V8
 // grow new space, measured up to 13 MB (bench/run.js, workload "real").
 class Markers {
  public:
@@ -108,11 +108,11 @@ class Markers {
 
   void Forget() { forgotten_ = added_; }
 
-  // Returns whether V8 is known not to have come back to a page since the last collection. It comes back only
-  // where it gets no fresh page, to what was left over at the ends of pages where an object did not fit
-  // (SemiSpaceNewSpace::Allocate, src/heap/new-spaces.cc). What is left over is shorter than an object: where
-  // more is available, V8 allocates in a fresh page, and has done so until now. While it marks, V8 does not
-  // scavenge: when it has been to all ends of pages, it adds a page, and the capacity is another.
+  // Returns whether V8 certainly has not returned to a page since the last collection. It returns only if it
+  // gets no fresh page, to the rest at the end of a page where an object did not fit
+  // (SemiSpaceNewSpace::Allocate, src/heap/new-spaces.cc). Each rest is smaller than an object, so if more is
+  // available, V8 still allocates in a fresh page. During marking, V8 does not scavenge: once it has used all
+  // ends of pages, it adds a page, which changes the capacity.
   bool HasFreshPages() const {
     const NewSpace space = ReadNewSpace(isolate_);
     return space.available > kMaxObjectBytes && space.capacity == capacity_;
@@ -132,8 +132,8 @@ class Markers {
     if ((type & kMinorMarkSweep) != 0) markers->counters_->unmoved = 1;
   }
 
-  // V8 lets this allocate (AddGCPrologueCallback, include/v8-isolate.h). A collection which that causes calls
-  // neither callback, and is over when the marker is made.
+  // V8 allows allocation here (AddGCPrologueCallback, include/v8-isolate.h). A collection caused by it calls
+  // neither callback, and ends before the marker is created.
   static void OnCollected(Isolate* isolate, v8::GCType, v8::GCCallbackFlags, void* data) {
     Markers* markers = static_cast<Markers*>(data);
     if (markers->is_renewed_) {
@@ -147,19 +147,19 @@ class Markers {
     markers->rest_ns_ = ns % 1000;
   }
 
-  uint32_t added_ = 0;                    // overflows, long after the next collection
-  uint32_t forgotten_ = 0;                // of added_, those before the last collection
-  bool is_renewed_ = false;               // the newest one, after the present collection
+  uint32_t added_ = 0;                    // overflows, but long after the next collection
+  uint32_t forgotten_ = 0;                // value of added_ at the last collection
+  bool is_renewed_ = false;               // the newest marker was renewed after the current collection
   size_t capacity_ = 0;                   // of new space, after the last collection
   uint64_t begun_ = 0;                    // ns, the present collection
   uint64_t rest_ns_ = 0;                  // of collections, less than 1 µs
   uintptr_t addresses_[kSize];
   Isolate* isolate_;
   Counters* counters_ = nullptr;
-  v8::Global<v8::ArrayBuffer> memory_;    // no shared_ptr to it: that asks for a newer glibc than Node does
+  v8::Global<v8::ArrayBuffer> memory_;    // not a shared_ptr: that needs a newer glibc than Node
 };
 
-// This thread's: FunctionCallbackInfo::Data() costs a call, and each callback makes markers.
+// This thread's markers: FunctionCallbackInfo::Data() costs a call, and each callback adds markers.
 #ifdef __GLIBC__
 __attribute__((tls_model("initial-exec"))) thread_local Markers* thread_markers = nullptr;
 #endif
@@ -181,8 +181,8 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Stop();
 }
 
-// Returns whether the object was made after the newest marker, where its page is another than the marker's:
-// makes an object, which has to lie in the same page behind it.
+// Returns whether the object was created after the newest marker, if they are in different pages: creates a
+// probe object, which must follow in the same page.
 bool IsAfterNewestMarker(Isolate* isolate, const Markers& markers, Local<Value> object) {
   const uint32_t collections = markers.collections();
   const uintptr_t probe = AddressOf(v8::Object::New(isolate));
@@ -192,7 +192,7 @@ bool IsAfterNewestMarker(Isolate* isolate, const Markers& markers, Local<Value> 
          markers.HasFreshPages();
 }
 
-// mark(marker): adds an object that was just made
+// mark(marker): adds an object that has just been created
 void Mark(const FunctionCallbackInfo<Value>& info) {
 #ifdef __GLIBC__
   if (thread_markers != nullptr) thread_markers->Add(AddressOf(info[0]));
@@ -201,7 +201,7 @@ void Mark(const FunctionCallbackInfo<Value>& info) {
 #endif
 }
 
-// locate(object): returns how many markers back the one lies after which the object was made; 0: the newest
+// locate(object): returns the number of markers since the object was created; 0 if none is newer
 void Locate(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(kUnknown);
   if (!info[0]->IsObject()) return;
@@ -214,8 +214,8 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
   if (!IsSamePage(markers.At(0), object) && IsAfterNewestMarker(isolate, markers, info[0])) {
     return info.GetReturnValue().Set(0);
   }
-  if (markers.collections() != collections) return;   // the probe caused one: the address is an old one
-  uintptr_t next = 0;                     // the marker made after the present one
+  if (markers.collections() != collections) return;   // the probe caused one: the address is stale
+  uintptr_t next = 0;                     // the marker created after the present one
   for (uint32_t back = 0; back < count; back++) {
     const uintptr_t marker = markers.At(back);
     if (next != 0 && IsSamePage(marker, next) && marker >= next) {
@@ -224,7 +224,7 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
     const bool follows = IsSamePage(marker, object) && marker < object;
     const bool precedes = next != 0 && IsSamePage(next, object) && object < next;
     if (follows && (next == 0 || precedes)) return info.GetReturnValue().Set(static_cast<int32_t>(back));
-    // One of the two lies in another page: V8 has left the object's page since, or has come into it.
+    // One of the two is in another page: V8 has since left the object's page, or moved to it.
     if (follows || (precedes && !IsSamePage(marker, object))) {
       if (markers.HasFreshPages()) info.GetReturnValue().Set(static_cast<int32_t>(back));
       return;

@@ -1,4 +1,4 @@
-// When data last came on a connection, as the kernel knows it: Node may read it much later.
+// Arrival time of the latest data on a connection, from the kernel: Node may read the data much later.
 
 #include <node.h>
 #include <v8.h>
@@ -14,8 +14,8 @@
 
 namespace {
 
-// dataAge(fd): returns for how many ms data on a TCP connection has been there, to a jiffy; undefined where
-// the kernel does not tell
+// dataAge(fd): returns the age in ms of the latest data on a TCP connection, precise to a jiffy; undefined if
+// the kernel does not report it
 void DataAge(const v8::FunctionCallbackInfo<v8::Value>& info) {
 #ifdef __linux__
   if (!info[0]->IsInt32()) return;

@@ -1,12 +1,13 @@
 'use strict'
 
-// npm run binaries: compiles the binaries that a release carries, for every tested Node, with headers from
-// npm's Node packages. Binaries that are up to date are kept.
+// npm run binaries: compiles the binaries of a release, for every tested Node, with headers from npm's Node
+// packages. Binaries that are up to date are kept.
 //
 //   -- --platforms linux-arm64,linuxmusl-x64   compiles for these instead of this machine; --all: for all
 //   -- --nodes 22,26                           compiles for these versions of Node only
+//   -- --nodes 22,26                           compiles only for these versions of Node
 //
-// Afterwards the code of the start-up bundle is compiled for each of these versions, too.
+// Afterwards compiles the code cache of the start-up bundle for each of these versions, too.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
@@ -16,7 +17,7 @@ const { checkBinary } = require('./binary')
 const { compile, isFresh, abiOf } = require('./compile')
 const { fetchNode } = require('./nodes')
 
-const HOST = 'linux-x64' // whose headers are taken, and whose binaries are loaded
+const HOST = 'linux-x64' // platform whose headers are used, and whose binaries are loaded
 const LOAD = 'process.dlopen({ exports: {} }, process.argv[1], os.constants.dlopen.RTLD_NOW)'
 const nodes = path.join(__dirname, '..', '.cache', 'node')
 
@@ -25,10 +26,10 @@ const { values: options } = parseArgs({
 })
 
 /**
- * Reads a list of an option.
+ * Reads the list of an option.
  * @param {'platforms' | 'nodes'} option
  * @param {string[]} known
- * @param {string[]} usual if the option is not given
+ * @param {string[]} usual default of the option
  * @returns {string[]}
  */
 function wanted (option, known, usual) {
@@ -38,7 +39,7 @@ function wanted (option, known, usual) {
   throw new Error(`--${option}: expected names of ${known.join(', ')}, received ${JSON.stringify(unknown)}`)
 }
 
-/** @param {string} platform @param {string} major @returns {Promise<string>} a line for people */
+/** @param {string} platform @param {string} major @returns {Promise<string>} a summary line */
 async function build (platform, major) {
   const home = path.join(nodes, major)
   fetchNode(`node-${HOST}@${major}`, home)

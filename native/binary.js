@@ -1,10 +1,10 @@
 'use strict'
 
-// Checks a binary of the addon: what the loader finds in the file itself, as elf(5) describes it.
+// Checks a binary of the addon, by the data that the loader reads from the file, see elf(5).
 
 const fs = require('node:fs')
 
-/** How e_machine names a CPU, and the largest pages that a kernel has there. */
+/** CPUs by e_machine, with the largest page size of a kernel there. */
 const MACHINES = new Map([[62, { arch: 'x64', page: 0x1000 }], [183, { arch: 'arm64', page: 0x10000 }]])
 
 const MAGIC = 0x7f454c46
@@ -13,34 +13,34 @@ const ENTRY = { NEEDED: 1, STRTAB: 5, STRSZ: 10, FLAGS_1: 0x6ffffffb, VERNEED: 0
 const FLAGS_1 = { NOW: 1, NODELETE: 8 }
 const EXECUTABLE = 1
 
-// Newest versions that Node's own binaries ask for: whoever runs Node can load a binary that asks for no
-// newer.
+// Newest versions that Node's own binaries require: a system that runs Node can load a binary that requires
+// nothing newer.
 const NODE_NEEDS = { GLIBC: '2.28', GLIBCXX: '3.4.21', CXXABI: '1.3.11' }
 
-/** What Node itself loads, by C library. */
+/** Libraries that Node itself loads, by C library. */
 const NODE_LOADS = {
   glibc: /^(lib(c|m|stdc\+\+)\.so\.6|lib(pthread|rt)\.so\.0|libdl\.so\.2|libgcc_s\.so\.1|ld-linux-.+)$/,
   musl: /^(libc\.so|libc\.musl-.+|libstdc\+\+\.so\.6|libgcc_s\.so\.1)$/
 }
 
 /**
- * @typedef {object} Binary of ELF
+ * @typedef {object} Binary an ELF file
  * @property {string} arch
- * @property {number} alignment of what is mapped, in bytes
+ * @property {number} alignment of segments, in bytes
  * @property {boolean} hasExecutableStack
  * @property {number} flags FLAGS_1
  * @property {string[]} libraries
  * @property {string[]} versions of the libraries, for example GLIBC_2.17
- * @property {string} names of all symbols
- * @property {number} page of the largest kind
+ * @property {string} names names of all symbols
+ * @property {number} page size of the largest page
  */
 
 /**
  * Checks a binary.
  * @param {string} file
  * @param {string} platform a name of targets.js
- * @returns {{ needs: string, faults: string[] }} the newest versions of shared libraries that it asks for;
- *   why it may not load wherever that platform's Node runs
+ * @returns {{ needs: string, faults: string[] }} newest required versions of shared libraries; reasons why it
+ *   may not load wherever that platform's Node runs
  */
 function checkBinary (file, platform) {
   if (!platform.startsWith('linux')) return { needs: '', faults: [] }
@@ -65,7 +65,7 @@ function checkBinary (file, platform) {
   return { needs: libraries.join(', '), faults }
 }
 
-/** @param {string[]} versions @returns {Array<{ name: string, version: string }>} one of each name */
+/** @param {string[]} versions @returns {Array<{ name: string, version: string }>} the newest of each name */
 function newestVersions (versions) {
   /** @type {Map<string, string>} */
   const newest = new Map()
@@ -82,7 +82,7 @@ function readElf (bytes) {
   const machine = MACHINES.get(bytes.readUInt16LE(18)) ?? { arch: 'another CPU', page: 1 }
   const segments = readSegments(bytes)
   const loads = segments.filter(({ type }) => type === SEGMENT.LOAD)
-  /** @param {number} address @returns {number} of the file */
+  /** @param {number} address @returns {number} offset in the file */
   const offsetOf = (address) => {
     const load = loads.find(({ start, size }) => start <= address && address < start + size)
     if (load === undefined) throw new Error('its dynamic section lies outside of it')

@@ -1,6 +1,6 @@
-// The functions of the addon that JavaScript calls: those of the capture engine, and those of the other
-// parts. Whatever the arguments are, and in whatever order calls come, none of them accesses memory that is
-// not its own: an argument of another type counts as 0, or the call does nothing.
+// Functions of the addon that JavaScript calls: those of the capture engine, and those of the other parts.
+// For any arguments and any order of calls, none of them accesses foreign memory: an argument of the wrong
+// type counts as 0, or the call does nothing.
 
 #include <ctime>
 #include <new>
@@ -28,11 +28,11 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-constexpr uint32_t kNotCounted = UINT32_MAX;    // in place of a number of printed built-ins
+constexpr uint32_t kNotCounted = UINT32_MAX;    // instead of a number of printed built-ins
 
 inline Engine* EngineOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Engine>(info); }
 
-// This thread's engine: FunctionCallbackInfo::Data() costs a call, and each step asks for it.
+// This thread's engine: FunctionCallbackInfo::Data() costs a call, and each step needs the engine.
 #ifdef __GLIBC__
 __attribute__((tls_model("initial-exec"))) thread_local Engine* thread_engine = nullptr;
 inline Engine* ThreadEngine(const FunctionCallbackInfo<Value>&) { return thread_engine; }
@@ -46,8 +46,8 @@ inline uint32_t Uint32At(const FunctionCallbackInfo<Value>& info, int index) {
   return info[index]->IsUint32() ? info[index].As<v8::Uint32>()->Value() : 0;
 }
 
-// Returns an argument that is a Smi (include/v8-internal.h, Internals::SmiValue), without a call; of any
-// other value half of its address, which is a number that no chain has.
+// Returns an argument that is a Smi (include/v8-internal.h, Internals::SmiValue), without a call. For any
+// other value, returns half of its address, which is not the number of any chain.
 inline uint32_t SmallIntegerAt(const FunctionCallbackInfo<Value>& info, int index) {
   return static_cast<uint32_t>(v8::internal::Internals::SmiValue(longstack::WordOf(info[index])));
 }
@@ -59,15 +59,15 @@ void ReturnArray(const FunctionCallbackInfo<Value>& info, Numbers... numbers) {
   info.GetReturnValue().Set(v8::Array::New(isolate, values, sizeof...(numbers)));
 }
 
-// capture(): returns the number of the present stack, 0: unknown
+// capture(): returns the number of the current stack; 0 if unknown
 __attribute__((noinline)) void Capture(const FunctionCallbackInfo<Value>& info) {
   Engine* engine = EngineOf(info);
   info.GetReturnValue().Set(engine->Capture(FramePointer()));
   engine->clock().Tick();
 }
 
-// step(parent, kind): returns the chain of this step, see chains.h; 0: the stack is unknown, 1: it cannot be
-// identified by a key. The hot path: bench/capture.js.
+// step(parent, kind): returns the chain of this step, see chains.h; 0 if the stack is unknown, 1 if no key
+// identifies it. The hot path: bench/capture.js.
 __attribute__((noinline)) void Step(const FunctionCallbackInfo<Value>& info) {
   Engine* engine = ThreadEngine(info);
   uint32_t chain = engine->FindStep(FramePointer(), SmallIntegerAt(info, 0), SmallIntegerAt(info, 1));
@@ -78,13 +78,13 @@ __attribute__((noinline)) void Step(const FunctionCallbackInfo<Value>& info) {
   engine->clock().Tick();
 }
 
-// intern(parent, stack, kind): returns the chain of a step whose stack has a number; 0: out of memory
+// intern(parent, stack, kind): returns the chain of a step with a numbered stack; 0 if out of memory
 void Intern(const FunctionCallbackInfo<Value>& info) {
   longstack::Chains& chains = EngineOf(info)->chains();
   info.GetReturnValue().Set(chains.Intern(Uint32At(info, 0), Uint32At(info, 1), Uint32At(info, 2)));
 }
 
-// chainAt(chain): returns [parent, stack, kind], undefined for an unknown or forgotten chain
+// chainAt(chain): returns [parent, stack, kind], or undefined for an unknown or forgotten chain
 void ChainAt(const FunctionCallbackInfo<Value>& info) {
   const longstack::Chains& chains = EngineOf(info)->chains();
   const uint32_t number = Uint32At(info, 0);
@@ -104,8 +104,8 @@ void ChainStats(const FunctionCallbackInfo<Value>& info) {
   ReturnArray(info, chains.count(), chains.bytes(), chains.first());
 }
 
-// clock(array, origin): from now on capture() and step() write the time into the array's first element, in ms
-// since an origin in ms of libuv's clock. It is no result, since V8 would allocate a number.
+// clock(array, origin): from now on, capture() and step() write the time to the array's first element, in ms
+// since an origin in ms of libuv's clock. The time is not a result, since V8 would allocate a number.
 void Clock(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsFloat64Array() || info[0].As<v8::Float64Array>()->Length() == 0) return;
   if (!info[1]->IsNumber()) return;
@@ -113,16 +113,16 @@ void Clock(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->clock().Start(info.GetIsolate(), info[0].As<v8::Float64Array>(), origin);
 }
 
-// remember(stack, builtins): sets the number of the stack missed last, and how many built-ins with a name (a
-// place of `<anonymous>`) are printed of it; without that its contents are not stored. Returns whether a key
-// is
+// remember(stack, builtins): sets the number of the stack missed last, and how many named built-ins (a place
+// of `<anonymous>`) are printed for it; without that count its contents are not stored. Returns whether a key
+// is stored
 void Remember(const FunctionCallbackInfo<Value>& info) {
   const uint32_t builtins = info[1]->IsUint32() ? Uint32At(info, 1) : kNotCounted;
   info.GetReturnValue().Set(EngineOf(info)->Remember(Uint32At(info, 0), builtins));
 }
 
-// unnamed(): returns the places of functions on the present stack that have no name, see names.h:
-// file, line and column of each, undefined: there are none
+// unnamed(): returns the places of functions on the current stack that have no name, see names.h: file, line
+// and column of each, or undefined if there are none
 void Unnamed(const FunctionCallbackInfo<Value>& info) {
   Isolate* isolate = info.GetIsolate();
   Local<v8::StackFrame> frames[longstack::kMaxFrames];
@@ -139,14 +139,14 @@ void Unnamed(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(v8::Array::New(isolate, places, count * 3));
 }
 
-// rejection(promise): returns the reason, undefined where the promise is not rejected
+// rejection(promise): returns the reason, or undefined if the promise is not rejected
 void Rejection(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsPromise()) return;
   Local<v8::Promise> promise = info[0].As<v8::Promise>();
   if (promise->State() == v8::Promise::kRejected) info.GetReturnValue().Set(promise->Result());
 }
 
-// rejected(promise, …): returns which of at most 31 promises are rejected, a bit each
+// rejected(promise, …): returns which of up to 31 promises are rejected, one bit each
 void Rejected(const FunctionCallbackInfo<Value>& info) {
   constexpr int kMaxPromises = 31;
   uint32_t result = 0;
@@ -162,7 +162,7 @@ void KeepWeak(const FunctionCallbackInfo<Value>& info) {
   if (info[1]->IsObject()) EngineOf(info)->KeepWeak(Uint32At(info, 0), info[1].As<v8::Object>());
 }
 
-// weakAt(slot): returns the object in a slot, undefined once it is collected
+// weakAt(slot): returns the object in a slot, or undefined once it is collected
 void WeakAt(const FunctionCallbackInfo<Value>& info) {
   Local<v8::Object> object = EngineOf(info)->WeakAt(Uint32At(info, 0));
   if (!object.IsEmpty()) info.GetReturnValue().Set(object);
@@ -173,7 +173,7 @@ void Forget(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->Forget();
 }
 
-// configure(frames): sets how many frames of JavaScript make a key
+// configure(frames): sets how many JavaScript frames form a key
 void Configure(const FunctionCallbackInfo<Value>& info) {
   if (info[0]->IsInt32()) EngineOf(info)->SetMaxFrames(info[0].As<v8::Int32>()->Value());
 }
@@ -191,9 +191,9 @@ __attribute__((noinline)) void Nest(const FunctionCallbackInfo<Value>& info) {
   if (has_returned) info.GetReturnValue().Set(result);
 }
 
-// keepContext(fn): calls fn; afterwards the context frame of AsyncLocalStorage is that of before
+// keepContext(fn): calls fn; afterwards restores the context frame of AsyncLocalStorage
 void KeepContext(const FunctionCallbackInfo<Value>& info) {
-#if V8_MAJOR_VERSION >= 13    // the first where Node has such frames by default
+#if V8_MAJOR_VERSION >= 13    // the first version in which Node uses such frames by default
   if (!info[0]->IsFunction()) return;
   Isolate* isolate = info.GetIsolate();
 #if V8_MAJOR_VERSION >= 14
@@ -203,7 +203,7 @@ void KeepContext(const FunctionCallbackInfo<Value>& info) {
 #endif
   const bool failed = info[0].As<v8::Function>()->Call(isolate->GetCurrentContext(), v8::Undefined(isolate),
     0, nullptr).IsEmpty();
-  (void)failed;                           // where it threw, that goes on to JavaScript
+  (void)failed;                           // an exception propagates to JavaScript
 #if V8_MAJOR_VERSION >= 14
   isolate->SetContinuationPreservedEmbedderDataV2(before);
 #else
@@ -212,14 +212,14 @@ void KeepContext(const FunctionCallbackInfo<Value>& info) {
 #endif
 }
 
-// learn(): called inside nest(); returns undefined, or why frames cannot be walked
+// learn(): called inside nest(); returns undefined, or the reason why frames cannot be walked
 __attribute__((noinline)) void Learn(const FunctionCallbackInfo<Value>& info) {
   const char* why = EngineOf(info)->Learn(FramePointer());
   if (why == nullptr) return;
   info.GetReturnValue().Set(v8::String::NewFromUtf8(info.GetIsolate(), why).ToLocalChecked());
 }
 
-// sample(): uses the slower key from now on
+// sample(): switches to the slower key
 void UseSample(const FunctionCallbackInfo<Value>& info) {
   EngineOf(info)->UseSample();
 }
@@ -233,10 +233,10 @@ void SleepBriefly() {
 #endif
 }
 
-// pause(words, index, value, ms): returns once the word is another one, or after the time. In Atomics.wait()
-// V8 runs interrupts, and there is one node of its list for a thread (src/execution/futex-emulation.cc): what
-// an interrupt would wait for in the same way ties the list into a ring, and each thread that wakes another
-// one runs in it for ever.
+// pause(words, index, value, ms): returns once the word has another value, or after the time. V8 runs
+// interrupts in Atomics.wait(), and has one node per thread in its list of waiters
+// (src/execution/futex-emulation.cc): an Atomics.wait() inside an interrupt would turn the list into a ring,
+// in which each thread that wakes another one loops forever.
 void Pause(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsInt32Array() || !info[2]->IsInt32() || !info[3]->IsNumber()) return;
   Local<v8::Int32Array> words = info[0].As<v8::Int32Array>();

@@ -1,8 +1,8 @@
 'use strict'
 
-// npm run build: compiles the addon for the Node that runs this. --quiet, for `prepare` in a checkout: only
+// npm run build: compiles the addon for the running Node. --quiet, for `prepare` in a checkout, compiles only
 // if compiler and headers are installed and the binary is stale; prints at most one line and never fails.
-// Without a binary longstack uses its JavaScript engine.
+// Without a binary, longstack uses its JavaScript engine.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -10,7 +10,7 @@ Cache::~Cache() {
   free(entries_);
 }
 
-// Two lanes, since one multiplication waits for the last.
+// Two lanes, because each multiplication waits for the previous one.
 uint64_t Cache::Hash(const Word* words, int length) {
   uint64_t even = 0x9E3779B97F4A7C15u ^ static_cast<uint64_t>(length);
   uint64_t odd = 0xC2B2AE3D27D4EB4Fu;

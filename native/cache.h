@@ -10,7 +10,7 @@
 
 namespace longstack {
 
-// Frames of a walk, a bit each: those whose functions' names are part of the key, see names.h.
+// Set of frames of a walk, one bit each, whose function names are part of the key, see names.h.
 class FrameSet {
  public:
   void Add(int frame) { bits_[frame / kWordBits] |= Word{1} << frame % kWordBits; }
@@ -25,7 +25,7 @@ class FrameSet {
   Word bits_[kMaxFrames / kWordBits] = {};
 };
 
-// The words of a stack with their hash; names may be added to them.
+// The words of a stack with their hash; names may be appended.
 struct CacheKey {
   uint64_t hash;
   const Word* words;
@@ -41,7 +41,7 @@ class Cache {
     uint32_t stack;         // kNamed: a FrameSet follows the words
   };
 
-  static constexpr uint32_t kNamed = UINT32_MAX;    // in place of a stack: names are part of the key
+  static constexpr uint32_t kNamed = UINT32_MAX;    // instead of a stack: names are part of the key
 
   Cache() = default;
   Cache(const Cache&) = delete;
@@ -53,7 +53,7 @@ class Cache {
     return {Hash(words, length), words, static_cast<uint32_t>(length)};
   }
 
-  // Returns nullptr where there is none.
+  // Returns nullptr if there is none.
   const Entry* Find(const CacheKey& key) const;
 
   // Returns the number of a stack, kNamed, or 0.
@@ -66,8 +66,8 @@ class Cache {
     return *reinterpret_cast<FrameSet*>(entry.words + entry.length);
   }
 
-  // Stores the number of a stack, or that the names of these frames are part of its key. False: no memory, or
-  // the words have a number without names.
+  // Stores the number of a stack, or the frames whose names are part of its key. Returns false if memory is
+  // exhausted, or the words already have a number without names.
   bool Store(const CacheKey& key, uint32_t stack) { return Store(key, stack, nullptr); }
   bool StoreNamed(const CacheKey& key, const FrameSet& named) { return Store(key, kNamed, &named); }
 
@@ -89,9 +89,9 @@ class Cache {
   bool Grow();
 
   Entry* entries_ = nullptr;
-  uint32_t size_ = 0;       // a power of two; at most half is used
+  uint32_t size_ = 0;       // a power of two; at most half full
   uint32_t count_ = 0;
-  size_t bytes_ = 0;        // of words
+  size_t bytes_ = 0;        // size of the words
 };
 
 }  // namespace longstack

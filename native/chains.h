@@ -1,13 +1,12 @@
 // Chains of asynchronous steps as numbers: a chain is (parent chain, stack, kind of resource), interned, so
-// that a step that the program has taken before has the number that it had then.
+// that a repeated step of the program has the same number.
 //
-// Two tables. `steps` goes from a key of the walked frames, the parent and the kind to a chain; its keys hold
-// addresses of code and bytecode, so it is emptied by every mark-sweep (V8 moves or frees code in no other
-// collection, src/heap/mark-compact.cc). `children` goes from (parent, stack, kind) to a chain, and is
-// kept.
+// Two tables. `steps` maps a key of the walked frames, the parent and the kind to a chain. Its keys hold
+// addresses of code and bytecode, so every mark-sweep clears it (V8 moves or frees code in no other
+// collection, src/heap/mark-compact.cc). `children` maps (parent, stack, kind) to a chain, and is kept.
 //
-// A step that repeats one of its last kFold ancestors is that ancestor: loops fold, and a loop without end
-// has as many chains as it has steps.
+// A step that repeats one of its last kFold ancestors becomes that ancestor. So loops fold, and an endless
+// loop has as many chains as it has distinct steps.
 
 #ifndef LONGSTACK_CHAINS_H_
 #define LONGSTACK_CHAINS_H_
@@ -19,21 +18,21 @@
 namespace longstack {
 
 struct StepKey {
-  uint64_t low;         // 96 bits of hash: equal keys are taken for equal words
+  uint64_t low;         // 96 bits of hash: equal keys are assumed to mean equal words
   uint32_t high;
 };
 
-// Computes the key of a step while its stack is walked, see Walker::Visit.
+// Computes the key of a step during the walk of its stack, see Walker::Visit.
 class StepHash {
  public:
   StepHash(uint32_t parent, uint32_t kind)
       : low_(0x9E3779B97F4A7C15u ^ (static_cast<uint64_t>(parent) << 32 | kind)),
         high_(0xC2B2AE3D27D4EB4Fu ^ (static_cast<uint64_t>(kind) << 32 | parent)) {}
-  // Goes on from a key.
+  // Continues from a key.
   explicit StepHash(const StepKey& key) : low_(key.low), high_(key.high) {}
 
-  // Two lanes that take every word, since one multiplication waits for the last; the walk waits for memory
-  // longer.
+  // Two lanes that both take every word, because each multiplication waits for the previous one; the walk
+  // waits longer for memory.
   inline void AddWord(uint64_t word) {
     low_ = ((low_ << 7 | low_ >> 57) ^ word) * 0xFF51AFD7ED558CCDu;
     high_ = ((high_ << 11 | high_ >> 53) ^ word) * 0x9FB21C651E98DF25u;
@@ -62,14 +61,14 @@ struct Chain {
 
 class Chains {
  public:
-  static constexpr uint32_t kFirst = 4;         // below: numbers with a meaning, see lib/core/records.js
+  static constexpr uint32_t kFirst = 4;         // lower numbers have special meanings, see lib/core/records.js
   static constexpr uint32_t kMaxChain = 1 << 24;
-  static constexpr int kFold = 8;               // ancestors that a step is compared with
+  static constexpr int kFold = 8;               // number of ancestors compared with a step
   static constexpr uint32_t kStepSlots = 1 << 14;
   static constexpr int kProbes = 8;
 
-  // The result of a step: the number of the chain, and in the upper bits how many ancestors up it was found,
-  // 0: it is new below its parent.
+  // Result of a step: the number of the chain. The upper bits hold how many ancestors up it was found; 0 if
+  // it is new below its parent.
   static constexpr int kFoldShift = 24;
 
   ~Chains() {
@@ -78,7 +77,7 @@ class Chains {
     free(children_);
   }
 
-  // Returns the chain of a step whose key is stored, else 0. The hot path: bench/capture.js.
+  // Returns the chain of a step whose key is stored, otherwise 0. The hot path: bench/capture.js.
   inline uint32_t Find(const StepKey& key) const {
     if (steps_ == nullptr) return 0;
     for (int probe = 0; probe < kProbes; probe++) {
@@ -89,7 +88,7 @@ class Chains {
     return 0;
   }
 
-  // Stores a key until the next mark-sweep, in the first of its slots where all are taken.
+  // Stores a key until the next mark-sweep; replaces the first of its slots if all are taken.
   void Store(const StepKey& key, uint32_t result) {
     if (steps_ == nullptr) steps_ = static_cast<Step*>(calloc(kStepSlots, sizeof(Step)));
     if (steps_ == nullptr) return;
@@ -111,7 +110,7 @@ class Chains {
     used_ = 0;
   }
 
-  // Returns the chain of a step, added where there is none. 0: out of memory or of numbers.
+  // Returns the chain of a step, added if missing. 0: out of memory or of numbers.
   uint32_t Intern(uint32_t parent, uint32_t stack, uint32_t kind) {
     uint32_t ancestor = parent;
     for (int distance = 1; distance <= kFold && Known(ancestor); distance++) {
@@ -136,7 +135,7 @@ class Chains {
   bool Known(uint32_t chain) const { return chain >= kFirst + base_ && chain < kFirst + base_ + count_; }
   const Chain& At(uint32_t chain) const { return chains_[chain - kFirst - base_]; }
 
-  // Forgets all chains. Numbers are reused only after half of them are used up.
+  // Forgets all chains. Numbers are reused only once half of them are used up.
   void Reset() {
     ForgetKeys();
     base_ = base_ + count_ > kMaxChain / 2 ? 0 : base_ + count_;
@@ -145,7 +144,7 @@ class Chains {
   }
 
   uint32_t count() const { return count_; }
-  // The number of the first chain that is known, or that will be.
+  // Returns the number of the first known chain, or of the first one to come.
   uint32_t first() const { return kFirst + base_; }
   size_t bytes() const {
     const size_t steps = steps_ == nullptr ? 0 : kStepSlots * sizeof(Step);
@@ -190,7 +189,7 @@ class Chains {
   uint32_t* children_ = nullptr;
   uint32_t size_ = 0;     // of children_, a power of two; chains_ holds half as many
   uint32_t count_ = 0;
-  uint32_t base_ = 0;     // chains forgotten
+  uint32_t base_ = 0;     // number of forgotten chains
 };
 
 }  // namespace longstack

@@ -1,7 +1,7 @@
 'use strict'
 
-// Compiles the addon. No node-gyp: it wants Python and a Node newer than the oldest one supported here, and a
-// binding.gyp in a package tempts npm to compile on install (npm/cli#9837).
+// Compiles the addon. Does not use node-gyp: it needs Python and a Node newer than the oldest one supported
+// here, and a binding.gyp in a package makes npm compile on install (npm/cli#9837).
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -13,27 +13,27 @@ const sources = fs.readdirSync(__dirname).filter((name) => /\.(cc|h)$/.test(name
   .map((name) => path.join(__dirname, name))
 
 const FLAGS = [
-  '-O2', '-fno-omit-frame-pointer', // frames are walked through the addon's own
+  '-O2', '-fno-omit-frame-pointer', // the walk passes through the addon's own frames
   '-fPIC', '-fno-exceptions', '-fno-rtti', '-fvisibility=hidden',
-  '-fno-sized-deallocation', // Node for macOS asks its C++ library for no such `operator delete`
+  '-fno-sized-deallocation', // Node for macOS has no such `operator delete` in its C++ library
   '-Wall', '-Wextra', '-Wno-unused-parameter',
   '-Wno-cast-function-type' // NODE_MODULE_INIT of node.h
 ]
 
-// What takes longest to read is read once, and precompiled.
+// The headers that take longest to read are read once, and precompiled.
 const HEADERS = [path.join(__dirname, 'glibc.h'), 'uv.h', 'v8.h', 'node.h']
 
-// libstdc++ and libgcc are those that Node brings: linked statically, those of the building machine would ask
-// for glibc 2.35. now: a missing symbol fails the load, not a later call. nodelete: other addons hold
-// pointers into this one, which the end of a worker would unload. s, and S and x on macOS: symbols that are
-// not exported are half of a binary.
+// libstdc++ and libgcc are Node's: the building machine's, linked statically, would require glibc 2.35. now:
+// a missing symbol fails the load, not a later call. nodelete: other addons hold pointers to this one, and
+// the end of a worker would unload it. s, and S and x on macOS: symbols that are not exported are half of a
+// binary.
 const LINK = ['-shared', '-s', '-Wl,--as-needed,-z,now,-z,nodelete,-z,noexecstack']
 const LINK_DARWIN = [
-  '-shared', '-Wl,-S,-x', '-undefined', 'dynamic_lookup', // what Node has is found when it is loaded
-  '-install_name', 'longstack.node' // else the name of the unfinished file
+  '-shared', '-Wl,-S,-x', '-undefined', 'dynamic_lookup', // Node's symbols are resolved at load
+  '-install_name', 'longstack.node' // otherwise the name of the unfinished file
 ]
 
-const FIRST_CXX20_ABI = 127 // the headers of ABI 115 are C++17, later ones refuse it
+const FIRST_CXX20_ABI = 127 // the headers of ABI 115 are C++17, later ones require C++20
 
 /** @param {string} include directory of Node's headers @returns {number | undefined} their ABI */
 function abiOf (include) {
@@ -48,18 +48,18 @@ function abiOf (include) {
 /**
  * Compiles the addon.
  * @param {object} options
- * @param {string} options.platform a name of targets.js
+ * @param {string} options.platform name in targets.js
  * @param {string} options.include directory of Node's headers, which are the same on all platforms
- * @param {string} options.out the binary; replaced in one step, also while processes have it loaded
+ * @param {string} options.out the binary; replaced atomically, even while processes have it loaded
  * @throws {Error} with the compiler's messages
  */
 async function compile ({ platform, include, out }) {
   const start = new Date()
   const directory = `${out}.${process.pid}`
   const { command, link, env } = compilerFor(platform)
-  const options = { env: { ...env, ZIG_LOCAL_CACHE_DIR: directory } } // what Zig keeps of each call
+  const options = { env: { ...env, ZIG_LOCAL_CACHE_DIR: directory } } // Zig's cache for each call
   const standard = (abiOf(include) ?? Infinity) < FIRST_CXX20_ABI ? '-std=c++17' : '-std=c++20'
-  // No binary holds where it was built (__FILE__ in node.h): it is the same from any directory.
+  // No binary contains its build directory (__FILE__ in node.h): it is the same from any directory.
   const paths = [`${__dirname}=native`, `${include}=node`, `${directory}=build`]
   const prefixes = paths.map((mapping) => `-ffile-prefix-map=${mapping}`)
   const compiler = [...command, standard, ...FLAGS, ...prefixes, '-isystem', include]
@@ -85,11 +85,11 @@ async function compile ({ platform, include, out }) {
 }
 
 let running = 0
-/** starts the next compiler, for each that waits @type {Array<() => void>} */
+/** starts the next waiting compiler @type {Array<() => void>} */
 const waiting = []
 
 /**
- * Runs a compiler, as soon as one of the CPUs has none.
+ * Runs a compiler, as soon as a CPU is free.
  * @param {string[]} command
  * @param {{ env: NodeJS.ProcessEnv }} options
  */
@@ -111,7 +111,7 @@ async function runCompiler ([command, ...args], { env }) {
   }
 }
 
-/** @param {string} out @returns {boolean} the binary is newer than all sources */
+/** @param {string} out @returns {boolean} true if the binary is newer than all sources */
 function isFresh (out) {
   const time = modifiedAt(out)
   return [...sources, __filename, require.resolve('./targets')].every((name) => modifiedAt(name) < time)

@@ -8,7 +8,8 @@ using v8::Value;
 namespace {
 
 void AddName(Local<Value> name, ContentHash* hash) {
-  // The hash is of the characters (Name::EnsureHash, src/objects/name-inl.h): equal for equal names.
+  // The hash is computed from the characters (Name::EnsureHash, src/objects/name-inl.h): equal for equal
+  // names.
   if (name.IsEmpty() || !name->IsString()) return hash->Add(0);
   hash->Add(static_cast<uint64_t>(static_cast<uint32_t>(name.As<v8::Name>()->GetIdentityHash())) << 32 |
     static_cast<uint32_t>(name.As<v8::String>()->Length() + 1));
@@ -48,8 +49,8 @@ StackContents ReadContents(v8::Isolate* isolate, Local<v8::StackTrace> trace, in
     const bool has_name = name->IsString() && name.As<v8::String>()->Length() != 0;
     hash.Add(position);
     AddName(name, &hash);
-    // Some are not printed: on Node 20 calls of the API are among those of C++, and V8's own closures, such
-    // as what an await resumes by, have no name (CallSiteInfoBuilder::IsNotHidden, src/execution/isolate.cc).
+    // Some are not printed: on Node 20, API calls count as C++ built-ins, and V8's own closures, such as
+    // those that resume an await, have no name (CallSiteInfoBuilder::IsNotHidden, src/execution/isolate.cc).
     if (has_name && frame.kind != Walk::Kind::kBuiltinExit) printed_builtins++;
   }
   return {hash.Finish(), printed_builtins};

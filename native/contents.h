@@ -1,16 +1,16 @@
-// Numbers of stacks by their contents: script, position and name of each function, as v8::StackTrace reports
-// them without running JavaScript. The key of the walked frames (cache.h) is cheaper, but holds addresses,
-// which a mark-sweep invalidates and which differ from tier to tier, and some stacks have none; this one
-// lasts as long as the numbers.
+// Numbers of stacks by their contents: script, position and name of each function, which v8::StackTrace
+// reports without running JavaScript. The key of the walked frames (cache.h) is cheaper, but holds addresses,
+// which differ between tiers and become invalid with a mark-sweep, and some stacks have no such key. The key
+// of the contents is valid as long as the numbers.
 //
-// v8::StackTrace has what Error.stack prints but for built-ins (Isolate::CaptureDetailedStackTrace in
-// src/execution/isolate.cc takes only functions that are IsSubjectToDebugging; CallSiteInfoBuilder in the
-// same file takes built-ins, too). These are read from the walked frames and are part of the key; of one that
-// TurboFan or Maglev inlined there is none, so the key is stored only where as many were walked as are
-// printed.
+// v8::StackTrace has all printed frames of Error.stack except built-ins (Isolate::CaptureDetailedStackTrace
+// in src/execution/isolate.cc takes only functions that are IsSubjectToDebugging; CallSiteInfoBuilder in the
+// same file also takes built-ins). Built-ins are read from the walked frames and are part of the key. A
+// built-in inlined by TurboFan or Maglev has no frame, so the key is stored only if as many were walked as
+// are printed.
 //
-// Receivers ("Socket.", "[as end]") are not part of it, as they are not part of the other key. Who reads them
-// off a core frame stores no contents for it, see lib/stacks/capture-native.js.
+// Receivers ("Socket.", "[as end]") are not part of this key, nor of the other one. Code that reads them from
+// a core frame stores no contents for it, see lib/stacks/capture-native.js.
 
 #ifndef LONGSTACK_CONTENTS_H_
 #define LONGSTACK_CONTENTS_H_
@@ -24,7 +24,7 @@
 namespace longstack {
 
 struct ContentKey {
-  uint64_t low, high;   // 128 bits of hash: equal keys are taken for equal contents
+  uint64_t low, high;   // 128 bits of hash: equal keys are assumed to mean equal contents
   bool operator==(const ContentKey& other) const { return low == other.low && high == other.high; }
 };
 
@@ -47,23 +47,23 @@ class ContentHash {
   uint64_t high_ = 0xC2B2AE3D27D4EB4Fu;
 };
 
-// The contents of a stack.
+// Contents of a stack.
 struct StackContents {
   ContentKey key;
-  uint32_t printed_builtins;    // that were walked and have a name
+  uint32_t printed_builtins;    // walked built-ins that have a name
 };
 
-// Reads the trace, of so many frames, and the built-ins of the same stack's walk, which it leaves out.
+// Reads the trace, of at most max_frames, and the built-ins of the same stack's walk, which the trace lacks.
 StackContents ReadContents(v8::Isolate* isolate, v8::Local<v8::StackTrace> trace, int max_frames,
                            const Walk& walk, Names* names);
 
 struct Content {
   ContentKey key;
   uint32_t stack;       // number of a stack, see lib/stacks/capture.js; 0: the slot is free
-  uint32_t failures;    // of making a key of the walked frames; counted around, see Contents::IsWorthKeying
+  uint32_t failures;    // failed attempts to key the walked frames; wraps around, see Contents::IsWorthKeying
 };
 
-// A hash table. Eval makes any number of scripts, so a full table is emptied.
+// A hash table. Eval makes any number of scripts, so a full table is cleared.
 class Contents {
  public:
   static constexpr uint32_t kMaxCount = 1 << 15;
@@ -92,8 +92,8 @@ class Contents {
     return true;
   }
 
-  // Returns whether to try a key of the walked frames: for a stack that failed to get one only now and then,
-  // since the functions that prevented it may be gone.
+  // Returns whether to try a key of the walked frames. Retries rarely for a stack without one, since the
+  // functions that prevented it may be gone.
   static bool IsWorthKeying(const Content& content) {
     return content.failures < kMaxFailures || (content.failures & (kRetryPeriod - 1)) == 0;
   }
@@ -126,7 +126,7 @@ class Contents {
   }
 
   Content* slots_ = nullptr;
-  uint32_t size_ = 0;     // a power of two; at most half is used
+  uint32_t size_ = 0;     // a power of two; at most half full
   uint32_t count_ = 0;
 };
 

@@ -1,15 +1,15 @@
-// What a signal that ends the process finds first: a report of who sent it, and JavaScript that writes what is
-// not written yet. A JavaScript listener would change what the signal does: a process with one does not end,
-// and programs count listeners. So the handler here writes one line, restores what it replaced and raises the
-// signal again, which then ends the process as it would have.
+// Actions before a signal ends the process: reports the sender, and calls JavaScript to flush unwritten data.
+// A JavaScript listener would change the signal's effect: a process with one does not end, and programs count
+// listeners. So the handler here writes one line, restores the handler that it replaced, and raises the
+// signal again, which then ends the process as before.
 //
-// JavaScript is called on its own thread, on top of what runs there (see watchdog.cc) or from the event loop,
-// which a handler may not ask for: it wakes a thread that does, waits for the end of the call for a bounded
-// time, and raises the signal. JavaScript that finds longstack's own work half done says so, and is called
-// again a moment later. A second signal meanwhile ends the process at once.
+// JavaScript is called on its own thread, on top of running code (see watchdog.cc) or from the event loop,
+// which a handler may not request. So the handler wakes a thread that requests it, waits for the call's end
+// for a bounded time, and raises the signal. If JavaScript interrupts longstack's own work, it returns false
+// and is called again a moment later. A second signal meanwhile ends the process at once.
 //
-// A listener of the program's replaces the handler (libuv, src/unix/signal.c, uv__signal_register_handler), so
-// only signals that end the process come here. Everything in the handler is async-signal-safe.
+// A listener of the program replaces the handler (libuv, src/unix/signal.c, uv__signal_register_handler), so
+// only signals that end the process reach it. All code in the handler is async-signal-safe.
 
 #include <atomic>
 #include <cerrno>
@@ -45,7 +45,7 @@ struct EndingSignal {
   struct sigaction previous;
 };
 
-// The signals that end a process by default, are sent by others, and that Node leaves alone.
+// Signals that end a process by default, come from outside, and are not handled by Node.
 EndingSignal ending_signals[] = {
   {SIGHUP, "SIGHUP", false, false, {}}, {SIGINT, "SIGINT", false, false, {}},
   {SIGQUIT, "SIGQUIT", false, false, {}}, {SIGTERM, "SIGTERM", false, false, {}},
@@ -53,7 +53,7 @@ EndingSignal ending_signals[] = {
   {SIGXCPU, "SIGXCPU", false, false, {}}, {SIGVTALRM, "SIGVTALRM", false, false, {}},
 };
 
-// A line that is composed without allocating.
+// A line composed without allocation.
 class Line {
  public:
   void Add(const char* text) {
@@ -67,7 +67,7 @@ class Line {
     Add(digits + i);
   }
 
-  // The name is another program's: only printable ASCII of it is kept.
+  // The name comes from another program: only printable ASCII is kept.
   void AddNameOf(unsigned pid) {
 #ifdef __linux__
     Line path;
@@ -99,7 +99,7 @@ class Line {
   size_t length_ = 0;
 };
 
-// What is called before the process ends, of the main thread. Never freed: a handler may run at any time.
+// State of the main thread for the call before the end. Never freed: a handler may run at any time.
 struct Holder {
   v8::Isolate* isolate = nullptr;  // null once the environment has ended
   v8::Global<v8::Context> context;
@@ -121,10 +121,10 @@ Holder& holder = *new Holder;
 
 const size_t kStackSize = 1 << 17;
 const useconds_t kWaitMicros = 2000;
-const int kMaxIdleWaits = 500;  // a second until JavaScript is called: its thread may be in a system call
-const int kMaxWaits = 2000;     // until it has returned
+const int kMaxIdleWaits = 500;  // one second until JavaScript is called: its thread may be in a system call
+const int kMaxWaits = 2000;     // until it returns
 
-// Calls JavaScript on its thread. It returns false where it is to be called again.
+// Calls JavaScript on its thread. JavaScript returns false to be called again.
 void CallBeforeEnd() {
   v8::Isolate* isolate = holder.isolate;
   if (isolate == nullptr || !holder.is_wanted || holder.is_running.exchange(true)) return;
@@ -148,7 +148,7 @@ void Interrupted(v8::Isolate*, void*) { CallBeforeEnd(); }
 
 void Woken(uv_async_t*) { CallBeforeEnd(); }
 
-// Has JavaScript called, unless it runs. Returns false where that is done, or cannot be.
+// Requests a call of JavaScript, unless it is running. Returns false if it is done or impossible.
 bool RequestCall() {
   if (!holder.is_wanted) return false;
   uv_mutex_lock(&holder.mutex);
@@ -161,7 +161,7 @@ bool RequestCall() {
   return can_call;
 }
 
-// The thread.
+// Body of the thread.
 void HoldSignals(void*) {
   char byte;
   while (read(holder.wake[0], &byte, 1) == 1) {
@@ -177,7 +177,7 @@ void HoldSignals(void*) {
   }
 }
 
-// Returns whether the thread raises it later on.
+// Returns whether the thread will raise the signal later.
 bool Hold(EndingSignal* signal) {
   EndingSignal* none = nullptr;
   if (!signal->is_held || !holder.signal.compare_exchange_strong(none, signal)) return false;
@@ -190,7 +190,7 @@ void ReportEnd(int number, siginfo_t* info, void*) {
     if (signal.number != number) continue;
     bool is_sent = info != nullptr && info->si_code <= 0 && info->si_pid > 0;
     bool is_own = is_sent && info->si_pid == getpid();
-    if (signal.is_reported && !is_own) {  // else it is reported with the stack of the call
+    if (signal.is_reported && !is_own) {  // otherwise the report has the stack of the call
       Line line;
       line.Add("longstack: process ended by ");
       line.Add(signal.name);
@@ -201,7 +201,7 @@ void ReportEnd(int number, siginfo_t* info, void*) {
       }
       line.Write();
     }
-    if (is_own || !Hold(&signal)) {  // the code behind the call of kill is never to run
+    if (is_own || !Hold(&signal)) {  // code after the call of kill must not run
       sigaction(number, &signal.previous, nullptr);
       raise(number);  // delivered when this handler returns
     }
@@ -216,7 +216,7 @@ bool IsOurs(const EndingSignal& signal) {
     (present.sa_flags & SA_SIGINFO) != 0 && present.sa_sigaction == ReportEnd;
 }
 
-// Installs the handler for the signals that arguments name, from one of them on.
+// Installs the handler for the signals given by the arguments from `from` on.
 void Install(const FunctionCallbackInfo<Value>& info, int from, bool EndingSignal::*purpose) {
   for (int i = from; i < info.Length(); i++) {
     if (!info[i]->IsInt32()) continue;
@@ -245,7 +245,7 @@ void Remove(bool EndingSignal::*purpose) {
   }
 }
 
-// start(numbers...): those without a listener
+// start(numbers...): signals without a listener
 void Start(const FunctionCallbackInfo<Value>& info) { Install(info, 0, &EndingSignal::is_reported); }
 
 // stop()
@@ -253,7 +253,7 @@ void Stop(const FunctionCallbackInfo<Value>& info) { Remove(&EndingSignal::is_re
 
 void Closed(uv_handle_t*) { holder.done(holder.done_data); }
 
-// The environment ends.
+// Called when the environment ends.
 void EndHolding(void*, void (*done)(void*), void* done_data) {
   uv_mutex_lock(&holder.mutex);
   holder.isolate = nullptr;
@@ -265,7 +265,7 @@ void EndHolding(void*, void (*done)(void*), void* done_data) {
   uv_close(reinterpret_cast<uv_handle_t*>(&holder.async), Closed);
 }
 
-// Starts the thread; it gets no signal.
+// Starts the thread, with all signals blocked.
 bool StartHolding() {
   static bool has_mutex = uv_mutex_init(&holder.mutex) == 0;
   if (holder.has_thread) return true;
@@ -292,8 +292,8 @@ void StopHolding() {
   holder.has_thread = false;
 }
 
-// hold(callback, numbers...): calls it before one of these ends the process, until it does not return false.
-// In the main thread only.
+// hold(callback, numbers...): calls the callback before one of these signals ends the process, and repeats
+// the call while it returns false. Main thread only.
 void HoldBack(const FunctionCallbackInfo<Value>& info) {
   v8::Isolate* isolate = info.GetIsolate();
   Local<v8::Context> context = isolate->GetCurrentContext();
@@ -328,7 +328,7 @@ void Release(const FunctionCallbackInfo<Value>& info) {}
 }  // namespace
 
 void AddSignalFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
-  static char unused;  // functions have a native object behind them
+  static char unused;  // functions need a native object behind them
   longstack::AddObject(context, exports, "signals", &unused, {
     {"start", Start}, {"stop", Stop}, {"hold", HoldBack}, {"release", Release},
   });

@@ -1,11 +1,11 @@
-// The binding's part that reports the signal that ends the process.
+// Part of the binding that reports a signal that ends the process.
 
 #ifndef LONGSTACK_ENDING_SIGNALS_H_
 #define LONGSTACK_ENDING_SIGNALS_H_
 
 #include <v8.h>
 
-// Gives the binding its `signals` object, for lib/handles/exit-report.js.
+// Adds the `signals` object to the binding, for lib/handles/exit-report.js.
 void AddSignalFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_ENDING_SIGNALS_H_

@@ -15,7 +15,7 @@ constexpr auto kTraceOptions = static_cast<v8::StackTrace::StackTraceOptions>(v8
 }  // namespace
 
 Engine::Engine(Isolate* isolate) : isolate_(isolate), names_(isolate) {
-  // Before and after: GC callbacks of others may run JavaScript on either side of a collection.
+  // Both callbacks: other GC callbacks may run JavaScript before or after a collection.
   isolate->AddGCPrologueCallback(Collecting, this, v8::kGCTypeMarkSweepCompact);
   isolate->AddGCEpilogueCallback(Collected, this, v8::kGCTypeAll);
 }
@@ -67,7 +67,7 @@ uint32_t Engine::NewStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
   StepHash hash(parent, kind);    // as in FindStep
   for (int i = 0; i < walk_.length; i++) hash.AddWord(walk_.words[i]);
   StepKey key = hash.Finish();
-  // The slower key is not known to FindStep.
+  // FindStep does not know the slower key.
   uint32_t chain = walker_.has_learned() ? 0 : chains_.Find(key);
   if (chain != 0) return chain;
   uint32_t stack = cache_.FindStack(key_);
@@ -85,8 +85,8 @@ uint32_t Engine::NewStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
   return chain;
 }
 
-// Returns the key of a step whose stack has functions with names of their own: with the addresses of these
-// functions, which hold until the next collection, since names are much more expensive to read.
+// Returns the key of a step whose stack has functions with their own names. Adds the addresses of these
+// functions, which are valid until the next collection, because reading names is much more expensive.
 StepKey Engine::KeyWithFunctions(Word* callback_fp, const StepKey& key) {
   named_ = Cache::NamedFramesOf(*cache_.Find(key_));
   walker_.ReadFrames(callback_fp, &walk_);
@@ -98,7 +98,7 @@ StepKey Engine::KeyWithFunctions(Word* callback_fp, const StepKey& key) {
   return hash.Finish();
 }
 
-// Reads the present stack over the one missed last, whose number must not be given to this one.
+// Reads the current stack into the walk of the stack missed last, whose number no longer applies.
 void Engine::ReadStack(Word* callback_fp) {
   ready_ = kNothing;
   if (walker_.has_learned()) walker_.ReadWords(callback_fp, &walk_);
@@ -106,7 +106,7 @@ void Engine::ReadStack(Word* callback_fp) {
   key_ = Cache::KeyOf(walk_.words, walk_.length);
 }
 
-// Returns the number of a stack whose plain key is stored as kNamed: names are part of its key.
+// Returns the number of a stack whose plain key is stored as kNamed, so names are part of its key.
 uint32_t Engine::FindNamed(Word* callback_fp) {
   named_ = Cache::NamedFramesOf(*cache_.Find(key_));
   walker_.ReadFrames(callback_fp, &walk_);
@@ -120,8 +120,8 @@ bool Engine::AppendNames() {
   return true;
 }
 
-// Returns the number of a stack that is known by its contents, and stores it for its words as well; else
-// kUnknown, and Remember may set one.
+// Returns the number of a stack that is known by its contents, and stores its words, too; otherwise returns
+// kUnknown, and Remember may set a number.
 uint32_t Engine::Miss(Word* callback_fp) {
   missed_at_ = mark_sweeps_;
   ready_ = kNothing;
@@ -132,7 +132,7 @@ uint32_t Engine::Miss(Word* callback_fp) {
   }
   v8::HandleScope scope(isolate_);
   walker_.ReadFrames(callback_fp, &walk_);
-  // A walk ends early at a stack of WebAssembly's own: what v8::StackTrace reports is the only key then.
+  // A walk ends early at a separate WebAssembly stack; then v8::StackTrace provides the only key.
   const bool has_ended = walk_.length != 0;
   const bool is_storable = walk_.is_storable && has_ended;
   Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate_, kMaxFrames, kTraceOptions);
@@ -149,7 +149,7 @@ uint32_t Engine::Miss(Word* callback_fp) {
     is_verified = walk_.length != 0;
   }
   bool has_key = is_storable && is_verified && CompleteKey(trace);
-  // A stack that is known by a name has no key without it.
+  // A stack known by a name must not be stored under a key without the name.
   if (names_.TakeChanged() && known != nullptr) has_key = false;
   if (is_storable && !has_key) unstored_++;
   if (known != nullptr) {
@@ -160,10 +160,10 @@ uint32_t Engine::Miss(Word* callback_fp) {
   return kUnknown;
 }
 
-// Adds the names to the key that are part of it. False: they cannot be read. (A key without names is
+// Adds the names that belong to the key. Returns false if they cannot be read. (A key without names is
 // complete.)
 bool Engine::CompleteKey(Local<v8::StackTrace> trace) {
-  // Frames that were named before stay named, though these functions may have the name of the code.
+  // Frames that were named before stay named, even if the present functions have the name of their code.
   named_ = FrameSet();
   const Cache::Entry* known = cache_.Find(key_);
   if (known != nullptr && known->stack == Cache::kNamed) named_ = Cache::NamedFramesOf(*known);
@@ -197,7 +197,7 @@ bool Engine::Remember(uint32_t stack, uint32_t printed_builtins) {
 bool Engine::StoreKey(uint32_t stack) {
   if (missed_at_ != mark_sweeps_) return false;
   if (cache_.IsFull()) ForgetKeys();
-  // The key without names leads to the names.
+  // The key without names points to the names.
   if (plain_key_.length != 0 && !cache_.StoreNamed(plain_key_, named_)) return false;
   return cache_.Store(key_, stack);
 }
@@ -208,7 +208,7 @@ void Engine::Forget() {
   ready_ = kNothing;
 }
 
-// Forgets what a mark-sweep invalidates.
+// Forgets keys that a mark-sweep invalidates.
 void Engine::ForgetKeys() {
   chains_.ForgetKeys();
   cache_.Forget();

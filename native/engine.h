@@ -1,8 +1,8 @@
-// The native side of the capture engine: finds the number of the present stack, and of the chain of a step.
+// Native part of the capture engine: finds the number of the current stack, and of the chain of a step.
 //
-// A stack is looked up three times at most, the cheapest first: by a key of its words, the parent and the
-// kind (chains.h), by its words (cache.h), by its contents (contents.h). A stack in none of them is captured
-// by JavaScript, which gives it a number; the keys under which that is stored are checked first (verifier.h,
+// A stack is looked up at most three times, cheapest first: by a key of its words, the parent and the kind
+// (chains.h), by its words (cache.h), and by its contents (contents.h). A stack in none of these tables is
+// captured by JavaScript, which gives it a number; its keys are verified before they are stored (verifier.h,
 // names.h).
 
 #ifndef LONGSTACK_ENGINE_H_
@@ -17,41 +17,42 @@
 
 namespace longstack {
 
-// One thread's. Freed when its environment ends.
+// Engine of one thread. Freed when its environment ends.
 class Engine {
  public:
   static constexpr uint32_t kUnknown = 0;
-  static constexpr uint32_t kUnkeyed = 1;   // of all stacks that no key identifies; see capture-native.js
+  static constexpr uint32_t kUnkeyed = 1;   // for stacks that no key identifies; see capture-native.js
 
   explicit Engine(v8::Isolate* isolate);
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
   ~Engine();
 
-  // Returns the number of the present stack, or kUnknown. `callback_fp` is the frame pointer of the callback.
+  // Returns the number of the current stack, or kUnknown. `callback_fp` is the frame pointer of the callback.
   uint32_t Capture(Word* callback_fp);
 
-  // Returns the chain of a step of this kind below another chain, see Chains::Intern; 0: the step was not
-  // taken since the last mark-sweep, and NewStep has to find it. The hot path: bench/capture.js.
+  // Returns the chain of a step of this kind below another chain, see Chains::Intern; 0 if the step is new
+  // since the last mark-sweep, so that NewStep has to find it. The hot path: bench/capture.js.
   __attribute__((always_inline)) inline uint32_t FindStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
     StepHash hash(parent, kind);
     return walker_.Visit(callback_fp, &hash) ? chains_.Find(hash.Finish()) : 0;
   }
 
-  // Returns the same for any step, in much more time; kUnknown: the stack is unknown, kUnkeyed: no key
+  // Returns the same for any step, but takes much longer. kUnknown: the stack is unknown; kUnkeyed: no key
   // identifies it.
   uint32_t NewStep(Word* callback_fp, uint32_t parent, uint32_t kind);
 
-  // Sets the number of the stack missed last, and how many built-ins are printed of it. False: neither of its
-  // keys could be stored.
+  // Sets the number of the stack missed last, and how many of its built-ins are printed. Returns false if
+  // neither of its keys could be stored.
   bool Remember(uint32_t stack, uint32_t printed_builtins);
 
-  // Lists the frames of the present stack whose functions are told without a name (names.h), at most
-  // kMaxFrames. Returns how many there are.
+  // Lists the frames of the current stack whose functions are reported without a name (names.h), at most
+  // kMaxFrames. Returns their number.
   int ListUnnamed(v8::Local<v8::StackFrame>* frames);
 
-  // Keeps an object weakly in a slot (lib/core/weak-slots.js), and returns it while it lives. To V8's scavenger a WeakRef of JavaScript
-  // is a strong reference: one for each response kept all of them until a mark-sweep.
+  // Keeps an object weakly in a slot (lib/core/weak-slots.js), and returns it while it is alive. V8's
+  // scavenger treats a JavaScript WeakRef as a strong reference: a WeakRef per response kept all of them
+  // until a mark-sweep.
   static constexpr uint32_t kWeakSlots = (1 << 13) + (1 << 6) + (1 << 10);
   void KeepWeak(uint32_t slot, v8::Local<v8::Object> object);
   v8::Local<v8::Object> WeakAt(uint32_t slot);
@@ -61,10 +62,10 @@ class Engine {
   void SetMaxFrames(int frames) { walker_.set_max_frames(frames); }
 
   // Learns to walk frames, from two nested callbacks: Nest from the outer one, Learn from the inner one.
-  // Returns why frames cannot be walked, or nullptr.
+  // Returns the reason why frames cannot be walked, or nullptr.
   void Nest(Word* outer_fp) { outer_fp_ = outer_fp; }
   const char* Learn(Word* inner_fp) { return walker_.Learn(outer_fp_, inner_fp); }
-  // Uses the slower key from now on.
+  // Switches to the slower key.
   void UseSample() { walker_.Unlearn(); }
 
   Chains& chains() { return chains_; }
@@ -86,7 +87,7 @@ class Engine {
   static void Collecting(v8::Isolate*, v8::GCType, v8::GCCallbackFlags, void* data);
   static void Collected(v8::Isolate*, v8::GCType type, v8::GCCallbackFlags, void* data);
 
-  // First what each step accesses.
+  // Fields that each step accesses come first.
   Walker walker_;
   Chains chains_;
   StepClock clock_;
@@ -102,10 +103,10 @@ class Engine {
 
   // The stack missed last.
   enum Ready { kNothing = 0, kKeyReady = 1, kContentsReady = 2 };
-  int ready_ = kNothing;          // which of its keys may be stored
-  uint32_t missed_at_ = 0;        // mark-sweeps until then
-  CacheKey key_ = {};             // in walk_
-  CacheKey plain_key_ = {};       // without names; of length 0: there are none
+  int ready_ = kNothing;          // keys that may be stored
+  uint32_t missed_at_ = 0;        // mark_sweeps_ at that time
+  CacheKey key_ = {};             // points into walk_
+  CacheKey plain_key_ = {};       // without names; length 0: none
   FrameSet named_;
   StackContents contents_key_ = {};
   Walk walk_;

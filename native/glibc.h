@@ -1,4 +1,4 @@
-// Included before every source. Binds functions that glibc 2.32 to 2.34 moved from libdl and libpthread into
+// Included before every source. Binds functions that glibc 2.32 to 2.34 moved from libdl and libpthread to
 // libc to their first version, so that a binary built on a new system loads wherever Node does.
 
 #ifndef LONGSTACK_GLIBC_H_

@@ -10,7 +10,7 @@ namespace longstack {
 
 namespace {
 
-// Reads a post-mortem constant. False: this node does not export it.
+// Reads a post-mortem constant. Returns false if this node does not export it.
 bool ReadConstant(const char* name, int* value) {
   const int* address = static_cast<const int*>(dlsym(RTLD_DEFAULT, name));
   if (address == nullptr) return false;
@@ -23,7 +23,7 @@ bool ReadType(const char* name, int* type) {
   return ReadConstant(strncat(symbol, name, sizeof symbol - strlen(symbol) - 1), type);
 }
 
-// Adds those types that this V8 has.
+// Adds the types that this V8 has.
 void AddTypes(FrameTypes* types, std::initializer_list<const char*> names) {
   int type;
   for (const char* name : names) if (ReadType(name, &type)) types->Add(type);

@@ -1,7 +1,6 @@
-// What the addon assumes of V8's layout of frames and values, V8 11.3 to 14.6 on x64 and arm64. Each fact
+// The addon's assumptions about V8's layout of frames and values, V8 11.3 to 14.6 on x64 and arm64. Each fact
 // names its source file in V8. Facts that the node binary exports for debuggers are read when the addon is
-// loaded (FrameLayout); those fixed here are compared with what it exports, or asserted, where that is
-// possible.
+// loaded (FrameLayout). Fixed ones are compared with these exports, or asserted, if possible.
 
 #ifndef LONGSTACK_LAYOUT_H_
 #define LONGSTACK_LAYOUT_H_
@@ -19,8 +18,8 @@ static_assert(sizeof(Word) * 8 == kWordBits, "frames are read as words of 64 bit
 static_assert(v8::internal::kApiSystemPointerSize == sizeof(Word), "V8 and the addon agree on a word");
 static_assert(v8::internal::kApiTaggedSize == sizeof(Word), "pointers are not compressed");
 
-// Tagged values: include/v8-internal.h. A heap object's address is odd; an integer is the upper half of its
-// word.
+// Tagged values: include/v8-internal.h. The address of a heap object is odd; an integer is the upper half of
+// its word.
 constexpr Word kHeapObjectTag = 1;
 constexpr Word kHeapObjectTagMask = 3;
 constexpr int kIntegerShift = 32;
@@ -36,7 +35,8 @@ inline intptr_t IntegerOf(Word value) { return static_cast<intptr_t>(value) >> k
 // A handle is the address of a word that holds the value: include/v8-local-handle.h, src/handles/handles.h.
 static_assert(sizeof(v8::Local<v8::Value>) == sizeof(Word*), "a handle is the address of a word");
 
-// The word of a handle's value: a heap object's address and tag (ValueHelper, include/v8-internal.h).
+// Returns the word of a handle's value: address and tag of a heap object (ValueHelper,
+// include/v8-internal.h).
 inline Word WordOf(v8::Local<v8::Value> value) {
   Word word;
   __builtin_memcpy(&word, *value, sizeof word);
@@ -46,17 +46,17 @@ inline Word WordOf(v8::Local<v8::Value> value) {
 // Pages of new space: kPageSizeBits, src/base/build_config.h.
 constexpr int kPageBits = 18;
 
-// A frame, by its frame pointer. The offsets, in words, are those of CommonFrameConstants,
+// A frame, identified by its frame pointer. The offsets, in words, are those of CommonFrameConstants,
 // StandardFrameConstants and BuiltinExitFrameConstants in src/execution/frame-constants.h.
 class Frame {
  public:
   static constexpr int kCaller = 0;
   static constexpr int kReturnAddress = 1;
   static constexpr int kContextOrType = -1;
-  static constexpr int kFunction = -2;        // of JavaScript, and of what is left of an inlined built-in
-  static constexpr int kExitNewTarget = 2;    // of a built-in that C++ implements
+  static constexpr int kFunction = -2;        // of JavaScript, and of the continuation of an inlined built-in
+  static constexpr int kExitNewTarget = 2;    // of a built-in implemented in C++
   static constexpr int kExitTarget = 3;
-  static constexpr int kWords = kReturnAddress + 1;     // that can be read from the frame pointer on
+  static constexpr int kWords = kReturnAddress + 1;     // readable from the frame pointer on
   static constexpr int kExitWords = kExitTarget + 1;
 
   Frame() = default;
@@ -71,7 +71,7 @@ class Frame {
   Frame caller() const { return Frame(fp_[kCaller]); }
   Word return_address() const { return fp_[kReturnAddress]; }
 
-  // A frame of JavaScript has its context there, any other frame of V8's its type as an integer of 63 bits
+  // In a JavaScript frame this word is its context, in other V8 frames the type as an integer of 63 bits
   // (StackFrame::TypeToMarker, src/execution/frames.h).
   bool IsScript() const { return (fp_[kContextOrType] & kHeapObjectTag) != 0; }
   Word type() const { return fp_[kContextOrType] >> 1; }
@@ -82,7 +82,7 @@ class Frame {
 
 static_assert(sizeof(Frame) == sizeof(Word*), "a frame is passed in a register");
 
-// A set of frame types (StackFrame::Type, src/execution/frames.h), a bit each.
+// A set of frame types (StackFrame::Type, src/execution/frames.h), one bit each.
 class FrameTypes {
  public:
   static constexpr int kMaxTypes = 64;
@@ -95,26 +95,26 @@ class FrameTypes {
   uint64_t bits_ = 0;
 };
 
-// V8's post-mortem constants, which tools/gen-postmortem-metadata.py makes for debuggers; the same in every
+// V8's post-mortem constants, generated for debuggers by tools/gen-postmortem-metadata.py; the same in every
 // thread.
 struct FrameLayout {
   int bytecode_array = 0;     // word offsets in an interpreted frame: InterpreterFrameConstants
   int bytecode_offset = 0;
-  Word entry = 0;             // types of frames by which C++ enters JavaScript
+  Word entry = 0;             // frame types for calls from C++ into JavaScript
   Word construct_entry = 0;
-  Word builtin_exit = 0;      // by which JavaScript calls a built-in that C++ implements
-  FrameTypes exits;           // by which JavaScript is left for C++
-  FrameTypes wasm;            // of code that ends with its module
-  FrameTypes unknown;         // of WebAssembly, whose identity is not known
-  FrameTypes continuations;   // of what is left of a built-in that was inlined
+  Word builtin_exit = 0;      // for calls from JavaScript to a built-in implemented in C++
+  FrameTypes exits;           // for calls from JavaScript to C++
+  FrameTypes wasm;            // of code that dies with its module
+  FrameTypes unknown;         // of WebAssembly code with unknown identity
+  FrameTypes continuations;   // of continuations of inlined built-ins
   FrameTypes special;         // all that need more than their return address
-  const char* why = nullptr;  // frames cannot be walked, or nullptr
+  const char* why = nullptr;  // reason why frames cannot be walked, or nullptr
 };
 
-// Returns what this node binary exports; read once.
+// Returns the layout that this node binary exports; read once.
 const FrameLayout& ReadFrameLayout();
 
-// Returns the highest address of this thread's stack, 0 where it is not known.
+// Returns the highest address of this thread's stack, or 0 if unknown.
 Word StackBase();
 
 }  // namespace longstack

@@ -1,17 +1,18 @@
-// Counts the iterations of the event loop, and calls JavaScript once in an iteration in which JavaScript
-// requested it. The program notices nothing:
+// Counts the iterations of the event loop, and calls JavaScript once in an iteration if JavaScript requested
+// it. The program notices nothing:
 //
-// 1. A uv_prepare_t runs right before the loop polls (libuv, src/unix/core.c, uv_run), so what one iteration
-//    collected is handed over before the loop sleeps. A uv_timer_t ends the sleep when JavaScript wants to be
-//    called after some time; timers run before the next iteration's uv_prepare_t. Both are unreferenced:
+// 1. A uv_prepare_t runs right before the loop polls (libuv, src/unix/core.c, uv_run), so data collected in
+// an
+//    iteration is handed over before the loop sleeps. A uv_timer_t ends the sleep if JavaScript requested a
+//    call after some time; timers run before the next iteration's uv_prepare_t. Both are unreferenced, so
 //    uv_loop_alive() does not count them.
-// 2. The handles belong to no HandleWrap (Node, src/handle_wrap.h), so neither async_hooks nor
-//    process._getActiveHandles() nor process.getActiveResourcesInfo() knows them.
+// 2. The handles belong to no HandleWrap (Node, src/handle_wrap.h), so async_hooks,
+//    process._getActiveHandles() and process.getActiveResourcesInfo() do not know them.
 // 3. node::MakeCallback with the async id 0 emits no before and after, and drains the ticks and microtasks
 //    that the callback made (Node, src/api/callback.cc, InternalCallbackScope). It calls nothing once the
 //    environment stops.
-// 4. Node runs the cleanup hook when no JavaScript runs any more, and waits until the handles are closed
-//    (Node, src/api/hooks.cc, AddEnvironmentCleanupHook), also for a worker ended by terminate().
+// 4. Node runs the cleanup hook after the last JavaScript, and waits until the handles are closed (Node,
+//    src/api/hooks.cc, AddEnvironmentCleanupHook), also for a worker ended by terminate().
 
 #include <cstdint>
 #include <new>
@@ -33,8 +34,8 @@ using v8::Value;
 // The integers shared with JavaScript; lib/core/loop-iterations.js names them.
 struct Counters {
   uint32_t iterations;    // here: incremented in each iteration
-  uint32_t is_requested;  // JavaScript: not 0 where the callback is to be called, which clears it
-  uint32_t is_due;        // here: not 0 once the time of `wake` is over; JavaScript clears it
+  uint32_t is_requested;  // JavaScript: not 0 to request the callback, which clears it
+  uint32_t is_due;        // here: not 0 once the time of `wake` has passed; JavaScript clears it
 };
 
 class LoopIterations {
@@ -58,7 +59,7 @@ class LoopIterations {
     return uv_prepare_start(&prepare_, Iterated) == 0;
   }
 
-  // Has the callback called before the loop polls next, `ms` from now; earlier, if that was requested before.
+  // Schedules the callback for the poll after `ms`, or earlier if an earlier one is already scheduled.
   bool Wake(uint64_t ms) {
     if (counters_ == nullptr) return false;
     if (!has_timer_) {
@@ -81,7 +82,7 @@ class LoopIterations {
     memory_.Reset();
   }
 
-  // Frees itself when libuv has closed the handles, then calls `done`.
+  // Frees itself once libuv has closed the handles, then calls `done`.
   void Close(void (*done)(void*), void* done_data) {
     Stop();
     done_ = done;
@@ -127,7 +128,7 @@ class LoopIterations {
     Local<v8::Context> context = iterations->context_.Get(isolate);
     v8::Context::Scope context_scope(context);
     longstack::CallFromLoop(isolate, iterations->callback_.Get(isolate));
-    // Ticks of longstack's own may have begun the iteration: what the poll brings begins another one.
+    // longstack's own ticks may have begun the iteration: work from the poll belongs to another one.
     if (iterations->counters_ != nullptr) iterations->counters_->iterations++;
   }
 
@@ -136,10 +137,10 @@ class LoopIterations {
   uv_prepare_t prepare_;
   uv_timer_t timer_;
   bool is_initialized_ = false;
-  bool has_timer_ = false;  // which implies the former
+  bool has_timer_ = false;  // implies the former
   int open_handles_ = 0;
   Counters* counters_ = nullptr;
-  v8::Global<v8::ArrayBuffer> memory_;  // no shared_ptr to it: that asks for a newer glibc than Node does
+  v8::Global<v8::ArrayBuffer> memory_;  // not a shared_ptr: that needs a newer glibc than Node
   v8::Global<v8::Context> context_;
   v8::Global<v8::Function> callback_;
   void (*done_)(void*) = nullptr;
@@ -165,8 +166,8 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   IterationsOf(info)->Stop();
 }
 
-// wake(ms): has the callback called after this time, or earlier if that was requested before; returns whether
-// it will be
+// wake(ms): schedules the callback after this time, or earlier if an earlier one is already scheduled;
+// returns whether it will be called
 void Wake(const FunctionCallbackInfo<Value>& info) {
   bool is_time = info[0]->IsUint32();
   info.GetReturnValue().Set(is_time && IterationsOf(info)->Wake(info[0].As<v8::Uint32>()->Value()));

@@ -7,7 +7,7 @@ namespace longstack {
 using v8::Local;
 using v8::Value;
 
-// A function of the walk or of the trace.
+// A function in the walk or in the trace.
 struct Names::Function {
   int script;
   int index;
@@ -51,10 +51,11 @@ void Names::FindNamed(const Walk& walk, FrameSet* named) {
   }
 }
 
-// It ran with a frame before it was inlined, so the place in its code is known. From then on functions there
-// have no name: V8 inlines by the code (the feedback cell that all of its closures share), and the next one
-// that runs there may have another name and no frame. Functions of one script and name are taken together: if
-// V8 names as many as there are frames none of them is inlined, and each place belongs to its frame.
+// Since the function ran with a frame before it was inlined, the place in its code is known. From then on,
+// functions there have no name: V8 inlines by the code (the feedback cell that all of its closures share),
+// and the next one that runs there may have another name and no frame. Functions of one script and name are
+// handled together: if V8 reports as many as there are frames, none of them is inlined, and each place
+// belongs to its frame.
 bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* named) {
   Function walked[kMaxFrames], traced[kMaxFrames];
   int walked_count = 0, scripted_count = 0;
@@ -90,8 +91,8 @@ bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* 
   return IsFull() && walked_count != scripted_count;
 }
 
-// Looks at all functions with this script and name. False: one of them may be inlined and have a name that is
-// not known.
+// Examines all functions with this script and name. Returns false if one of them may be inlined and its name
+// is unknown.
 bool Names::Settle(Function* walked, int walked_count, Function* traced, int traced_count, int script,
                    Local<Value> name, Local<v8::StackTrace> trace, FrameSet* named) {
   const uint32_t hash = name->IsName() ? static_cast<uint32_t>(name.As<v8::Name>()->GetIdentityHash()) : 0;
@@ -134,7 +135,7 @@ bool Names::Settle(Function* walked, int walked_count, Function* traced, int tra
   return true;
 }
 
-// Returns what is known of the place of a frame, or nullptr; adds it where asked to.
+// Returns the place of a frame, or nullptr if it is unknown; adds it on request.
 Names::Place* Names::FindPlace(Local<v8::StackFrame> frame, bool add) {
   v8::Location location = frame->GetLocation();
   const Word where[] = {static_cast<Word>(frame->GetScriptId()), static_cast<Word>(location.GetLineNumber()),
@@ -148,13 +149,14 @@ Names::Place* Names::FindPlace(Local<v8::StackFrame> frame, bool add) {
   uint32_t i = static_cast<uint32_t>(hash >> 32) & (kPlaces - 1);
   for (; places_[i].hash != 0; i = (i + 1) & (kPlaces - 1)) if (places_[i].hash == hash) return &places_[i];
   if (!add) return nullptr;
-  if (IsFull()) return nullptr;  // code without end, from eval
+  if (IsFull()) return nullptr;  // an unlimited amount of code, from eval
   places_[i].hash = hash;
   place_count_++;
   return &places_[i];
 }
 
-// The function at a place goes by a name that is not its own, or by its own though others there do not.
+// Records that the function at a place has another name than its own, or its own although others there have
+// not.
 void Names::AddName(Place* place, uint32_t name) {
   if (place->names == Place::Names::kUnknown) {
     place->names = Place::Names::kOther;
@@ -184,7 +186,7 @@ void Names::CountName(Place* place, uint32_t name) {
   if (++place->name > kMaxNames) DropNames(place);
 }
 
-// Names are not told of a place any more.
+// Stops reporting names for a place.
 void Names::DropNames(Place* place) {
   place->names = Place::Names::kMany;
   free(place->seen);

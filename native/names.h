@@ -1,20 +1,20 @@
-// Names of functions that are part of a stack's key, because the code does not determine them.
+// Function names that are part of a stack's key, because the code does not determine them.
 //
-// One code can have many names: of functions from one place with computed names, of the typed arrays'
+// One code can have many names: functions created at one place with computed names, or the typed arrays'
 // constructors, which share a built-in. The name of each frame's function is read, through V8's API and only
-// before a key is stored; where it is not the code's own, it becomes part of the key. Inlined functions have
-// no frame that tells their name: the places in the code of such functions are kept, and once one is inlined
-// nothing at its place has a name.
+// before a key is stored; if it is not the code's own name, it becomes part of the key. Inlined functions
+// have no frame to read their name from: the places in the code of such functions are recorded, and once one
+// is inlined, functions at its place have no name.
 //
 // A name given to a function whose code is already known by its own name is not noticed; another name of a
 // function that had one is noticed after the next mark-sweep.
 //
-// A program may make any number of functions from one place, so a place with many names has none either. No
-// name of such a place is part of a key or of the contents of a stack, nor printed of it (capture-native.js):
-// what is told of its functions is the place, not the name of another one.
+// A program may create any number of functions at one place, so functions at a place with many names have no
+// name either. No name of such a place is part of a key or of a stack's contents, or printed for it
+// (capture-native.js): reports show the place, not the name of another function.
 //
-// No place is forgotten: code that was optimized runs its functions inlined, without a frame that would tell
-// of them anew. When there is no room for more, a stack with inlined functions has no key.
+// No place is forgotten: optimized code runs its functions inlined, without a frame that would reveal them
+// again. When there is no room for more, a stack with inlined functions has no key.
 
 #ifndef LONGSTACK_NAMES_H_
 #define LONGSTACK_NAMES_H_
@@ -26,7 +26,7 @@
 
 namespace longstack {
 
-// Returns the function that a slot of a frame holds, empty where it holds none. The slot serves as the
+// Returns the function in a slot of a frame, or an empty handle if it holds none. The slot serves as the
 // handle: the collector keeps it up to date (StackFrame::Iterate, src/execution/frames.cc).
 v8::Local<v8::Function> FunctionAt(Word* slot);
 
@@ -37,29 +37,29 @@ class Names {
   Names& operator=(const Names&) = delete;
   ~Names();
 
-  // Adds the frames of the walk whose functions do not have the name of their code.
+  // Adds the frames of the walk whose functions have another name than their code.
   void FindNamed(const Walk& walk, FrameSet* named);
 
-  // Returns whether a function whose name should be part of the key is inlined in another's frame; adds to
-  // the named frames those at whose place functions had other names before.
+  // Returns whether a function whose name should be part of the key is inlined in another's frame. Adds
+  // frames at whose place functions had other names before to the named frames.
   bool AreInlined(const Walk& walk, v8::Local<v8::StackTrace> trace, FrameSet* named);
   bool HasPlaces() const { return place_count_ != 0; }
 
-  // Appends the names of such frames to the words of the walk. False: too long, or they cannot be read.
+  // Appends the names of such frames to the words of the walk. Returns false if too long or unreadable.
   bool Append(const FrameSet& named, Walk* walk);
 
-  // Returns whether the function of a frame has no name, for having too many or being inlined.
+  // Returns whether the function of a frame has no name, because it has too many or is inlined.
   bool HasMany() const { return many_count_ != 0; }
   bool HasMany(v8::Local<v8::StackFrame> frame);
 
-  // Returns, once, whether that has come to hold of another place.
+  // Returns, once, whether this has become true for another place.
   bool TakeChanged() {
     const bool has_changed = has_changed_;
     has_changed_ = false;
     return has_changed;
   }
 
-  // Returns, once, whether a function that may be inlined in stacks with a key has several names.
+  // Returns, once, whether a function that may be inlined in keyed stacks has several names.
   bool TakeObsolete() {
     const bool is_obsolete = is_obsolete_;
     is_obsolete_ = false;
@@ -67,19 +67,19 @@ class Names {
   }
 
  private:
-  static constexpr uint32_t kPlaces = 1 << 12;    // a power of two; at most half is used
-  // So many names are told of a place at least. Their hashes share bits, so that it may be some more.
+  static constexpr uint32_t kPlaces = 1 << 12;    // a power of two; at most half full
+  // Minimum number of names reported per place. Hashes of names share bits, so there may be a few more.
   static constexpr uint32_t kMaxNames = 256;
   static constexpr uint32_t kNameBits = 512;
 
-  // A call in a function's code, and by which names the function went.
+  // A call in a function's code, and the function's names.
   struct Place {
     enum class Names : uint16_t { kUnknown, kOwn, kOther, kSeveral, kMany };
     uint64_t hash;          // of script, line and column; 0: the slot is free
-    uint64_t* seen;         // a bit for the hash of each name, for kSeveral
-    uint32_t name;          // a hash, for kOther; for kSeveral how many bits are set
+    uint64_t* seen;         // for kSeveral: a bit for the hash of each name
+    uint32_t name;          // for kOther: a hash; for kSeveral: the number of set bits
     Names names;
-    bool is_inlined;        // it may be, in a stack that has a key
+    bool is_inlined;        // may be inlined, in a stack that has a key
   };
 
   struct Function;

@@ -1,22 +1,23 @@
-// Native hooks: the registry of the C callbacks that other addons add through longstack.h, one registry per
+// Native hooks: the registry of C callbacks that other addons add through longstack.h, one registry per
 // environment.
 //
-// JavaScript writes an event into memory shared with this file and calls init, before or after, which calls
+// JavaScript writes an event to memory shared with this file and calls init, before or after, which calls
 // every callback of that stage. The shared memory also holds the number of callbacks per stage, so that
-// JavaScript calls nothing where there are none.
+// JavaScript makes no call if there are none.
 //
 // Guarantees:
 //
 // 1. An api is never freed: a late call finds that its environment has ended. Later environments reuse the
-//    memory of ended ones, so that there are at most as many as environments lived at once. The thread is
+//    memory of ended ones, so there are at most as many as environments existed at once. The thread is
 //    compared before anything else is read.
-// 2. A handle is given once per process.
-// 3. No callback points into unmapped memory: its library stays loaded until the environment ends, when
-//    nothing can be called any more. Removal does not unload it, since its code may be running. Node unloads
-//    a worker's addons after the environment's cleanup hooks. This library is linked to stay (compile.js), or
-//    keeps itself (StayLoaded).
-// 4. The list of callbacks may change while it is iterated: iteration goes by index up to the length at its
-//    start, and a removed entry leaves a gap, which is closed after the iteration.
+// 2. A handle is unique in the process.
+// 3. No callback points to unmapped memory: its library stays loaded until the environment ends, when nothing
+//    can be called any more. Removal does not unload it, since its code may be running. Node unloads a
+//    worker's addons after the environment's cleanup hooks. This library is linked to stay loaded
+//    (compile.js), or keeps itself loaded (StayLoaded).
+// 4. The list of callbacks may change during iteration: iteration uses indexes up to the initial length, and
+// a
+//    removed entry leaves a gap, which is closed after the iteration.
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -43,9 +44,9 @@ using v8::Local;
 using v8::Value;
 
 constexpr uint32_t kMaxHooks = 1 << 14;     // per environment: 1 MB
-constexpr uint32_t kMaxTypes = 1 << 12;     // of all environments; a program may invent any number of types
+constexpr uint32_t kMaxTypes = 1 << 12;     // in all environments; a program may invent any number of types
 constexpr uint32_t kTypeSlots = kMaxTypes * 2;
-constexpr size_t kMaxNameBytes = 256;       // of a type's name, the final NUL included
+constexpr size_t kMaxNameBytes = 256;       // of a type's name, including the final NUL
 constexpr int kStages = 3;                  // init, before, after
 static_assert(kMaxTypes <= UINT16_MAX, "type_slots holds numbers of types");
 
@@ -64,15 +65,14 @@ class Lock {
   pthread_mutex_t* mutex_;
 };
 
-// The names of types, per process: a number means the same in every thread.
+// Names of types, per process: a number has the same meaning in every thread.
 
 pthread_mutex_t type_mutex = PTHREAD_MUTEX_INITIALIZER;
 std::atomic<const char*> type_names[kMaxTypes] = {"other"};
 std::atomic<uint32_t> type_count{1};
 uint16_t type_slots[kTypeSlots];    // a hash table of numbers of types; 0: free
 
-// Returns the number of a type, added where it is new; 0, "other", where there is no more room. The hash is
-// FNV-1a.
+// Returns the number of a type, added if it is new; 0, "other", if there is no more room. The hash is FNV-1a.
 uint32_t TypeOf(const char* name) {
   uint32_t hash = 2166136261u;
   for (const char* c = name; *c != '\0'; c++) hash = (hash ^ static_cast<uint8_t>(*c)) * 16777619u;
@@ -99,7 +99,7 @@ uint32_t ApiTypeCount() { return type_count.load(std::memory_order_acquire); }
 
 uint64_t ApiNow() { return uv_hrtime(); }
 
-// The memory shared with JavaScript; lib/hooks/native-hooks.js has the same offsets.
+// Memory shared with JavaScript; lib/hooks/native-hooks.js has the same offsets.
 struct Shared {
   double async_id;
   double trigger_async_id;
@@ -111,7 +111,7 @@ static_assert(offsetof(Shared, callback_counts) == 32);
 
 class Hooks;
 
-// An api with the environment that it belongs to.
+// An api with its environment.
 struct PublishedApi {
   longstack_api api;
   std::atomic<bool> is_live;        // the environment has not ended
@@ -128,8 +128,8 @@ std::atomic<uint64_t> last_handle{0};
 int ApiAdd(const longstack_api* api, const longstack_hooks* hooks, uint64_t* handle);
 int ApiRemove(const longstack_api* api, uint64_t handle);
 
-// Returns the address at which the node binary is mapped; it is never unmapped. dladdr takes about 1 ms for
-// an address in it, so it is called once.
+// Returns the address where the node binary is mapped; it is never unmapped. dladdr takes about 1 ms for an
+// address in it, so it is called only once.
 const void* NodeBase() {
   static const void* const base = [] {
     Dl_info info;
@@ -138,7 +138,7 @@ const void* NodeBase() {
   return base;
 }
 
-// One environment's hooks.
+// Hooks of one environment.
 class Hooks {
  public:
   Hooks() = default;
@@ -159,7 +159,7 @@ class Hooks {
   Hooks(const Hooks&) = delete;
   Hooks& operator=(const Hooks&) = delete;
 
-  // Returns the api of this environment, nullptr where memory is out.
+  // Returns the api of this environment, or nullptr if memory is exhausted.
   const longstack_api* Api() {
     if (published_ != nullptr) return &published_->api;
     published_ = AcquireApi();
@@ -220,7 +220,7 @@ class Hooks {
     return LONGSTACK_OK;
   }
 
-  // Calls the callbacks of a stage with the event in the shared memory. The hot path.
+  // Calls the callbacks of a stage with the event in shared memory. The hot path.
   inline void Emit(int stage) {
     if (shared_ == nullptr) return;
     const longstack_event event = {static_cast<int64_t>(shared_->async_id),
@@ -287,8 +287,8 @@ class Hooks {
     has_gaps_ = false;
   }
 
-  // Keeps the library of a callback loaded, by one reference per library. The lifetime of code outside of all
-  // libraries, generated at run time, is up to the addon that adds it. Returns a longstack_status.
+  // Keeps the library of a callback loaded, with one reference per library. The addon is responsible for code
+  // outside of all libraries, generated at run time. Returns a longstack_status.
   int KeepLibrary(const void* callback) {
     Dl_info info;
     if (dladdr(callback, &info) == 0 || info.dli_fname == nullptr) return LONGSTACK_OK;
@@ -312,7 +312,7 @@ class Hooks {
   uint32_t count_ = 0;
   uint32_t size_ = 0;
   uint32_t callback_counts_[kStages] = {};
-  uint32_t timed_counts_[kStages] = {};   // of the callbacks that want the time
+  uint32_t timed_counts_[kStages] = {};   // number of callbacks that need the time
   int depth_ = 0;                         // of nested events
   bool has_gaps_ = false;
   Library* libraries_ = nullptr;
@@ -347,14 +347,14 @@ int ApiRemove(const longstack_api* api, uint64_t handle) {
 
 inline Hooks* HooksOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Hooks>(info); }
 
-// share(buffer): sets the memory of events, before any other call; returns whether it is large enough
+// share(buffer): sets the memory for events, before any other call; returns whether it is large enough
 void Share(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(false);
   if (!info[0]->IsArrayBuffer()) return;
   info.GetReturnValue().Set(HooksOf(info)->Share(info.GetIsolate(), info[0].As<v8::ArrayBuffer>()));
 }
 
-// api(): returns the address for other addons as a BigInt, undefined where memory is out
+// api(): returns the address for other addons as a BigInt, or undefined if memory is exhausted
 void Api(const FunctionCallbackInfo<Value>& info) {
   const longstack_api* api = HooksOf(info)->Api();
   if (api == nullptr) return;
@@ -383,7 +383,7 @@ void Emit(const FunctionCallbackInfo<Value>& info) {
   HooksOf(info)->Emit(kStage);
 }
 
-// Apple's linker knows no `nodelete`: here the library takes a reference to itself, which it never gives up.
+// Keeps this library loaded by a permanent reference to itself: Apple's linker has no `nodelete`.
 void StayLoaded() {
 #ifdef __APPLE__
   Dl_info info;

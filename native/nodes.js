@@ -6,7 +6,7 @@ const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 
-// A script of npm inherits npm's settings: those that matter here are set again.
+// A script run by npm inherits npm's settings; this resets those that matter here.
 const SETTINGS = [
   '--loglevel=error', '--json=false', '--dry-run=false', '--ignore-scripts', '--workspaces=false',
   '--fetch-retries=1', '--fetch-retry-mintimeout=1000', '--pack-destination=.'

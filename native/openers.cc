@@ -1,9 +1,9 @@
-// Openers of descriptors: stand-ins for fs.open, fs.openSync, fs.close and fs.closeSync, because no hook
-// reports a synchronous call. V8 leaves C++ functions out of stacks (IsNotHidden in
-// src/execution/isolate.cc), so an error has the same stack and frames as without the stand-in.
+// Openers of descriptors: wrappers of fs.open, fs.openSync, fs.close and fs.closeSync, because no hook
+// reports a synchronous call. V8 omits C++ functions from stacks (IsNotHidden in src/execution/isolate.cc),
+// so an error has the same stack and frames as without the wrapper.
 //
-// A note is valid while its descriptor has the serial that the note was made with. Descriptors belong to the
-// process: an open or close in any thread changes the serial, which makes older notes of all threads stale.
+// A note is valid while its descriptor still has the note's serial. Descriptors belong to the process: an
+// open or close in any thread changes the serial, which makes older notes of all threads stale.
 
 #include <unistd.h>
 
@@ -30,7 +30,7 @@ using v8::Local;
 using v8::Value;
 
 constexpr int kMaxDescriptors = 10000;    // lib/handles/descriptors.js lists no more
-constexpr int kMaxArguments = 16;         // Node's functions have four at most
+constexpr int kMaxArguments = 16;         // Node's functions have at most four
 constexpr int kMaxPathBytes = 1024;
 
 // Words of `current` in lib/core/current.js.
@@ -46,7 +46,7 @@ constexpr uint32_t kChainBits = 0xffffff;
 
 constexpr double kMainScript = 1;         // its async id
 
-// The last open or close of each descriptor, in any thread; 0: it was closed, or not seen
+// The last open or close of each descriptor, in any thread; 0: closed, or not seen
 std::atomic<uint64_t> serials[kMaxDescriptors];
 std::atomic<uint64_t> last_serial{0};
 
@@ -56,7 +56,7 @@ void Release(Local<Value> descriptor) {
   if (fd >= 0 && fd < kMaxDescriptors) serials[fd].store(0, std::memory_order_relaxed);
 }
 
-// Where a descriptor was opened: a step, as a record has it.
+// Place where a descriptor was opened: a step, in the form of a record.
 struct Opener {
   uint32_t chain;       // 0: unknown
   int32_t cause;
@@ -66,10 +66,10 @@ struct Opener {
 struct Noted {
   Opener opener;
   uint64_t serial;
-  char* path;           // as it was given, or of a URL or Buffer as the system has it; nullptr: unknown
+  char* path;           // the given path; of a URL or Buffer, the system's path; nullptr if unknown
 };
 
-// Returns a copy of the path that a descriptor was opened by, or nullptr.
+// Returns a copy of a descriptor's path, or nullptr.
 char* CopyPath(Isolate* isolate, int fd, Local<Value> path) {
   if (path->IsString()) {
     if (path.As<v8::String>()->Length() > kMaxPathBytes) return nullptr;
@@ -85,14 +85,14 @@ char* CopyPath(Isolate* isolate, int fd, Local<Value> path) {
 
 class Openers;
 
-// What a stand-in needs. Lives as long as the environment: the program may keep the function.
+// Data of a wrapper. Lives as long as the environment, since the program may keep the function.
 struct Original {
   Openers* openers;
   v8::Global<v8::Function> function;
   Original* next;
 };
 
-// One environment's notes.
+// Notes of one environment.
 class Openers {
  public:
   explicit Openers(Engine* engine) : engine_(engine) {}
@@ -135,7 +135,7 @@ class Openers {
   uint32_t open_kind() const { return open_kind_; }
   uint32_t open_sync_kind() const { return open_sync_kind_; }
 
-  // Finds the step of the present stack. False: execution is being terminated.
+  // Finds the step of the current stack. Returns false if execution is being terminated.
   bool FindStep(Isolate* isolate, Word* callback_fp, uint32_t kind, Opener* opener) {
     uint32_t parent = kRootChain;
     opener->cause = 0;
@@ -162,7 +162,7 @@ class Openers {
     return true;
   }
 
-  // Notes who has opened a descriptor.
+  // Records the opener of a descriptor.
   void Note(Isolate* isolate, Local<Value> descriptor, const Opener& opener, Local<Value> path) {
     if (!descriptor->IsInt32()) return;
     const int fd = descriptor.As<v8::Int32>()->Value();
@@ -182,7 +182,7 @@ class Openers {
  private:
   enum Outcome { kReturned, kFailed, kTerminated };
 
-  // Calls a function of longstack's, and drops what it throws: the stack may be full.
+  // Calls a function of longstack and drops its exception: the stack may be full.
   static Outcome Call(Isolate* isolate, const v8::Global<v8::Function>& function, int count,
                       Local<Value>* arguments, Local<Value>* result) {
     v8::TryCatch failure(isolate);
@@ -218,7 +218,7 @@ class Openers {
   int note_count_ = 0;
 };
 
-// The arguments of a call, which stay on the stack.
+// Arguments of a call; they stay on the stack.
 struct Arguments {
   explicit Arguments(const FunctionCallbackInfo<Value>& info)
       : count(info.Length() < kMaxArguments ? info.Length() : kMaxArguments) {
@@ -228,7 +228,7 @@ struct Arguments {
   Local<Value> values[kMaxArguments];
 };
 
-// Calls the original as the stand-in was called. An undefined receiver reaches C++ as the global object
+// Calls the original like the wrapper was called. An undefined receiver reaches C++ as the global object
 // (InvokeApiFunction in src/builtins/builtins-api.cc).
 v8::MaybeLocal<Value> CallOriginal(const FunctionCallbackInfo<Value>& info, const Original& original,
                                    Arguments* arguments) {
@@ -258,10 +258,10 @@ __attribute__((noinline)) void OpenSync(const FunctionCallbackInfo<Value>& info)
   openers->Note(info.GetIsolate(), result, opener, info[0]);
 }
 
-// The data of what stands for the callback of one fs.open.
+// Data of the wrapped callback of one fs.open.
 enum PendingIndex { kCallback, kOpeners, kChain, kCause, kTime, kPath, kPendingSize };
 
-// The callback of fs.open(path, flags?, mode?, callback): calls the program's.
+// Wrapped callback of fs.open(path, flags?, mode?, callback): calls the program's.
 void Opened(const FunctionCallbackInfo<Value>& info) {
   Isolate* isolate = info.GetIsolate();
   Local<v8::Context> context = isolate->GetCurrentContext();
@@ -283,7 +283,7 @@ void Opened(const FunctionCallbackInfo<Value>& info) {
   }
 }
 
-// Returns which argument is the callback, as lib/fs.js does; -1: none is.
+// Returns the index of the callback argument, as lib/fs.js determines it; -1 if there is none.
 int CallbackIndex(const Arguments& arguments) {
   const int index = arguments.count < 3 ? 1 : arguments.values[2]->IsFunction() ? 2 : 3;
   return index < arguments.count && arguments.values[index]->IsFunction() ? index : -1;
@@ -312,7 +312,7 @@ __attribute__((noinline)) void Open(const FunctionCallbackInfo<Value>& info) {
   if (CallOriginal(info, original, &arguments).ToLocal(&result)) info.GetReturnValue().Set(result);
 }
 
-// fs.close and fs.closeSync: the number may be another file's as soon as the call is made.
+// fs.close and fs.closeSync: another file may get the number as soon as the call is made.
 void Close(const FunctionCallbackInfo<Value>& info) {
   const Original& original = *longstack::DataOf<Original>(info);
   Arguments arguments(info);
@@ -321,7 +321,7 @@ void Close(const FunctionCallbackInfo<Value>& info) {
   if (CallOriginal(info, original, &arguments).ToLocal(&result)) info.GetReturnValue().Set(result);
 }
 
-// standIn(name, fn): returns a function in place of a function of Node's fs module, undefined: it has none
+// standIn(name, fn): returns a wrapper of a function of Node's fs module, or undefined if it has none
 void StandIn(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsString() || !info[1]->IsFunction()) return;
   Isolate* isolate = info.GetIsolate();
@@ -341,8 +341,8 @@ void StandIn(const FunctionCallbackInfo<Value>& info) {
   }
 }
 
-// start(current, resolve, learn, openKind, openSyncKind): has openers noted from now on. resolve() sets the
-// current step, learn(chain, parent, kind) returns the chain of a step that is new, as step() of the engine
+// start(current, resolve, learn, openKind, openSyncKind): records openers from now on. resolve() sets the
+// current step; learn(chain, parent, kind) returns the chain of a new step, like step() of the engine
 void Start(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsInt32Array() || info[0].As<v8::Int32Array>()->Length() < kCurrentWords) return;
   if (!info[1]->IsFunction() || !info[2]->IsFunction() || !info[3]->IsUint32() || !info[4]->IsUint32()) return;
@@ -351,11 +351,11 @@ void Start(const FunctionCallbackInfo<Value>& info) {
     info[4].As<v8::Uint32>()->Value());
 }
 
-// stop(): forgets all openers, and notes no more
+// stop(): forgets all openers, and stops recording
 void Stop(const FunctionCallbackInfo<Value>& info) { longstack::DataOf<Openers>(info)->Stop(); }
 
-// openerOf(fd): returns [chain, cause, time, path], undefined: it is not known. The path is as it was given,
-// empty: unknown
+// openerOf(fd): returns [chain, cause, time, path], or undefined if unknown. The path is as given, or empty
+// if unknown
 void OpenerOf(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsInt32()) return;
   const Noted* note = longstack::DataOf<Openers>(info)->NoteOf(info[0].As<v8::Int32>()->Value());

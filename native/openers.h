@@ -1,4 +1,4 @@
-// The binding's part that notes who opens descriptors.
+// Part of the binding that records the openers of descriptors.
 
 #ifndef LONGSTACK_OPENERS_H_
 #define LONGSTACK_OPENERS_H_
@@ -7,7 +7,7 @@
 
 #include "engine.h"
 
-// Gives the binding its `openers` object, for lib/handles/openers.js. Freed when the environment ends.
+// Adds the `openers` object to the binding, for lib/handles/openers.js. Freed when the environment ends.
 void AddOpenerFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports,
                         longstack::Engine* engine);
 

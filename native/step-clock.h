@@ -1,4 +1,4 @@
-// The time of a step, written where JavaScript reads it.
+// Time of a step, written to memory that JavaScript reads.
 
 #ifndef LONGSTACK_STEP_CLOCK_H_
 #define LONGSTACK_STEP_CLOCK_H_
@@ -14,7 +14,7 @@ namespace longstack {
 
 class StepClock {
  public:
-  // Writes the time into the array's first element from now on, in ms since an origin, which is in ms of
+  // From now on, writes the time to the array's first element, in ms since an origin, which is in ms of
   // libuv's clock.
   void Start(v8::Isolate* isolate, v8::Local<v8::Float64Array> array, double origin) {
     array_.Reset(isolate, array);
@@ -22,8 +22,8 @@ class StepClock {
     origin_ = origin;
   }
 
-  // The kernel's clock costs as much as the walk. Where the CPU's counter has advanced by less than max_age_
-  // since it was read, the time is kept. The hot path.
+  // Reading the kernel's clock costs as much as the walk. So the time is kept until the CPU's counter has
+  // advanced by max_age_. The hot path.
   inline void Tick() {
     const uint64_t count = Counter();
     if (count - read_at_ < max_age_) return;
@@ -38,7 +38,7 @@ class StepClock {
   static uint64_t Counter() { return __builtin_ia32_rdtsc(); }
   static uint64_t MaxAge() { return 1 << 15; }    // cycles, some 10 µs
 #elif defined(__aarch64__)
-  // Of a fixed frequency, from 24 MHz to 1 GHz; systems let programs read both.
+  // The counter has a fixed frequency, from 24 MHz to 1 GHz; systems let programs read both.
   static uint64_t Counter() {
     uint64_t count;
     __asm__ volatile("mrs %0, cntvct_el0" : "=r"(count));
@@ -47,15 +47,15 @@ class StepClock {
   static uint64_t MaxAge() {
     uint64_t frequency;                           // Hz
     __asm__ volatile("mrs %0, cntfrq_el0" : "=r"(frequency));
-    return frequency / 100000;                    // of 10 µs
+    return frequency / 100000;                    // 10 µs
   }
 #else
   static uint64_t Counter() { return 0; }
-  static uint64_t MaxAge() { return 0; }          // the kernel's clock is read each time
+  static uint64_t MaxAge() { return 0; }          // reads the kernel's clock each time
 #endif
 
-  // Returns ms of libuv's clock, as performance.now() does: on Linux without its call, that is the same
-  // (uv__hrtime in libuv, src/unix/linux.c).
+  // Returns ms of libuv's clock, like performance.now(). On Linux this reads the same clock without libuv's
+  // call (uv__hrtime in libuv, src/unix/linux.c).
   static double Now() {
 #ifdef __linux__
     timespec time;
@@ -67,7 +67,7 @@ class StepClock {
   }
 
   const uint64_t max_age_ = MaxAge();
-  uint64_t read_at_ = 0;                          // of the counter
+  uint64_t read_at_ = 0;                          // value of the counter
   double* time_ = nullptr;
   double origin_ = 0;
   v8::Global<v8::Float64Array> array_;

@@ -1,14 +1,14 @@
 'use strict'
 
-// What compiles for each platform that has the native engine (PLATFORMS in lib/platform.js): the C++ compiler
-// of a system for that system, Zig's for the others, which brings their C and C++ libraries along.
+// Compilers for each platform with the native engine (PLATFORMS in lib/platform.js): the system's C++
+// compiler for the system itself, and Zig's, which includes C and C++ libraries, for the others.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const { target } = require('../lib/platform')
 
-// Zig's names of the platforms, with the oldest system that Node itself runs on.
+// Zig's names of the platforms, with the oldest system that Node itself supports.
 /** @type {Record<string, string>} */
 const targets = {
   'linux-x64': 'x86_64-linux-gnu.2.28',
@@ -19,23 +19,23 @@ const targets = {
   'darwin-x64': 'x86_64-macos.10.15'
 }
 
-const ZIG = 'ziglang==0.17.1' // made and signed for by Zig's own project: https://pypi.org/project/ziglang
+const ZIG = 'ziglang==0.17.1' // made and signed by the Zig project: https://pypi.org/project/ziglang
 const zigHome = path.join(__dirname, '..', '.cache', 'zig')
 
-// Zig's libraries are not linked: each Node brings a C++ library, of which the addon asks for `operator new`
-// and the like only.
+// Zig's libraries are not linked: each Node has a C++ library, and the addon needs only `operator new` and
+// the like from it.
 const ZIG_LINK = ['-nostdlib++', '-rtlib=none']
 
 /**
- * Returns the compiler that makes binaries for a platform.
+ * Returns the compiler for a platform.
  * @param {string} name of the platform
- * @returns {{ command: string[], link: string[], env: NodeJS.ProcessEnv }} with its first arguments, and more
- *   of them for linking
+ * @returns {{ command: string[], link: string[], env: NodeJS.ProcessEnv }} with its first arguments, and
+ *   additional ones for linking
  */
 function compilerFor (name) {
   const { env } = process
   if (name === target()) return { command: (env.CXX || 'g++').split(/\s+/), link: [], env }
-  const libraries = `${zigHome}-libraries` // which it makes once, to link with
+  const libraries = `${zigHome}-libraries` // built by Zig once, for linking
   const command = [zig(), 'c++', '-target', targets[name]]
   return { command, link: ZIG_LINK, env: { ...env, ZIG_GLOBAL_CACHE_DIR: libraries } }
 }

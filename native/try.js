@@ -1,8 +1,8 @@
 'use strict'
 
-// npm run try -- VERSION [FILE…]: whether longstack works on a Node that is not among those of CI. Fetches it
-// from npm, compiles the addon for it, has it tried as on a user's machine (lib/stacks/trial.js), and runs
-// all tests on it, or those that are named. Exit code 1: the trial or a test has failed.
+// npm run try -- VERSION [FILE…]: checks whether longstack works on a Node version that CI does not test.
+// Fetches it from npm, compiles the addon for it, runs the trial as on a user's machine
+// (lib/stacks/trial.js), and runs all or the given tests on it. Exit code 1: the trial or a test has failed.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -13,12 +13,12 @@ const { fetchNode } = require('./nodes')
 
 const root = path.join(__dirname, '..')
 const AVA = path.join(root, 'node_modules', 'ava', 'entrypoints', 'cli.mjs')
-const ATTEMPTS = 5 // on a machine so busy that a trial takes too long
+const ATTEMPTS = 5 // for a machine so busy that a trial times out
 const STATE = "const { engine, engineCode } = require('./index').stats(); console.log(engine, engineCode)"
 const VERSIONS = "const { node, v8 } = process.versions; console.log('Node', node, 'with V8', v8)"
 
 /**
- * Compiles the addon, where there is none. One for an ABI that is not packed is removed in the end.
+ * Compiles the addon if it is missing. Removes one for an ABI without a package at the end.
  * @param {string} include directory of headers
  */
 async function build (include) {

@@ -10,11 +10,11 @@ bool Verify(v8::Isolate* isolate, Word* callback_fp, const Walk& walk, Walker* w
   registers.sp = __builtin_frame_address(0);
   v8::SampleInfo info;
   isolate->GetStackSample(registers, sample, kMaxFrames, &info);
-  if (walk.frame_count == kMaxFrames) return false;     // more than is compared
+  if (walk.frame_count == kMaxFrames) return false;     // more than can be compared
   const int sampled = static_cast<int>(info.frames_count);
   const auto sampled_pc = [&sample](int i) { return reinterpret_cast<Word>(sample[i]); };
   int index = 0;
-  int others = 0;   // for most built-ins of C++ and some stubs a sample has an entry, of a place in V8 itself
+  int others = 0;   // for most C++ built-ins and some stubs, the sample has an entry in V8 itself
   for (int i = 0; i < walk.frame_count; i++) {
     const Walk::StackFrame& frame = walk.frames[i];
     if (frame.kind != Walk::Kind::kScript) {

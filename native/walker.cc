@@ -4,7 +4,7 @@ namespace longstack {
 
 namespace {
 
-// Keeps the words of a walk.
+// Records the words of a walk.
 class Words {
  public:
   explicit Words(Walk* walk) : walk_(walk) {
@@ -20,14 +20,14 @@ class Words {
 
   void Finish(bool has_ended) {
     if (!has_ended) walk_->length = 0;
-    if (walk_->length >= kMaxWords) walk_->is_storable = false;   // the rest would not be part of the key
+    if (walk_->length >= kMaxWords) walk_->is_storable = false;   // the key would be incomplete
   }
 
  protected:
   Walk* walk_;
 };
 
-// Keeps the frames, too.
+// Records the frames as well.
 class Frames : public Words {
  public:
   Frames(Walk* walk, const FrameLayout& layout) : Words(walk), layout_(layout) { walk->frame_count = 0; }
@@ -35,7 +35,7 @@ class Frames : public Words {
   bool IsFull() const { return Words::IsFull() || walk_->frame_count == kMaxFrames; }
 
   void AddScript(Frame frame, Word pc, bool is_interpreted) {
-    // In an interpreted frame these are a heap object and an integer; compiled code may hold anything there.
+    // In an interpreted frame these are a heap object and an integer; in compiled code they may be anything.
     const Word array = frame.At(layout_.bytecode_array);
     const Word offset = frame.At(layout_.bytecode_offset);
     const bool is_readable = IsHeapObject(array) && IsInteger(offset);
@@ -77,7 +77,7 @@ void Walker::ReadSample(v8::Isolate* isolate, Word* callback_fp, Walk* walk) con
 
 const char* Walker::Learn(Word* outer_fp, Word* inner_fp) {
   constexpr int kMaxFramesBetween = 64;
-  constexpr int kFirstOffset = -2;    // where an entry frame may keep it
+  constexpr int kFirstOffset = -2;    // possible places in an entry frame
   constexpr int kLastOffset = -24;
   if (layout_.why != nullptr) return layout_.why;
   if (base_ == 0) return "the bounds of the stack are not known";
@@ -95,8 +95,7 @@ const char* Walker::Learn(Word* outer_fp, Word* inner_fp) {
     frame = caller;
     if (frame.IsScript() || frame.type() != layout_.entry) continue;
     for (int offset = kFirstOffset; offset >= kLastOffset; offset--) {
-      // The frame that called the outer callback, or one below it where V8 calls through functions of its
-      // own.
+      // The frame that called the outer callback, or one below it if V8 calls through functions of its own.
       Frame exit = outer.caller();
       for (int above = 0; above < kMaxFramesAbove; above++) {
         if (frame.At(offset) == exit.address()) {

@@ -1,25 +1,26 @@
-// Walks the frames of the present stack, from a callback of C++ to the event loop, in some tens of
-// nanoseconds.
+// Walks the frames of the current stack, from a C++ callback to the event loop, in a few tens of nanoseconds.
 //
-// Facts of V8 that this relies on; the meaning of V8's words is in layout.h:
+// Facts of V8 that this relies on; layout.h explains V8's words:
 //
-// 1. Every frame of JavaScript keeps a frame pointer. V8's own stack iterator, which the garbage collector
-//    needs to be exact, walks the same chain (src/execution/frames.cc).
-// 2. Where C++ lies between two pieces of JavaScript, the entry frame of the inner one holds the frame
-//    pointer by which the outer one was left (EntryFrameConstants::kNextExitFrameFPOffset,
-//    src/execution/x64/frame-constants-x64.h and its like); zero: there is none. V8 walks that way, too, so
-//    C++ may be compiled without frame pointers. At which word it is kept is learned at load, see Learn.
-// 3. The return address alone determines function and position of compiled code, inlined calls included. For
-//    interpreted code it lies in one of a few trampolines; there the bytecode array and the offset in it do.
-//    Which addresses are trampolines is learned, see verifier.h.
-// 4. Code and bytecode move or die in a mark-sweep only (src/heap/mark-compact.cc): then all keys are
-//    forgotten. A built-in that C++ implements is identified by its function object, which may move in a
-//    scavenge: the count of collections is part of such a key, and of one with WebAssembly: an address in its
-//    code is used once as long as the module lives (freed_code_space_ in src/wasm/wasm-code-manager.h is not
-//    used again), and the module ends by a finalizer, which a collection runs (src/objects/managed.h).
+// 1. Every JavaScript frame has a frame pointer. V8's own stack iterator, which must be exact for the garbage
+//    collector, walks the same chain (src/execution/frames.cc).
+// 2. If C++ lies between two pieces of JavaScript, the entry frame of the inner one holds the frame pointer
+// at
+//    which the outer one was left (EntryFrameConstants::kNextExitFrameFPOffset,
+//    src/execution/x64/frame-constants-x64.h and the like), or zero if there is none. V8 walks the same way,
+//    so C++ may be compiled without frame pointers. The position of that word is learned at load, see Learn.
+// 3. In compiled code, the return address alone determines function and position, including inlined calls. In
+//    interpreted code it points to one of a few trampolines, and the bytecode array with the offset in it
+//    determines them. The addresses of trampolines are learned, see verifier.h.
+// 4. Code and bytecode move or die only in a mark-sweep (src/heap/mark-compact.cc), which clears all keys. A
+//    built-in implemented in C++ is identified by its function object, which may move in a scavenge, so the
+//    count of collections is part of such a key. It is also part of a key with WebAssembly: an address in
+//    WebAssembly code is used once as long as the module lives (freed_code_space_ in
+//    src/wasm/wasm-code-manager.h is not reused), and the module ends by a finalizer, which a collection runs
+//    (src/objects/managed.h).
 //
-// So equal words mean an equal stack, but for names (names.h). The walk reads nothing but this thread's own
-// stack, between the present frame and its base; frame pointers must rise and be aligned.
+// So equal words mean an equal stack, except for names (names.h). The walk reads only this thread's own
+// stack, between the current frame and its base; frame pointers must be aligned and ascending.
 
 #ifndef LONGSTACK_WALKER_H_
 #define LONGSTACK_WALKER_H_
@@ -32,24 +33,24 @@
 
 namespace longstack {
 
-constexpr int kMaxFrames = 256;             // of one walk
+constexpr int kMaxFrames = 256;             // per walk
 constexpr int kMaxWords = kMaxFrames * 3;
 constexpr int kMaxWordsOfFrame = 4;
 
-// The words of a walked stack, its key, and for Verifier and Names its frames.
+// Words of a walked stack, which are its key, and its frames for Verifier and Names.
 struct Walk {
   enum class Kind { kScript, kBuiltinExit, kOther };
   struct StackFrame {
     Kind kind;
     Word pc;                // the return address into its code
-    Word bytecode;          // the bytecode position, were it interpreted
-    bool is_interpreted;    // as far as trampolines are known
-    Word* function;         // where the frame keeps its function, nullptr: nowhere
+    Word bytecode;          // the bytecode position, if interpreted
+    bool is_interpreted;    // according to the known trampolines
+    Word* function;         // slot of the frame's function, or nullptr
   };
 
   Word words[kMaxWords + kMaxWordsOfFrame];
-  int length = 0;           // 0: the stack could not be walked to its end
-  bool is_storable = true;  // every frame is of a kind whose identity is known
+  int length = 0;           // 0 if the stack could not be walked to its end
+  bool is_storable = true;  // every frame has a known identity
   StackFrame frames[kMaxFrames];
   int frame_count = 0;
 };
@@ -58,15 +59,15 @@ class Walker {
  public:
   Walker() : layout_(ReadFrameLayout()), base_(StackBase()) {}
 
-  // Hands the words that identify the present stack to a sink, innermost frame first; `callback_fp` is the
-  // frame pointer of the callback. False: the chain of frames leaves this thread's stack (to a stack of
-  // WebAssembly's own), or it has not been learned how to walk. The hot path: bench/capture.js.
+  // Passes the words that identify the current stack to a sink, innermost frame first; `callback_fp` is the
+  // frame pointer of the callback. Returns false if the chain of frames leaves this thread's stack (for a
+  // WebAssembly stack), or the walk has not been learned. The hot path: bench/capture.js.
   template <typename Sink>
   __attribute__((always_inline)) inline bool Visit(Word* callback_fp, Sink* sink) const {
     Frame frame(callback_fp);
-    // On Node 20 API calls go through functions of C++ before they reach the callback. The frame by which
-    // JavaScript was left for the callback is no part of the key: it is always the same call, and on Node 20
-    // one of a built-in of C++.
+    // On Node 20, API calls pass through C++ functions before they reach the callback. The frame at which
+    // JavaScript was left for the callback is not part of the key: it is always the same call, and on Node 20
+    // a call of a C++ built-in.
     for (int above = 0;; above++) {
       const Frame caller = frame.caller();
       if (above == kMaxFramesAbove || !IsBelow(frame, caller)) return false;
@@ -108,16 +109,17 @@ class Walker {
     return true;
   }
 
-  // Keep the words; the words and the frames.
+  // Read the words, or the words and the frames.
   void ReadWords(Word* callback_fp, Walk* walk) const;
   void ReadFrames(Word* callback_fp, Walk* walk) const;
 
-  // The slower key, for where frames cannot be walked: V8's own sample, which gives a position for every
-  // frame of JavaScript but no built-ins of C++.
+  // Reads the slower key, for frames that cannot be walked: V8's own sample, which has a position for every
+  // JavaScript frame but no C++ built-ins.
   void ReadSample(v8::Isolate* isolate, Word* callback_fp, Walk* walk) const;
 
-  // Learns at which word an entry frame keeps the frame by which the outer JavaScript was left, from the
-  // inner one of two nested callbacks. Returns why frames cannot be walked, or nullptr: from now on they are.
+  // Learns which word of an entry frame holds the frame at which the outer JavaScript was left, from the
+  // inner of two nested callbacks. Returns the reason why frames cannot be walked, or nullptr: from now on
+  // they are.
   const char* Learn(Word* outer_fp, Word* inner_fp);
   void Unlearn() { last_frame_ = 0; }
   bool has_learned() const { return last_frame_ != 0; }
@@ -125,11 +127,11 @@ class Walker {
   bool IsTrampoline(Word pc) const {
     return __builtin_expect(pc - first_trampoline_ <= trampoline_span_, 0) && FindTrampoline(pc);
   }
-  // False: there are too many.
+  // Returns false if there are too many.
   bool AddTrampoline(Word pc);
   void ForgetTrampolines();
 
-  // Counts a collection: objects may have moved.
+  // Counts a collection, since objects may have moved.
   void CountCollection() { collections_++; }
   uint32_t collections() const { return collections_; }
 
@@ -146,14 +148,14 @@ class Walker {
     return address > frame.address() && address <= last_frame_ && address % sizeof(Word) == 0;
   }
 
-  // Returns whether the words of a frame by which a built-in of C++ is called can be read.
+  // Returns whether the words of a frame that calls a C++ built-in can be read.
   bool HasExitWords(Frame exit) const {
     constexpr Word kMore = (Frame::kExitWords - Frame::kWords) * sizeof(Word);
     return exit.address() <= last_frame_ - kMore;
   }
 
-  // Visits the frame by which JavaScript was left for the C++ that has come back to JavaScript. False: it
-  // cannot be read.
+  // Visits the frame at which JavaScript was left for the C++ code that re-entered JavaScript. Returns false
+  // if it cannot be read.
   template <typename Sink>
   bool VisitExit(Frame entry, Frame exit, Sink* sink) const {
     sink->AddWord(exit.type());
@@ -182,7 +184,7 @@ class Walker {
       sink->AddWord(caller.At(Frame::kExitNewTarget));
       sink->AddWord(caller.At(Frame::kExitTarget));
     } else if (layout_.continuations.Has(type)) {
-      // After a deoptimisation: the return address is the same for all of them.
+      // After a deoptimisation, all of them have the same return address.
       function = caller.SlotAt(Frame::kFunction);
       sink->AddWord(collections_);
       sink->AddWord(*function);
@@ -196,12 +198,12 @@ class Walker {
   bool FindTrampoline(Word pc) const;
 
   FrameLayout layout_;
-  Word last_frame_ = 0;           // the highest address that a frame pointer may have, 0: not learned
+  Word last_frame_ = 0;           // the highest possible frame pointer; 0 if not learned
   int max_frames_ = kMaxFrames / 4;
   int exit_offset_ = 0;           // in words, of an entry frame
   uint32_t collections_ = 0;
   Word first_trampoline_ = 1;     // the lowest address
-  Word trampoline_span_ = 0;      // bytes to the highest: no address outside is searched for
+  Word trampoline_span_ = 0;      // bytes to the highest; addresses outside are not looked up
   Word base_;
   Word trampolines_[kMaxTrampolines];
   int trampoline_count_ = 0;

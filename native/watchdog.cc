@@ -1,26 +1,27 @@
 // The watchdog: one thread per environment that checks at intervals whether the event loop is still in the
-// same callback, and requests a sample of the stack from the loop's thread where that lasts.
+// same callback, and if so requests a stack sample from the loop's thread.
 //
-// 1. JavaScript counts the callbacks of the loop in shared memory, and writes when the present one began. A
+// 1. JavaScript counts the callbacks of the loop in shared memory, and writes the start of the current one. A
 //    callback that it did not count shows in libuv's idle time, which grows while the loop polls, or in
-//    libuv's count of iterations. Where none of the three changed between two checks, the loop was in one
+//    libuv's count of iterations. If none of the three changed between two checks, the loop was in one
 //    callback all the time.
-// 2. Time counts only as far as the process could run. Where the watchdog slept for much longer than it meant
-//    to, the process was stopped, or the machine was suspended or overloaded: then only the time counts that
-//    the loop's thread spent on a CPU or, as Linux reports, in a run queue. Time in neither is kept apart:
-//    the thread waited in a native call, or for a debugger.
-// 3. Isolate::RequestInterrupt (src/execution/isolate.cc) has V8 call back at the next check of its stack
-//    guard (src/execution/stack-guard.cc), on the loop's thread, on top of what runs there. Node's inspector
-//    runs JavaScript in such callbacks (Node, src/inspector_agent.cc), and so does this one; what it throws
-//    ends here. Inside a native call the callback comes after that has returned. v8-isolate.h demands that
-//    the callback does not re-enter the isolate, but V8 calls JavaScript there itself, for a debugger
-//    (StackGuard::HandleInterrupts), after its collections and a request to terminate, which come first. What
-//    an interrupted function may not find changed: the results of a global match, see
+// 2. Time counts only while the process could run. If the watchdog slept much longer than intended, the
+// process
+//    was stopped, or the machine was suspended or overloaded. Then only the time that the loop's thread spent
+//    on a CPU or, if Linux reports it, in a run queue counts. Time in neither is recorded separately: the
+//    thread waited in a native call, or for a debugger.
+// 3. Isolate::RequestInterrupt (src/execution/isolate.cc) makes V8 call back at its next stack guard check
+//    (src/execution/stack-guard.cc), on the loop's thread, on top of running code. Node's inspector runs
+//    JavaScript in such callbacks (Node, src/inspector_agent.cc), and so does this one; its exceptions end
+//    here. Inside a native call, the callback waits until that has returned. v8-isolate.h demands that the
+//    callback does not re-enter the isolate, but V8 itself calls JavaScript there for a debugger
+//    (StackGuard::HandleInterrupts), after collections and a request to terminate, which come first. The
+//    results of a global match must not change under the interrupted function, see
 //    lib/blocked/regexp-statics.js.
-// 4. While the loop is idle the watchdog sleeps for a second at a time; the first callback that JavaScript
+// 4. While the loop is idle, the watchdog sleeps for one second at a time; the first callback that JavaScript
 //    counts wakes it.
 //
-// The clock is libuv's, as is that of performance.now(): shared times are ms of the latter.
+// The clock is libuv's, like that of performance.now(): shared times are ms of the latter.
 
 #include <fcntl.h>
 #include <pthread.h>
@@ -52,32 +53,32 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-// Parts of the threshold
-constexpr double kFirstSample = 0.8;        // when the first sample is requested, and from one to the next
-constexpr double kCheck = 0.7;              // from one check to the next
-constexpr double kSlack = 0.2;              // a check may come so much later than meant
+// Fractions of the threshold
+constexpr double kFirstSample = 0.8;        // time of the first sample request, and first interval
+constexpr double kCheck = 0.7;              // interval of checks
+constexpr double kSlack = 0.2;              // acceptable delay of a check
 
 constexpr double kMinSlack = 2;             // ms
 constexpr double kMaxCheck = 250;           // ms
 constexpr double kMinCheck = 1;             // ms
-constexpr double kMinStep = 5;              // ms from one sample to the next
+constexpr double kMinStep = 5;              // ms between samples
 constexpr double kMaxStep = 10000;          // ms
-constexpr int kEvenSteps = 8;               // samples; from then on each step is twice as long as the last
+constexpr int kEvenSteps = 8;               // samples; after these, each step is twice as long as the last
 constexpr double kSleep = 1000;             // ms, while the loop is idle
-constexpr double kOngoing = 501;            // ms past the threshold: a sample from then on is reported at
-                                            // once, see REPORT_INSIDE_MS in lib/blocked/detector.js
-constexpr double kMinUsage = 0.1;           // of a time, on a CPU: with less the thread stood still
+constexpr double kOngoing = 501;            // ms past the threshold; a later sample is reported at once, see
+                                            // REPORT_INSIDE_MS in lib/blocked/detector.js
+constexpr double kMinUsage = 0.1;           // CPU share of a time span; below it, the thread was paused
 constexpr size_t kThreadStack = 128 << 10;  // bytes
 
-// The memory shared with JavaScript; lib/blocked/shared-memory.js has the same offsets. Every field has one
-// writer but `armed`, which is set here and cleared there.
+// Memory shared with JavaScript; lib/blocked/shared-memory.js has the same offsets. Every field has one
+// writer except `armed`, which is set here and cleared there.
 struct Shared {
-  double start;         // JavaScript: when the present callback began
-  double armed_start;   // here: when the armed callback began
-  double asked;         // here: when the last sample was requested
+  double start;         // JavaScript: start of the current callback
+  double armed_start;   // here: start of the armed callback
+  double asked;         // here: time of the last sample request
   uint32_t callbacks;   // JavaScript: number of callbacks
-  uint32_t asleep;      // here: to be woken
-  uint32_t armed;       // not 0: the callback of this number is blocking
+  uint32_t asleep;      // here: the watchdog sleeps and must be woken
+  uint32_t armed;       // not 0: number of the blocking callback
   uint32_t is_debuggable;  // JavaScript: a debugger may be attached: do not interrupt a paused thread
 };
 static_assert(offsetof(Shared, callbacks) == 24);
@@ -95,13 +96,13 @@ void Write(T* field, T value) {
   __atomic_store(field, &value, __ATOMIC_SEQ_CST);
 }
 
-// The time that a thread has been on a CPU, for other threads to read while it lives.
+// Time that a thread has spent on a CPU; readable by other threads while it lives.
 class CpuTime {
  public:
-  // Of this thread. Returns whether the system tells it.
+  // Measures this thread. Returns whether the system reports it.
   bool Start() {
 #ifdef __APPLE__
-    thread_ = pthread_mach_thread_np(pthread_self());   // the name of a port, not a reference to it
+    thread_ = pthread_mach_thread_np(pthread_self());   // the name of a port, not a reference
     return thread_ != MACH_PORT_NULL;
 #else
     return pthread_getcpuclockid(pthread_self(), &clock_) == 0;
@@ -132,8 +133,8 @@ class CpuTime {
 #endif
 };
 
-// The time that this thread has waited in a run queue, from Linux's /proc/thread-self/schedstat
-// (Documentation/scheduler/sched-stats.rst: the second number, in ns); elsewhere 0.
+// Time that this thread has waited in a run queue, from Linux's /proc/thread-self/schedstat
+// (Documentation/scheduler/sched-stats.rst: the second number, in ns); 0 on other systems.
 class RunQueueTime {
  public:
   RunQueueTime() {
@@ -172,11 +173,11 @@ double NowMs() { return static_cast<double>(uv_hrtime()) * 1e-6; }
 
 class Watch;
 
-// Requested interrupts of all watchdogs. Orders what a watchdog wrote before its request and what the callback
-// reads: V8 does not promise that RequestInterrupt does.
+// Requested interrupts of all watchdogs. Orders a watchdog's writes before its request with the callback's
+// reads: V8 does not guarantee that RequestInterrupt does.
 std::atomic<uint32_t> requests{0};
 
-// The watchdog of an environment.
+// Watchdog of an environment.
 struct Watchdog {
   Isolate* isolate;
   uv_loop_t* loop;
@@ -187,8 +188,8 @@ struct Watchdog {
   node::AsyncCleanupHookHandle hook;
 };
 
-// The data of a requested interrupt, which may come when the watch is gone, or never. Accessed by the loop's
-// thread only, once created.
+// Data of a requested interrupt, which may come after the watch is gone, or never. Once created, accessed
+// only by the loop's thread.
 struct Interrupt {
   Watch* watch;         // nullptr: gone
 };
@@ -198,7 +199,7 @@ class Watch {
   explicit Watch(Watchdog* watchdog)
       : watchdog_(watchdog), isolate_(watchdog->isolate), loop_(watchdog->loop) {}
 
-  // Returns false where there is no memory or no thread; then Stop is to be called.
+  // Returns false without memory or a thread; then the caller must call Stop.
   bool Start(Local<v8::Context> context, double threshold, double origin, Local<v8::ArrayBuffer> memory,
              Local<v8::Function> sample, Local<v8::Function> callback_ended) {
     threshold_ = threshold;
@@ -231,8 +232,8 @@ class Watch {
     return has_thread_;
   }
 
-  // Ends the thread; no callback comes afterwards. Frees the watch, once libuv has closed its handle: memory
-  // of an open handle, and an open handle in a loop that ends, abort the process.
+  // Ends the thread; no callback comes afterwards. Frees the watch once libuv has closed its handle: freeing
+  // an open handle's memory, and leaving a handle open in an ending loop, would abort the process.
   void Stop() {
     if (has_thread_) {
       uv_mutex_lock(&mutex_);
@@ -260,7 +261,7 @@ class Watch {
     });
   }
 
-  // Tells an environment that ends, and waits for nothing else, and frees its watchdog.
+  // Notifies an ending environment that waits for nothing else, and frees its watchdog.
   static void EndIfClosed(Watchdog* watchdog) {
     if (watchdog->done == nullptr || watchdog->closing > 0) return;
     watchdog->done(watchdog->done_data);
@@ -276,11 +277,11 @@ class Watch {
     uv_mutex_unlock(&mutex_);
   }
 
-  // Reports ms of the armed callback: those that do not count, and those in which its thread stood still.
+  // Reports ms of the armed callback: those that do not count, and those in which its thread used no CPU.
   void Lost(double* lost, double* still) {
     uv_mutex_lock(&mutex_);
     Account account = armed_account_;
-    if (is_busy_ && samples_ > 0) {   // the armed callback is the present one: add time since the last check
+    if (is_busy_ && samples_ > 0) {   // the armed callback is the current one: add time since the last check
       account = account_;
       const double now = NowMs() - origin_;
       Add(&account, now - last_check_, now - last_check_, RunnableTime() - last_cpu_time_);
@@ -296,19 +297,19 @@ class Watch {
     if (has_mutex_) uv_mutex_destroy(&mutex_);
   }
 
-  // Returns ms that the loop's thread has been on a CPU or in a run queue.
+  // Returns ms that the loop's thread has spent on a CPU or in a run queue.
   double RunnableTime() const { return cpu_time_.Ms() + run_queue_.Ms(); }
 
-  // The time of a callback, in ms.
+  // Time of a callback, in ms.
   struct Account {
-    double late = 0;        // between checks of which the second came late
-    double late_cpu = 0;    // of that, on a CPU or in a run queue
+    double late = 0;        // between two checks, the second of which was late
+    double late_cpu = 0;    // part of that on a CPU or in a run queue
     double still = 0;       // between checks, in neither
     double Lost() const { return std::fmax(0, late - late_cpu); }
   };
 
-  // Adds the time since the last check, `part` of which belongs to the callback. Linux reports the time in a
-  // run queue when it is over: more CPU time than has passed makes up for what was missing before.
+  // Adds the time since the last check, `part` of which belongs to the callback. Linux reports run queue time
+  // when the wait is over: CPU time beyond the elapsed time makes up for earlier gaps.
   void Add(Account* account, double passed, double part, double cpu_time) const {
     if (passed > meant_sleep_ + slack_) {
       account->late += part;
@@ -331,7 +332,7 @@ class Watch {
     uv_mutex_unlock(&mutex_);
   }
 
-  // What changes when the loop goes on.
+  // Values that change when the loop continues.
   struct Progress {
     uint32_t callbacks = 0;
     uint64_t idle_time = 0;
@@ -376,8 +377,8 @@ class Watch {
     return std::fmax(kMinCheck, std::fmin(sample_due_ - duration, kMaxCheck));
   }
 
-  // The loop polls. Returns ms until the next check. The counter is read again after `asleep` is set, since
-  // JavaScript wakes the watchdog only where it reads `asleep`.
+  // Called while the loop polls. Returns ms until the next check. Reads the counter again after setting
+  // `asleep`, since JavaScript wakes the watchdog only if it sees `asleep`.
   double Idle(bool is_quiet, double usual) {
     is_busy_ = false;
     if (!is_quiet) return usual;
@@ -387,8 +388,8 @@ class Watch {
     return kMinCheck;
   }
 
-  // Arms the present callback with its first sample. One request is pending at a time; none is made of a
-  // thread that stands still where a debugger may have paused it.
+  // Arms the current callback with its first sample. Only one request is pending at a time. Makes none if the
+  // thread uses no CPU and a debugger may have paused it.
   void RequestSample(double now, double duration, bool stands_still) {
     if (samples_++ >= kEvenSteps) step_ = std::fmin(step_ * 2, kMaxStep);
     sample_due_ = duration + step_;
@@ -418,7 +419,7 @@ class Watch {
     delete interrupt;
     if (watch == nullptr) return;
     watch->interrupt_ = nullptr;
-    // Time in a run queue does not make the sample late.
+    // Time in a run queue does not count as a late sample.
     const double queued = watch->run_queue_.Ms() - watch->requested_run_queue_;
     Write(&watch->shared_->asked, Read(&watch->shared_->asked) + queued);
     watch->is_requested_.store(false);
@@ -451,7 +452,7 @@ class Watch {
   double threshold_ = 0;
   double slack_ = 0;                    // ms that a check may come late
   double origin_ = 0;
-  v8::Global<v8::ArrayBuffer> memory_;  // no shared_ptr to it: that asks for a newer glibc than Node does
+  v8::Global<v8::ArrayBuffer> memory_;  // not a shared_ptr: that needs a newer glibc than Node
   Shared* shared_ = nullptr;
   v8::Global<v8::Context> context_;
   v8::Global<v8::Function> sample_;
@@ -469,21 +470,21 @@ class Watch {
   bool is_stopping_ = false;
   Interrupt* interrupt_ = nullptr;
   std::atomic<bool> is_requested_{false};
-  double requested_run_queue_ = 0;      // of run_queue_, when the last sample was requested
+  double requested_run_queue_ = 0;      // value of run_queue_ at the last sample request
 
-  // Of the watchdog's thread, under the mutex.
+  // State of the watchdog's thread, protected by the mutex.
   Progress progress_;                   // at the last check
   bool has_checked_ = false;
   double last_check_ = 0;
   double last_cpu_time_ = 0;            // of the loop's thread, at the last check
   double meant_sleep_ = 0;              // ms
-  bool is_busy_ = false;                // the loop runs a callback; of that callback:
+  bool is_busy_ = false;                // the loop runs a callback; the next fields describe it
   double callback_start_ = 0;
   Account account_;
   double sample_due_ = 0;               // ms from its start
-  double step_ = 0;                     // ms from one sample to the next
+  double step_ = 0;                     // ms between samples
   int samples_ = 0;
-  Account armed_account_;               // of the callback armed last
+  Account armed_account_;               // of the last armed callback
 };
 
 inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {
@@ -518,20 +519,20 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   watchdog->watch = nullptr;
 }
 
-// wake(): for a callback that begins while the watchdog sleeps
+// wake(): called when a callback begins while the watchdog sleeps
 void Wake(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   if (watchdog->watch != nullptr) watchdog->watch->Wake();
 }
 
-// again(): has callbackEnded() called in the next iteration of the loop
+// again(): makes libuv call callbackEnded() in the next iteration of the loop
 void Again(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   if (watchdog->watch != nullptr) watchdog->watch->Again();
 }
 
-// lost(array): writes ms of the armed callback: those that do not count, and those in which its thread stood
-// still
+// lost(array): writes ms of the armed callback: those that do not count, and those in which its thread used
+// no CPU
 void Lost(const FunctionCallbackInfo<Value>& info) {
   Watchdog* watchdog = WatchdogOf(info);
   if (!info[0]->IsFloat64Array()) return;
@@ -542,7 +543,8 @@ void Lost(const FunctionCallbackInfo<Value>& info) {
   watchdog->watch->Lost(&result[0], &result[1]);
 }
 
-// The environment ends: no JavaScript runs any more. libuv closes a handle later; Node waits for `done`.
+// Called when the environment ends and runs no more JavaScript. libuv closes a handle later; Node waits for
+// `done`.
 void End(void* data, void (*done)(void*), void* done_data) {
   Watchdog* watchdog = static_cast<Watchdog*>(data);
   watchdog->done = done;

@@ -2,14 +2,14 @@
 
 // node examples/native-counter/build.js [directory]
 //
-// Compiles counter.c, by one call of a C compiler ($CC, else cc). The addon uses Node-API alone: it runs on
-// every Node from 10.20 on, not only on the one that compiled it.
+// Compiles counter.c with one call of a C compiler ($CC, else cc). The addon uses only Node-API: it runs on
+// every Node since 10.20, not only on the one that compiled it.
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 
-/** Finds Node's headers: in npm_config_nodedir, beside the binary of Node, or where packages install them. */
+/** Finds Node's headers: in npm_config_nodedir, next to Node's binary, or where packages install them. */
 function findHeaders () {
   const home = path.dirname(path.dirname(process.execPath))
   const prefixes = [process.env.npm_config_nodedir ?? home, home, '/usr/local', '/usr']
@@ -20,7 +20,7 @@ function findHeaders () {
 /**
  * @param {string} source
  * @param {string} out the binary
- * @throws {Error} where there is no compiler, or there are no headers
+ * @throws {Error} without a compiler or headers
  */
 function build (source, out) {
   const include = findHeaders()

@@ -1,7 +1,7 @@
-/* Counts resources and the time that their callbacks take, for each type, on longstack's native hooks.
+/* Counts resources and the run time of their callbacks, per type, with longstack's native hooks.
  *
- * Plain C on Node-API: compiled once it runs on every Node. All numbers are C's; JavaScript objects are made when
- * report() asks for them. One counter for each environment: workers count by themselves. */
+ * Plain C on Node-API: compiled once, it runs on every Node. All counting is done in C; JavaScript objects
+ * are created only by report(). One counter per environment: workers count separately. */
 
 #include <stdlib.h>
 
@@ -9,13 +9,13 @@
 
 #include "../../native/longstack.h"
 
-#define TYPES 4096 /* more than longstack gives numbers to */
-#define DEEP 64    /* callbacks that run inside one another */
+#define TYPES 4096 /* more than longstack's type numbers */
+#define DEEP 64    /* maximum nesting of callbacks */
 
 struct tally {
   uint64_t made;
   uint64_t runs;
-  uint64_t time; /* nanoseconds, without what ran inside */
+  uint64_t time; /* nanoseconds, without nested callbacks */
 };
 
 struct counter {
@@ -51,7 +51,7 @@ static void on_after(const struct longstack_event* event, void* data) {
     counter->depth--;
     return;
   }
-  /* What an uncaught error ended may have had no after: all above ours is over. */
+  /* Callbacks ended by an uncaught error may have had no after: everything nested in ours is over. */
   while (counter->depth > 0 && counter->running[counter->depth - 1].async_id != event->async_id) counter->depth--;
   if (counter->depth == 0 || event->type >= TYPES) return;
   counter->depth--;
@@ -73,7 +73,7 @@ static struct counter* counter_of(napi_env env) {
   return counter;
 }
 
-/* start(address): begins to count. `address` is trace.nativeHooks().api */
+/* start(address): starts counting. `address` is trace.nativeHooks().api */
 static napi_value start(napi_env env, napi_callback_info info) {
   struct counter* counter = counter_of(env);
   struct longstack_hooks hooks = {sizeof hooks, 0, on_init, on_before, on_after, counter};
@@ -97,7 +97,7 @@ static napi_value start(napi_env env, napi_callback_info info) {
   return NULL;
 }
 
-/* stop(): counts no more */
+/* stop(): stops counting */
 static napi_value stop(napi_env env, napi_callback_info info) {
   (void)info;
   longstack_remove(&counter_of(env)->registration);

@@ -1,7 +1,7 @@
 'use strict'
 
-// What does a small program make, and where does its time go? Counted in C: no JavaScript object is made for
-// an event.
+// Counts the resources of a small program and the time of their callbacks, in C: no JavaScript object is
+// created per event.
 //
 //     node examples/native-counter/build.js && node examples/native-counter
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// One blocking callback, from its first sample to its report.
+// A single blocking callback, from its first sample to its report.
 
 const { startQuery } = require('../core/clock')
 const { Context } = require('../core/context')
@@ -19,31 +19,31 @@ const { frameLines, joinFrames } = require('../stacks/text-scan')
  * @typedef {import('../stacks/chain').HopFrame} HopFrame
  *
  * @typedef {object} BlockedEvent a callback that blocked the event loop, or still does
- * @property {number} ms its length, without the time in which the process was stopped, the machine asleep or
- *   a debugger paused it
+ * @property {number} ms duration, without time in which the process was stopped, the machine was asleep, or a
+ *   debugger paused it
  * @property {boolean} stillRunning the callback has not ended: listeners are called inside it
- * @property {number} [sampledLate] ms from the request for the sample to the sample: the thread was inside a
- *   native call, or collected garbage
- * @property {number} samples taken inside; 0: the callback ended when its native call returned
- * @property {HopFrame[]} frames inside the callback, innermost first: those that most of the samples share
- * @property {string} stack these frames as text, then the hops of the running context
+ * @property {number} [sampledLate] ms from requesting the sample to taking it: the thread was in a native
+ *   call, or collected garbage
+ * @property {number} samples samples taken inside; 0 if the callback ended when its native call returned
+ * @property {HopFrame[]} frames inside the callback, innermost first: those that most samples share
+ * @property {string} stack these frames as text, followed by the hops of the running context
  * @property {Hop[]} chain
- * @property {ContextView | undefined} context that ran
- * @property {{ traceId: string, spanId: string, name: string }} [span] that it was part of
+ * @property {ContextView | undefined} context running context
+ * @property {{ traceId: string, spanId: string, name: string }} [span] span that it belongs to
  * @property {number} startUnixMs
  */
 
-const MAX_SAMPLES = 64 // of one callback
-const MAX_FRAMES = 200 // a sample with as many was cut off
-const MODULES = 'node:internal/modules/' // Node's files that load a module
+const MAX_SAMPLES = 64 // per callback
+const MAX_FRAMES = 200 // a sample with this many was truncated
+const MODULES = 'node:internal/modules/' // Node's module loader
 
 /**
  * @typedef {object} Sample
- * @property {string} text frames, as joinFrames makes it, innermost first
- * @property {import('../core/context').Context | undefined} context that ran
- * @property {number | undefined} late ms from the request to the sample, if many
- * @property {number} weight how much time it stands for
- * @property {boolean} [isOwn] it was taken inside longstack's own work
+ * @property {string} text frames in the form of joinFrames, innermost first
+ * @property {import('../core/context').Context | undefined} context running context
+ * @property {number | undefined} late ms from the request to the sample, if long
+ * @property {number} weight amount of time that it represents
+ * @property {boolean} [isOwn] true if taken inside longstack's own work
  *
  * @typedef {Sample & { frames: import('../stacks/frames').Frame[] }} ParsedSample frames outermost first
  */
@@ -54,11 +54,11 @@ class BlockingCallback {
   /** @type {Sample[]} */
   #samples = []
   #sampleCount = 0
-  isReported = false // from inside
-  /** Span that it was part of, if known. @type {Context['spanIdentity']} */
+  isReported = false // while still running
+  /** Span that it belongs to, if known. @type {Context['spanIdentity']} */
   span
   /**
-   * ids of its record among the spans, once there is one
+   * ids of its span record, once written
    * @type {{ traceId: string, spanId: string, parentSpanId?: string } | undefined}
    */
   ids
@@ -66,7 +66,7 @@ class BlockingCallback {
   /**
    * @param {number} start ms of the clock
    * @param {number} startUnixMs
-   * @param {Context | undefined} context in which it began, if known
+   * @param {Context | undefined} context at its start, if known
    */
   constructor (start, startUnixMs, context) {
     this.start = start
@@ -83,7 +83,7 @@ class BlockingCallback {
   /** @returns {{ text: string, context?: Sample['context'], late?: number, isOwn?: boolean }} */
   bestSample () {
     if (this.#samples.length === 0) return { text: '' }
-    // A late sample may show what Node or longstack does after the program's part has ended.
+    // A late sample may show work of Node or longstack after the program's part has ended.
     const withProgram = this.#samples.filter(({ text }) => new Stack(text).program)
     const { text, samples } = commonPath(withProgram.length > 0 ? withProgram : this.#samples)
     const { context, late, isOwn } = heaviest(samples)
@@ -91,10 +91,10 @@ class BlockingCallback {
   }
 
   /**
-   * Makes the event that listeners get, and sets `span`.
+   * Makes the event for listeners, and sets `span`.
    * @param {number} ms
    * @param {boolean} stillRunning
-   * @returns {BlockedEvent | undefined} undefined: the callback is longstack's own
+   * @returns {BlockedEvent | undefined} undefined if the callback is longstack's own
    */
   createEvent (ms, stillRunning) {
     const { text, context = this.context, late, isOwn } = this.bestSample()
@@ -114,11 +114,11 @@ class BlockingCallback {
 }
 
 /**
- * Returns whether a callback is longstack's own: its start, a timer or a socket of its own. No frame of the
- * program is on its stack, and longstack's innermost ones did the work or called Node for it. Wrappers that
- * Node's work passes through are not meant.
+ * Returns whether a callback is longstack's own: its start, or one of its timers or sockets. The stack then
+ * has no frame of the program, and longstack's innermost frames did the work or called Node for it. Wrappers
+ * that Node's work passes through do not count.
  * @param {Stack} stack
- * @param {boolean} [isInWork] the sample was taken inside longstack's own work
+ * @param {boolean} [isInWork] true if the sample was taken inside longstack's own work
  */
 function isOwnWork ({ frames, program }, isInWork) {
   if (program) return false
@@ -140,7 +140,7 @@ function explain (context, text) {
   holder.stack = stack
   const { frames, lines } = describe(holder)
   const printed = hops(context, { above: stack.frames })
-  // With no frame of the program on the stack, Node's own frames are the only information.
+  // Without a frame of the program on the stack, Node's own frames are the only information.
   const frameLines = lines.length > 0
     ? lines
     : stack.frames.filter(({ kind }) => kind !== 'own').slice(0, settings.options.frames).map(lineOf)
@@ -164,14 +164,14 @@ function round (ms) {
   return Math.round(ms * 10) / 10
 }
 
-// What the samples of one callback have in common: the path of calls, from the event loop inwards, that at
-// least half of its time took. A single sample is reported as it is.
+// Common part of one callback's samples: the call path, from the event loop inwards, that took at least half
+// of its time. A single sample is reported unchanged.
 
-/** Returns the frames of a stack, a line each. @param {string} stack */
+/** Returns the frames of a stack, one line each. @param {string} stack */
 const linesOf = (stack) => frameLines(stack, true)
 
 /**
- * Returns the common path, and the samples that took all of it.
+ * Returns the common path, and the samples that follow it to its end.
  * @param {Sample[]} samples
  * @returns {{ text: string, samples: Sample[] }}
  */
@@ -197,7 +197,7 @@ function commonPath (samples) {
 }
 
 /**
- * Returns the samples that share the key which stands for most of the time.
+ * Returns the samples of the key that accounts for the most time.
  * @param {ParsedSample[]} samples
  * @param {(sample: ParsedSample) => string} key
  * @returns {ParsedSample[]}
@@ -207,7 +207,7 @@ function largestGroup (samples, key) {
 }
 
 /**
- * Identifies the function of a frame, wherever in it the sample was taken.
+ * Identifies a frame's function, independent of the position in it.
  * @param {import('../stacks/frames').Frame} frame
  */
 function keyOf ({ functionName, fileName }) {

@@ -1,16 +1,16 @@
 'use strict'
 
-// Detects blocking callbacks; loaded when somebody first wants it. A watchdog in another thread notices that
-// the event loop is still in the same callback and has a stack sample taken inside it, on the loop's own
-// thread; when the callback ends, its length is known and it is reported: to listeners, to the spans, or else
-// to stderr. One that does not end is reported from inside as well.
+// Detects blocking callbacks; loaded with the first observer. A watchdog in another thread notices that the
+// event loop is still in the same callback, and requests a stack sample, taken inside it on the loop's own
+// thread. When the callback ends, its duration is known and it is reported to listeners and spans, or else to
+// stderr. A callback that does not end is also reported from inside.
 //
-// A callback is all that happens between two polls of libuv: one JavaScript callback with its ticks and
-// microtasks. It begins with the first `before` that is not nested in another (core/index.js). Its end
-// is noticed with the next one, or by a function that the watchdog has libuv call.
+// A callback is everything between two polls of libuv: one JavaScript callback with its ticks and microtasks.
+// It begins with the first `before` that is not nested in another (core/index.js). Its end is detected with
+// the next one, or by a function that the watchdog makes libuv call.
 //
-// `sample` runs on top of arbitrary code of the program: it touches nothing of the program's and is brief.
-// Expensive work is done when the callback has ended.
+// `sample` interrupts arbitrary code of the program: it touches none of the program's state and is short.
+// Expensive work waits until the callback has ended.
 
 const fs = require('node:fs')
 const { BlockingCallback, frameIn, innermostFrame, linesOf } = require('./blocking-callback')
@@ -35,29 +35,29 @@ const { loadBinding } = require('../stacks/binding')
 const { captureText } = require('../stacks/formatter')
 const { messageOf, printLine, share: shareWarnings, warn, warnOnce } = require('../warnings')
 
-const wallClock = Date.now // programs replace it in their tests
+const wallClock = Date.now // programs may replace it in their tests
 const { store } = Atomics
-const keepsOrder = process.arch === 'x64' // another thread sees stores in order: the start before its number
-const REPORT_INSIDE_MS = 500 // past the threshold, after which a callback is reported while it still runs
-const LATE_MS = 20 // from the request for a sample to the sample: JavaScript code is interrupted sooner
+const keepsOrder = process.arch === 'x64' // other threads see stores in order: the start before the number
+const REPORT_INSIDE_MS = 500 // past the threshold; then a running callback is reported
+const LATE_MS = 20 // from request to sample; JavaScript is interrupted sooner
 const SAMPLE_FRAMES = 200
-const MAX_RECENT = 64 // callbacks that are remembered
+const MAX_RECENT = 64 // remembered callbacks
 
 /**
  * @typedef {import('../core/context').Context} Context
  *
  * @typedef {object} Watch a running watchdog
- * @property {() => void} wake to be called when a callback begins while the watchdog sleeps
+ * @property {() => void} wake called when a callback begins while the watchdog sleeps
  * @property {() => { lostMs: number, stillMs: number }} discount of the armed callback: time that does not
- *   count, and time during which the thread used no CPU
+ *   count, and time in which the thread used no CPU
  * @property {() => void} stop
- * @property {() => void} again has `callbackEnded` called in the next iteration of the event loop
+ * @property {() => void} again makes libuv call `callbackEnded` in the next iteration of the event loop
  *
  * @typedef {object} RecentCallback
  * @property {number} start ms of the clock
  * @property {number} end
  * @property {BlockingCallback | undefined} callback until it is reported
- * @property {string | undefined} frame innermost frame of the program, once it is reported
+ * @property {string | undefined} frame innermost frame of the program, once reported
  */
 
 const texts = new BlockingTexts()
@@ -70,21 +70,21 @@ let stopListening
 let times = new Float64Array(0)
 /** @type {Uint32Array<ArrayBufferLike>} */
 let words = new Uint32Array(0)
-/** Context in which the current callback began. @type {Context | undefined} */
+/** Context at the start of the current callback. @type {Context | undefined} */
 let startContext
 /** The current callback, once it has been sampled. @type {BlockingCallback | undefined} */
 let sampled
-/** Ended, to be reported. @type {Array<{ callback: BlockingCallback, ms: number }>} */
+/** Ended callbacks to report. @type {Array<{ callback: BlockingCallback, ms: number }>} */
 const ended = []
 let isReporting = false
-/** The next call of libuv is for a report. */
+/** libuv's next call makes a report. */
 let isDue = false
-/** The latest ones, for the question what delayed a span. @type {RecentCallback[]} */
+/** Latest callbacks, to explain delays of spans. @type {RecentCallback[]} */
 let recent = []
 
 /**
  * Starts, changes or stops detection.
- * @param {number | undefined} next ms; undefined: stop
+ * @param {number | undefined} next ms; undefined to stop
  */
 function configure (next) {
   process.removeListener('exit', finish)
@@ -92,7 +92,7 @@ function configure (next) {
   if (next === undefined || watch === undefined || threshold !== next) restart(next)
   stopListening = watch === undefined ? undefined : on('callback', begin)
   updateWatching()
-  // First of all listeners: what is detected then is still to be written by the sinks.
+  // First of all listeners, so that the sinks still write a callback detected at exit.
   if (next !== undefined) process.prependListener('exit', finish)
 }
 
@@ -111,7 +111,7 @@ function restart (next) {
   }
 }
 
-/** @param {ArrayBuffer} memory of the watchdog that is about to start */
+/** @param {ArrayBuffer} memory of the watchdog to start */
 function share (memory) {
   const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
   times = new Float64Array(memory, 0, 3)
@@ -130,7 +130,7 @@ function stop () {
   isDue = false
 }
 
-/** Reports, at the end of the process, what has ended or ends now. */
+/** At exit, reports callbacks that have ended or end now. */
 function finish () {
   if (watch === undefined) return
   safely(() => {
@@ -151,7 +151,7 @@ function frameDuring (start, end) {
   return longest === undefined ? undefined : frameOf(longest)
 }
 
-/** Returns the same of each that has ended after a time. @param {number} time ms of the clock */
+/** Returns the frames of blocking callbacks that ended after a time. @param {number} time ms of the clock */
 function framesAfter (time) {
   const frames = []
   for (const entry of recent) {
@@ -165,7 +165,7 @@ function framesAfter (time) {
 const frameOf = ({ callback, frame }) => callback === undefined ? frame : frameIn(callback)
 
 /**
- * The loop enters JavaScript. On the hot path.
+ * Called when the event loop enters JavaScript. On the hot path.
  * @param {number} time
  * @param {Context} context
  */
@@ -198,12 +198,12 @@ function createCallback () {
 const isCurrentArmed = () => words[ARMED] === words[CALLBACKS]
 
 /**
- * Takes a sample of the current callback, on top of its stack. What is thrown, mostly by a full stack, goes
- * to the watchdog.
+ * Samples the current callback, on top of its stack. Exceptions, mostly from a full stack, go to the
+ * watchdog.
  */
 function sample () {
   if (watch === undefined || isReporting || words[ARMED] === 0) return
-  if (!isCurrentArmed()) { // the callback to be sampled has ended
+  if (!isCurrentArmed()) { // the callback to sample has ended
     words[ARMED] = 0
     sampled = undefined
     return
@@ -225,7 +225,7 @@ function sample () {
 }
 
 /**
- * Reports a callback from inside, once.
+ * Reports a running callback from inside, once.
  * @param {BlockingCallback} callback
  * @param {number} time
  */
@@ -240,7 +240,7 @@ function reportInside (callback, time) {
 }
 
 /**
- * The armed callback has ended.
+ * Handles the end of the armed callback.
  * @param {number} time
  */
 function end (time) {
@@ -248,7 +248,7 @@ function end (time) {
   const isCurrent = isCurrentArmed()
   sampled = undefined
   words[ARMED] = 0
-  if (!isCurrent) return // it had ended before the watchdog armed it
+  if (!isCurrent) return // ended before the watchdog armed it
   const length = countedMs(callback, time, threshold)
   if (length === undefined || isPaused(length)) return
   ended.push({ callback, ms: length.ms })
@@ -256,7 +256,7 @@ function end (time) {
 }
 
 /**
- * Returns the length of the armed callback so far; undefined where less than `min` counts.
+ * Returns the duration of the armed callback so far, or undefined if less than `min` counts.
  * @param {BlockingCallback} callback
  * @param {number} time
  * @param {number} min ms
@@ -268,14 +268,14 @@ function countedMs ({ start }, time, min) {
   return ms < min ? undefined : { ms, stillMs }
 }
 
-/** Returns whether a debugger caused the pause. @param {{ ms: number, stillMs: number }} length */
+/** Returns whether a debugger paused it. @param {{ ms: number, stillMs: number }} length */
 function isPaused ({ ms, stillMs }) {
   return ms - stillMs < threshold && isAttached()
 }
 
 /**
- * Called by libuv, so that no code of the program is interrupted. A report takes 1 to 4 ms. The program waits
- * already, so it is made in a later iteration of the event loop, one in each.
+ * Called by libuv, so that it interrupts no code of the program. A report takes 1 to 4 ms. Since the program
+ * was delayed already, each iteration of the event loop makes at most one.
  */
 function callbackEnded () {
   if (watch === undefined) return
@@ -291,27 +291,27 @@ function callbackEnded () {
       count(now(), undefined)
       reportEnded(1)
       if (watch === undefined) return // a listener has turned detection off
-      count(now(), undefined) // the time spent here belongs to no callback of the program
+      count(now(), undefined) // time spent here belongs to no callback of the program
     } finally {
       isReporting = false
     }
   })
 }
 
-/** Reports what has ended, the first first. @param {number} [count] of callbacks */
+/** Reports ended callbacks, oldest first. @param {number} [count] of callbacks */
 function reportEnded (count = Infinity) {
   for (const { callback, ms } of ended.splice(0, count)) report(callback, ms, false)
 }
 
 /**
- * @param {BlockingCallback} callback that is reported again at its end if it was from inside
+ * @param {BlockingCallback} callback reported again at its end if it was reported from inside
  * @param {number} ms
  * @param {boolean} stillRunning
  */
 function report (callback, ms, stillRunning) {
   const event = callback.createEvent(ms, stillRunning)
   const entry = stillRunning ? undefined : recent.find((other) => other.callback === callback)
-  // Its samples and its context are needed no more
+  // Its samples and context are no longer needed
   if (entry !== undefined) {
     Object.assign(entry, { callback: undefined, frame: event && innermostFrame(event.stack) })
   }
@@ -328,23 +328,23 @@ function warnOf (thrown) {
   warn('BLOCKED_LISTENER', `a listener of 'blocked' threw: ${messageOf(thrown)}`)
 }
 
-// Whether a debugger is attached: a callback that it paused does not count as blocking. Node does not report
-// it, and an open port proves little, so the kernel's tables are searched for a connection to that port.
-// Called only where a thread used no CPU inside a blocking callback.
+// Debugger detection: a callback that a debugger paused does not count as blocking. Node does not report an
+// attached debugger, and an open port proves little, so this searches the kernel's tables for a connection to
+// the inspector's port. Called only if a thread used no CPU inside a blocking callback.
 
-const LISTENING = '0A' // other states: a client is connected, or was a moment ago (include/net/tcp_states.h)
+const LISTENING = '0A' // other states: a client is or was just connected (include/net/tcp_states.h)
 
 function isAttached () {
   try {
     const url = require('node:inspector').url()
     return url !== undefined && isConnected(Number(new URL(url).port))
   } catch {
-    return false // a Node without inspector, or --permission
+    return false // Node without inspector, or --permission
   }
 }
 
 /**
- * Returns whether a client is connected to a port of this machine; true where the kernel does not report it.
+ * Returns whether a client is connected to a local port; true if the kernel does not report it.
  * @param {number} port
  */
 function isConnected (port) {
@@ -363,16 +363,16 @@ function isConnected (port) {
 /**
  * @typedef {object} WatchBinding
  * @property {(threshold: number, now: number, memory: ArrayBuffer, sample: () => void,
- *   callbackEnded: () => void) => boolean} start false: no thread, or no memory
+ *   callbackEnded: () => void) => boolean} start returns false without a thread or memory
  * @property {() => void} stop
  * @property {() => void} wake
- * @property {() => void} again has libuv call callbackEnded in its next iteration
+ * @property {() => void} again makes libuv call callbackEnded in its next iteration
  * @property {(out: Float64Array) => void} lost
  */
 
 /**
  * @param {WatchBinding} binding
- * @returns {Watch | undefined} undefined: it cannot start, and has warned
+ * @returns {Watch | undefined} undefined, after a warning, if it cannot start
  */
 function startWatchdog (binding) {
   const memory = new ArrayBuffer(BYTES)

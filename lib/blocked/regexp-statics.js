@@ -1,8 +1,8 @@
 'use strict'
 
-// A report from inside a callback uses regular expressions, and so may listeners. The program may be about to
-// read RegExp.$1: the statics of the last match are restored afterwards, by a match that sets the same ones.
-// And it may be in the middle of a match of its own.
+// Reports from inside a callback use regular expressions, and so may listeners. The program may be about to
+// read RegExp.$1, so the statics of its last match are restored afterwards, by a match that sets the same
+// values. The program may also be in the middle of a match.
 
 const GROUPS = 9
 const hasVectorForEach = Number(process.versions.v8.split('.', 1)[0]) >= 13
@@ -35,17 +35,17 @@ function lastMatch () {
       lastParen: String(statics.lastParen)
     }
   } catch {
-    return undefined // the program replaced them
+    return undefined // the program has replaced them
   }
 }
 
-/** Sets the same statics, in time linear in the length of the match. @param {LastMatch} before */
+/** Restores the statics, in time linear in the length of the match. @param {LastMatch} before */
 function restore ({ input, match, index, groups, lastParen }) {
   try {
     const texts = groups.slice(0, 1 + groups.findLastIndex((group) => group !== ''))
     if ((texts.at(-1) ?? '') !== lastParen || texts.length === GROUPS) texts.push(lastParen)
     const captures = texts.map((text) => captureOf(text, input, index)).join('')
-    const expression = new RegExp(`${captures}[^]{${match.length}}`, 'y') // sticky: nothing is searched for
+    const expression = new RegExp(`${captures}[^]{${match.length}}`, 'y') // sticky: no search
     expression.lastIndex = index
     expression.exec(input)
   } catch {}
@@ -55,7 +55,7 @@ function restore ({ input, match, index, groups, lastParen }) {
  * Returns an assertion that captures a text of the input.
  * @param {string} text
  * @param {string} input
- * @param {number} index where it is made
+ * @param {number} index position of the assertion
  */
 function captureOf (text, input, index) {
   const group = `([^]{${text.length}})`
@@ -65,11 +65,11 @@ function captureOf (text, input, index) {
 }
 
 /**
- * Whether V8 may be about to use what another match would overwrite. A global match keeps its results in an
- * array of the isolate while machine code goes on to the next of them, and V8 before version 13 has one such
- * array for all matches (jsregexp_static_offsets_vector in src/execution/isolate.h; since then
- * RegExpResultVectorScope, src/regexp/regexp.h). Only these built-ins match so; one that is interrupted in
- * machine code is the innermost frame.
+ * Returns whether V8 may be about to use data that another match would overwrite. A global match keeps its
+ * results in an array of the isolate while machine code continues with the next of them, and V8 before
+ * version 13 has one such array for all matches (jsregexp_static_offsets_vector in src/execution/isolate.h;
+ * since then RegExpResultVectorScope, src/regexp/regexp.h). Only these built-ins match this way; an
+ * interrupted one is the innermost frame.
  * @param {string} frames as printed, innermost first
  */
 function isInGlobalMatch (frames) {

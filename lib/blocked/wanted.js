@@ -1,6 +1,6 @@
 'use strict'
 
-// Who wants to know of blocking callbacks: the option, listeners of the program, longstack itself.
+// Observers of blocking callbacks: the option, the program's listeners, and longstack itself.
 
 const guard = require('../core/guard')
 const { Listeners } = require('../listeners')
@@ -9,19 +9,19 @@ const { settings } = require('../settings')
 /**
  * @typedef {import('./blocking-callback').BlockedEvent} BlockedEvent
  *
- * @typedef {object} Observers of longstack itself: they are called whether the option is on or not
- * @property {number | undefined} ms threshold where it is off; undefined: none
+ * @typedef {object} Observers of longstack itself, notified whether the option is on or not
+ * @property {number | undefined} ms threshold if the option is off; undefined for none
  * @property {Listeners<BlockedEvent>} listeners
  */
 
-/** of trace.on('blocked') @type {Listeners<BlockedEvent>} */
+/** listeners of trace.on('blocked') @type {Listeners<BlockedEvent>} */
 const listeners = new Listeners()
 
 /** @type {Observers} */
 const observers = { ms: undefined, listeners: new Listeners() }
 
 /**
- * Writes a blocking callback among the spans, while there are any.
+ * Writes blocking callbacks to the spans, while spans are on.
  * @type {{ record: ((event: BlockedEvent, callback: import('./blocking-callback').BlockingCallback) => void)
  *   | undefined }}
  */
@@ -30,7 +30,7 @@ const recorder = { record: undefined }
 /** @type {typeof import('./detector') | undefined} */
 let detector
 
-/** Watches for blocking callbacks where that is asked for. */
+/** Starts or stops detection, depending on the option and the observers. */
 function applyBlocked () {
   const { enabled, options } = settings
   const threshold = enabled ? options.blocked ?? observers.ms : undefined
@@ -42,13 +42,13 @@ function applyBlocked () {
 }
 
 /**
- * Returns the innermost frame that was sampled in the longest blocking callback of an interval.
+ * Returns the innermost frame sampled in the longest blocking callback of an interval.
  * @param {number} start ms of the clock
  * @param {number} end
  */
 const frameDuring = (start, end) => detector?.frameDuring(start, end)
 
-/** Returns the same of each that has ended after a time. @param {number} time ms of the clock */
+/** Returns the frames of blocking callbacks that ended after a time. @param {number} time ms of the clock */
 const framesAfter = (time) => detector?.framesAfter(time) ?? []
 
 module.exports = { applyBlocked, frameDuring, framesAfter, listeners, observers, recorder }

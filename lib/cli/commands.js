@@ -1,6 +1,6 @@
 'use strict'
 
-// The table of commands and their flags: parsing, help, "Did you mean" and what is loaded come from it.
+// Table of commands and their flags: source of parsing, help, "Did you mean" and lazy loading.
 
 const { ownManifest } = require('../platform')
 
@@ -10,46 +10,46 @@ const SHELLS = ['sh', 'bash', 'zsh', 'fish', 'powershell', 'pwsh', 'cmd']
 const ROUTE_COLUMNS = ['name', 'rate', 'p50', 'p99', 'max', 'errors', 'lost']
 const DEFAULTS = {
   shell: process.platform === 'win32' ? 'powershell' : 'sh',
-  quietMs: 1000, // after which open handles count as leaks
+  quietMs: 1000, // open handles count as leaks after this
   diffSeconds: 10,
   incidentSeconds: 10,
-  profileSeconds: 5, // of a running process
+  profileSeconds: 5, // for a running process
   topSeconds: 1,
   watchSeconds: 2
 }
 
 /**
  * @typedef {object} Flag
- * @property {'string' | 'boolean' | 'optional'} type `optional`: a value may follow after an equals sign
+ * @property {'string' | 'boolean' | 'optional'} type `optional`: a value may follow an equals sign
  * @property {boolean} [multiple]
  * @property {string} [value] placeholder of its value in the help
  * @property {string} description for the help
  *
  * @typedef {Record<string, Flag>} Flags
  *
- * @typedef {object} Operands the arguments that are not flags
- * @property {string} [missing] what is said where there is none; undefined: there need be none
- * @property {string} [extra] what is said where there is another; undefined: there may be many
- * @property {'program' | 'program or PID'} [ends] with the first one begins the command line of a program
+ * @typedef {object} Operands arguments that are not flags
+ * @property {string} [missing] message if there is none; undefined if none is required
+ * @property {string} [extra] message if there is more than one; undefined if many are allowed
+ * @property {'program' | 'program or PID'} [ends] the first operand starts a program's command line
  *
  * @typedef {object} Command
- * @property {string} usage for the list of commands
- * @property {string} summary likewise
- * @property {string} help above the flags
+ * @property {string} usage in the list of commands
+ * @property {string} summary in the list of commands
+ * @property {string} help printed above the flags
  * @property {() => Flags} flags
- * @property {string} [notes] below the flags
+ * @property {string} [notes] printed below the flags
  * @property {Operands} operands
  * @property {() => Main} load
  *
  * @typedef {(values: Record<string, any>, operands: string[]) => Promise<number | void>} Main
- *   values: by flag; resolves to the exit code, if it is not 0
+ *   values: by flag; resolves to the exit code unless it is 0
  */
 
 const NO_CHILDREN = 'no-children  leave out Node processes started by the target'
 
 /**
- * Reads flags: a name, the placeholder of its value, two spaces, a description. `[=VALUE]` may be left out,
- * `VALUE…` be repeated. What has an indent goes on.
+ * Parses a table of flags: a name, the placeholder of its value, two spaces, a description. `[=VALUE]` is
+ * optional, `VALUE…` repeatable. Indented lines continue the description.
  * @param {string} text
  * @returns {Flags}
  */

@@ -1,12 +1,12 @@
 'use strict'
 
-// longstack env: prints the environment that preloads longstack into every Node process, as commands of a
-// shell or as JSON. The path is absolute: NODE_OPTIONS="-r longstack/register" ends each Node process that is
-// started where longstack cannot be resolved, npm and git hooks among them. And the environment of a program
-// that longstack run starts: variables for the options that were given as flags.
+// longstack env: prints the environment that preloads longstack into every Node process, as shell commands or
+// JSON. The path is absolute: NODE_OPTIONS="-r longstack/register" fails in each Node process that cannot
+// resolve longstack from its directory, such as npm and git hooks. Also makes the environment of a program
+// started by longstack run: variables for options given as flags.
 //
-// NODE_OPTIONS as Node reads it (ParseNodeOptionsEnvVar in src/node.cc): words are separated by spaces only;
-// double quotes, anywhere in a word, keep spaces; a backslash escapes a character within quotes only.
+// Node's syntax of NODE_OPTIONS (ParseNodeOptionsEnvVar in src/node.cc): only spaces separate words; double
+// quotes, anywhere in a word, keep spaces; a backslash escapes a character, but only within quotes.
 
 const Module = require('node:module')
 const { defaultOptions, parseOptions, rules } = require('../options')
@@ -15,7 +15,7 @@ const { quote, suggestion, UsageError } = require('./flags')
 const { asJson, printExactly } = require('./terminal')
 
 const REGISTER = /(?:^|[\\/])longstack[\\/](?:register|lib[\\/]register\.js)$/
-/** A part in quotes, and a word with such parts, behind its spaces. */
+/** A quoted part, and a word with such parts and its leading spaces. */
 const QUOTED = /"((?:\\.|[^"\\])*)"/gs
 const WORD = new RegExp(` *(?:[^ "]|${QUOTED.source})+`, 'gs')
 const PRELOAD_FLAG = /^(?:-r|--require|--import)(?:=|$)/
@@ -35,8 +35,8 @@ async function main (values) {
 }
 
 /**
- * Adds the loader of Yarn Plug'n'Play where longstack is loaded by it: its files may be in an archive.
- * @param {string} present what NODE_OPTIONS has
+ * Adds the loader of Yarn Plug'n'Play if it loaded longstack, since the files may be in an archive.
+ * @param {string} present current NODE_OPTIONS
  */
 function withPlugAndPlay (present) {
   const api = /** @type {any} */ (Module).findPnpApi?.(__filename)
@@ -47,20 +47,20 @@ function withPlugAndPlay (present) {
 }
 
 /**
- * Assignments as shells read them, whatever is in the value.
+ * Formats assignments for shells; the value may contain any character.
  * @type {Record<string, (name: string, value: string) => string>}
  */
 const assignments = {
   sh: (name, value) => `export ${name}='${value.replaceAll("'", "'\\''")}'`,
   fish: (name, value) => `set -gx ${name} '${value.replace(/['\\]/g, '\\$&')}'`,
-  // It takes typographic quotes for straight ones: about_Quoting_Rules
+  // PowerShell treats typographic quotes like straight ones: about_Quoting_Rules
   powershell: (name, value) => `$env:${name} = '${value.replace(/['\u2018-\u201b]/g, '$&$&')}'`,
   cmd: (name, value) => `@set "${name}=${escapeForCmd(value)}"`
 }
 
 /**
- * Escapes a value for a batch file, within double quotes: a quote in the value ends them, and what is between
- * that and the next one is code of the shell's.
+ * Escapes a value for a batch file, within double quotes: a quote in the value ends them, and cmd interprets
+ * the text up to the next one.
  * @param {string} value
  */
 function escapeForCmd (value) {
@@ -75,20 +75,20 @@ function escapeForCmd (value) {
 /**
  * @param {string} shell one of SHELLS
  * @param {Record<string, string>} variables
- * @returns {string} one line for each
+ * @returns {string} one line per variable
  */
 function assign (shell, variables) {
   const assignment = assignments[shell] ?? assignments[shell === 'pwsh' ? 'powershell' : 'sh']
   return Object.entries(variables).map(([name, value]) => `${assignment(name, value)}\n`).join('')
 }
 
-/** @typedef {{ text: string, value: string }} Word value: without spaces before it, quotes and escapes */
+/** @typedef {{ text: string, value: string }} Word value: without leading spaces, quotes and escapes */
 
 /**
  * @param {string} text
- * @param {string} [source] of the text, for the message
+ * @param {string} [source] name of its source, for the message
  * @returns {Word[]}
- * @throws {UsageError} for an unterminated quote, which Node refuses, too
+ * @throws {UsageError} for an unterminated quote, which Node rejects, too
  */
 function wordsOf (text, source = 'NODE_OPTIONS') {
   if (text.replace(WORD, '').includes('"')) throw new UsageError(`Unterminated quote in ${source}.`)
@@ -104,9 +104,9 @@ function quoteWord (word) {
 }
 
 /**
- * Appends a preload to what NODE_OPTIONS has, in place of each preload of longstack that it has.
- * @param {string} text what NODE_OPTIONS has
- * @param {string} file lib/register.js, absolute
+ * Appends a preload to NODE_OPTIONS, replacing any preload of longstack in it.
+ * @param {string} text current NODE_OPTIONS
+ * @param {string} file absolute path of lib/register.js
  * @returns {string}
  */
 function withRegister (text, file) {
@@ -125,7 +125,7 @@ function withRegister (text, file) {
 }
 
 /**
- * Returns the variables for the options that were given as flags.
+ * Returns the environment variables for options given as flags.
  * @param {Record<string, any>} values by flag
  * @returns {Record<string, string>}
  * @throws {UsageError}

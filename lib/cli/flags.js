@@ -1,6 +1,6 @@
 'use strict'
 
-// The flags of a command: parsed by Node's util.parseArgs, checked with a message for each mistake.
+// Flags of a command: parsed by Node's util.parseArgs, and checked with a message for each mistake.
 
 const { parseArgs } = require('node:util')
 const { nearest } = require('../errors')
@@ -16,7 +16,7 @@ const MAX_QUOTED_CHARS = 80
  * @property {string[]} operands arguments that are not flags
  */
 
-/** Wrong usage: a sentence for the user, exit code 2. */
+/** Wrong usage: a message for the user, exit code 2. */
 class UsageError extends Error {}
 
 /** @type {Flag} */
@@ -25,7 +25,7 @@ const helpFlag = { type: 'boolean', description: 'print this text' }
 /**
  * @param {string[]} args
  * @param {Flags} flags
- * @param {boolean} [endAtOperand] everything from the first operand on is returned as it is
+ * @param {boolean} [endAtOperand] return everything from the first operand on unchanged
  * @returns {Parsed}
  * @throws {UsageError}
  */
@@ -51,7 +51,8 @@ function tokensOf (args, flags) {
   const options = /** @type {any} */ (Object.fromEntries(Object.entries(flags).map(([name, { type }]) =>
     [name, { type: type === 'string' ? 'string' : 'boolean', multiple: true }])))
   options.help.short = 'h'
-  // Not strict: unknown flags and missing values get messages of our own, and `optional` has no type there.
+    // Not strict: unknown flags and missing values get our own messages, and parseArgs has no type
+    // `optional`.
   const { tokens } = parseArgs({ args, options, strict: false, tokens: true, allowPositionals: true })
   return /** @type {any[]} */ (tokens)
 }
@@ -63,7 +64,7 @@ function addValue ({ name, rawName, value, inlineValue }, flags, values) {
   }
   const { type, multiple } = flags[name]
   if (type === 'boolean' && inlineValue) throw new UsageError(`${rawName} takes no value.`)
-  // A value that is another flag means that the value was forgotten.
+  // Another flag in place of a value means that the value was forgotten.
   const [word] = inlineValue ? [] : /^--[^=]*/.exec(value) ?? []
   const isFlag = word !== undefined && Object.hasOwn(flags, word.slice(2))
   if (type === 'string' && (value === undefined || isFlag)) throw new UsageError(`${rawName} needs a value.`)
@@ -74,11 +75,11 @@ function addValue ({ name, rawName, value, inlineValue }, flags, values) {
 }
 
 /**
- * Asks whether another word was meant.
+ * Suggests a similar word.
  * @param {string} word
- * @param {string[]} words that there are
- * @param {string} [prefix] of flags; undefined: the word is quoted
- * @returns {string} empty where none is near
+ * @param {string[]} words known words
+ * @param {string} [prefix] of flags; if undefined, the word is quoted
+ * @returns {string} empty if none is similar
  */
 function suggestion (word, words, prefix) {
   const hint = nearest(word, words)
@@ -94,7 +95,7 @@ function quote (word) {
 /**
  * @param {string} name of the flag
  * @param {string} expected
- * @param {string} text that was received
+ * @param {string} text received text
  */
 function wrongValue (name, expected, text) {
   return new UsageError(`--${name} must be ${expected}. Received ${quote(text)}.`)

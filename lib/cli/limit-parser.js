@@ -12,12 +12,12 @@ const { quote, UsageError } = require('./flags')
  * @typedef {{ number: number, sign: string, unit: string, start: number, unitStart: number }} Value
  */
 
-/** Other names of metrics. @type {Record<string, keyof typeof metrics>} */
+/** Aliases of metrics. @type {Record<string, keyof typeof metrics>} */
 const aliases = { median: 'p50', 'p99.9': 'p999', waited: 'wait', error: 'errors' }
 const NAMES = Object.keys(metrics)
 /** ms by unit. @type {Record<string, number>} */
 const TIMES = { µs: 0.001, μs: 0.001, us: 0.001, ms: 1, s: 1000, min: 60_000 }
-/** What follows the pattern: each part may be missing, and is found where it would be. */
+/** Text after the pattern. Each part may be missing; its position is known even then. */
 const LIMIT = new RegExp([
   /(?<name>[\p{L}\w.]*)/u, /(?<comparator>>=|<=|>|<|)/, /(?<sign>[+\-−]|)/, /(?<digits>\d+(?:\.\d+)?|)/,
   /(?<unit>%|\/s|\p{L}+|)/u, /(?<rest>.*)/
@@ -71,7 +71,7 @@ function parse (expression) {
 }
 
 /**
- * Decides what is compared, and in which unit.
+ * Determines the kind and the unit of the comparison.
  * @param {string} expression
  * @param {keyof typeof metrics} metric
  * @param {Value} value
@@ -81,7 +81,7 @@ function measure (expression, metric, { number, sign, unit, start, unitStart }) 
   const signed = sign === '' || sign === '+' ? number : -number
   const kind = sign === '' ? 'value' : 'change'
   const dimension = metrics[metric].unit
-  // A share's change is in points: + 1 % is from 2 % to 3 %.
+  // Changes of shares are in percentage points: +1 % is from 2 % to 3 %.
   if (dimension === 'share') {
     const hint = 'expected % after the number: errors are a share of the spans'
     if (unit !== '%') fail(expression, unitStart, hint)
@@ -106,7 +106,7 @@ function measure (expression, metric, { number, sign, unit, start, unitStart }) 
 
 /**
  * @param {string} expression
- * @param {number} position of what is wrong
+ * @param {number} position position of the mistake
  * @param {string} message
  * @returns {never}
  * @throws {UsageError}

@@ -1,6 +1,6 @@
 'use strict'
 
-// Answers of running processes as text and as JSON: all processes and threads as one.
+// Responses of running processes as text and as JSON, with all processes and threads combined.
 
 const { nameOfThread } = require('../ask/threads')
 const { groupsOf } = require('../format/handles')
@@ -10,7 +10,7 @@ const { graphTexts } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
 const { clean, formatDuration } = require('../text')
 
-const MAX_REQUESTS = 20 // groups of requests that are printed
+const MAX_REQUESTS = 20 // printed groups of requests
 
 /**
  * @typedef {import('../format/handles').Printed} Printed
@@ -23,25 +23,25 @@ const MAX_REQUESTS = 20 // groups of requests that are printed
  * @typedef {object} ThreadAnswer
  * @property {Facts} facts
  * @property {Printed[]} open
- * @property {RequestsInFlight} [requests] undefined: not asked
- * @property {{ groups: PendingData[], noteCode: string | undefined }} [pending] undefined: not asked
- * @property {import('../handles/wait-graph').WaitGraph} [waitGraph] undefined: not asked
+ * @property {RequestsInFlight} [requests] undefined if not queried
+ * @property {{ groups: PendingData[], noteCode: string | undefined }} [pending] undefined if not queried
+ * @property {import('../handles/wait-graph').WaitGraph} [waitGraph] undefined if not queried
  *
  * @typedef {object} ProcessAnswer
  * @property {number} pid
  * @property {ThreadAnswer[]} threads
- * @property {string} [busy] the long stack of what its event loop was busy with
+ * @property {string} [busy] long stack of the callback that blocked its event loop
  * @property {number} [busyMs]
  *
  * @typedef {object} Answer
  * @property {ProcessAnswer[]} processes
  * @property {import('../ask/processes').Refusal[]} refused
  * @property {Array<{ pid: number, program: string | undefined }>} others
- * @property {string | undefined} end that connections were asked for
+ * @property {string | undefined} end address of the queried connections
  */
 
 /**
- * Gives each handle the hops that were sent with the first of its group.
+ * Gives each handle the hops that were sent with the first handle of its group.
  * @param {any[]} [sent] see SentHandle in lib/ask/session.js
  * @returns {Printed[]}
  */
@@ -74,7 +74,7 @@ function formatAnswer (answer, colours) {
   ])
 }
 
-/** Prints what was opened in a while and is open. @param {Answer} answer @param {Colours} colours */
+/** Prints handles opened meanwhile and still open. @param {Answer} answer @param {Colours} colours */
 function formatOpened (answer, colours) {
   const open = openIn(answer)
   const title = open.length === 0
@@ -87,7 +87,7 @@ function formatOpened (answer, colours) {
 /** @param {string[]} blocks */
 const textOf = (blocks) => `${blocks.filter((block) => block !== '').join('\n\n')}\n`
 
-/** Lists what is open; with its thread where it is of several. @param {Answer} answer @returns {Printed[]} */
+/** Lists open handles, with their thread if there are several. @param {Answer} answer @returns {Printed[]} */
 function openIn ({ processes }) {
   const threads = processes.flatMap(({ pid, threads }) => threads.map((thread) => ({ ...thread, pid })))
   if (threads.length === 1) return threads[0].open
@@ -122,7 +122,7 @@ function requestBlocks (threads, colours) {
   ]
 }
 
-/** @param {RequestInFlight[]} group that wait for the same, the oldest first */
+/** @param {RequestInFlight[]} group requests that wait for the same thing, oldest first */
 function formatRequests (group) {
   const [first] = group
   const age = first.ageMs === undefined ? 'age unknown' : formatDuration(first.ageMs)
@@ -153,9 +153,9 @@ function pendingBlocks (threads, colours) {
 }
 
 /**
- * Joins the waits of equal places in several threads.
+ * Merges the waits of the same place in several threads.
  * @param {PendingData[]} waits
- * @returns {PendingData[]} the most frequent first
+ * @returns {PendingData[]} most frequent first
  */
 function mergePending (waits) {
   return groupBy(waits, ({ label, at: place }) => `${label} ${place}`).map((group) => ({
@@ -221,7 +221,7 @@ function jsonAnswer ({ processes, refused, others }) {
   }
 }
 
-/** Returns the properties that trace.why has. @param {Printed} handle */
+/** Returns the public properties of a handle, as in trace.why. @param {Printed} handle */
 function publicHandle (handle) {
   const {
     opened, usedBy, writtenBy, noun, ran, enabled, pooled, filtered, where, growth, ...facts

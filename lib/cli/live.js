@@ -1,9 +1,8 @@
 'use strict'
 
-// Commands that ask a running process. longstack why: what it has open and why, which requests are in flight,
-// what is awaited and never settled. longstack diff: what it opens in some seconds and does not close.
-// longstack attach: tracing is on there for as long as this command runs. longstack metrics: figures for
-// dashboards.
+// Commands that query a running process. longstack why: open handles and their openers, requests in flight,
+// unsettled awaits. longstack diff: handles opened within some seconds and not closed. longstack attach:
+// traces the process while the command runs. longstack metrics: metrics for dashboards.
 
 const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
@@ -30,8 +29,8 @@ const { asJson, colours, print, printError, printExactly } = require('./terminal
  */
 
 const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
-const MIN_MEASURED_MS = 2_000 // where nobody has asked before, nothing was measured
-const MAX_MS = 2 ** 31 - 1 // of a timer of Node's
+const MIN_MEASURED_MS = 2_000 // the first query starts the measurement
+const MAX_MS = 2 ** 31 - 1 // of a Node timer
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /** @type {import('./commands').Main} */
@@ -51,7 +50,7 @@ function seconds (name, text, min) {
   return number(name, text, min, Infinity, `a number of seconds${min > 0 ? `, at least ${min}` : ''}`)
 }
 
-/** @param {string} text names with commas between them @returns {string[]} @throws {UsageError} */
+/** @param {string} text comma-separated names @returns {string[]} @throws {UsageError} */
 function checkFilter (text) {
   const names = text.split(',').map((name) => name.trim())
   try {
@@ -65,7 +64,7 @@ function checkFilter (text) {
  * @param {Asked} asked
  * @param {Target} target
  * @param {Wish} wish
- * @returns {Promise<1 | undefined>} 1: a process or a thread has not answered
+ * @returns {Promise<1 | undefined>} 1 if a process or a thread did not respond
  */
 async function printAnswers ({ processes, refused }, target, wish) {
   const { others, end } = target
@@ -97,7 +96,7 @@ async function printAnswers ({ processes, refused }, target, wish) {
  * @param {AskedProcess} asked
  * @param {Target} target
  * @param {Wish} wish
- * @param {boolean} isFirst what it was busy with when it was asked is told once
+ * @param {boolean} isFirst prints the stack of a blocked event loop; later rounds omit it
  * @returns {Promise<import('./live-text').ProcessAnswer>}
  */
 async function answerOf ({ pid, threads, busy, busyMs }, target, wish, isFirst) {
@@ -120,7 +119,7 @@ async function threadAnswer (thread, { end }, { filter, olderThanMs }) {
   const open = withHops(await thread.call('open', { filter }))
   const { facts } = thread
   if (end !== undefined) return { facts, open: open.filter((handle) => isHandleAt(handle, end)) }
-  if (filter !== undefined) return { facts, open } // what is asked for is handles
+  if (filter !== undefined) return { facts, open } // the query is about handles only
   const requests = await thread.call('requests')
   const pending = await thread.call('pending', { olderThanMs })
   return { facts, open, requests, pending, waitGraph: await thread.call('waitGraph') }
@@ -154,7 +153,7 @@ async function attach (values, [word]) {
     }
     const attached = await Promise.all(threads.map((thread) => thread.call('attach', options)))
     await Promise.all(threads.map((thread) => thread.call('snapshot')))
-    const end = waitForEnd(threads, duration) // from here on Ctrl-C detaches, as the next line says
+    const end = waitForEnd(threads, duration) // from here on, Ctrl-C detaches, as the output says
     const isNew = attached.some(({ wasEnabled }) => !wasEnabled)
     if (!json) {
       const titles = asked.processes.map((one) => titleOf(one.pid, one.threads, colours(), false))
@@ -200,7 +199,7 @@ function optionsOf ({ spans, blocked, only }) {
 /**
  * @template T
  * @param {typeof ask} askFor
- * @param {string} word of the command line
+ * @param {string} word from the command line
  * @param {Record<string, any>} values
  * @param {(asked: Asked, threads: AskedThread[], target: Target) => Promise<T>} work
  */
@@ -215,10 +214,10 @@ async function whileAsking (askFor, word, values, work) {
 }
 
 /**
- * Waits for the end: Ctrl-C, the time that was given, or the end of all threads.
+ * Waits for Ctrl-C, the given time, or the end of all threads.
  * @param {AskedThread[]} threads
  * @param {number | undefined} seconds
- * @returns {Promise<boolean>} all threads are gone
+ * @returns {Promise<boolean>} true if all threads are gone
  */
 async function waitForEnd (threads, seconds) {
   const controller = new AbortController()
@@ -234,7 +233,7 @@ async function waitForEnd (threads, seconds) {
 }
 
 /**
- * Prints what was opened since `snapshot` was asked, and is open.
+ * Prints handles that were opened since the snapshot and are still open.
  * @param {Asked} asked
  * @param {boolean} json
  */

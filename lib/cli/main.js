@@ -2,8 +2,8 @@
 'use strict'
 
 // The command line: finds a command in the table, parses its arguments, runs it, and prints one sentence for
-// wrong usage; or its help, as the table says it, and that of all of them. Help fits the terminal: paragraphs
-// are filled, descriptions keep their column.
+// wrong usage. Prints the help of a command or of all. Help fits the terminal: paragraphs are filled,
+// descriptions keep their column.
 
 const { prose, wrap } = require('../../report/render/wrap')
 const { ownManifest } = require('../platform')
@@ -12,12 +12,12 @@ const { helpFlag, parse, quote, suggestion, UsageError } = require('./flags')
 const { handleStreamErrors, print, printError, width: terminalWidth } = require('./terminal')
 
 const MAX_COLUMNS = 100
-const MIN_DESCRIPTION = 30 // columns; where there are less, a description gets lines of its own
+const MIN_DESCRIPTION = 30 // columns; with less room, a description gets its own lines
 const NARROW_INDENT = '      '
 const MAX_FLAG_COLUMNS = 26
 const USAGE_COLUMNS = 33
 
-/** A line with two spaces before it, and more before its description: a usage, an example. */
+/** A line with an indent of two, and a wider gap before its description: a usage, an example. */
 const ITEM = /^( {2}\S+(?: \S+)*)(?: {2,}(\S.*))?$/
 
 /** @param {string[]} args */
@@ -41,13 +41,13 @@ async function main ([name, ...args]) {
   return await command.load()(values, operands)
 }
 
-/** Whether a word is no command, but a PID, a port, an address, or a socket. @param {string} word */
+/** Returns whether a word is not a command but a PID, port, address or socket. @param {string} word */
 function isTarget (word) {
   if (Object.hasOwn(commands, word) || word.startsWith('-')) return false
   return /^\d+$|:\d+$/.test(word) || require('../ask/system').isSocket(word)
 }
 
-/** Whether a word is a flag of looking at a target, which may stand before that. @param {string} word */
+/** Returns whether a word is a flag that may precede a target. @param {string} word */
 function isFlagOfTarget (word) {
   return word.startsWith('--') && Object.hasOwn(commands.PID.flags(), word.slice(2).split('=', 1)[0])
 }
@@ -86,7 +86,7 @@ function fail (error) {
 }
 
 /**
- * Fits paragraphs, which have no indent, and lists of items.
+ * Fits unindented paragraphs and lists of items.
  * @param {string} text
  * @param {number} width
  */
@@ -101,7 +101,7 @@ function fit (text, width) {
   })
 }
 
-/** @param {string} head @param {string} description @param {number} column of it @param {number} width */
+/** @param {string} head @param {string} description @param {number} column @param {number} width */
 function itemLines (head, description, column, width) {
   if (description === '') return [head]
   if (width - column < MIN_DESCRIPTION) return [head, ...wrap(prose(description), width, NARROW_INDENT)]
@@ -130,7 +130,7 @@ function printHelpOf ({ help, flags, notes = '' }) {
   return printBlocks([...fit(help, width), flagLines(flags(), width), ...below])
 }
 
-/** Prints which commands there are. */
+/** Prints the list of commands. */
 function printOverview () {
   const row = (/** @type {string} */ head, /** @type {string} */ text) =>
     `${`  ${head}`.padEnd(USAGE_COLUMNS)}${text}`

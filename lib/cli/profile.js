@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack profile: records a profile of a program that it runs, or of a running process, and prints or
-// writes it.
+// longstack profile: profiles a program that it starts, or a running process, and prints or writes the
+// profile.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -17,8 +17,8 @@ const { asJson, colours, print, printError, width, write } = require('./terminal
 /** @typedef {import('../profile/profile').Profile} Profile */
 
 const MAX_SECONDS = 1800
-const ANSWER_MS = 15_000 // for a process to answer, beyond what it is asked to record
-/** A busy process is what one profiles: it has longer than others. */
+const ANSWER_MS = 15_000 // response timeout, beyond the recorded time
+/** A process is profiled because it is busy, so it gets a longer timeout than others. */
 const ASKING = { children: false, workers: false, busyMs: ANSWER_MS }
 const VALUES = ['ran', 'waited', 'cpu']
 
@@ -44,7 +44,7 @@ function check ({ seconds, value, collapsed, html, pprof }) {
 }
 
 /**
- * Runs a program, and reports on it.
+ * Runs a program and reports its profile.
  * @param {string[]} operands script and its arguments
  * @param {{ seconds: number | undefined, samples: boolean }} options
  * @param {Record<string, any>} values
@@ -67,7 +67,7 @@ async function profileProgram (operands, options, values) {
     try {
       for (const made of [file, `${file}.part`]) fs.rmSync(made, { force: true })
       fs.rmdirSync(directory)
-    } catch {} // it is gone, or something else is in it
+    } catch {} // gone already, or not empty
   }
   const preloads = ['-r', require.resolve('../register'), '-r', require.resolve('../profile/preload')]
   const separator = operands[0].startsWith('-') ? ['--'] : []
@@ -76,7 +76,7 @@ async function profileProgram (operands, options, values) {
     return await runChild([...preloads, ...separator, ...operands], env, async () => {
       await report()
       if (!isReported) printError('longstack: the program ended without a chance to write its profile.')
-      end() // it may be ended by the signal that has ended the program
+      end() // the signal that ended the program may end this process
     })
   } finally {
     end()
@@ -108,9 +108,9 @@ async function profileProcess (pid, { seconds = DEFAULTS.profileSeconds, samples
 
 /**
  * Prints or writes a profile.
- * @param {string} text that another process has written
+ * @param {string} text written by another process
  * @param {Record<string, any>} values
- * @param {1 | 2} fd where text goes
+ * @param {1 | 2} fd descriptor for text output
  */
 async function output (text, { html, pprof, collapsed: stacks, value, json }, fd) {
   const profile = require('../../report/read/profile').parseProfile(text)

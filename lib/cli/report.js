@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack report: reads files of spans, and prints or writes the report.
+// longstack report: reads span files, and prints or writes the report.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -92,7 +92,7 @@ function printProblems (model) {
   printLimits(model)
 }
 
-/** Prints limits for outputs that do not go to a person. @param {Model} model */
+/** Prints limits to stderr, for machine-readable outputs. @param {Model} model */
 function printLimits (model) {
   if (model.limits === undefined) return
   const { createContext } = require('../../report/render/text-parts')
@@ -101,9 +101,9 @@ function printLimits (model) {
 }
 
 /**
- * Replaces this process by itself with a bound on V8's young generation, if the files are large and that is
- * possible. V8 lets it grow to a hundred megabytes, none of which a report needs, and takes a bound only when
- * the process starts: bench/report.js.
+ * Replaces this process by itself with a limit on V8's young generation, if the files are large and the
+ * system allows it. V8 lets it grow to a hundred megabytes, which a report does not need, and accepts a limit
+ * only at process start: bench/report.js.
  * @param {string[]} files
  */
 function boundYoungGeneration (files) {
@@ -116,12 +116,12 @@ function boundYoungGeneration (files) {
     const bound = `${YOUNG_FLAG}=${YOUNG_MEGABYTES}`
     const args = [process.argv0, bound, ...process.execArgv, ...process.argv.slice(1)]
     execve.call(process, process.execPath, args, process.env)
-  } catch {} // not permitted: the report takes more memory, or says what is wrong with a file
+  } catch {} // not permitted: takes more memory, or reports the file error
 }
 
 /**
  * @param {string} file
- * @returns {number} bytes; NaN if the next process may not be able to read it: execve closes what is open
+ * @returns {number} bytes; NaN if the new process might not be able to read it: execve closes descriptors
  */
 function sizeOf (file) {
   const stat = /^\/(dev|proc)\//.test(file) ? undefined : fs.statSync(file, { throwIfNoEntry: false })
@@ -204,7 +204,7 @@ function isOnlyTrace ({ trace, json, markdown, html }) {
 /**
  * @param {string[]} outputs
  * @param {string[]} inputs
- * @param {boolean} usesStdout another output goes to standard output
+ * @param {boolean} usesStdout another output goes to stdout
  * @throws {UsageError}
  */
 function checkOutputs (outputs, inputs, usesStdout) {

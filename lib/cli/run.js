@@ -1,8 +1,8 @@
 'use strict'
 
 // longstack run: node -r longstack/register, with a flag for every option. The program replaces this process
-// where Node has process.execve (22.15 and later, not on Windows), and so keeps its signals, standard
-// streams, process id and exit code; elsewhere it is a child, to which they are passed through.
+// if Node has process.execve (22.15 and later, not on Windows), so signals, standard streams, process id and
+// exit code are its own. Otherwise it is a child process, and these are forwarded.
 // longstack doctor: prints trace.doctor() of a process that runs nothing else.
 
 const { spawn } = require('node:child_process')
@@ -14,10 +14,10 @@ const { asJson, print } = require('./terminal')
 /** Signals that a program can catch. @type {NodeJS.Signals[]} */
 const forwarded = [
   'SIGTERM', 'SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGUSR1', 'SIGUSR2', 'SIGCONT', 'SIGALRM', 'SIGABRT', 'SIGWINCH',
-  'SIGBREAK' // of Windows
+  'SIGBREAK' // on Windows
 ]
 
-/** Signals that a terminal sends to all its processes, so also to the child. Windows has no others. */
+/** Signals that a terminal sends to all its processes, including the child. Windows has no others. */
 const sentByTerminal = ['SIGINT', 'SIGQUIT', 'SIGHUP', 'SIGWINCH', 'SIGCONT', 'SIGBREAK']
 
 /** @type {import('./commands').Main} operands: script and its arguments */
@@ -43,7 +43,7 @@ async function run (values, operands) {
 /**
  * @param {Record<string, any>} values
  * @param {string} flag
- * @returns {number | undefined} undefined: not asked
+ * @returns {number | undefined} undefined if the flag is not set
  */
 function quietMs (values, flag) {
   const value = values[flag]
@@ -60,9 +60,9 @@ async function doctor ({ json }) {
 
 /**
  * Starts another Node as a child, with this process's standard streams.
- * @param {string[]} args of node
+ * @param {string[]} args for node
  * @param {NodeJS.ProcessEnv} env
- * @param {() => Promise<void>} [ended] called when it has ended, before this process ends the same way
+ * @param {() => Promise<void>} [ended] called when the child has ended, before this process ends the same way
  * @returns {Promise<number | undefined>} the exit code
  */
 function runChild (args, env, ended = async () => {}) {
@@ -71,7 +71,7 @@ function runChild (args, env, ended = async () => {}) {
   const stdio = isForked ? ['inherit', 'inherit', 'inherit', 'ipc'] : 'inherit'
   const child = spawn(process.execPath, args, { env, argv0: process.argv0, stdio })
   if (isForked) connect(child)
-  // A console of Windows sends them whatever the standard streams are; kill() there ends the child at once
+  // A Windows console sends them regardless of the standard streams, and kill() there ends the child at once
   const inTerminal = process.platform === 'win32' || [0, 1, 2].some((fd) => isatty(fd))
   for (const name of forwarded) {
     process.on(name, () => { if (!inTerminal || !sentByTerminal.includes(name)) child.kill(name) })
@@ -102,7 +102,7 @@ function connect (child) {
 function endBy (signal) {
   for (const name of forwarded) process.removeAllListeners(name)
   process.kill(process.pid, signal)
-  setTimeout(() => process.exit(1), 1000) // the signal does not end a process
+  setTimeout(() => process.exit(1), 1000) // the signal did not end the process
 }
 
 module.exports = { doctor, run, runChild }

@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack spans: prints the spans of recordings as lines of a file of spans.
+// longstack spans: prints the spans of recordings as lines of a span file.
 
 const { RecordedLines } = require('../../report/read/recorded-lines')
 const { follow, inOrder } = require('../../report/read/recording-file')
@@ -29,7 +29,7 @@ async function main (values, files) {
  * @param {string} name
  * @param {AsyncIterable<Buffer>} source
  * @param {RecordedLines} recorded
- * @returns {Promise<boolean>} whether it is a recording that can be read
+ * @returns {Promise<boolean>} true if it is a readable recording
  */
 async function printFile (name, source, recorded) {
   recorded.nextFile()
@@ -52,13 +52,13 @@ async function printFile (name, source, recorded) {
   }
 }
 
-/** @param {string} name empty: of all files @param {{ lines: string, problems: string[] }} part */
+/** @param {string} name empty for all files @param {{ lines: string, problems: string[] }} part */
 async function printPart (name, { lines, problems }) {
   await write(STDOUT, lines)
   for (const problem of problems) printError(`longstack: ${name === '' ? '' : `${name}: `}${problem}.`)
 }
 
-/** Gives the bytes of a file, and what is appended to it until Ctrl-C. @param {string} name */
+/** Yields the bytes of a file, and everything appended to it until Ctrl-C. @param {string} name */
 async function * untilInterrupt (name) {
   const interrupt = new AbortController()
   const onSignal = () => interrupt.abort()

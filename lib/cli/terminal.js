@@ -1,9 +1,9 @@
 'use strict'
 
-// Output of the commands: colours on a terminal, no error when a pipe's reader ends, progress that is erased.
+// Output of the commands: colours on a terminal, clean exit when a pipe's reader is gone, transient progress.
 //
-// All text passes `cleanText` on its way out: names and messages come from other processes and from files,
-// and may contain escape sequences that a terminal obeys. Only colours made here pass, known by a random key.
+// All text passes `cleanText` before output: names and messages come from other processes and from files, and
+// may contain terminal escape sequences. Only colours made here pass, recognized by a random key.
 
 const { randomInt } = require('node:crypto')
 const fs = require('node:fs')
@@ -17,16 +17,16 @@ const PROGRESS_DELAY_MS = 500
 const PROGRESS_INTERVAL_MS = 200
 const DEFAULT_COLUMNS = 80
 const ERASE_LINE = '\r\x1b[2K'
-/** Further parameters of the sequence of a colour, so that it takes no columns (columnsOf in wrap.js). */
+/** Extra parameters of a colour sequence, so that it takes no columns (columnsOf in wrap.js). */
 const KEY = Array.from({ length: 4 }, () => `;${randomInt(1000, 10_000)}`).join('')
 const OWN_COLOUR = new RegExp(`\\x1b\\[(\\d+)${KEY}m`)
 
 let areErrorsHandled = false
 
 /**
- * Ends the process when stdout cannot be written; without an error if its reader ended, such as `head`. This
- * opens the streams, which makes a pipe or socket non-blocking for all that have it: `longstack run` does so
- * only to print, since a program may take the place of this process.
+ * Ends the process when stdout cannot be written, without an error if the reader, such as `head`, is gone.
+ * This opens the streams, which makes a pipe or socket non-blocking for all its owners: `longstack run` calls
+ * it only to print, since a program may replace this process.
  */
 function handleStreamErrors () {
   if (areErrorsHandled) return
@@ -51,18 +51,18 @@ function cleanText (text) {
 }
 
 /**
- * Writes text to stdout, without what a terminal could take for a command.
+ * Writes text to stdout, without terminal escape sequences.
  * @param {string} text
- * @returns {Promise<void>} resolves when it is written, or the reader ended
+ * @returns {Promise<void>} resolves when it is written, or the reader is gone
  */
 function print (text) {
   return printExactly(cleanText(text))
 }
 
 /**
- * Writes to stdout what has no foreign text in it, or has to stay what it is.
+ * Writes text to stdout unchanged; for text without foreign parts, and for exact formats.
  * @param {string | Buffer} text
- * @returns {Promise<void>} resolves when it is written, or the reader ended
+ * @returns {Promise<void>} resolves when it is written, or the reader is gone
  */
 function printExactly (text) {
   handleStreamErrors()
@@ -70,9 +70,9 @@ function printExactly (text) {
 }
 
 /**
- * Renders JSON; characters that a terminal could take for a command are escaped.
+ * Renders JSON; control characters are escaped for terminals.
  * @param {unknown} value
- * @param {number} [indent] 0: in one line
+ * @param {number} [indent] 0 for one line
  */
 function asJson (value, indent = 2) {
   const lines = JSON.stringify(value, undefined, indent).split('\n')
@@ -80,17 +80,17 @@ function asJson (value, indent = 2) {
 }
 
 /**
- * Writes a file that the user has named, or to stdout.
- * @param {string} file `-`: stdout
+ * Writes a file that the user has named, or stdout.
+ * @param {string} file `-` for stdout
  * @param {string | Buffer} content
  */
 async function write (file, content) {
   if (file === '-') return await (process.stdout.isTTY ? print(String(content)) : printExactly(content))
-  fs.writeFileSync(file, content, { mode: 0o600 }) // one that is there keeps its mode
+  fs.writeFileSync(file, content, { mode: 0o600 }) // an existing file keeps its mode
   printError(`Wrote ${file} (${(content.length / 1e6).toFixed(1)} MB).`)
 }
 
-/** Writes a line to stderr, without what a terminal could take for a command. @param {string} line */
+/** Writes a line to stderr, without terminal escape sequences. @param {string} line */
 function printError (line) {
   handleStreamErrors()
   process.stderr.write(`${cleanText(line)}\n`)
@@ -111,14 +111,14 @@ function colours (fd = 1) {
   })))
 }
 
-/** Returns the columns of a line: what COLUMNS says, or those of the terminal, or of a common one. */
+/** Returns the line width: COLUMNS, or the terminal's, or a default. */
 function width () {
   const columns = Number(process.env.COLUMNS)
   return Number.isSafeInteger(columns) && columns > 0 ? columns : process.stdout.columns ?? DEFAULT_COLUMNS
 }
 
 /**
- * Prints what is done meanwhile, on a terminal, in a line that is erased.
+ * Shows a status line on a terminal during the work, and erases it at the end.
  * @template T
  * @param {(show: (status: string) => void) => Promise<T>} work
  */
@@ -136,7 +136,7 @@ async function withStatus (work) {
 }
 
 /**
- * Prints the progress of reading on a terminal.
+ * Shows the progress of reading on a terminal.
  * @template T
  * @param {(progress: (bytes: number, total: number | undefined) => void) => Promise<T>} work
  */

@@ -1,11 +1,11 @@
 'use strict'
 
-// One connection whose bytes go through transforms on their way to Node's HTTP parser. Node has its parser
-// read from the handle, in C++, past the socket; that is ended here, and the bytes arrive as 'data' at the
-// listener that Node keeps for sockets without a handle. A wrapper replaces that listener. Nothing is put on
-// the parser, which serves other connections later, and nothing visible on the socket.
+// A single connection whose bytes pass through transforms on their way to Node's HTTP parser. Normally Node's
+// parser reads from the handle in C++ and bypasses the socket. Here that is turned off, and the bytes arrive
+// as 'data' at the listener that Node keeps for sockets without a handle; a wrapper replaces that listener.
+// Nothing is added to the parser, which serves other connections later, and nothing visible to the socket.
 //
-// The transforms are the program's: they run in the context of the connection, outside the guard.
+// The transforms are the program's: they run in the connection's context, outside the guard.
 
 const { types } = require('node:util')
 const guard = require('../core/guard')
@@ -28,8 +28,8 @@ const [bufferIn, offsetIn, lengthIn] = ['buffer', 'byteOffset', 'byteLength'].ma
  *
  * @typedef {object} Interceptor
  * @property {Transform} transform
- * @property {string} name of the function
- * @property {string | undefined} at where it was set
+ * @property {string} name of the transform
+ * @property {string | undefined} at place of the call to trace.intercept
  *
  * @typedef {object} TransformList shared by all connections of a server
  * @property {readonly Interceptor[]} interceptors in order; replaced, never mutated
@@ -40,31 +40,31 @@ const [bufferIn, offsetIn, lengthIn] = ['buffer', 'byteOffset', 'byteLength'].ma
  *   prints a warning, and makes the error that the socket is destroyed with
  */
 
-/** The connections whose bytes go through transforms, by socket. */
+/** Intercepted connections, by socket. */
 const connections = /** @type {WeakMap<object, Connection>} */ (new WeakMap())
 
-/** Listeners of Node's, by the names that they have in all versions. */
+/** Node's listeners, by their names in all versions. */
 const isData = hasName('bound socketOnData')
 const isEnd = hasName('bound socketOnEnd')
 const isResume = hasName('onSocketResume')
 
 class Connection {
-  /** false once this connection must not be given bytes any more */
+  /** false once this connection must not receive more bytes */
   #open = true
-  /** true while the parser or a transform runs: Node aborts if the parser is entered again */
+  /** true while the parser or a transform runs: Node aborts if the parser is re-entered */
   #busy = false
-  /** what has to wait for the parser @type {Array<() => void>} */
+  /** work that waits for the parser @type {Array<() => void>} */
   #tasks = []
-  /** the transforms of the last chunk, which may hold something back @type {readonly Interceptor[]} */
+  /** transforms of the last chunk, which may hold bytes back @type {readonly Interceptor[]} */
   #used = []
-  /** true until Node reads on */
+  /** true until Node resumes reading */
   #waiting = false
   #socket
   #transforms
   #reportFailure
-  /** the wrapper of Node's listener of 'data' @type {ReturnType<typeof wrapListener>} */
+  /** wrapper of Node's 'data' listener @type {ReturnType<typeof wrapListener>} */
   #dataWrapper
-  /** the wrapper of Node's listener of 'resume' @type {ReturnType<typeof wrapListener>} */
+  /** wrapper of Node's 'resume' listener @type {ReturnType<typeof wrapListener>} */
   #resumeWrapper
 
   /**
@@ -85,11 +85,11 @@ class Connection {
       this.#work()
     })
     const { parser } = socket
-    // The flag stays as it is without a transform, visible as it may be; Node may end twice what has ended.
+    // The visible flag keeps the value that it has without a transform; Node may call unconsume again.
     if (own(parser, '_consumed') === true) parser.unconsume()
   }
 
-  /** Whether it is a connection of HTTP/1. */
+  /** Whether this is an HTTP/1 connection. */
   get isHttp1 () { return this.#dataWrapper !== undefined }
 
   /** @returns {readonly Interceptor[]} */
@@ -98,9 +98,9 @@ class Connection {
   get names () { return this.#transforms.names }
 
   /**
-   * Passes on what a removed transform holds back.
+   * Flushes a removed transform.
    * @param {Interceptor} interceptor
-   * @param {readonly Interceptor[]} later those that came after it
+   * @param {readonly Interceptor[]} later transforms that came after it
    */
   flushRemoved (interceptor, later) {
     if (!this.#open || (this.#tasks.length === 0 && !this.#used.includes(interceptor))) return
@@ -125,7 +125,7 @@ class Connection {
   #data (original, self, args) {
     const [chunk] = args
     if (!this.#open) return this.#socket.destroyed ? undefined : apply(original, self, args)
-    // Anything else comes from a stream that the program put in the socket's place.
+    // Anything else comes from a stream that the program has put in the socket's place.
     if (!types.isUint8Array(chunk) || chunk.length === 0) return apply(original, self, args)
     if (this.#busy || this.#tasks.length > 0 || this.#socket._paused === true) {
       const { interceptors } = this.#transforms
@@ -141,12 +141,12 @@ class Connection {
     if (this.#tasks.length > 0) this.#work()
   }
 
-  /** @param {Uint8Array} chunk @param {readonly Interceptor[]} interceptors in force when it arrived */
+  /** @param {Uint8Array} chunk @param {readonly Interceptor[]} interceptors in effect when it arrived */
   #pass (chunk, interceptors) {
     const socket = this.#socket
     this.#used = interceptors
     let bytes = bufferOf(chunk)
-    // Not by #transform: each frame here takes the place of one of the program's in its stacks.
+    // Does not call #transform: each frame here would displace one of the program's in its stacks.
     for (let i = 0; i < interceptors.length && bytes.length > 0 && this.#open && !socket.destroyed; i++) {
       bytes = this.#call(interceptors[i], bytes)
     }
@@ -165,8 +165,8 @@ class Connection {
   }
 
   /**
-   * Runs waiting tasks for as long as the parser accepts bytes. What a request handler throws propagates as
-   * it would without longstack.
+   * Runs waiting tasks as long as the parser accepts bytes. Exceptions of request handlers propagate as they
+   * would without longstack.
    */
   #work () {
     if (this.#busy) return
@@ -181,8 +181,8 @@ class Connection {
   }
 
   /**
-   * Waits until Node reads on. When a program listens to 'data' of a request's socket, Node removes its own
-   * listener of 'resume', and with it the wrapper.
+   * Waits until Node resumes reading. When a program listens to 'data' of a request's socket, Node removes
+   * its own 'resume' listener, and with it the wrapper.
    */
   #wait () {
     if (this.#waiting || this.#resumeWrapper?.isListed()) return
@@ -194,8 +194,8 @@ class Connection {
   }
 
   /**
-   * Gives bytes to the parser. Where Node's listener is the only one, the socket shows no sign of being read:
-   * without a transform the parser reads past it.
+   * Passes bytes to the parser. If Node's listener is the only one, the socket shows no sign of being read,
+   * because without a transform the parser bypasses it.
    * @param {Buffer} bytes
    */
   #parse (bytes) {
@@ -210,17 +210,17 @@ class Connection {
     try {
       apply(original, this.#socket, [bytes])
     } finally {
-      if (state.reading) state.reading = reading // else the stream has pushed meanwhile, and is to be read
+      if (state.reading) state.reading = reading // otherwise the stream pushed meanwhile, and must be read
     }
   }
 
-  /** Whether transforms are to be called: none has failed, nor destroyed the socket. */
+  /** Whether transforms may be called: none has failed or destroyed the socket. */
   #canCall () { return this.#open && !this.#socket.destroyed }
 
   /**
-   * @param {readonly Interceptor[]} interceptors that bytes pass
+   * @param {readonly Interceptor[]} interceptors transforms to apply
    * @param {Buffer} chunk
-   * @returns {Buffer} empty where one failed, or destroyed the socket
+   * @returns {Buffer} empty if one failed or destroyed the socket
    */
   #transform (interceptors, chunk) {
     let bytes = chunk
@@ -231,16 +231,16 @@ class Connection {
   }
 
   /**
-   * Calls each transform with an empty chunk, and passes what it held back through those behind it.
+   * Calls each transform with an empty chunk, and passes its buffered bytes through the transforms after it.
    * @param {readonly Interceptor[]} interceptors
-   * @param {readonly Interceptor[]} [later] those behind them, which go on
+   * @param {readonly Interceptor[]} [later] transforms after these, which stay in use
    */
   #flush (interceptors, later = []) {
     let bytes = EMPTY
     for (const interceptor of interceptors) {
       bytes = this.#transform([interceptor], bytes)
       if (!this.#canCall()) return EMPTY
-      // One of its own: the program may put properties on it.
+      // A fresh buffer: the program may add properties to it.
       bytes = Buffer.concat([bytes, this.#call(interceptor, Buffer.alloc(0))])
     }
     return this.#transform(later, bytes)
@@ -257,7 +257,7 @@ class Connection {
     }
     const bytes = bytesOf(returned === undefined ? chunk : returned)
     if (bytes !== undefined) return bytes
-    // The failure is reported below; a rejection must not be reported as unhandled besides.
+    // The failure is reported below; its rejection must not be reported as unhandled as well.
     if (types.isPromise(returned)) guard.run(() => apply(then, returned, [ignore, ignore]))
     return this.#fail(interceptor, { returned })
   }
@@ -267,9 +267,9 @@ class Connection {
     const socket = this.#socket
     this.#open = false
     const error = this.#reportFailure(interceptor, failure)
-    // Without a listener it would be an uncaught exception: of a socket that has changed its protocol. Where
-    // that starts behind the body of the request, Node 26 forwards the socket's errors to a stream without
-    // listeners.
+    // Without a listener, the error would be an uncaught exception: on a socket that has changed its
+    // protocol. If the new protocol starts after the request's body, Node 26 forwards the socket's errors to
+    // a stream without listeners.
     const upgrade = hidden(socket, 'UpgradeStream')
     const isHandled = (upgrade ?? socket).listenerCount('error') > 0
     socket.destroy(isHandled ? error : undefined)
@@ -280,9 +280,9 @@ class Connection {
   }
 
   /**
-   * Gives bytes to the parser, if it still belongs to this connection.
+   * Passes bytes to the parser, if it still belongs to this connection.
    * @param {Buffer} bytes
-   * @param {boolean} [isLast] the transforms hold nothing back any more
+   * @param {boolean} [isLast] true if the transforms hold nothing back any more
    */
   #deliver (bytes, isLast = false) {
     const socket = this.#socket
@@ -294,8 +294,8 @@ class Connection {
     const { readableLength } = socket
     this.#parse(bytes)
     if (this.#dataWrapper.isListed() || socket.destroyed) return
-    // Another protocol starts. What was held back comes after what followed the request, which its handler
-    // may have put back into the socket.
+    // Another protocol starts. Bytes held back come after those that followed the request; its handler may
+    // have put these back into the socket.
     const heldBack = isLast ? EMPTY : this.#flush(this.#transforms.interceptors)
     this.#open = false
     if (heldBack.length === 0 || socket.destroyed || socket.readableEnded) return
@@ -305,8 +305,8 @@ class Connection {
   }
 }
 
-// Bytes as Buffers, without a copy. What a class or a property of the program's says about their length is
-// not asked: Node's parser would read it.
+// Bytes as Buffers, without a copy. A length defined by the program's class or property is ignored, although
+// Node's parser would read it.
 
 /** @param {Uint8Array} bytes @returns {Buffer} @throws if they are detached */
 function bufferOf (bytes) {
@@ -314,13 +314,13 @@ function bufferOf (bytes) {
   return construct(Uint8Array, [bufferIn, offsetIn, lengthIn].map((get) => apply(get, bytes, [])), Buffer)
 }
 
-/** @param {unknown} value @returns {Buffer | undefined} undefined: not bytes, or detached ones */
+/** @param {unknown} value @returns {Buffer | undefined} undefined unless it is bytes, not detached */
 function bytesOf (value) {
   return types.isUint8Array(value) ? attempt(() => bufferOf(value)) : undefined
 }
 
 /**
- * Returns the transforms of a connection as a report shows them.
+ * Returns the transforms of a connection, for reports.
  * @param {object} socket
  * @returns {Array<{ name: string, at: string | undefined }>}
  */

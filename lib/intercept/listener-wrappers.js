@@ -1,7 +1,7 @@
 'use strict'
 
-// Replaces a listener of Node's by a wrapper. The emitter still shows, finds and removes the original:
-// EventEmitter unwraps whatever has a `listener`, as the wrapper of once() has (lib/events.js).
+// Replaces one of Node's listeners by a wrapper. The emitter still shows, finds and removes the original:
+// EventEmitter unwraps any function with a `listener` property, as for once() (lib/events.js).
 
 const { own } = require('../objects')
 const { imitate } = require('../wrap')
@@ -9,15 +9,14 @@ const { imitate } = require('../wrap')
 const { defineProperty } = Reflect
 
 /**
- * @typedef {(original: Function, self: any, args: any[]) => unknown} Replacement what runs in the original's
- *   place
+ * @typedef {(original: Function, self: any, args: any[]) => unknown} Replacement runs instead of the original
  */
 
 /** @type {WeakSet<Function>} */
 const wrappers = new WeakSet()
 
 /**
- * Lists the listeners of an event, and where each is.
+ * Lists the listeners of an event with their positions.
  * @param {object} emitter
  * @param {string} event
  * @returns {Array<{ holder: any, key: PropertyKey, listener: any }>}
@@ -50,7 +49,7 @@ function wrapListener (emitter, event, matches, replacement) {
 }
 
 /**
- * Replaces all wrappers of an event by their originals.
+ * Replaces all wrappers of an event with their originals.
  * @param {object} emitter
  * @param {string} event
  */
@@ -77,7 +76,7 @@ function createWrapper (original, replacement) {
     return replacement(original, this, args)
   }
   imitate(wrapper, original)
-  // Not enumerable: a socket prints as before.
+  // Not enumerable, so that a socket prints as before.
   defineProperty(wrapper, 'listener', { value: original, writable: true, configurable: true })
   wrappers.add(wrapper)
   return wrapper

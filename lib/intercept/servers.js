@@ -1,8 +1,8 @@
 'use strict'
 
-// trace.intercept: transforms between the sockets of a server and Node's HTTP/1 parser. This file finds the
-// connections of a server; connection.js handles one connection. Servers and sockets are held weakly, or by
-// what hangs on them: a server that is collected takes its transforms along.
+// trace.intercept: transforms between a server's sockets and Node's HTTP/1 parser. This file finds the
+// connections of a server; connection.js handles one connection. Servers and sockets are held weakly, so a
+// server that is collected takes its transforms along.
 
 const { contextTag } = require('../core/context')
 const guard = require('../core/guard')
@@ -20,7 +20,7 @@ const { hasName, unwrapListeners, wrapListener } = require('./listener-wrappers'
 
 const { apply, getPrototypeOf } = Reflect
 const EVENTS = ['connection', 'secureConnection']
-const MIN_SOCKETS = 64 // remembered before collected ones are looked for
+const MIN_SOCKETS = 64 // remembered sockets before a cleanup
 const MAX_NAMES = 4 // transforms in a label
 const MAX_NAME = 60 // characters of a transform's name
 
@@ -29,11 +29,11 @@ const MAX_NAME = 60 // characters of a transform's name
  * @typedef {{ socket: any, connection: Connection }} OpenConnection
  */
 
-/** The transforms of a server, and the connections on which they work. */
+/** Transforms of a server, and the connections that use them. */
 class InterceptedServer {
   /** in order; replaced, never mutated @type {readonly Interceptor[]} */
   interceptors = []
-  /** as a label shows them @type {string | undefined} */
+  /** names for labels @type {string | undefined} */
   names = undefined
   /** @type {Set<WeakRef<object>>} */
   #sockets = new Set()
@@ -85,14 +85,14 @@ function reportFailure ({ name }, failure) {
   if ('threw' in failure) {
     Object.defineProperty(error, 'cause', { value: failure.threw, writable: true, configurable: true })
   }
-  // Formatted here, the stack leads to this connection for sure.
+  // Formatted here, so that the stack is sure to lead to this connection.
   String(error.stack)
   guard.run(() => warn('INTERCEPT', `${messageOf(error)} Its connection was closed; the server goes on.`))
   return error
 }
 
 /**
- * Intercepts a connection, if it is one of HTTP/1.
+ * Intercepts a connection if it speaks HTTP/1.
  * @param {InterceptedServer} served
  * @param {object} socket
  */
@@ -126,7 +126,7 @@ function listen (served, server) {
     }
     return isWrapped
   }
-  // Else a library has replaced Node's listener by one that calls it.
+  // Otherwise a library has replaced Node's listener with one that calls it.
   if (!wrap(hasName('connectionListener'))) wrap(() => true)
 }
 
@@ -140,7 +140,7 @@ function remove (served, interceptor) {
   const server = served.server.deref()
   if (server !== undefined && isLast) for (const event of EVENTS) unwrapListeners(server, event)
   /**
-   * thrown by request handlers that were given what had been held back
+   * thrown by request handlers that received flushed bytes
    * @type {Array<{ error: unknown }>}
    */
   const thrown = []
@@ -157,10 +157,10 @@ function remove (served, interceptor) {
 }
 
 /**
- * Has the chunks of a server's connections go through a transform.
+ * Passes the chunks of a server's connections through a transform.
  * @param {unknown} server
  * @param {import('./connection').Transform} transform
- * @param {Function} above the caller's frames start below this function
+ * @param {Function} above the captured stack starts below this function
  * @returns {() => void} removes it
  */
 function intercept (server, transform, above) {
@@ -176,14 +176,13 @@ function intercept (server, transform, above) {
     for (const socket of connectionsOf(server)) adopt(served, socket)
   }
   for (const { socket } of served.open()) nameConnection(socket, served.names)
-  // A program that keeps the returned function keeps neither the server nor what the transform
-  // references.
+  // Weak, so that the returned function keeps neither the server nor the transform's references alive.
   const [servedRef, interceptorRef] = [new WeakRef(served), new WeakRef(interceptor)]
   return () => remove(servedRef.deref(), interceptorRef.deref())
 }
 
 /**
- * Lets a connection's own hop name its transforms.
+ * Adds the names of its transforms to a connection's own hop.
  * @param {object} socket
  * @param {string | undefined} names
  */
@@ -211,7 +210,7 @@ function namesOf (interceptors) {
   return interceptors.length > MAX_NAMES ? `${names} and ${interceptors.length - MAX_NAMES} more` : names
 }
 
-// Reads Node's servers without running code of the program: whether they speak HTTP/1, and their connections.
+// Reads Node's servers without running the program's code: whether they speak HTTP/1, and their connections.
 
 /** @param {unknown} server @returns {server is object} */
 function speaksHttp1 (server) {
@@ -229,7 +228,7 @@ function speaksHttp1 (server) {
 }
 
 /**
- * Lists the connections of HTTP/1 that a server has.
+ * Lists the HTTP/1 connections of a server.
  * @param {object} server
  * @returns {Set<object>} sockets
  */

@@ -1,9 +1,9 @@
 'use strict'
 
-// require: ['longstack/ava'] in the configuration of Ava: the leak gate judges each test and each file. Ava
-// has no hooks for all files, and takes declarations only while the test file loads. So what the file will
-// import of Ava is wrapped: its first declaration adds the gate's hooks, and each test runs in a resource of
-// its own, since the tests of a file run at the same time.
+// require: ['longstack/ava'] in Ava's configuration: the leak gate checks each test and each file. Ava has no
+// hooks for all files, and accepts declarations only while the test file loads. So this wraps the object that
+// the file will import from Ava: its first declaration adds the gate's hooks, and each test runs in its own
+// resource, since the tests of a file run concurrently.
 
 const { createRequire } = require('node:module')
 const fs = require('node:fs')
@@ -27,13 +27,13 @@ async function install () {
   const state = gate.mode === 'off' ? undefined : await findState()
   if (state === undefined || typeof state.refs.runnerChain !== 'function') return
   const chain = state.refs.runnerChain
-  /** by the titles of tests @type {Map<string, Mark>} */
+  /** by test title @type {Map<string, Mark>} */
   const marks = new Map()
   const file = gate.beginFile(fileOf(chain))
   let isDeclared = false
   let hasAfterHooks = false
 
-  /** Called with each declaration, before Ava schedules its start by a tick. @param {string} name */
+  /** Called with each declaration, before Ava schedules its start with a tick. @param {string} name */
   function declareHooks (name) {
     if (/^test\.after(\.|$)/.test(name)) hasAfterHooks = true
     if (isDeclared) return
@@ -61,13 +61,13 @@ async function install () {
 /**
  * Wraps Ava's `test` with all its modifiers.
  * @param {any} chain
- * @param {(name: string) => void} beforeDeclaration gets the name of the modifier, such as test.before
- * @param {(implementation: Function) => Function} wrap of a test, not of a hook
+ * @param {(name: string) => void} beforeDeclaration receives the name of the modifier, such as test.before
+ * @param {(implementation: Function) => Function} wrap wraps a test, not a hook
  * @returns {any}
  */
 function wrapChain (chain, beforeDeclaration, wrap) {
   const isHook = /\.(before|after)/.test(chain.name)
-  // The target is not the chain, which has read-only properties: a proxy could return nothing else of them.
+  // The target is not the chain, whose read-only properties a proxy would have to return unwrapped.
   return new Proxy(() => {}, {
     apply (_, thisArg, args) {
       beforeDeclaration(chain.name)
@@ -86,7 +86,7 @@ function wrapChain (chain, beforeDeclaration, wrap) {
 }
 
 /**
- * @param {unknown[]} args of a declaration: title, implementation or macro, arguments of it
+ * @param {unknown[]} args of a declaration: title, implementation or macro, and its arguments
  * @param {(implementation: Function) => Function} wrap
  */
 function wrapImplementation (args, wrap) {
@@ -99,12 +99,12 @@ function wrapImplementation (args, wrap) {
   return copy
 }
 
-/** @param {any} chain Ava's @returns {string | undefined} the test file */
+/** @param {any} chain of Ava @returns {string | undefined} the test file */
 const fileOf = (chain) => attempt(() => new URL(chain.meta.file).pathname)
 
 /**
- * Loads the module in which the worker of Ava keeps what a test file imports.
- * @returns {Promise<WorkerState | undefined>} undefined where this is no worker of Ava, or of another version
+ * Loads the module of Ava's worker that holds the object that a test file imports.
+ * @returns {Promise<WorkerState | undefined>} undefined outside of an Ava worker, or for another version
  */
 async function findState () {
   const main = createRequire(path.join(process.cwd(), 'package.json')).resolve('ava')

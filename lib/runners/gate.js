@@ -1,7 +1,7 @@
 'use strict'
 
-// The leak gate of the plug-ins for test runners: what a test, or a file of tests, opened and left open. A
-// runner runs it in the copy of longstack that traces (shared.js), whatever realm the tests are in.
+// The leak gate for test runner plug-ins: reports handles that a test or a test file opened and left open.
+// Runs in the copy of longstack that traces (shared.js), whatever realm the tests are in.
 
 const path = require('node:path')
 const { startQuery } = require('../core/clock')
@@ -23,59 +23,59 @@ const { runnerOf } = require('../stacks/test-runners')
  * @typedef {import('../handles/snapshots').Snapshot} Snapshot
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('../handles/why').Why} Why
- * @typedef {{ owner: string, why: Why }} Leak owner: the test or file that is blamed
+ * @typedef {{ owner: string, why: Why }} Leak owner: the test or file that left it open
  *
- * @typedef {'test' | 'file' | 'off'} Mode test: leaks count by test and by file; file: by file only
+ * @typedef {'test' | 'file' | 'off'} Mode test: leaks count per test and per file; file: per file only
  *
- * @typedef {object} Mark where a test or a file began
+ * @typedef {object} Mark start of a test or file
  * @property {string} name
  * @property {Snapshot} before
- * @property {number} asyncId of the resource in which a concurrent test runs; 0: it runs alone
+ * @property {number} asyncId of the resource that a concurrent test runs in; 0 if it runs alone
  *
  * @typedef {object} EndOptions
- * @property {boolean} [later] hooks of the program are still to come that may close what is open: it counts
- *   at the end of the file
- * @property {boolean} [isShared] other tests ran at the same time: which of them opened it, its chain tells
+ * @property {boolean} [later] hooks of the program that may close open handles are still to run, so leaks
+ *   count at the end of the file
+ * @property {boolean} [isShared] other tests ran at the same time, so the chain determines the opener
  *
  * @typedef {object} Gate
  * @property {Mode} mode
- * @property {(name: string) => Mark} begin a test begins, before its own hooks
- * @property {(mark: Mark, options?: EndOptions) => Promise<void>} end a test is over, its own hooks included:
- *   rejects with what it left open
- * @property {(mark: Mark) => void} retried the runner has dropped the failure of a test, which it tries
- *   again: what that attempt left open counts at the end of the file
- * @property {(file?: string) => Mark} beginFile a file begins, before its hooks
- * @property {(mark: Mark) => Promise<void>} endFile a file is over, its hooks included: rejects with what it
- *   left open and no test was blamed for. What was left open then keeps the process alive no longer
- * @property {<T>(mark: Mark, fn: () => T) => T} run runs a test that is one of several at a time: only what
- *   descends from there is its own
+ * @property {(name: string) => Mark} begin called when a test begins, before its own hooks
+ * @property {(mark: Mark, options?: EndOptions) => Promise<void>} end called after a test and its own hooks:
+ *   rejects with the handles it left open
+ * @property {(mark: Mark) => void} retried called if the runner dropped a test's failure and retries it:
+ *   handles left open by that attempt count at the end of the file
+ * @property {(file?: string) => Mark} beginFile called when a file begins, before its hooks
+ * @property {(mark: Mark) => Promise<void>} endFile called after a file and its hooks: rejects with handles
+ *   left open and not yet reported for a test. Handles still open then no longer keep the process alive
+ * @property {<T>(mark: Mark, fn: () => T) => T} run runs one of several concurrent tests: only handles that
+ *   descend from it count as its own
  */
 
-// Captured before a program replaces them by fake ones.
+// Captured before a program replaces them with fake timers.
 const { setImmediate, setTimeout } = globalThis
 const { now } = performance
 
-const GRACE_MS = 300 // for what is just closing
+const GRACE_MS = 300 // for handles that are closing
 const GRACE_TURNS = 20 // of the event loop, on a busy machine
 const PAUSE_MS = 5
-const MAX_NAME = 200 // characters of a test's
-const MAX_KINDS = 5 // of leaks, named of an owner
+const MAX_NAME = 200 // characters of a test's name
+const MAX_KINDS = 5 // kinds of leaks named per owner
 const modes = /** @type {const} */ (['test', 'file', 'off'])
 
-/** Types that are closed by another process or thread: that takes its time. */
+/** Types that another process or thread closes, which takes longer. */
 const closedElsewhere = new Set(['PROCESSWRAP', 'WORKER'])
 const ELSEWHERE_MS = 2000
 
 /** @returns {Gate} */
 function createGate () {
   const mode = readMode()
-  /** blamed already @type {WeakSet<object>} */
+  /** already reported @type {WeakSet<object>} */
   const reported = new WeakSet()
-  /** the test that opened it, of what may still be closed @type {WeakMap<object, string>} */
+  /** opening test, by handle that may still be closed @type {WeakMap<object, string>} */
   const suspects = new WeakMap()
-  /** what was reported of a test, by where it began @type {WeakMap<Mark, Subject[]>} */
+  /** reported leaks, by the test's mark @type {WeakMap<Mark, Subject[]>} */
   const blamed = new WeakMap()
-  /** what was reported of the present file @type {Array<WeakRef<object>>} */
+  /** reported leaks of the current file @type {Array<WeakRef<object>>} */
   let leftOpen = []
 
   /** @param {string} name @returns {Mark} */
@@ -96,7 +96,7 @@ function createGate () {
     })
   }
 
-  /** Waits while something may just be closing. @param {Mark} mark @returns {Promise<Subject[]>} */
+  /** Waits for handles that are closing. @param {Mark} mark @returns {Promise<Subject[]>} */
   async function lastingLeaks (mark) {
     const start = now.call(performance)
     for (let turns = 0; ; turns++) {
@@ -121,7 +121,7 @@ function createGate () {
     })
   }
 
-  /** Lets the process end: what is open was reported, or belongs to it. @param {Mark} mark of a file */
+  /** Lets the process end: open handles are reported or accepted ones. @param {Mark} mark of a file */
   function release (mark) {
     const accepted = guard.run(() => snapshots.opened(mark.before).filter(isAccepted))
     for (const { object, handle } of accepted) unreference(object ?? handle)
@@ -176,17 +176,17 @@ function createGate () {
   }
 }
 
-/** @param {string | undefined} text what was left open @throws {Error & { code: string }} */
+/** @param {string | undefined} text report of the leaks @throws {Error & { code: string }} */
 function raise (text) {
   if (text === undefined) return
   const error = snapshots.createLeakError(text, [], createGate)
-  error.stack = `Error: ${text}` // where the gate raises it does not matter
+  error.stack = `Error: ${text}` // the place in the gate does not matter
   throw error
 }
 
 /**
- * Whether the program opened it, and it is a leak if it stays open. Connections that a server accepts are
- * not: who opened them is blamed, or who left the server open.
+ * Returns whether the program opened it, and it is a leak if it stays open. Accepted connections of a server
+ * do not count: their opener is reported, or the opener of a server left open.
  * @param {Subject} subject
  */
 function isLeak (subject) {
@@ -197,7 +197,7 @@ function isLeak (subject) {
 }
 
 /**
- * Returns the test of node:test that a chain comes from, by where it was declared.
+ * Returns the node:test test that a chain comes from, by its place of declaration.
  * @param {Context | undefined} context
  */
 function declaredTest (context) {
@@ -210,15 +210,15 @@ function declaredTest (context) {
   return undefined
 }
 
-/** @param {any} object a handle, or what the program holds of one */
+/** @param {any} object a handle, or the program's object for it */
 function unreference (object) {
   try {
     object?.unref?.()
-  } catch {} // of the program's own class
+  } catch {} // overridden by the program's class
 }
 
 /**
- * Whether the program made it, and not a runner for itself: timers of tests, connections to workers.
+ * Returns whether the program created it, and not a runner for itself: test timers, connections to workers.
  * @param {Context} context
  */
 function isOfProgram (context) {
@@ -257,8 +257,8 @@ function readMode () {
 }
 
 /**
- * Returns what a gate says: "test 'saves' left 1 TCP connection, opened at connect (db.js:3)", and what
- * opened it.
+ * Formats a gate's message: "test 'saves' left 1 TCP connection, opened at connect (db.js:3)", and the chains
+ * that opened it.
  * @param {Leak[]} leaks
  */
 function leaksText (leaks) {
@@ -268,7 +268,7 @@ function leaksText (leaks) {
   }).join('\n\n')
 }
 
-/** @param {Why[]} reports @returns {string} how many of which kind were opened where */
+/** @param {Why[]} reports @returns {string} count, kind and opener of the handles */
 function kindsOf (reports) {
   const opened = reports.map((why) => {
     const facts = printed.read(why)

@@ -1,7 +1,8 @@
 'use strict'
 
-// setupFilesAfterEnv: ['longstack/jest']: hooks of each test file that have the leak gate judge its tests and
-// itself. It runs in the realm of the test file, the gate in the main one: fake timers do not stop it.
+// setupFilesAfterEnv: ['longstack/jest']: hooks in each test file by which the leak gate checks its tests and
+// the file. The hooks run in the realm of the test file, the gate in the main one: fake timers do not stop
+// it.
 
 require('../register')
 const { shared } = require('../start')
@@ -9,7 +10,7 @@ const { shared } = require('../start')
 /**
  * @typedef {import('./gate').Mark} Mark
  *
- * @typedef {{ type: string, fn: Function }} Hook of jest-circus, as packages/jest-types/src/Circus.ts has it
+ * @typedef {{ type: string, fn: Function }} Hook hook of jest-circus, see packages/jest-types/src/Circus.ts
  * @typedef {object} Block
  * @property {Block} [parent]
  * @property {Hook[]} hooks
@@ -18,26 +19,26 @@ const { shared } = require('../start')
  * @typedef {{ rootDescribeBlock: Block, currentlyRunningTest: Test | null }} State
  */
 
-const HOOK_MS = 60_000 // more than any grace of the gate
-const OWN_LAST = 2 // hooks of this file, which come after all others
+const HOOK_MS = 60_000 // longer than any grace period of the gate
+const OWN_LAST = 2 // number of hooks of this file that come after all others
 
 const { afterAll, afterEach, beforeAll, beforeEach, expect } = /** @type {any} */ (require)('@jest/globals')
 const gate = shared.createGate()
-/** hooks of this file, which close nothing @type {Set<Function>} */
+/** this file's hooks, which close nothing @type {Set<Function>} */
 const own = new Set()
 /** @type {Mark | undefined} */
 let current
-/** of the last attempt of each test: Jest may try one again @type {WeakMap<Test, Mark>} */
+/** mark of the latest attempt of each test: Jest may retry @type {WeakMap<Test, Mark>} */
 const attempts = new WeakMap()
 
-/** Returns the state of jest-circus; undefined with another runner of tests. @returns {State | undefined} */
+/** Returns the state of jest-circus; undefined with another test runner. @returns {State | undefined} */
 function circus () {
   const symbols = Object.getOwnPropertySymbols(globalThis)
   const key = symbols.find(({ description }) => description === 'JEST_STATE_SYMBOL')
   return key === undefined ? undefined : /** @type {any} */ (globalThis)[key]
 }
 
-/** Whether a hook of the program comes after the test, and may close what it left. @param {Block} block */
+/** Returns whether a later hook of the program may close handles that the test left. @param {Block} block */
 function hasAfterAll (block) {
   for (let outer = /** @type {Block | undefined} */ (block); outer !== undefined; outer = outer.parent) {
     if (outer.hooks.some(({ type, fn }) => type === 'afterAll' && !own.has(fn))) return true
@@ -46,7 +47,7 @@ function hasAfterAll (block) {
 }
 
 /**
- * Has each concurrent test judged by itself: Jest calls no hooks around them.
+ * Checks each concurrent test by itself: Jest calls no hooks around them.
  * @param {Block} block
  */
 function watchConcurrent (block) {
@@ -96,8 +97,8 @@ function addHooks () {
 }
 
 /**
- * Keeps the last hooks the last: those at the top level of a test file are added after them, and are to close
- * things before.
+ * Keeps our last hooks last: hooks at the top level of a test file are added after them, but must close their
+ * handles before.
  * @param {Hook[]} hooks
  */
 function keepLast (hooks) {

@@ -1,8 +1,8 @@
 'use strict'
 
-// mocha --require longstack/mocha: root hooks that have the leak gate judge each test and each file. A test
-// fails by its hook's `this.test.error`, which goes on with the next test; an error that a root hook throws
-// would end the run (Runner.prototype.hook, mocha's lib/runner.js).
+// mocha --require longstack/mocha: root hooks by which the leak gate checks each test and each file. A test
+// fails through its hook's `this.test.error`, and Mocha continues with the next test; an error thrown by a
+// root hook would end the run (Runner.prototype.hook, mocha's lib/runner.js).
 
 require('../register')
 const { shared } = require('../start')
@@ -10,7 +10,7 @@ const { shared } = require('../start')
 /**
  * @typedef {import('./gate').Mark} Mark
  *
- * @typedef {object} Suite what is used of Mocha's
+ * @typedef {object} Suite used properties of Mocha's suite
  * @property {boolean} root
  * @property {string} [file]
  * @property {Suite} [parent]
@@ -31,9 +31,9 @@ const { shared } = require('../start')
 
 const TITLE = 'longstack'
 const gate = shared.createGate()
-/** hooks of this file, which close nothing @type {WeakSet<Function>} */
+/** this file's hooks, which close nothing @type {WeakSet<Function>} */
 const own = new WeakSet()
-/** all files of a run, from when they are loaded */
+/** mark of all files of a run, from loading on */
 let run = gate.beginFile()
 /** @type {Mark | undefined} */
 let current
@@ -46,7 +46,7 @@ function ownHook (hook) {
 
 const beforeAll = ownHook(/** @this {HookContext} */ function () {
   const { parent: root } = this.test
-  // Hooks at the top level of test files come after those of a plug-in, and are to close things before.
+  // Hooks at the top level of test files come after those of a plug-in, but must close their handles before.
   for (const hooks of [root._afterEach, root._afterAll]) {
     hooks.sort((a, b) => Number(own.has(a.fn)) - Number(own.has(b.fn)))
   }
@@ -55,7 +55,7 @@ const beforeAll = ownHook(/** @this {HookContext} */ function () {
   }
 })
 
-/** Judges a file at the end of its last suite. @param {Suite[]} suites */
+/** Checks a file at the end of its last suite. @param {Suite[]} suites */
 function watchFile (suites) {
   const { file } = suites[0]
   if (file === undefined) return
@@ -91,12 +91,12 @@ const afterAll = ownHook(/** @this {HookContext} */ async function () {
   await gate.endFile(mark)
 })
 
-/** Whether a hook of the program comes after all tests of a suite. @param {Suite} suite */
+/** Returns whether a hook of the program runs after all tests of a suite. @param {Suite} suite */
 function hasAfterHook (suite) {
   return suite._afterAll.some(({ fn }) => !own.has(fn))
 }
 
-/** @param {Suite} suite whether an outer one has such a hook */
+/** @param {Suite} suite returns whether an outer suite has such a hook */
 function canBeClosedAbove ({ parent }) {
   for (let suite = parent; suite !== undefined; suite = suite.parent) if (hasAfterHook(suite)) return true
   return false

@@ -1,8 +1,8 @@
 'use strict'
 
-// node --test --import longstack/node-test: root hooks of node:test that have the leak gate judge each test
-// and each file. Hooks that a test adds with t.after come after all of afterEach (Test.run, lib/internal/
-// test_runner/test.js), so the gate adds its own there, as the last.
+// node --test --import longstack/node-test: root hooks of node:test by which the leak gate checks each test
+// and each file. Hooks that a test adds with t.after run after all afterEach hooks (Test.run, lib/internal/
+// test_runner/test.js), so the gate adds its own hook there, as the last one.
 
 const { AsyncResource } = require('node:async_hooks')
 const { syncBuiltinESMExports } = require('node:module')
@@ -17,12 +17,12 @@ const { shared } = require('../start')
  * @typedef {Mark & { fullName: string, isConcurrent: boolean }} TestMark
  */
 
-/** Of what a process starts: the PID of a runner that runs each file in a process, or DONE. */
+/** For child processes: the PID of a runner with one process per file, or DONE. */
 const VARIABLE = '_LONGSTACK_NODE_TEST'
 const DONE = 'done'
 const SEPARATOR = ' > ' // in the full name of a test
 
-/** Whether this process runs test files, and is no runner of such, no worker, and no child of a test. */
+/** Returns whether this process runs test files: not a test runner, worker, or child process of a test. */
 function runsTests () {
   if (!isMainThread) return false
   const parent = process.env[VARIABLE]
@@ -37,7 +37,7 @@ function install () {
   if (gate.mode === 'off') return
   const nodeTest = require('node:test')
   const { after, afterEach, beforeEach } = nodeTest
-  /** outside of any test, for hooks of the root */
+  /** outside of any test, for root hooks */
   const outside = new AsyncResource('longstack')
   const file = gate.beginFile(process.argv[1])
   /** @type {WeakMap<TestContext, TestMark>} */
@@ -45,7 +45,7 @@ function install () {
   /** @type {Set<TestMark>} */
   const running = new Set()
   let isFileWatched = false
-  /** hooks of the program come after all tests of a file or suite, and may close what a test has opened */
+  /** hooks of the program run after all tests of a file or suite, and may close handles that a test opened */
   let hasAfterHooks = false
   nodeTest.after = function (...args) {
     hasAfterHooks = true
@@ -55,7 +55,7 @@ function install () {
 
   beforeEach((context) => {
     const test = /** @type {TestContext} */ (context)
-    // The hooks that the file has at its top level are there now, and come before.
+    // The file's top-level hooks are registered by now, and run before this one.
     if (!isFileWatched) outside.runInAsyncScope(() => after(() => gate.endFile(file)))
     isFileWatched = true
     const fullName = test.fullName ?? test.name
@@ -77,7 +77,7 @@ function install () {
   /** @param {TestContext} test @param {TestMark} mark */
   async function judge (test, mark) {
     running.delete(mark)
-    // Of a test that has failed node:test drops what hooks throw.
+    // If a test has failed, node:test drops errors thrown by its hooks.
     const later = hasAfterHooks || test.passed === false || mark.isConcurrent
     await gate.end(mark, { later, isShared: mark.isConcurrent })
   }

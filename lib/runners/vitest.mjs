@@ -1,12 +1,12 @@
-// setupFiles: ['longstack/vitest']: hooks of each test file that have the leak gate judge its tests and
-// itself. The gate is loaded in the main realm, whichever pool runs the file.
+// setupFiles: ['longstack/vitest']: hooks in each test file by which the leak gate checks its tests and the
+// file. The gate is loaded in the main realm, whichever pool runs the file.
 
 import { createRequire } from 'node:module'
 // @ts-ignore Vitest resolves it to itself
 import * as vitest from 'vitest'
 
 /**
- * @typedef {object} Task of Vitest, as packages/runner/src/types/tasks.ts has it
+ * @typedef {object} Task of Vitest, see packages/runner/src/types/tasks.ts
  * @property {string} name
  * @property {Task} [suite]
  * @property {Task} [file]
@@ -15,7 +15,7 @@ import * as vitest from 'vitest'
  */
 
 const { afterAll, afterEach, aroundEach, beforeEach, expect, TestRunner } = /** @type {any} */ (vitest)
-const HOOK_MS = 60_000 // more than any grace of the gate
+const HOOK_MS = 60_000 // longer than any grace period of the gate
 
 const require = createRequire(import.meta.url)
 require('../register.js')
@@ -24,23 +24,23 @@ const { shared } = require('../start.js')
 const gate = shared.createGate()
 /** @type {WeakMap<Task, import('./gate.js').Mark>} */
 const marks = new WeakMap()
-/** of the last attempt of each test @type {WeakMap<Task, import('./gate.js').Mark>} */
+/** mark of the latest attempt of each test @type {WeakMap<Task, import('./gate.js').Mark>} */
 const attempts = new WeakMap()
 
-/** @param {Task | undefined} task @returns {string} with the names of its suites */
+/** @param {Task | undefined} task @returns {string} name, prefixed by the names of its suites */
 function nameOf (task) {
   if (task === undefined) return ''
   const outer = nameOf(task.suite)
   return outer === '' ? task.name : `${outer} ${task.name}`
 }
 
-/** Whether a hook of the program comes after the test, and may close what it left. @param {Task} task */
+/** Returns whether a later hook of the program may close handles that the test left. @param {Task} task */
 function hasAfterAll (task) {
   const blocks = [task.file]
   for (let { suite } = task; suite !== undefined; suite = suite.suite) blocks.push(suite)
   return blocks.some((block) => {
     const { afterAll: hooks = [] } = (block && TestRunner?.getSuiteHooks?.(block)) ?? {}
-    return hooks.length > (block === task.file ? 1 : 0) // one is that of this file, in a wrapper of Vitest's
+    return hooks.length > (block === task.file ? 1 : 0) // one is this file's, wrapped by Vitest
   })
 }
 
@@ -60,7 +60,7 @@ if (gate.mode !== 'off') {
     marks.delete(task)
     if (mark !== undefined) await gate.end(mark, { later: hasAfterAll(task) })
   }, HOOK_MS)
-  if (aroundEach !== undefined) { // from Vitest 4.1 on
+  if (aroundEach !== undefined) { // since Vitest 4.1
     aroundEach(async (/** @type {() => Promise<void>} */ runTest, /** @type {{ task: Task }} */ { task }) => {
       if (!task.concurrent) return await runTest()
       const mark = gate.begin(nameOf(task))
@@ -68,5 +68,5 @@ if (gate.mode !== 'off') {
       await gate.end(mark, { later: hasAfterAll(task) })
     })
   }
-  afterAll(() => gate.endFile(file), HOOK_MS) // at the end of its own hooks
+  afterAll(() => gate.endFile(file), HOOK_MS) // after the file's own hooks
 }

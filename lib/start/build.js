@@ -1,10 +1,10 @@
 'use strict'
 
-// Makes the files that ../start.js loads in place of sources, whose text they hold without comments: one of
-// what a start needs, one of what the process may need later, and code that V8 has compiled of them. --quiet,
-// for `prepare`: says at most one line and never fails; without the files everything works, and starts
-// slower. --pack, before packing: code for each Node at hand; what cannot be made is said, and is an error in
-// CI only.
+// Makes the files that ../start.js loads instead of the sources, without comments: one with the modules for a
+// start, one with those the process may need later, and V8's code caches of both. --quiet, for `prepare`,
+// prints at most one line and never fails; without the files everything works, but starts more slowly.
+// --pack, before packing, makes code caches for each installed Node; a missing one is reported, and an error
+// only in CI.
 
 const { spawnSync } = require('node:child_process')
 const { createHash } = require('node:crypto')
@@ -15,15 +15,15 @@ const { attempt } = require('../files')
 const { ownDirectory } = require('../platform')
 
 const ENTRIES = ['shared.js', 'tracer.js', 'options.js', 'warnings.js', 'attribution/error-hops.js']
-const FIRST_MAJOR = 22 // V8 11 of Node 20 gives functions the file name that they had when they were compiled
+const FIRST_MAJOR = 22 // V8 11 of Node 20 gives functions the file name they were compiled with
 const INHERITED = /^(LONGSTACK|NODE_)/
 
-// Dependencies that may be needed on top of the program's stack: they come from the bundle as well
+// Dependencies that may load on top of the program's stack, so the bundle includes them
 const BUNDLED_PACKAGES = ['source-map-support', 'source-map', 'buffer-from']
-const PACKAGES = 'node_modules/' // begins the names of their files, as if lib/ had them
+const PACKAGES = 'node_modules/' // prefix of their files' names, as if lib/ contained them
 
 const lib = path.join(__dirname, '..')
-const MAX_DIGITS = 6 // of the size of a source
+const MAX_DIGITS = 6 // of a source's size
 
 const BUNDLE = 'bundle'
 const LATER = 'bundle-later'
@@ -31,10 +31,10 @@ const bundleFile = path.join(__dirname, BUNDLE)
 const nodes = path.join(lib, '..', '.cache', 'node')
 
 /**
- * Returns the file that a file requires.
- * @param {string} id what it says
- * @param {string} name in lib/
- * @returns {string | undefined} its name in lib/; undefined: it is not to be in the generated files
+ * Resolves a required id.
+ * @param {string} id required id
+ * @param {string} name name in lib/ of the requiring file
+ * @returns {string | undefined} name in lib/; undefined if it does not belong in the generated files
  */
 function requiredBy (id, name) {
   if (BUNDLED_PACKAGES.includes(id)) return slashed(require.resolve(id)).replace(/^.*(?=node_modules\/)/, '')
@@ -46,7 +46,7 @@ function requiredBy (id, name) {
 /** @param {string} file */
 const slashed = (file) => file.replaceAll('\\', '/')
 
-/** @returns {string} the licences of packages as a comment: copies have to contain them */
+/** @returns {string} licences of the packages as a comment; copies must include them */
 function licences () {
   const texts = BUNDLED_PACKAGES.map((id) => {
     const folder = path.dirname(require.resolve(`${id}/package.json`))
@@ -62,14 +62,14 @@ function fileOf (name) {
   return name.startsWith(PACKAGES) ? require.resolve(name.slice(PACKAGES.length)) : path.join(lib, name)
 }
 
-/** A checkout has it, an installed longstack need not. */
+/** Returns whether esbuild is installed; a checkout has it, an installed longstack may not. */
 const hasEsbuild = () => attempt(() => require.resolve('esbuild')) !== undefined
 
 /**
  * @typedef {object} Part a source
  * @property {number} size in bytes
- * @property {Record<string, string | undefined>} files that it requires, by what it says
- * @property {string} body of the function that loads it
+ * @property {Record<string, string | undefined>} files required files by id
+ * @property {string} body body of the function that loads it
  */
 
 /** @param {string} name in lib/ @returns {Part} */
@@ -83,21 +83,21 @@ function partOf (name) {
   return { size, files, body: code.replace(/[^\0-\xff]/g, escaped) }
 }
 
-/** V8 keeps a text with such a letter in two bytes a letter. @param {string} letter of an expression */
+/** V8 stores a text with such a letter in two bytes per letter. @param {string} letter of an expression */
 const escaped = (letter) => `\\u${letter.charCodeAt(0).toString(16).padStart(4, '0')}`
 
-/** @returns {string[]} the sources that a start loads */
+/** @returns {string[]} sources loaded at start */
 function loadedAtStart () {
   for (const name of ENTRIES) require(`../${name}`)
   const names = Object.keys(require.cache).map((file) => slashed(path.relative(lib, file)))
   return names.filter((name) => !/^(\.\.|start)\//.test(name))
 }
 
-/** @returns {string[]} the contents of the two files */
+/** @returns {string[]} contents of the two files */
 function makeContents () {
   const first = loadedAtStart()
   const all = new Map(first.map((name) => [name, partOf(name)]))
-  for (const { files } of all.values()) { // which grows meanwhile
+  for (const { files } of all.values()) { // grows during the loop
     for (const name of Object.values(files)) {
       if (name !== undefined && !all.has(name)) all.set(name, partOf(name))
     }
@@ -108,15 +108,15 @@ function makeContents () {
   const texts = [text, `${licences()}${later}`] // a start needs no package
   const id = createHash('sha256').update(texts.join('')).digest('hex').slice(0, 16)
   return texts.map((content, i) => {
-    const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // of packages no file is needed
+    const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // files of packages are not needed
     const sources = Object.fromEntries(own.map(([name, { size }]) => [name, size]))
     return `${headerOf(id, sources)}${content}`
   })
 }
 
 /**
- * Returns the first line. Its length does not depend on the sizes: V8 refuses code of a text of another
- * length, and sources are packed without comments.
+ * Returns the first line. Its length does not depend on the sizes: V8 rejects a code cache for a text of
+ * another length, and packed sources have no comments.
  * @param {string} id
  * @param {Record<string, number>} sources
  */
@@ -131,11 +131,11 @@ function splitHeader (content) {
   return { header: JSON.parse(content.slice(2, end)), text: content.slice(end + 1) }
 }
 
-/** @param {string} content of a generated file @returns {string} id of those that were made together */
+/** @param {string} content of a generated file @returns {string} id of its build */
 const idOf = (content) => splitHeader(content).header.id
 
 /**
- * Returns a generated file for the same sources in other sizes.
+ * Returns a generated file with other source sizes.
  * @param {string} content
  * @param {(name: string) => number} sizeOf
  */
@@ -152,14 +152,14 @@ function memberOf ([name, { files, body }]) {
   return `${JSON.stringify(name)}: { files: ${names}, ${run} }`
 }
 
-/** @param {string} file @param {string | Buffer} content written at once, also while others read it */
+/** @param {string} file @param {string | Buffer} content written atomically, for concurrent readers */
 function write (file, content) {
   const unfinished = `${file}.${process.pid}`
   fs.writeFileSync(unfinished, content)
   fs.renameSync(unfinished, file)
 }
 
-/** Code is made by the Node that is to use it, of what a start runs. @param {string} node */
+/** Makes the code caches by running a start in the Node that will use them. @param {string} node */
 function compileWith (node) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !INHERITED.test(name)))
   const { status, stderr, error } = spawnSync(node, [__filename, '--code'], { env, encoding: 'utf8' })
@@ -184,7 +184,7 @@ function writeCode () {
   })
 }
 
-/** @returns {string[]} of this platform, and of those that there are binaries for */
+/** @returns {string[]} directories of this platform and of all platforms with binaries */
 function platformDirectories () {
   const parent = path.dirname(ownDirectory())
   fs.mkdirSync(ownDirectory(), { recursive: true })
@@ -192,9 +192,9 @@ function platformDirectories () {
 }
 
 /**
- * Removes code that was compiled of other texts.
+ * Removes code caches of other texts.
  * @param {string} directory
- * @param {string} id of the text
+ * @param {string} id id of the text
  */
 function removeCode (directory, id) {
   const files = fs.readdirSync(directory).map((name) => path.join(directory, name))
@@ -205,9 +205,9 @@ function removeCode (directory, id) {
 const isCode = (file) => /^bundle(-later)?\.\d+\.\d/.test(path.basename(file))
 
 /**
- * Returns whether a file is code that was compiled of a text.
+ * Returns whether a file is the code cache of a text.
  * @param {string} file
- * @param {string} id of the text
+ * @param {string} id id of the text
  */
 function isCodeOf (file, id) {
   return isCode(file) && fs.readFileSync(file, 'latin1').endsWith(id)
@@ -219,13 +219,13 @@ function makeBundles () {
   const laterFiles = directories.map((directory) => path.join(directory, LATER))
   const contents = new Map(laterFiles.map((file) => [file, later])).set(bundleFile, bundle)
   for (const directory of directories) removeCode(directory, idOf(bundle))
-  // Also where they are the same: they are younger than their sources now
+  // Even if unchanged, so that they are newer than their sources
   contents.forEach((text, file) => write(file, Buffer.from(text, 'latin1')))
 }
 
 function main () {
   if (process.argv.includes('--code')) return writeCode()
-  // An installed longstack keeps the file that came with it, and gets code for this Node.
+  // An installed longstack keeps the packaged file, and makes a code cache for this Node.
   if (hasEsbuild() || !fs.existsSync(bundleFile)) makeBundles()
   const names = process.argv.includes('--pack') && fs.existsSync(nodes) ? fs.readdirSync(nodes) : []
   const others = names.map((name) => path.join(nodes, name, 'bin', 'node'))

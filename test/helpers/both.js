@@ -1,6 +1,6 @@
 'use strict'
 
-// One program, run bare and under longstack: what differs may only be appended hops.
+// Runs one program bare and under longstack: only appended hops may differ.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -15,7 +15,7 @@ const { node, register, separator, withoutHops } = require('./run')
  * @param {string[]} [options.args] of node
  * @param {Record<string, string>} [options.env]
  * @returns {Promise<{ bare: import('./run').Result, traced: import('./run').Result, hops: number }>}
- *   `traced` has its hops taken out, `hops` is their number
+ *   `traced` without its hops, `hops` is their number
  */
 async function both (source, { type = 'cjs', args = [], env = {} } = {}) {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-both-'))
@@ -33,7 +33,7 @@ async function both (source, { type = 'cjs', args = [], env = {} } = {}) {
 }
 
 /**
- * Asserts that a program that prints something does the same under longstack.
+ * Asserts that a program with output behaves the same under longstack.
  * @param {import('ava').ExecutionContext} t
  * @param {string} source
  * @param {Parameters<typeof both>[1] & { hops?: (count: number) => boolean }} [options]

@@ -1,7 +1,7 @@
 'use strict'
 
 // Runs the program of test/fixtures/layouts in one cell of the matrix, bare and under longstack, and compares
-// what came out of it.
+// the results.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -17,14 +17,14 @@ const { inherited, quoteForShell, withoutHops } = require('./run')
 
 const RUN_MS = 120_000
 const INPUT = 'some input'
-/** Descriptors of bash that lead to the test: through sockets, as Node makes its pipes. */
+/** Bash's descriptors that lead to the test, through sockets, like Node's pipes. */
 const OWN = { stdout: 3, stderr: 4, stdin: 5 }
 
-/** What closes on the end of the terminal is sent SIGHUP: the reader of a pipe goes on. */
+/** Programs that end with the terminal receive SIGHUP; the reader of a pipe ignores it. */
 const READER = "trap '' HUP; exec cat"
 
 /**
- * What each kind of stdout or stderr is for bash; empty: the terminal.
+ * Bash redirections for each kind of stdout or stderr; empty: the terminal.
  * @type {Record<string, (fd: number, name: StreamName) => string>}
  */
 const redirections = {
@@ -37,9 +37,9 @@ const redirections = {
   terminal: () => ''
 }
 
-const AS_STDOUT = 'as stdout' // what stderr can be, too: 2>&1
+const AS_STDOUT = 'as stdout' // further kind of stderr: 2>&1
 
-/** The same of stdin. @type {Record<string, string>} */
+/** Bash redirections for each kind of stdin. @type {Record<string, string>} */
 const inputs = {
   socket: `<&${OWN.stdin}`,
   pipe: `< <(printf '${INPUT}')`,
@@ -50,7 +50,7 @@ const inputs = {
 }
 
 /**
- * How longstack comes into a program; command: what starts the program in place of node.
+ * Ways to load longstack into a program; command: starts the program instead of node.
  * @typedef {{ flags?: string[], nodeOptions?: string[], command?: string[], cwd?: string }} Way
  * @type {Record<string, (project: Project) => Way>}
  */
@@ -68,7 +68,7 @@ const ways = {
   }
 }
 
-/** Where spans go, as LONGSTACK_SPANS. @type {Record<string, (scratch: string) => string | undefined>} */
+/** Values of LONGSTACK_SPANS. @type {Record<string, (scratch: string) => string | undefined>} */
 const outputs = {
   off: () => undefined,
   file: (scratch) => path.join(scratch, 'spans.jsonl'),
@@ -83,31 +83,31 @@ function spanStream ({ spans, stderr }) {
   return spans === '-' || spans === '/dev/stdout' ? 'stdout' : undefined
 }
 
-/** Whether what goes there is lost. @param {string} kind of a stream */
+/** Returns whether output to it is lost. @param {string} kind of a stream */
 const isLost = (kind) => ['closed', 'null', 'full'].includes(kind)
 
-/** @param {Cell} cell @returns {number} spans that the program's one request makes, where they can be read */
+/** @param {Cell} cell @returns {number} spans of the program's only request, if they can be read */
 function expectedSpans (cell) {
   const stream = spanStream(cell)
   return cell.spans === 'off' || (stream !== undefined && isLost(cell[stream])) ? 0 : 2
 }
 
-/** What is printed once where spans are lost. */
+/** Printed once if spans are lost. */
 const WARNING = /^longstack: spans cannot be written to [^\n]+ \(ENOSPC\)\. [^\n]+\n/m
 const SPAN = /^\{"(?:traceId|longstack)"[^\n]*\}\n/gm
 
 /**
  * @typedef {object} Played
- * @property {string} stdout with what a terminal got
+ * @property {string} stdout including terminal output
  * @property {string} stderr
  * @property {number | null} code
  * @property {string | null} signal
- * @property {any} seen what the program saw; undefined: it did not come that far
+ * @property {any} seen observations of the program; undefined if it ended before
  * @property {string[]} spans lines
  */
 
 /**
- * Runs the program once, with one child process of the test's.
+ * Runs the program once, as a child process of the test.
  * @param {Cell} cell
  * @param {Project} project
  * @param {string} scratch a directory that does not exist yet
@@ -125,7 +125,7 @@ async function play (cell, project, scratch, isTraced) {
   const script = path.join(scratch, 'run.sh')
   fs.writeFileSync(script, shellScript(words, cell))
   const options = [...project.preloads, ...nodeOptions].map(quoteWord).join(' ')
-  // A socket that spans go to is non-blocking from the start: docs/sinks.md
+  // A socket that receives spans is non-blocking from the start: docs/sinks.md
   const isLong = cell.stdout !== 'terminal' && !(cell.stdout === 'socket' && spanStream(cell) === 'stdout')
   const env = {
     ...inherited,
@@ -196,7 +196,7 @@ function collect (cell, scratch, { texts, code, signal }) {
 }
 
 /**
- * Lists in what a program differs under longstack, a line each.
+ * Lists the differences of a program under longstack, one per line.
  * @param {Cell} cell
  * @param {Played} bare
  * @param {Played} traced
@@ -205,14 +205,14 @@ function differencesOf (cell, bare, traced) {
   return differences(comparable(bare, cell), comparable(traced, cell), '')
 }
 
-/** Returns what has to be the same. @param {Played} played @param {Cell} cell */
+/** Returns the parts that must be equal. @param {Played} played @param {Cell} cell */
 function comparable ({ spans, ...played }, { name }) {
   const quoted = (/** @type {string} */ text) => JSON.stringify(text).slice(1, -1)
   const text = JSON.stringify(played).replaceAll(quoted(name), 'NAME').replaceAll(/\(node:\d+\)/g, '(node)')
   return JSON.parse(text, (_, value) => typeof value === 'string' ? withoutHops(withoutCode(value)) : value)
 }
 
-/** Takes out the lines of source that a terminal gets below frames. @param {string} text */
+/** Removes source lines, which a terminal shows below frames. @param {string} text */
 function withoutCode (text) {
   return text.replace(/\n {6,}(\d+| +) ?│[^\n]*(?=\n)/g, '')
 }

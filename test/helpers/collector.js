@@ -1,7 +1,7 @@
 'use strict'
 
-// A server that takes OTLP over HTTP and keeps it, for what a Jaeger does not tell: paths, headers, answers
-// that fail.
+// A server that receives OTLP over HTTP and stores it, for details that Jaeger does not expose: paths,
+// headers, error responses.
 
 const { once } = require('node:events')
 const fs = require('node:fs')
@@ -15,10 +15,10 @@ const folder = path.join(root, 'test', 'fixtures', 'chains')
 const cert = path.join(folder, 'cert.pem')
 
 /**
- * @param {import('ava').ExecutionContext} t that it ends with
+ * @param {import('ava').ExecutionContext} t test that ends the server
  * @param {object} [options]
  * @param {boolean} [options.tls]
- * @param {() => number} [options.status] of the next answer
+ * @param {() => number} [options.status] status of the next response
  */
 async function collector (t, { tls = false, status = () => 200 } = {}) {
   /**

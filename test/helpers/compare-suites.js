@@ -1,8 +1,8 @@
 'use strict'
 
 // Runs other people's tests with and without longstack and compares them test by test: names and states, not
-// only exit codes. A difference counts if it occurs each time when the file is run again, both ways, if an
-// empty hook does not make it as well, and if it does not consist in the text of stacks.
+// only exit codes. A difference counts if it recurs each time the file is run again, in both ways, if an
+// empty hook does not cause it as well, and if it is not merely in the text of stacks.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -11,7 +11,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { environmentOf } = require('../suites/modes')
 
-const REPEATS = 2 // of a file that differs
+const REPEATS = 2 // runs of a file that differs
 const RUN_MS = 180_000
 
 /**
@@ -35,19 +35,19 @@ const RUN_MS = 180_000
  *
  * @typedef {object} Comparison
  * @property {number} files
- * @property {number} tests reported without longstack
- * @property {number} passed of them
+ * @property {number} tests number of tests without longstack
+ * @property {number} passed number of these that passed
  * @property {Difference[]} differences
- * @property {Difference[]} byHook that an empty hook makes as well
- * @property {Difference[]} byStacks that LONGSTACK_ERRORS=off does not make
- * @property {Difference[]} unsteady occurred once, not again
+ * @property {Difference[]} byHook differences that an empty hook causes as well
+ * @property {Difference[]} byStacks differences that disappear with LONGSTACK_ERRORS=off
+ * @property {Difference[]} unsteady differences that occurred only once
  * @property {number} bareMs
- * @property {number} tracedMs of all modes
+ * @property {number} tracedMs total of all modes
  *
  * @typedef {object} Options
  * @property {Mode[]} [modes]
  * @property {string} [preload]
- * @property {number} [jobs] processes at a time
+ * @property {number} [jobs] parallel processes
  * @property {(line: string) => void} [progress]
  */
 
@@ -88,7 +88,7 @@ async function compare (suite, options = {}) {
 }
 
 /**
- * Runs a file in a mode and adds what is different to the result.
+ * Runs a file in a mode and adds its differences to the result.
  * @param {Suite} suite
  * @param {string} file
  * @param {Mode} mode
@@ -123,7 +123,7 @@ async function compareMode (suite, file, mode, bare, { preload, progress = () =>
 }
 
 /**
- * Keeps the differences that other runs of the file have as well.
+ * Keeps the differences that recur in further runs of the file.
  * @param {Difference[]} differences
  * @param {() => Promise<States>} runAgain
  * @param {States} bare
@@ -137,7 +137,7 @@ async function remaining (differences, runAgain, bare) {
 }
 
 /**
- * Keeps the differences of a test that another run has as well.
+ * Keeps the differences of a test that also occur in another run.
  * @param {Difference[]} differences
  * @param {Difference[]} others
  */
@@ -173,7 +173,7 @@ function stateIn (states, name) {
  * @returns {Promise<States>}
  */
 async function run (suite, file, column, preload) {
-  // Into a file: a runner that ends with process.exit() may leave the rest of a pipe unwritten.
+  // Writes to a file: a runner that ends with process.exit() may leave the rest of a pipe unwritten.
   const directory = await fs.mkdtemp(path.join(os.tmpdir(), 'longstack-suite-'))
   const output = await fs.open(path.join(directory, 'stdout'), 'w+')
   try {
@@ -193,7 +193,7 @@ async function run (suite, file, column, preload) {
 }
 
 /**
- * Tests of one name are told apart by their order.
+ * Returns states by test; tests of the same name are distinguished by their order.
  * @param {import('../suites/parsers').Tests} tests
  * @param {string} end
  * @returns {States}

@@ -1,6 +1,6 @@
 'use strict'
 
-// Contexts and frames made by hand, for unit tests of what reads chains.
+// Handmade contexts and frames, for unit tests of code that reads chains.
 
 const { Stack, parseFrame } = require('../../lib/stacks/frames')
 
@@ -10,7 +10,7 @@ const framesOf = (...lines) => lines.map(parseFrame)
 let lastId = 100
 
 /**
- * Makes a context as its readers see it, without a record.
+ * Makes a context as readers see it, without a record.
  * @param {string} type
  * @param {object} [fields]
  * @param {string[]} [fields.lines] of its stack

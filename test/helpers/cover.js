@@ -1,16 +1,16 @@
 'use strict'
 
-// Chooses some combinations of values out of all of them, so that each group of `strength` values that can
-// meet does so in at least one: strength 1 has each value, 2 each pair of values, 3 each triple. Always the
-// same ones for the same dimensions.
+// Selects some of all combinations of values, so that each possible group of `strength` values occurs in at
+// least one: strength 1 covers each value, 2 each pair of values, 3 each triple. The selection is
+// deterministic.
 
-/** @typedef {Record<string, string>} Combination the value of each dimension, by its name */
+/** @typedef {Record<string, string>} Combination value of each dimension, by its name */
 
 /**
  * @param {Record<string, readonly string[]>} dimensions
  * @param {number} strength
- * @param {(combination: Partial<Combination>) => boolean} isPossible also asked for combinations that lack
- *   dimensions: false only where no value of these helps
+ * @param {(combination: Partial<Combination>) => boolean} isPossible also called with partial combinations:
+ *   returns false only if no value of the missing dimensions helps
  * @returns {Combination[]}
  */
 function cover (dimensions, strength, isPossible) {
@@ -26,7 +26,7 @@ function cover (dimensions, strength, isPossible) {
     }
   }
   const others = subsets(names, strength - 1)
-  /** Counts missing groups that a value completes. @param {Partial<Combination>} row @param {string} name */
+  /** Counts missing groups completed by a value. @param {Partial<Combination>} row @param {string} name */
   const gain = (row, name) => {
     let count = 0
     for (const rest of others) {
@@ -42,7 +42,7 @@ function cover (dimensions, strength, isPossible) {
     const row = { ...group }
     for (const name of names.filter((one) => row[one] === undefined)) {
       const all = dimensions[name]
-      const start = rows.length % all.length // of values that gain the same, another one each time
+      const start = rows.length % all.length // rotates values of equal gain
       const values = [...all.slice(start), ...all.slice(0, start)]
         .filter((value) => isPossible({ ...row, [name]: value }))
       const gains = values.map((value) => gain({ ...row, [name]: value }, name))

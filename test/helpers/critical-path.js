@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs the server of fixtures/path, sends it requests, and reads its spans and what it measured itself.
+// Runs the server of fixtures/path, sends it requests, and reads its spans and its own measurements.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -30,10 +30,10 @@ const HOLD_OPEN = 60 // ms
  * @property {string} [until]
  * @property {string} [label]
  *
- * @typedef {object} Measures what the program saw of a request
+ * @typedef {object} Measures a program's own measurements of a request
  * @property {Record<string, number[]>} waits in ms, by the function that waited
  * @property {Record<string, [number, number]>} spells
- * @property {number} [idle] ms in which the loop ran nothing
+ * @property {number} [idle] ms in which the event loop was idle
  * @property {number} run
  *
  * @typedef {object} Request
@@ -48,8 +48,8 @@ const HOLD_OPEN = 60 // ms
  */
 
 /**
- * Runs the server, sends each group of requests when the one before is answered, and reads the spans: none
- * where LONGSTACK_SPANS is empty.
+ * Runs the server, sends each group of requests after the previous one's responses, and reads the spans;
+ * there are none if LONGSTACK_SPANS is empty.
  * @param {Request[][]} groups
  * @param {Record<string, string>} [env]
  * @returns {Promise<Outcome>}
@@ -118,7 +118,7 @@ function startServer (directory, env) {
 /**
  * Copies the library to a node_modules directory.
  * @param {string} directory
- * @returns {string} what to require
+ * @returns {string} path to require
  */
 function installLibrary (directory) {
   const installed = path.join(directory, 'node_modules', 'fakedb')
@@ -128,7 +128,7 @@ function installLibrary (directory) {
 }
 
 /**
- * Sends a request; resolves when its client is done with it.
+ * Sends a request; resolves when its client has finished.
  * @param {number} port
  * @param {Request} request
  * @param {http.Agent} agent
@@ -165,7 +165,7 @@ function timesOf ({ startTimeUnixNano, endTimeUnixNano, attributes }) {
 }
 
 /**
- * Takes a site apart: `loadUser (/app.js:24:9) via pg`.
+ * Parses a site: `loadUser (/app.js:24:9) via pg`.
  * @param {string | undefined} at
  * @returns {{ functionName: string, file: string, via?: string } | undefined} the name without its object
  */

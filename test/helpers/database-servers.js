@@ -1,7 +1,7 @@
 'use strict'
 
-// Starts servers of Debian's packages, and FerretDB (build-server.sh), on ports of their own, with data
-// in a directory that goes with them.
+// Starts servers from Debian's packages, and FerretDB (build-server.sh), on their own ports, with data in a
+// temporary directory.
 
 const { execFileSync, spawn, spawnSync } = require('node:child_process')
 const { once } = require('node:events')
@@ -21,7 +21,7 @@ const READY_MS = 30_000
  * @property {() => Promise<void>} stop
  */
 
-/** Returns the directory of PostgreSQL's programs, undefined where there is none. */
+/** Returns the directory of PostgreSQL's programs, or undefined if there is none. */
 function postgresDirectory () {
   const versions = fs.existsSync(POSTGRES) ? fs.readdirSync(POSTGRES) : []
   const directories = versions.map((version) => path.join(POSTGRES, version, 'bin'))
@@ -30,7 +30,7 @@ function postgresDirectory () {
 
 const hasRedis = () => spawnSync('redis-server', ['--version']).status === 0
 
-/** Returns the user that runs PostgreSQL, which refuses to be run by root. */
+/** Returns the user for PostgreSQL, which refuses to run as root. */
 function postgresUser () {
   if (process.getuid?.() !== 0) return {}
   const idOf = (/** @type {string} */ flag) => Number(execFileSync('id', [flag, 'postgres'], { encoding: 'utf8' }))
@@ -63,7 +63,7 @@ async function startRedis () {
 
 const hasMariadb = () => spawnSync('mariadbd', ['--version']).status === 0
 
-/** Starts MariaDB with a user root who needs no password. @returns {Promise<RunningServer>} */
+/** Starts MariaDB with a user root without password. @returns {Promise<RunningServer>} */
 async function startMariadb () {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-mariadb-'))
   const user = process.getuid?.() === 0 ? ['--user=root'] : []
@@ -90,7 +90,7 @@ async function startFerretdb () {
 /**
  * @param {import('node:child_process').ChildProcess} child
  * @param {import('node:stream').Readable} output
- * @param {RegExp} ready what it prints once it takes connections
+ * @param {RegExp} ready output when it accepts connections
  * @param {{ port: number, directory: string, signal: NodeJS.Signals }} server
  * @returns {Promise<RunningServer>}
  */

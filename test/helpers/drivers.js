@@ -1,7 +1,6 @@
 'use strict'
 
-// Runs the server of fixtures/drivers with the databases that there are, sends it requests, and reads its
-// spans.
+// Runs the server of fixtures/drivers with the available databases, sends it requests, and reads its spans.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -18,7 +17,7 @@ const UPSTREAM_MS = 60
 const PAUSE = 10 // ms between requests of one group
 const TIMEOUT = 60_000 // ms, for the whole program
 
-/** What the machine lacks: PostgreSQL's directory of programs, Redis's program. */
+/** Databases missing on this machine: PostgreSQL's program directory, Redis's program. */
 const bin = postgresDirectory()
 const lacks = { postgres: bin === undefined, redis: !hasRedis() }
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs a program without longstack and with it, under the same fault, and compares what can be noticed.
+// Runs a program without and with longstack under the same fault, and compares everything observable.
 
 const { spawn, spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -19,7 +19,7 @@ const inherited = Object.fromEntries(Object.entries(process.env)
 
 /** @typedef {{ capture: 'native' | 'js' }} Way */
 
-/** All ways to trace. @type {Way[]} */
+/** All variants of tracing. @type {Way[]} */
 const ways = [{ capture: 'native' }, { capture: 'js' }]
 
 /**
@@ -29,13 +29,13 @@ const ways = [{ capture: 'native' }, { capture: 'js' }]
  * @property {string} stdout without hops
  * @property {string} stderr
  * @property {number} ms
- * @property {any} stats of longstack, where the program could send them
+ * @property {any} stats statistics of longstack, if the program could send them
  *
  * @typedef {object} Scene
- * @property {string} directory of the test, as DIR; where the spans go, unless `spans` is another place
+ * @property {string} directory of the test, as DIR; spans go there unless `spans` names another place
  * @property {string} [file] of the program
- * @property {string} [shell] what a shell does before it replaces itself by node, for example a limit
- * @property {string[]} [first] arguments of node that precede the preload
+ * @property {string} [shell] commands of a shell before it replaces itself by node, for example a limit
+ * @property {string[]} [first] arguments of node before the preload
  * @property {string[]} [args] of node
  * @property {Record<string, string>} [env]
  * @property {string | undefined} [spans]
@@ -78,13 +78,13 @@ function runOnce (scene, preload, own) {
 }
 
 /**
- * Asserts that a program does with longstack what it does without, under the same fault.
+ * Asserts that a program behaves the same with and without longstack, under the same fault.
  * @param {import('ava').ExecutionContext} t
  * @param {Scene} scene
  * @param {Way} way
  * @param {Record<string, string>} [options] further variables of longstack
- * @returns {Promise<{ bare: Outcome, traced: Outcome, lines: string[] }>} lines: those that stderr has with
- *   longstack only
+ * @returns {Promise<{ bare: Outcome, traced: Outcome, lines: string[] }>} lines: additional lines of stderr
+ *   under longstack
  */
 async function compare (t, scene, { capture }, options = {}) {
   const { spans = path.join(scene.directory, 'spans.jsonl') } = scene
@@ -103,7 +103,7 @@ async function compare (t, scene, { capture }, options = {}) {
   return { bare, traced, lines }
 }
 
-/** Counts spans of a file; a line that is torn throws. @param {string} file */
+/** Counts the spans in a file; throws on a torn line. @param {string} file */
 function countSpans (file) {
   if (!fs.existsSync(file)) return 0
   const records = recordsOf(fs.readFileSync(file, 'utf8').split('\n').slice(0, -1))
@@ -114,9 +114,9 @@ function countSpans (file) {
 let library
 
 /**
- * Builds the library of faults.
+ * Builds the fault library.
  * @returns {{ shim: string, reason?: undefined } | { shim?: undefined, reason: string }}
- * @throws {Error} where it has to be there (CI)
+ * @throws {Error} if it is required (CI)
  */
 function buildShim () {
   if (process.platform !== 'linux') return { reason: 'the library of faults is for Linux' }
@@ -137,7 +137,7 @@ function buildShim () {
  * Declares the tests of a file.
  * @template Plan
  * @param {(title: string, plan: Plan) => void} testCase
- * @param {Record<string, Plan>} cases without the library of faults
+ * @param {Record<string, Plan>} cases without the fault library
  * @param {Array<[title: string, plan: Plan]>} shimmed cases with it
  */
 function testPlans (testCase, cases, shimmed) {

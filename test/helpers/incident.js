@@ -1,6 +1,6 @@
 'use strict'
 
-// A slow request that delays others, as lines of spans.
+// A slow request that delays others, as span lines.
 
 const { span, split } = require('./span-files')
 

@@ -1,6 +1,6 @@
 'use strict'
 
-// Installs other people's packages into a cached directory of the checkout: once per lock file.
+// Installs other people's packages in a cached directory of the checkout, once per lock file.
 
 const { spawnSync } = require('node:child_process')
 const { createHash } = require('node:crypto')
@@ -13,12 +13,12 @@ const INSTALL_MS = 400_000
 
 /**
  * @typedef {{ directory: string, offline?: undefined } | { directory?: undefined, offline: string }}
- *   Installed the directory with package.json and node_modules, or why there is none
+ *   Installed the directory with package.json and node_modules, or the reason why there is none
  */
 
 /**
- * Installs what test/NAME/package.json and its lock file list, into .cache/NAME/HASH. Throws where that fails
- * for another reason than a missing network, and for that reason as well in CI.
+ * Installs the packages of test/NAME/package.json and its lock file in .cache/NAME/HASH. Throws if that fails
+ * for another reason than a missing network, and in CI for any reason.
  * @param {string} name
  * @returns {Installed}
  */
@@ -29,7 +29,7 @@ function installPackages (name) {
   const directory = path.join(root, '.cache', name, hash)
   if (fs.existsSync(path.join(directory, 'node_modules'))) return { directory: fs.realpathSync(directory) }
 
-  // Several Node versions may be tested at once: the first that is ready gives its directory the name.
+  // Several Node versions may be tested at once: the first one to finish names its directory.
   const ownDirectory = `${directory}.${process.pid}`
   try {
     for (const [file, text] of manifests) {
@@ -64,11 +64,11 @@ function publish (ownDirectory, directory) {
   try {
     fs.renameSync(ownDirectory, directory)
   } catch (error) {
-    if (!fs.existsSync(directory)) throw error // another process was first
+    if (!fs.existsSync(directory)) throw error // another process was faster
   }
 }
 
-/** @param {string} directory @returns {string | undefined} what npm printed, where it failed */
+/** @param {string} directory @returns {string | undefined} npm's output if it failed */
 function npmInstall (directory) {
   const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--fetch-retries=1']
   const { status, stderr, error } = spawnSync('npm', args, { cwd: directory, encoding: 'utf8', timeout: INSTALL_MS, shell: process.platform === 'win32' })

@@ -1,6 +1,6 @@
 'use strict'
 
-// Test runners: the newest and the last major version of each, in a workspace of its own (test/runners/).
+// Test runners: the latest two major versions of each, in its own workspace (test/runners/).
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -8,14 +8,14 @@ const { installPackages } = require('./install-packages')
 const { root } = require('./run')
 
 /**
- * Runners of test/runners/ that do not support a version of Node: the oldest major version of Node that they
- * support, from their `engines`. No test of them runs on an older one.
+ * Oldest supported major version of Node, for runners in test/runners/ whose `engines` exclude a version.
+ * Their tests do not run on older versions.
  * @type {Record<string, number>}
  */
 const OLDEST_NODE = { ava8: 22, vitest5: 22 }
 
 /**
- * Installs all runners once, and returns the directory of one of them; or why it cannot be tested here.
+ * Installs all runners once, and returns the directory of one of them, or the reason why it cannot be tested.
  * @param {string} runner a workspace of test/runners, such as 'jest30'
  * @returns {{ directory: string, reason?: undefined } | { directory?: undefined, reason: string }}
  */

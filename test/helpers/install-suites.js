@@ -1,13 +1,13 @@
 'use strict'
 
-// Other people's packages, tests included.
+// Packages of other people, with their tests.
 
 const path = require('node:path')
 const { installPackages } = require('./install-packages')
 
 /**
  * @returns {{ modules: string, offline?: undefined } | { modules?: undefined, offline: string }} the
- *   node_modules folder, or why there is none; throws where it has to be there (CI)
+ *   node_modules folder, or the reason why there is none; throws if it is required (CI)
  */
 function install () {
   const { directory, offline } = installPackages('suites')

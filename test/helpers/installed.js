@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack as users have it: packed from a copy of the checkout, installed into an empty folder without
-// scripts.
+// longstack as installed by users: packed from a copy of the checkout, and installed in an empty folder
+// without scripts.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -15,7 +15,7 @@ const KEPT = [[20, '115'], [22, '127'], [24, '137'], [26, '147']]
 const LEFT_OUT = new Set(['.git', '.cache', 'node_modules', 'bench', 'release'])
 const nodes = path.join(root, '.cache', 'node')
 
-/** What is left out on somebody's own machine has to be there. */
+/** Whether parts that may be missing on a developer's machine are required. */
 const strict = Boolean(process.env.CI) || process.env.NODES === 'all'
 
 /**
@@ -39,7 +39,7 @@ function run (command, args, { cwd, env = {} }) {
   })
 }
 
-/** The versions of Node to try: the running one, and those that CI keeps. */
+/** Returns the Node versions to test: the running one, and those cached by CI. */
 function versions () {
   const running = { major: Number(process.versions.node.split('.')[0]), node: process.execPath, abi: process.versions.modules }
   const kept = KEPT.map(([major, abi]) => ({ major: Number(major), node: path.join(nodes, String(major), 'bin', 'node'), abi: String(abi) }))
@@ -51,7 +51,7 @@ function versions () {
 }
 
 /**
- * Copies the checkout, without its history, for scripts that write into it.
+ * Copies the checkout, without its history, for scripts that write to it.
  * @param {string} copy a new directory
  */
 function copyCheckout (copy) {
@@ -66,16 +66,16 @@ function copyCheckout (copy) {
 }
 
 /**
- * Packs as for a release, and installs the main package and that of this platform.
+ * Packs as for a release, and installs the main package and this platform's package.
  * @param {string} folder a new one
- * @returns {Promise<{ app: string, home: string, tarball: string, offline?: string }>} the empty folder,
+ * @returns {Promise<{ app: string, home: string, tarball: string, offline?: string }>} the empty folder, and
  *   longstack in it
  */
 async function install (folder) {
   const copy = path.join(folder, 'copy')
   const app = path.join(folder, 'app')
   copyCheckout(copy)
-  // On somebody's own machine those that are there: fetching and compiling for four versions takes minutes
+  // A developer's machine uses existing binaries: fetching and compiling for four versions takes minutes
   const options = ['--dry-run', `--out=${folder}`, ...(strict ? [] : ['--no-build'])]
   const packed = await run(process.execPath, [path.join(copy, 'publish', 'index.js'), ...options], { cwd: copy })
   if (packed.code !== 0) throw new Error(packed.stderr)
@@ -98,7 +98,7 @@ async function install (folder) {
   }
 }
 
-/** Without npm: dependencies are those of the checkout. @param {string} tarball @param {string} home */
+/** Installs without npm, with the checkout's dependencies. @param {string} tarball @param {string} home */
 async function unpack (tarball, home) {
   fs.mkdirSync(home, { recursive: true })
   const { code, stderr } = await run('tar', ['-xzf', tarball, '-C', home, '--strip-components=1'], { cwd: home })

@@ -7,7 +7,7 @@ const net = require('node:net')
 const { once } = require('node:events')
 
 /**
- * The answer to every request: what the server made of it.
+ * Responds to every request with the server's view of it.
  * @param {http.IncomingMessage} req
  * @param {http.ServerResponse} res
  */
@@ -45,7 +45,7 @@ async function listening (t, server) {
 const serve = (t, handler = tell, options = {}) => listening(t, http.createServer(options, handler))
 
 /**
- * A client that writes what it is told to and keeps all that it gets.
+ * A client that writes given bytes and keeps everything it receives.
  * @param {net.Socket} socket
  */
 function clientOf (socket) {
@@ -61,7 +61,7 @@ function clientOf (socket) {
     got: () => got,
     /** @param {string | Buffer} bytes */
     write: (bytes) => socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes),
-    /** Until so many answers' last lines came, or a text. @param {number | string} wanted */
+    /** Waits for the last lines of a number of responses, or for a text. @param {number | string} wanted */
     async until (wanted) {
       const there = () => typeof wanted === 'string' ? got.includes(wanted) : got.split('}\n').length > wanted
       for (const end = Date.now() + 20_000; !there() && !state.over;) {
@@ -76,10 +76,10 @@ function clientOf (socket) {
 /** @param {number} port */
 const dial = (port) => clientOf(net.connect(port, '127.0.0.1'))
 
-/** The answers' bodies, as data. @param {string} text */
+/** Parses the bodies of the responses. @param {string} text */
 const told = (text) => [...text.matchAll(/^\{.*\}$/gm)].map(([line]) => JSON.parse(line))
 
-/** Waits until something is so. @param {() => unknown} condition @param {string} what */
+/** Waits until a condition holds. @param {() => unknown} condition @param {string} what */
 async function until (condition, what) {
   for (const end = Date.now() + 20_000; !condition();) {
     if (Date.now() > end) throw new Error(`not within 20 s: ${what}`)

@@ -1,7 +1,7 @@
 'use strict'
 
-// A real Jaeger, started by a test on ports of its own and ended after it: spans go in by OTLP, and are read
-// back from its query API. test/helpers/build-server.sh jaeger builds it.
+// A real Jaeger, started by a test on its own ports and ended after it: spans are sent by OTLP, and read back
+// from its query API. Built by test/helpers/build-server.sh jaeger.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -17,7 +17,7 @@ const READY_MS = 30_000
 
 /**
  * @param {import('ava').ExecutionContext} t
- * @returns {boolean} whether there is none, and that is all right
+ * @returns {boolean} true if Jaeger is missing, and may be
  */
 function missing (t) {
   if (fs.existsSync(binary)) return false
@@ -25,7 +25,7 @@ function missing (t) {
   return true
 }
 
-/** Ports that are free now, and different. @param {number} count */
+/** Returns different ports that are free now. @param {number} count */
 async function freePorts (count) {
   const servers = Array.from({ length: count }, () => net.createServer().listen(0, '127.0.0.1'))
   await Promise.all(servers.map((server) => once(server, 'listening')))
@@ -41,7 +41,7 @@ const listeners = [
 ]
 
 /**
- * @param {import('ava').ExecutionContext} t that it ends with
+ * @param {import('ava').ExecutionContext} t test that ends it
  * @returns {Promise<Jaeger>}
  */
 async function jaeger (t) {
@@ -52,9 +52,9 @@ async function jaeger (t) {
 }
 
 class Jaeger {
-  /** @param {number[]} ports of the listeners, in their order */
+  /** @param {number[]} ports ports of the listeners, in order */
   constructor (ports) {
-    // More than 2000 spans in its queue it forgets in silence, unless it is told otherwise.
+    // By default, Jaeger silently drops spans beyond 2000 in its queue.
     this.flags = ['--collector.queue-size=100000', ...listeners.map((name, i) => `--${name}=127.0.0.1:${ports[i]}`)]
     this.url = `http://127.0.0.1:${ports[0]}`
     this.query = `http://127.0.0.1:${ports[1]}`
@@ -80,7 +80,7 @@ class Jaeger {
     await once(child, 'exit')
   }
 
-  /** As long as it is paused, connections are accepted and nothing is answered. */
+  /** While it is paused, it accepts connections but sends no response. */
   pause () { this.child?.kill('SIGSTOP') }
   resume () { this.child?.kill('SIGCONT') }
 
@@ -92,7 +92,7 @@ class Jaeger {
   }
 
   /**
-   * The spans of a trace, as soon as there are that many.
+   * Returns the spans of a trace, once there are that many.
    * @param {string} traceId
    * @param {number} count
    * @returns {Promise<Span[]>}
@@ -106,7 +106,7 @@ class Jaeger {
     return spans
   }
 
-  /** The traces of a service. @param {string} service @returns {Promise<Span[][]>} */
+  /** Returns the traces of a service. @param {string} service @returns {Promise<Span[][]>} */
   async traces (service, limit = 1000) {
     const found = await this.ask(`/api/traces?service=${encodeURIComponent(service)}&limit=${limit}`)
     return (found ?? []).map((/** @type {any} */ { spans, processes }) =>
@@ -116,7 +116,7 @@ class Jaeger {
 }
 
 /**
- * @typedef {object} Span as a test reads it
+ * @typedef {object} Span in the form that tests read
  * @property {string} traceId
  * @property {string} spanId
  * @property {string | undefined} parentSpanId

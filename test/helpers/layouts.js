@@ -1,7 +1,7 @@
 'use strict'
 
-// Trees in which a program, its packages and longstack are installed in the ways of package managers. Their
-// files are hard links to one copy, made without a network: Yarn's by Yarn itself, the others by hand.
+// Trees with a program, its packages and longstack, laid out like those of package managers. Their files are
+// hard links to one copy, made without a network: Yarn's trees by Yarn itself, the others by hand.
 
 const { execFileSync, spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -12,9 +12,9 @@ const { ownManifest, target: platform } = require('../../lib/platform')
 const { root } = require('./run')
 
 const PROGRAM = path.join(root, 'test', 'fixtures', 'layouts')
-const INSTALLED = ['index.js', 'lib', 'report', 'native/prebuilds', 'package.json'] // what a start can load
+const INSTALLED = ['index.js', 'lib', 'report', 'native/prebuilds', 'package.json'] // loadable at start
 const REGISTER = path.join('longstack', 'lib', 'register.js')
-const PLATFORM = `longstack-${platform()}` // the package with what is made for it
+const PLATFORM = `longstack-${platform()}` // package with this platform's files
 const OWN_PACKAGES = ['longstack', 'first', 'second', 'third']
 const NOBODY = 65534 // uid and gid
 const YARN_MS = 240_000
@@ -29,16 +29,16 @@ pnpEnableEsmLoader: true
 /**
  * @typedef {object} Project
  * @property {string} cwd
- * @property {string} main directory of the names by which main.cjs and main.mjs are started
- * @property {string} register lib/register.js, as it is found from there
+ * @property {string} main directory of the path by which main.cjs and main.mjs are started
+ * @property {string} register lib/register.js, as found from there
  * @property {string[]} flags of node
  * @property {string[]} preloads of the package manager, words for NODE_OPTIONS
- * @property {{ uid?: number, gid?: number }} user who runs the program
+ * @property {{ uid?: number, gid?: number }} user user who runs the program
  *
  * @typedef {{ name: string, version: string, needs: string[] }} Package needs: directories in node_modules
  */
 
-/** The packages of the program, which requires `first` and imports `third`. @type {Record<string, string>} */
+/** Packages of the program, which requires `first` and imports `third`. @type {Record<string, string>} */
 const packageFiles = {
   'first/package.json': '{ "name": "first", "version": "1.0.0", "dependencies": { "second": "2.0.0" } }',
   'first/index.js': "module.exports = 'first with ' + require('second')",
@@ -95,7 +95,7 @@ function findDependencies () {
   return packages
 }
 
-/** Makes trees below a directory of its own, until `remove`. */
+/** Makes trees in its own directory, until `remove`. */
 class Layouts {
   #directory = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-layouts-')))
   #store = path.join(this.#directory, 'store')
@@ -110,7 +110,7 @@ class Layouts {
     const modules = path.join(root, 'node_modules')
     for (const name of INSTALLED) {
       const source = path.join(root, name)
-      if (!fs.existsSync(source)) continue // where there was no compiler
+      if (!fs.existsSync(source)) continue // missing if there was no compiler
       fs.cpSync(source, path.join(longstack, name), { recursive: true, preserveTimestamps: true })
     }
     fs.symlinkSync(modules, path.join(longstack, 'node_modules'))
@@ -127,7 +127,7 @@ class Layouts {
     execFileSync('chmod', ['-R', 'a+rX', this.#store])
   }
 
-  /** Makes two packages of one, as for a release. @param {string} longstack */
+  /** Splits a package in two, as for a release. @param {string} longstack */
   #split (longstack) {
     const { version } = ownManifest()
     fs.renameSync(path.join(longstack, 'native', 'prebuilds', platform()), path.join(this.#store, PLATFORM))
@@ -138,7 +138,7 @@ class Layouts {
     })
   }
 
-  /** Makes an empty directory into which everybody may write. */
+  /** Makes an empty directory that everybody may write to. */
   scratch () {
     const directory = path.join(this.#directory, String(++this.#count))
     fs.mkdirSync(directory)
@@ -148,7 +148,7 @@ class Layouts {
 
   /**
    * @param {string} layout
-   * @param {string} name of the directory that has everything
+   * @param {string} name of the directory that contains everything
    * @returns {Project}
    */
   make (layout, name) {
@@ -165,7 +165,7 @@ class Layouts {
   }
 
   /**
-   * Puts packages and longstack's dependencies into a node_modules.
+   * Copies packages and longstack's dependencies to a node_modules directory.
    * @param {string} modules
    * @param {string[]} names
    */
@@ -175,7 +175,7 @@ class Layouts {
   }
 
   /**
-   * Puts a package into pnpm's store, with what it needs beside it.
+   * Adds a package to pnpm's store, with its dependencies beside it.
    * @param {string} modules
    * @param {string} name
    */
@@ -201,9 +201,9 @@ class Layouts {
   }
 
   /**
-   * Puts in what Yarn installs in Plug'n'Play mode.
+   * Adds Yarn's files in Plug'n'Play mode.
    * @param {string} directory
-   * @param {boolean} isZipped longstack stays in its archive, where Yarn by itself unpacks it
+   * @param {boolean} isZipped longstack stays in its archive, which Yarn would unpack by default
    */
   putYarn (directory, isZipped) {
     const project = path.join(this.#directory, isZipped ? 'yarn-zipped' : 'yarn')
@@ -231,7 +231,7 @@ class Layouts {
     if (status !== 0) throw new Error(`yarn install failed: ${error?.message ?? stdout}`)
   }
 
-  /** Takes away the right to write. @param {string} directory */
+  /** Removes write permission. @param {string} directory */
   protect (directory) {
     this.#readOnly.push(directory)
     execFileSync('chmod', ['-R', 'a-w', directory])
@@ -301,7 +301,7 @@ const layouts = {
   }
 }
 
-/** The program and one of its packages as workspaces. @param {Layouts} trees @param {string} directory */
+/** Makes the program and one of its packages workspaces. @param {Layouts} trees @param {string} directory */
 function putWorkspace (trees, directory) {
   const app = path.join(directory, 'packages', 'app')
   trees.put('program', app)
@@ -323,10 +323,10 @@ function putPnp (trees, directory, isZipped) {
   return { register, preloads: ['--require', hook, '--experimental-loader', loader] }
 }
 
-/** Returns who may not write what is read-only: root may. */
+/** Returns a user who cannot write read-only files: root can. */
 const readOnlyUser = () => process.getuid?.() === 0 ? { uid: NOBODY, gid: NOBODY } : {}
 
-/** @returns {string | undefined} why there can be no tree that is read-only */
+/** @returns {string | undefined} reason why there can be no read-only tree */
 function noReadOnly () {
   const { status, error } = spawnSync(process.execPath, ['-e', '0'], { ...readOnlyUser(), cwd: '/' })
   return status === 0 ? undefined : `not tried: nobody cannot run ${process.execPath}: ${error?.message ?? status}`

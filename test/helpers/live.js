@@ -1,6 +1,6 @@
 'use strict'
 
-// Programs that commands ask while they run.
+// Programs that commands query while they run.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -15,13 +15,13 @@ const NODE_VARIABLES = /^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/
  * @typedef {object} Program
  * @property {import('node:child_process').ChildProcess} child
  * @property {number} pid
- * @property {(name: string) => Promise<any>} told what the program tells next under a name
+ * @property {(name: string) => Promise<any>} told the program's next message with this name
  * @property {() => string} stderr
  * @property {(line: string) => void} say writes a line to its standard input
  */
 
 /**
- * Starts programs in files of their own, and ends them with the tests of a file.
+ * Starts programs from their own files, and ends them with the tests of a file.
  * @param {import('ava').TestFn<any>} test
  */
 function livePrograms (test) {
@@ -35,10 +35,10 @@ function livePrograms (test) {
   })
 
   /**
-   * Starts a program and waits until it tells `ready`: `console.log('ready', JSON)`.
+   * Starts a program and waits until it prints `ready`: `console.log('ready', JSON)`.
    * @param {string} source
    * @param {{ flags?: string[], traced?: boolean, env?: Record<string, string>, port?: number }} [options]
-   *   port: of the inspector; 0: any, so that tests can run side by side; cluster needs a number
+   *   port: of the inspector; 0: any, so that tests can run in parallel; cluster needs a number
    * @returns {Promise<Program & { ready: any, file: string }>}
    */
   async function start (source, { flags = [], traced = true, env = {}, port = 0 } = {}) {
@@ -88,7 +88,7 @@ function livePrograms (test) {
   return { start, directory }
 }
 
-/** Ends a process, and those that it has started. @param {number} pid */
+/** Ends a process and its children. @param {number} pid */
 function endGroup (pid) {
   try {
     process.kill(-pid, 'SIGKILL')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads files of macOS: what one exports, what it takes from others, and how it is signed. mach-o/loader.h,
-// mach-o/nlist.h, and kern/cs_blobs.h in Apple's XNU describe them.
+// Reads macOS files: exports, imports and signature. Documented in mach-o/loader.h, mach-o/nlist.h, and
+// kern/cs_blobs.h in Apple's XNU.
 
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')
@@ -21,7 +21,7 @@ const COMMAND = {
   EXPORTS_TRIE: 0x80000033
 }
 const SYMBOL = { bytes: 16, debugging: 0xe0, type: 0x0e, external: 0x01 }
-/** In place of a library's number, for -undefined dynamic_lookup: Apple's linker, and Zig's */
+/** Replaces a library's number for -undefined dynamic_lookup: Apple's linker, and Zig's */
 const ANY_LIBRARY = [0xfe, 0]
 
 const CODE_DIRECTORY = 0xfade0c02
@@ -30,14 +30,14 @@ const SHA256 = 2
 /**
  * @typedef {object} MachO
  * @property {string} arch
- * @property {string} name that the linker gave a library
- * @property {string} oldest version of macOS
- * @property {string[]} libraries that it is loaded with
+ * @property {string} name name of a library, set by the linker
+ * @property {string} oldest oldest supported version of macOS
+ * @property {string[]} libraries libraries it loads
  * @property {number[]} segments their addresses
  * @property {string[]} needs symbols of one of its libraries
- * @property {string[]} needsOfAny symbols of whatever is loaded
+ * @property {string[]} needsOfAny symbols of any loaded library
  * @property {Set<string>} exported
- * @property {number} signedPages whose hash is right; 0: it is not signed, or wrongly
+ * @property {number} signedPages pages with a correct hash; 0 if unsigned, or signed incorrectly
  */
 
 /** @param {string} file @returns {MachO} */
@@ -67,7 +67,7 @@ function readMachO (file) {
 
 /** @param {Buffer} bytes @param {Buffer} command @param {MachO} result */
 function readCommand (bytes, command, result) {
-  /** @param {number} field offset and, behind it, size @returns {Buffer} */
+  /** @param {number} field offset, followed by the size @returns {Buffer} */
   const part = (field) => {
     const start = command.readUInt32LE(field)
     return bytes.subarray(start, start + command.readUInt32LE(field + 4))
@@ -103,8 +103,8 @@ function readUndefined (symbols, count, names, result) {
 }
 
 /**
- * Reads the tree by which the loader looks up what a file exports: of each node what it exports, then its
- * children, each with what a name goes on with.
+ * Reads the tree that the loader uses to look up exports: for each node its export, then its children, each
+ * with the next part of the name.
  * @param {Buffer} tree
  * @param {MachO} result
  */
@@ -124,7 +124,7 @@ function readExports (tree, { exported }) {
   }
 }
 
-/** A number of any length (LEB128). @param {Buffer} bytes @param {number} at */
+/** Reads a number of any length (LEB128). @param {Buffer} bytes @param {number} at */
 function readNumber (bytes, at) {
   let value = 0
   let end = at
@@ -136,11 +136,11 @@ function readNumber (bytes, at) {
 }
 
 /**
- * Compares the pages of a file with their hashes in its signature: Apple's kernel ends a process that touches
- * a page of another hash, and on arm64 loads no library without a signature.
+ * Compares the pages of a file with the hashes in its signature: Apple's kernel ends a process that touches a
+ * page with another hash, and on arm64 loads no library without a signature.
  * @param {Buffer} bytes
  * @param {Buffer} signature
- * @returns {number} of pages; 0 where one is wrong
+ * @returns {number} number of pages; 0 if one is wrong
  */
 function countSignedPages (bytes, signature) {
   const parts = Array.from({ length: signature.readUInt32BE(8) }, (_, i) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// Generated code and its maps, as TypeScript and bundlers make them.
+// Generated code with source maps, like that of TypeScript and bundlers.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -14,9 +14,9 @@ const text = fs.readFileSync(source, 'utf8')
  * Compiles the fixture.
  * @param {object} [options]
  * @param {string} [options.name] of the source
- * @param {string} [options.after] text at its end
+ * @param {string} [options.after] text appended to it
  * @param {'cjs' | 'mjs'} [options.type]
- * @returns {{ code: string, map: any, source: string }} code without a comment that names the map
+ * @returns {{ code: string, map: any, source: string }} code without the comment that names the map
  */
 function compile ({ name = 'app.ts', after = '', type = 'cjs' } = {}) {
   const given = text + after
@@ -41,7 +41,7 @@ function inline (map) {
 }
 
 /**
- * A bundle of modules in one file, with the sections of an index map.
+ * Makes a bundle of modules in one file, with the sections of an index map.
  * @param {Array<{ code: string, map: any }>} parts
  * @returns {{ code: string, map: any }}
  */
@@ -56,7 +56,7 @@ function bundle (parts) {
   return { code, map: { version: 3, file: 'bundle.js', sections } }
 }
 
-/** @param {Record<string, string>} files @returns {string} a fresh folder that holds them */
+/** @param {Record<string, string>} files @returns {string} a new folder that contains them */
 function folder (files) {
   const made = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-maps-'))
   for (const [name, content] of Object.entries(files)) fs.writeFileSync(path.join(made, name), content)
@@ -64,7 +64,7 @@ function folder (files) {
 }
 
 /**
- * Where a piece of the fixture stands, as V8 says it.
+ * Returns the position of a piece of the fixture, in V8's form.
  * @param {string} piece
  * @param {string} [given]
  * @returns {string} line:column, both from 1
@@ -76,7 +76,7 @@ function place (piece, given = text) {
   return `${lines.length}:${lines[lines.length - 1].length + 1}`
 }
 
-/** The frames of the fixture's chain, hop by hop: the error's own, then what led to it. */
+/** Frames of the fixture's chain, hop by hop: the error's own, then those that led to it. */
 const story = [
   [place('new Error(job.name)')],
   [place('setImmediate('), 'second', place('second(copy, done)')],

@@ -1,6 +1,6 @@
 'use strict'
 
-// Versions of Node that longstack does not support, from npm: once per checkout.
+// Node versions that longstack does not support, from npm: once per checkout.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -11,9 +11,9 @@ const { root } = require('./run')
 const OLD_MAJORS = [14, 16, 18]
 
 /**
- * Returns the binaries that are present or can be fetched, and why others are not.
+ * Returns binaries that are present or can be fetched, and reasons why others are missing.
  * @returns {{ nodes: Array<{ major: number, file: string }>, reasons: string[] }}
- * @throws {Error} where all have to be present (CI)
+ * @throws {Error} if all are required (CI)
  */
 function oldNodes () {
   /** @type {Array<{ major: number, file: string }>} */

@@ -1,7 +1,7 @@
 'use strict'
 
-// Files of spans as if from a load on a small shop, read and added up as the command does it, and a real
-// browser to look at the page with. The durations come from a fixed seed: the same page every time.
+// Span files as if from a load on a small shop, read and aggregated like the command does, and a real browser
+// for viewing the page. The durations come from a fixed seed: the same page every time.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -30,7 +30,7 @@ function createRandom (seed) {
   }
 }
 
-/** delayed: the part of the spans that the report held up; run: the part of its own time that a span runs */
+/** delayed: share of the spans that the report delayed; run: share of its own time that a span runs */
 const loads = [
   { name: 'GET /users/:id', kind: 'SERVER', share: 0.46, median: 4.2, spread: 0.5, wait: ['TCP', 'DNS'], delayed: 0.2, run: 0.2 },
   { name: 'GET /', kind: 'SERVER', share: 0.2, median: 1.1, spread: 0.35, wait: ['FS'], delayed: 0.2, run: 0.3 },
@@ -57,8 +57,8 @@ const nanos = (ms) => `${BigInt(START_MS) * 1_000_000n + BigInt(Math.round(ms * 
 let ids = 0
 
 /**
- * A line of a file.
- * @param {any} facts name, at, ms; all else as in a record
+ * Makes a line of a file.
+ * @param {any} facts name, at, ms; everything else as in a record
  */
 function span ({ at, ms, traceId = hex(++ids, 32), spanId = hex(++ids), kind = 'SERVER', attributes = {}, ...rest }) {
   return {
@@ -75,10 +75,10 @@ function span ({ at, ms, traceId = hex(++ids, 32), spanId = hex(++ids), kind = '
 }
 
 /**
- * Makes the attributes that tell where time went; what was neither run nor delayed was waited.
+ * Makes the attributes for the time breakdown; time that is neither run nor delayed is waited.
  * @param {number} ms
  * @param {Record<'run' | 'delayed', number>} parts
- * @param {string[]} names of the subsystems that ended the waits
+ * @param {string[]} names subsystems that ended the waits
  */
 function splitOf (ms, { run, delayed }, names) {
   const waited = ms - run - delayed
@@ -123,7 +123,7 @@ function quick ({ name, kind, median, spread, wait, delayed, run }, random, fast
 }
 
 /**
- * The expensive request, with a client request, a blocked run, a failure and an open end below it.
+ * Makes the expensive request, with a client request, a blocked run, a failure and an open end below it.
  * @param {number} i
  * @param {number} ms
  */
@@ -167,8 +167,8 @@ function dear (i, ms, at = LONG_MS * i / 800) {
 
 /**
  * @param {object} [options]
- * @param {number} [options.spans] about so many
- * @param {number} [options.faster] how much of the expensive request is left
+ * @param {number} [options.spans] approximate number
+ * @param {number} [options.faster] remaining share of the expensive request's time
  */
 function * load ({ spans = 8000, faster = 1 } = {}) {
   const random = createRandom(7)
@@ -182,7 +182,7 @@ function * load ({ spans = 8000, faster = 1 } = {}) {
 }
 
 /**
- * A file of lines, read as the command reads it.
+ * Reads lines like the command reads a file.
  * @param {Iterable<object>} lines
  * @param {{ name?: string, compare?: Iterable<object> }} [options]
  * @returns {Promise<any>}
@@ -223,12 +223,12 @@ function launch () {
   return chromium.launch({ executablePath, args: ['--no-sandbox'] })
 }
 
-/** Contexts of the browser that the running test opened @type {import('playwright-core').BrowserContext[]} */
+/** browser contexts opened by the running test @type {import('playwright-core').BrowserContext[]} */
 let contexts = []
 
 /**
- * Declares a test that opens pages, if there is a browser. One runs at a time: twenty pages that load at once
- * took longer than the half minute that playwright waits.
+ * Declares a test that opens pages, if there is a browser. Tests run one at a time: loading twenty pages at
+ * once exceeded playwright's timeout of half a minute.
  * @param {string} title
  * @param {(t: import('ava').ExecutionContext) => Promise<void>} run
  */
@@ -260,7 +260,7 @@ function saved (html) {
 }
 
 /**
- * A model's page in the browser, with everything that it asked for, complained about or was forbidden.
+ * Opens a model's page in the browser, and records its requests, errors and blocked accesses.
  * @param {any} model
  * @param {import('playwright-core').BrowserContextOptions & { title?: string, init?: string }} [options]
  */
@@ -270,7 +270,7 @@ async function open (model, { title, ...options } = {}) {
 }
 
 /**
- * A page in the browser, with everything that it asked for and complained about.
+ * Opens a page in the browser, and records its requests and errors.
  * @param {string} url
  * @param {import('playwright-core').BrowserContextOptions & { init?: string }} [options]
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// OpenMetrics text as Prometheus' own client for Python reads it, which follows the specification to the
-// letter. It is fetched from PyPI once.
+// OpenMetrics text as parsed by Prometheus' own Python client, which follows the specification strictly. It
+// is fetched from PyPI once.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -20,7 +20,7 @@ print(json.dumps([{'name': f.name, 'type': f.type, 'unit': f.unit, 'help': f.doc
 
 /**
  * @param {import('ava').ExecutionContext} t
- * @returns {boolean} whether the parser is missing, and that is all right
+ * @returns {boolean} true if the parser is missing, and may be
  */
 function missing (t) {
   if (fs.existsSync(home)) return false
@@ -39,7 +39,7 @@ function missing (t) {
 }
 
 /**
- * Parses OpenMetrics text; throws what is wrong with it.
+ * Parses OpenMetrics text; throws on a violation.
  * @param {string} text
  * @returns {Array<{ name: string, type: string, unit: string, help: string,
  *   samples: Array<{ name: string, labels: Record<string, string>, value: number }> }>}

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs programs that record their runs, and keep no account of them, and reads the logs of their threads.
+// Runs programs that record their runs but keep no statistics, and reads the logs of their threads.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -14,12 +14,12 @@ const { checkSpans } = require('./span-faults')
 const preload = path.join(root, 'test', 'fixtures', 'record', 'preload.js')
 
 /**
- * @typedef {object} RecordLog of one thread
+ * @typedef {object} RecordLog log of one thread
  * @property {Buffer} bytes of all entries
  * @property {import('./shadow-log').Entry[]} entries
  * @property {any[]} texts
- * @property {any[]} spans of these, those that have ended
- * @property {Map<number, any>} chains of these, by number
+ * @property {any[]} spans those texts that are ended spans
+ * @property {Map<number, any>} chains those texts that are chains, by number
  * @property {number} takes how often entries were taken
  */
 
@@ -27,7 +27,7 @@ const preload = path.join(root, 'test', 'fixtures', 'record', 'preload.js')
  * Calls a function that runs programs.
  * @template T
  * @param {(env: Record<string, string>) => Promise<T>} run with these variables
- * @returns {Promise<{ result: T, logs: RecordLog[] }>} the one with most entries first
+ * @returns {Promise<{ result: T, logs: RecordLog[] }>} the log with most entries first
  */
 async function recorded (run) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-record-'))
@@ -41,7 +41,7 @@ async function recorded (run) {
   }
 }
 
-/** @param {string} file without its ending @returns {RecordLog} */
+/** @param {string} file without its extension @returns {RecordLog} */
 function read (file) {
   const lines = fs.readFileSync(`${file}.texts`, 'utf8').trimEnd().split('\n')
   const texts = withForms(lines.map((line) => JSON.parse(line)))

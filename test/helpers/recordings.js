@@ -1,6 +1,6 @@
 'use strict'
 
-// Programs that record themselves (LONGSTACK_RECORD), and what is in their recordings.
+// Programs that record themselves (LONGSTACK_RECORD), and the content of their recordings.
 
 const fs = require('node:fs')
 const { BlockReader, inOrder } = require('../../report/read/recording-file')
@@ -12,7 +12,7 @@ const ENTRY_BYTES = 48
 
 /**
  * @typedef {object} Source a thread's part of a recording
- * @property {Record<string, any>} head what it says of itself
+ * @property {Record<string, any>} head its header
  * @property {import('../../report/read/recording-file').Block[]} blocks
  * @property {any[]} texts parsed
  * @property {string[]} spans names of spans that have ended
@@ -21,7 +21,7 @@ const ENTRY_BYTES = 48
  */
 
 /**
- * Returns the texts of a source; those of spans one by one, with what their forms say.
+ * Returns the texts of a source; texts of spans one by one, expanded by their forms.
  * @param {any[]} texts parsed
  */
 function withForms (texts) {
@@ -61,7 +61,7 @@ function readRecordings (...names) {
 }
 
 /**
- * Checks what the spans of a source say, if no entry is missing: else the log may begin within a callback.
+ * Checks the spans of a source if no entry is missing; otherwise the log may begin inside a callback.
  * @param {import('../../report/read/recording-file').Block[]} blocks
  */
 function checkWhole (blocks) {
@@ -75,7 +75,7 @@ function checkWhole (blocks) {
   checkSpans(Buffer.concat(some.map(({ entries }) => entries)), some[0].first)
 }
 
-/** What programs begin with: `trace`, `work(name)` makes an ended span, `wait(ms)`. */
+/** Beginning of all programs: `trace`, `work(name)` makes an ended span, `wait(ms)`. */
 const prelude = `
 const trace = require(${JSON.stringify(require.resolve('../../index.js'))})
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The spans of a file, with what they refer to in place: as listeners get them.
+// Spans of a file with their references resolved, as listeners receive them.
 
 const { Definitions } = require('../../report/read/definitions')
 
@@ -12,7 +12,7 @@ function recordsOf (content) {
   const lines = typeof content === 'string' ? content.split('\n') : content
   const definitions = new Definitions()
   return lines.filter(Boolean).map((line) => JSON.parse(line)).filter((line) => !definitions.add(line))
-    .map((line) => JSON.parse(JSON.stringify(definitions.resolve(line)))) // what is undefined is absent
+    .map((line) => JSON.parse(JSON.stringify(definitions.resolve(line)))) // removes undefined values
 }
 
 module.exports = { recordsOf }

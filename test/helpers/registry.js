@@ -1,6 +1,6 @@
 'use strict'
 
-// Verdaccio as a registry of one's own: it has what is published to it, and knows no other registry.
+// Verdaccio as a private registry: it has only packages published to it, and no upstream registry.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')
@@ -16,8 +16,8 @@ const START_MS = 60_000
 
 /**
  * Starts a registry.
- * @param {string} directory a new one, of its files
- * @returns {Promise<Registry | { offline: string }>} why there is none
+ * @param {string} directory a new one, for its files
+ * @returns {Promise<Registry | { offline: string }>} the registry, or the reason why there is none
  */
 async function startRegistry (directory) {
   const { directory: home, offline } = installPackages('registry')

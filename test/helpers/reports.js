@@ -1,11 +1,11 @@
 'use strict'
 
-// Runs a program that asks trace.why and trace.handles, and hands back what it was told, as data and as text.
+// Runs a program that calls trace.why and trace.handles, and returns the reports, as data and as text.
 
 const path = require('node:path')
 const { program, root } = require('./run')
 
-/** What every program begins with. Reports go out as JSON, so each is proof that it can be serialized. */
+/** Beginning of every program. Reports are printed as JSON, which proves that each can be serialized. */
 const prelude = `
 const trace = require(${JSON.stringify(root)})
 const fs = require('node:fs'), net = require('node:net'), http = require('node:http')
@@ -34,7 +34,7 @@ async function reports (source, options) {
 }
 
 /**
- * The functions of a chain, newest first.
+ * Returns the functions of a chain, newest first.
  * @param {Array<{ frames: Array<{ functionName?: string }> }>} chain
  */
 const functions = (chain) => chain.flatMap((hop) => hop.frames.map((frame) => String(frame.functionName)))

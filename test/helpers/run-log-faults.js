@@ -1,6 +1,6 @@
 'use strict'
 
-// What is wrong with a run log in itself, whatever ran.
+// Consistency checks of a run log, whatever ran.
 
 const layout = require('../../lib/core/run-log-words')
 
@@ -12,10 +12,10 @@ const ROUNDING = 0.0011 // ms
 /** @typedef {import('./shadow-log').Entry} Entry */
 
 /**
- * Lists what is wrong with a log in itself.
+ * Lists inconsistencies of a log.
  * @param {object} log
  * @param {Entry[]} log.entries
- * @param {{ causes: Record<string, number> }} [log.names] undefined: what records said of causes is gone
+ * @param {{ causes: Record<string, number> }} [log.names] undefined if the causes in records are gone
  * @returns {string[]}
  */
 function faultsOf ({ entries, names }) {
@@ -54,7 +54,7 @@ function faultsOf ({ entries, names }) {
     if (kind === END && !open.delete(request)) fault('it has not begun')
     if (kind === END) ended.add(request)
     if ([SENT, CAME].includes(kind) && (ref >>> 1 === 0 || !(x >= -1))) fault('no connection')
-    // Node's agent gives a connection that it reuses a new asyncId
+    // Node's agent gives a reused connection a new asyncId
     const callback = kind === CAME ? byNumber.get(registered) : undefined
     const isConnection = callback?.b === ref >>> 1 || (callback?.flags & layout.CONNECTION) !== 0
     if (kind === CAME && !isConnection) fault('not in a callback of its connection')
@@ -65,10 +65,10 @@ function faultsOf ({ entries, names }) {
 }
 
 /** @param {number} ref @returns {boolean} */
-const isApart = (ref) => ref < 0 && (ref & 1) !== 0 // of a request, or of what is asked on a connection
+const isApart = (ref) => ref < 0 && (ref & 1) !== 0 // of a request, or of a query on a connection
 
 /**
- * Checks that a run was registered in one of the step that has made it, as its record says.
+ * Checks that a run was registered in a run of the step that created it, according to its record.
  * @param {Entry} run
  * @param {Entry} maker
  * @param {{ causes: Record<string, number> }} names
@@ -76,7 +76,7 @@ const isApart = (ref) => ref < 0 && (ref & 1) !== 0 // of a request, or of what 
  */
 function checkMaker (run, maker, { causes }, fault) {
   const cause = causes[run.number]
-  // What comes on a connection is of several steps; a callback of one goes on as a part of its request
+  // Data on a connection belongs to several steps; a callback of one continues as part of its request
   if (cause === 0 || isApart(run.ref) || isApart(cause)) return
   if (maker.ref !== cause) fault(`made by ${cause}, not by ${JSON.stringify(maker)}`)
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs a program in a child process of its own, as users do: contexts are never counted inside the test
+// Runs a program in its own child process, as users do, so that contexts are never counted inside the test
 // runner.
 
 const { spawn } = require('node:child_process')
@@ -13,19 +13,20 @@ const { timeFactor } = require('./time-factor')
 const root = path.resolve(__dirname, '..', '..')
 const register = path.join(root, 'lib', 'register.js')
 
-// At a time: ava starts all tests of a file at once, and the timeout of a child runs from its start.
+// Limits parallel children: ava starts all tests of a file at once, and the timeout of a child includes
+// waiting.
 const MAX_CHILDREN = 8
-const CHILD_MS = 180_000 // what takes a second alone can take a minute on a busy machine
+const CHILD_MS = 180_000 // a second's work can take a minute on a busy machine
 
 let running = 0
-/** starts the next one, for each that waits @type {Array<(value?: unknown) => void>} */
+/** starts the next waiting child @type {Array<(value?: unknown) => void>} */
 const waiting = []
 
-/** What a child inherits: nothing that configures longstack, Node or the colors of the test runner. */
+/** Variables that a child does not inherit: they configure longstack, Node or the test runner's colors. */
 const ownVariables = /^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/
 const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ownVariables.test(name)))
 
-/** The engine to run all tests with: ENGINE=js npx ava. A test that sets the engine itself overrides it. */
+/** Engine for all tests: ENGINE=js npx ava. A test that sets the engine itself overrides it. */
 const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
 
 /**
@@ -54,7 +55,7 @@ function node (args, { env = {}, cwd = root, input = '', timeout = CHILD_MS } = 
 }
 
 /**
- * Has work that starts a child process wait until it is one of few.
+ * Delays work that starts a child process until few are running.
  * @template T
  * @param {() => Promise<T>} work
  * @returns {Promise<T>}
@@ -125,11 +126,11 @@ function split (stack) {
 /** @param {string} word */
 const quoteForShell = (word) => `'${word.replaceAll("'", "'\\''")}'`
 
-/** The line above a hop, at any indentation. */
+/** Line above a hop, at any indentation. */
 const separator = /^\s*(?:\| )*── .+ ──$/
 
 /**
- * Takes appended hops out of any text in which stacks are printed, also indented ones of a cause.
+ * Removes appended hops from any text with printed stacks, including indented ones of a cause.
  * @param {string} text
  */
 function withoutHops (text) {
@@ -145,7 +146,7 @@ function withoutHops (text) {
     if (frame === null) {
       inHop = false
       kept.push(line)
-    } else if (frame[1] !== '') { // the text goes on behind a stack: " {", ",", "]" or another stack
+    } else if (frame[1] !== '') { // text continues after a stack: " {", ",", "]" or another stack
       inHop = false
       kept[kept.length - 1] += frame[1]
     }

@@ -1,13 +1,13 @@
 'use strict'
 
-// Runs a test runner as users do: in a project directory of its own, as its own command line.
+// Runs a test runner the way users do: in its own project directory, with its own command line.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { installRunner } = require('./install-runners')
 const { node, register, root } = require('./run')
 
-/** What runners read from the environment, or what makes their output differ from a terminal of a user. */
+/** Variables that runners read from the environment, or that change their output. */
 const QUIET = { CI: undefined, NO_COLOR: '1', GITHUB_ACTIONS: undefined, VITEST: undefined, JEST_WORKER_ID: undefined }
 
 /** The preload, as NODE_OPTIONS. */
@@ -23,8 +23,8 @@ const preload = `-r ${JSON.stringify(register)}`
  */
 
 /**
- * Declares one test per runner, skipped with a printed reason where a runner cannot be tested here. A project
- * finds the packages of its runner, and this checkout as `longstack`.
+ * Declares one test per runner, skipped with a printed reason if a runner cannot be tested here. A project
+ * finds its runner's packages, and this checkout as `longstack`.
  * @param {import('ava').TestFn} test
  * @param {string[]} runners workspaces of test/runners, such as ['jest30', 'jest29']
  * @param {string} title
@@ -44,7 +44,7 @@ function testRunners (test, runners, title, body) {
 }
 
 /**
- * Runs a runner in a project that is made for it and removed afterwards.
+ * Runs a runner in a temporary project.
  * @param {string} runner
  * @param {RunnerOptions} options
  */
@@ -62,7 +62,7 @@ async function runRunner (runner, { files, args = [], nodeOptions = preload, env
 }
 
 /**
- * Creates the project in the directory of the runner, whose packages it finds there.
+ * Creates the project in the runner's directory, so that it finds the runner's packages.
  * @param {string} directory
  * @param {Record<string, string>} files
  */
@@ -72,14 +72,14 @@ function makeProject (directory, files) {
     fs.mkdirSync(path.dirname(path.join(project, name)), { recursive: true })
     fs.writeFileSync(path.join(project, name), text)
   }
-  fs.mkdirSync(path.join(project, '.git')) // where the search for a configuration ends
+  fs.mkdirSync(path.join(project, '.git')) // ends the search for a configuration
   fs.mkdirSync(path.join(project, 'node_modules'), { recursive: true })
   fs.symlinkSync(root, path.join(project, 'node_modules', 'longstack'), 'junction')
   return project
 }
 
 /**
- * Returns the command line of a runner, as its package names it.
+ * Returns the command line of a runner, from its package.
  * @param {string} directory @param {string} name such as 'jest'
  */
 function findCommand (directory, name) {

@@ -1,27 +1,27 @@
 'use strict'
 
-// Which tests run where, and how much of them: the one rule. TESTS names the place; .ci/run sets it, and the
-// workflows of GitHub.
+// Selection of tests per place. TESTS names the place; .ci/run and the GitHub workflows set it.
 //
-//   unset     everything; of what takes long, a sample
-//   all       everything, whole: on the oldest version of Node
-//   rest      the same, but for what `npm test` has run whole
-//   version   a sample, on each of the others: what rests on Node itself, which is hooks, promises, streams,
-//             errors, spans, the addon. The newest also has what rests on terminals and other programs; 22,
-//             whose hooks are those of 20, and 24, whose are those of 26, have what `npm test` runs.
-//   platform  what rests on the system and its processor and needs nothing but Node, on each platform
-//   windows   what can run on Windows, with the JavaScript engine
+//   unset     everything; a sample of slow tests
+//   all       everything in full: on the oldest version of Node
+//   rest      the same, except tests that `npm test` has run in full
+//   version   a sample, on each of the others: tests that depend on Node itself, which are hooks, promises,
+//             streams, errors, spans, the addon. The newest version also runs tests of terminals and other
+//             programs; 22, whose hooks are those of 20, and 24, whose are those of 26, run the tests of
+//             `npm test`.
+//   platform  tests that depend on the system and its processor and need only Node, on each platform
+//   windows   tests that can run on Windows, with the JavaScript engine
 
 const NEWEST = 26
-const CORE = [22, 24] // have the core alone
+const CORE = [22, 24] // run only the core
 
 const scope = process.env.TESTS
 const major = Number(process.versions.node.split('.', 1)[0])
 
-/** Whether what takes long runs whole, not as a sample. */
+/** Whether slow tests run in full, not as a sample. */
 const runsAll = scope === 'all' || scope === 'rest'
 
-/** Rests on no version of Node, or on what is the same in each: files, amounts, arithmetic, the report. */
+/** Tests independent of the version of Node: files, amounts, arithmetic, the report. */
 const onOldest = [
   'chains/{asyncids,uptime}',
   'examples/**',
@@ -37,14 +37,14 @@ const onOldest = [
   'unit/**' // parts without I/O
 ]
 
-/** On versions between them it is what it is on the oldest and the newest: terminals, other processes. */
+/** Tests that need not run on versions in between: of terminals and other processes. */
 const onOldestAndNewest = [
   'cli/**',
   'handles/wait-graph',
   'live/{incident,metrics,refused,socket-files,top-figures,top-screen}',
   'native/trial',
   'profile/{profile-command,profile-formats}',
-  'runners/{chains,jest-vitest,lines}', // the gate, and how realms end, are tested on each
+  'runners/{chains,jest-vitest,lines}', // every version tests the gate, and how realms end
   'sinks/{otlp,otlp-jaeger,sinks-outputs,sinks-pipes,sinks-preload}'
 ]
 
@@ -59,7 +59,7 @@ const onPlatforms = [
   'unit/**'
 ]
 
-/** What `npm test` runs only in part: a sample, or without what a machine may lack. */
+/** Tests that `npm test` runs only in part: a sample, or without parts that a machine may lack. */
 const coreInPart = [
   'attribution/{attribution,random-programs}',
   'blocked/blocked-domain',
@@ -68,7 +68,7 @@ const coreInPart = [
   'native/native-matches-js'
 ]
 
-/** What `npm test` runs besides: the heart of every feature, in files that take a few seconds. */
+/** Further tests of `npm test`: the heart of every feature, in files that take a few seconds. */
 const core = [
   'attribution/{attribution-flows,on-error}',
   'chains/{carried,chains-*,errors-off,filters,hostile-types,listener-registered,messages,modes,modes-threads}',
@@ -101,7 +101,7 @@ function testFiles () {
   return [...files, ...leftOut.map((name) => `!${patternOf(name)}`)]
 }
 
-/** What `npm test` runs (core.config.js). @returns {string[]} */
+/** Returns the test files of `npm test` (core.config.js). @returns {string[]} */
 const coreFiles = () => [...core, ...coreInPart].map(patternOf)
 
 /** @param {string} name below test/ */

@@ -1,7 +1,7 @@
 'use strict'
 
-// What stands on a terminal after output was written to it: the few control sequences that programs use which
-// redraw lines.
+// Screen content of a terminal after some output: supports the few control sequences of programs that redraw
+// lines.
 
 const ESC = '\u001b'
 const TOKENS = new RegExp(`${ESC}\\[[?\\d;]*[A-Za-z]|${ESC}.|\\r|\\n|[^${ESC}\\r\\n]`, 'gu')

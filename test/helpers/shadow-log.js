@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs programs with the run log on, and reads what it wrote.
+// Runs programs with the run log on, and reads the log.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -27,11 +27,12 @@ const KIND = (1 << layout.KIND_BITS) - 1
  * @property {number} b
  * @property {number} x
  *
- * @typedef {object} Names what numbers stood for when the thread ended
+ * @typedef {object} Names meanings of numbers when the thread ended
  * @property {Record<string, { at?: string, label?: string }>} chains
- * @property {Record<string, string>} requests spanId by number; empty: it was no longer known
- * @property {Record<string, { type: string, subsystem?: string }>} types of what ran, by number of the run
- * @property {Record<string, number>} causes of it by its record: reference, 0: there is none any more
+ * @property {Record<string, string>} requests spanId by number; empty if no longer known
+ * @property {Record<string, { type: string, subsystem?: string }>} types types of the runs, by number
+ * @property {Record<string, number>} causes causes of the runs according to their records: a reference, or 0
+ *   if the cause is gone
  *
  * @typedef {{ ring: SharedArrayBuffer, entries: Entry[], names: Names }} Shadow of one thread
  */
@@ -53,7 +54,7 @@ async function shadowed (run) {
   }
 }
 
-/** @param {string} file without its ending @returns {Shadow} */
+/** @param {string} file without its extension @returns {Shadow} */
 function read (file) {
   const ring = new SharedArrayBuffer(layout.BYTES)
   Buffer.from(ring).set(fs.readFileSync(`${file}.ring`))
@@ -100,7 +101,7 @@ function entryAt (words, doubles, place, number) {
   }
 }
 
-/** Returns the entries of a ring, oldest first. @param {SharedArrayBuffer} ring */
+/** Returns the bytes of a ring's entries, oldest first. @param {SharedArrayBuffer} ring */
 function bytesOf (ring) {
   const bytes = Buffer.from(ring, layout.HEADER * 4)
   const count = new Int32Array(ring)[layout.COUNT]
@@ -110,7 +111,7 @@ function bytesOf (ring) {
     : bytes.subarray(0, count * layout.WORDS * 4)
 }
 
-/** Returns the log of the thread that ran most. @param {Shadow[]} shadows */
+/** Returns the log of the thread with the most entries. @param {Shadow[]} shadows */
 const mainOf = (shadows) => shadows.reduce((a, b) => a.entries.length > b.entries.length ? a : b)
 
 /** Requests to the server of fixtures/path, one group after another; see critical-path.test.js. */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Programs that write records made by hand, through lib/sinks alone.
+// Programs that write handmade records through lib/sinks alone.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -9,8 +9,8 @@ const { recordsOf } = require('./records')
 const { program, root } = require('./run')
 
 /**
- * What every program begins with: `span(i)` is an ended span, `sinks(outputs)` makes sinks and notes what is
- * warned of, each code once, as lib/warnings.js gives it.
+ * Beginning of every program: `span(i)` is an ended span, `sinks(outputs)` makes sinks and records their
+ * warnings, each code once, like lib/warnings.js.
  */
 const prelude = `
 const fs = require('node:fs')
@@ -46,14 +46,14 @@ async function drive (source, options) {
   return { ...result, told: result.stderr.split('\n').filter((line) => line.startsWith('{')).map((line) => JSON.parse(line)) }
 }
 
-/** @param {import('ava').ExecutionContext} t @returns {string} a folder of the test's own */
+/** @param {import('ava').ExecutionContext} t @returns {string} the test's own folder */
 function folder (t) {
   const made = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-sinks-'))
   t.teardown(() => fs.rmSync(made, { recursive: true, force: true }))
   return made
 }
 
-/** The records of a file or text; a torn line throws. @param {string} text @returns {any[]} */
+/** Reads the records of a file or text; throws on a torn line. @param {string} text @returns {any[]} */
 const records = recordsOf
 
 /** @param {string} file */

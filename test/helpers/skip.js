@@ -3,7 +3,8 @@
 const { strict } = require('./installed')
 
 /**
- * Skips a test because this machine lacks a part of it. Prints the reason; fails in CI, which has all parts.
+ * Skips a test because this machine lacks a requirement. Prints the reason; fails in CI, which has all of
+ * them.
  * @param {import('ava').ExecutionContext<any>} t
  * @param {string} reason
  */

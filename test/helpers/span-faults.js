@@ -1,7 +1,7 @@
 'use strict'
 
-// What must hold of all spans that are read from a run log, whatever ran: the parts of each add up to its
-// duration, and no figure contradicts another one.
+// Invariants of all spans read from a run log, whatever ran: the parts of each span add up to its duration,
+// and no figure contradicts another.
 
 const { inspect } = require('node:util')
 const layout = require('../../lib/core/run-log-words')
@@ -9,7 +9,7 @@ const { NONE } = require('../../report/path/entries')
 const { SpanReader } = require('../../report/path/window')
 
 const US = 1e-3 // ms
-const MAX_LOOKS = 1e7 // at slices of spans
+const MAX_LOOKS = 1e7 // comparisons with slices of spans
 const ALL = 1 << 20 // entries
 
 /**
@@ -20,11 +20,11 @@ const ALL = 1 << 20 // entries
 const sum = (list, key) => list.reduce((total, each) => total + each[key], 0)
 
 /**
- * Reads a log in blocks.
+ * Reads a log block by block.
  * @param {Uint8Array} bytes
  * @param {number} first number of the first entry
- * @param {number} [size] entries of a block
- * @param {number} [kept] entries that are kept at once
+ * @param {number} [size] entries per block
+ * @param {number} [kept] entries kept at once
  */
 function read (bytes, first, size = 1000, kept = 1024) {
   const reader = new SpanReader(kept, 0)
@@ -52,9 +52,9 @@ function ownOf ({ recording, spans }, { begin, end, number }) {
 }
 
 /**
- * Returns what does not hold in a recording.
+ * Returns the violated invariants of a recording.
  * @param {ReturnType<typeof read>} told
- * @param {boolean} [isNoise] no program has written it
+ * @param {boolean} [isNoise] random entries, not written by a program
  * @returns {string[]}
  */
 function faultsOf ({ reader, spans }, isNoise = false) {
@@ -73,7 +73,7 @@ function faultsOf ({ reader, spans }, isNoise = false) {
   for (const span of spans) {
     const { request, path, figures, delays, queries } = span
     const all = span
-    const scale = Math.max(US, 1e-9 * Math.abs(request.end)) // what the sum of large times loses
+    const scale = Math.max(US, 1e-9 * Math.abs(request.end)) // rounding error of sums of large times
     const isNear = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) <= scale
     const { duration, run, waited, delayed, delayedMax, beside, unknown } = figures
     check(run + waited + delayed === duration, 'the figures add up', all)
@@ -82,8 +82,8 @@ function faultsOf ({ reader, spans }, isNoise = false) {
     const [ms, late] = [sum(path.waits, 'ms'), sum(path.waits, 'delayed')]
     const own = sum(path.ran, 'ms') + path.beside
     check(isNear(own + ms + late, request.end - request.begin), `${own} + ${ms} + ${late} ms are all`, all)
-    // In noise a span may come to be inside of another one when it has been told; of a long log the reader
-    // has dropped what it had told.
+    // In noise, a span may turn out to be inside another one after it was reported. In a long log, the reader
+    // has dropped reported spans.
     const isDropped = request.slice === NONE && request.firstRun === NONE
     check(isNoise || isMuch || isDropped || isNear(own, ownOf(reader, request)), `${own} ms of own code`, all)
     check(Math.abs(own - run / 1000) <= scale + US, `${own} ms of own code, rounded`, all)
@@ -107,7 +107,7 @@ function faultsOf ({ reader, spans }, isNoise = false) {
 }
 
 /**
- * Throws if something does not hold in the whole log of a program.
+ * Throws if the complete log of a program violates an invariant.
  * @param {Uint8Array} bytes
  * @param {number} first number of the first entry
  */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Files of spans, made line by line for tests of what reads them; and the command line.
+// Span files, made line by line for tests of their readers; and the command line.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -18,7 +18,7 @@ function id (digits) {
 }
 
 /**
- * Nanoseconds of a moment, exact to the microsecond.
+ * Returns a time in nanoseconds, exact to the microsecond.
  * @param {number} ms since the tests' beginning of time
  */
 function nanos (ms) {
@@ -26,7 +26,7 @@ function nanos (ms) {
 }
 
 /**
- * A record as longstack writes it.
+ * Makes a record as longstack writes it.
  * @param {object} [given]
  * @param {number} [given.at] start in ms
  * @param {number} [given.ms]
@@ -49,7 +49,7 @@ function span ({ at = 0, ms = 1, failed = false, attributes = {}, ...rest } = {}
 }
 
 /**
- * Makes the attributes that tell where the time of a span went.
+ * Makes the attributes for the time breakdown of a span.
  * @param {Partial<Record<'run' | 'waited' | 'delayed', number>>} parts
  * @param {Record<string, number>} [wait] by subsystem
  * @param {Array<{ ms: number, count?: number, at?: string, until?: string, label?: string }>} [waits]
@@ -78,7 +78,7 @@ function lines (records) {
 
 /**
  * @param {import('ava').ExecutionContext} t
- * @param {unknown[] | string | Buffer} content records, or what the file holds
+ * @param {unknown[] | string | Buffer} content records, or content of the file
  * @param {string} [name]
  */
 function file (t, content, name = 'spans.jsonl') {

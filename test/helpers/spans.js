@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs programs that make spans, and reads where their time went.
+// Runs programs that make spans, and reads their time breakdown.
 
 const path = require('node:path')
 const { node, program, register, root } = require('./run')
@@ -19,7 +19,7 @@ const { trace, busy, wait, looked, records, tell } = require(${JSON.stringify(pr
  * @property {Record<string, number>} wait
  * @property {number} waited
  * @property {number} delayed
- * @property {number} most ms, more where that is a range
+ * @property {number} most ms, larger if that is a range
  * @property {Array<{ spanId?: string, name?: string, ms: number, max?: number, at?: string }>} by
  * @property {Wait[]} waits
  *
@@ -29,7 +29,7 @@ const { trace, busy, wait, looked, records, tell } = require(${JSON.stringify(pr
 
 /**
  * Runs a program that calls `tell()` at its end.
- * @param {string} source the prelude's names are known in it
+ * @param {string} source may use the names of the prelude
  * @param {{ env?: Record<string, string>, args?: string[], timeout?: number }} [options]
  * @returns {Promise<any>}
  */
@@ -66,7 +66,7 @@ function timesOf ({ startTimeUnixNano, endTimeUnixNano, attributes }) {
   }
 }
 
-/** What must hold of every span. @param {import('ava').ExecutionContext} t @param {SpanRecord} record */
+/** Checks every span. @param {import('ava').ExecutionContext} t @param {SpanRecord} record */
 function sound (t, record) {
   const { duration, run, wait, waited, delayed, by, waits } = timesOf(record)
   const near = (/** @type {number} */ a, /** @type {number} */ b) => Math.abs(a - b) < 0.01
@@ -88,8 +88,8 @@ function sound (t, record) {
 }
 
 /**
- * What Node says of the loop is the same: nothing of a wait is taken for a run or a delay. What others ran
- * while something was on its way is a wait as well.
+ * Compares with Node's figures of the event loop: no part of a wait is counted as run or delay. Time that
+ * other code ran while an operation was pending also counts as a wait.
  * @param {import('ava').ExecutionContext} t
  * @param {any} result of told
  * @param {string} name of a span made by looked()

@@ -1,16 +1,16 @@
 'use strict'
 
-// What tells lengths of time is tested with real ones, and a machine with much else to do can withhold the
-// processor from whoever is measured, or from the one who measures, for as long as it likes. Such a test may
-// try again; what is wrong fails each time.
+// Reports of durations are tested with real time, and a busy machine can withhold the processor from the
+// measured program, or from the test, for any length of time. Such a test may retry; a real fault fails each
+// time.
 
 const ATTEMPTS = 3
 
 /**
- * Runs a test up to three times, until it passes; tells of what failed before.
+ * Runs a test up to three times until it passes; logs earlier failures.
  * @param {import('ava').ExecutionContext} t
- * @param {(t: import('ava').ExecutionContext, attempt: number) => Promise<void>} run with a context of its
- *   own, and the number from 1
+ * @param {(t: import('ava').ExecutionContext, attempt: number) => Promise<void>} run receives its own
+ *   context, and the attempt's number from 1
  */
 async function againIfStarved (t, run) {
   for (let i = 1; ; i++) {
@@ -25,7 +25,7 @@ async function againIfStarved (t, run) {
 }
 
 /**
- * test.serial() of such tests.
+ * test.serial() for such tests.
  * @param {import('ava').TestFn} test
  * @returns {(title: string, run: (t: import('ava').ExecutionContext, attempt: number) => Promise<void>) =>
  *   void}

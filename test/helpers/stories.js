@@ -1,6 +1,6 @@
 'use strict'
 
-// Plays a theme of test/fixtures/chains in a child and reads the stories it tells.
+// Runs a theme of test/fixtures/chains in a child process and reads its results.
 
 const path = require('node:path')
 const { node, register, split } = require('./run')
@@ -8,7 +8,7 @@ const { node, register, split } = require('./run')
 const major = Number(process.versions.node.split('.')[0])
 
 /**
- * @typedef {object} Hop as stage.js prints it
+ * @typedef {object} Hop in the form of stage.js
  * @property {string} label
  * @property {string} type
  * @property {string} origin
@@ -29,7 +29,7 @@ const major = Number(process.versions.node.split('.')[0])
 /**
  * @param {string} theme
  * @param {Record<string, string>} [env]
- * @param {string} [only] the only case to play
+ * @param {string} [only] the only case to run
  * @param {string[]} [args] of node
  * @returns {Promise<Record<string, Story>>} by name of the case
  */
@@ -43,7 +43,7 @@ async function stories (theme, env, only, args = []) {
 }
 
 /**
- * A chain as lines: "setTimeout(20) × 3 | fired < start". What differs from run to run is named.
+ * Formats a chain as lines: "setTimeout(20) × 3 | fired < start". Varying parts are replaced by names.
  * @param {Hop[]} chain
  */
 function lines (chain) {
@@ -52,7 +52,7 @@ function lines (chain) {
       .replace(/\/\S*longstack-\w+-\w+/, 'DIR'))
 }
 
-/** Whether a hop is that of a request that a server received: texts end there. @param {Hop} hop */
+/** Returns whether a hop is a request received by a server; texts end there. @param {Hop} hop */
 const isRequest = ({ label }) => /^[A-Z]+ \//.test(label)
 
 /** @param {{ label: string, repeats: number }} hop */
@@ -61,7 +61,7 @@ function title ({ label, repeats }) {
 }
 
 /**
- * The story is the expected one, the error's is the same, the text says what the data say, and times fit.
+ * Asserts that the chain is the expected one, the error's is the same, text and data agree, and times fit.
  * @param {import('ava').ExecutionContext} t
  * @param {Story | undefined} story
  * @param {string[]} expected
@@ -83,7 +83,7 @@ function tells (t, story, expected) {
   t.false(/ at async .*\n(?:.*\n)* {2}── await [^\n]*\n {4}at async/.test(story.text), 'no "at async" twice')
   let younger = 0
   for (const { ageMs, origin, asyncId } of story.chain) {
-    if (origin === 'worker') break // what a message brought from another thread has no ages
+    if (origin === 'worker') break // data of a message from another thread has no ages
     t.true(ageMs >= younger - 1 && ageMs <= story.elapsedMs + 1, `${ageMs} ms is no age`)
     t.is(origin, 'registered')
     t.true(Number.isInteger(asyncId) && asyncId > 0)

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs Node on a pseudo-terminal: script of util-linux makes one.
+// Runs Node on a pseudo-terminal, made by script of util-linux.
 
 const { execFile, execFileSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -11,18 +11,18 @@ const { quoteForShell, register, root } = require('./run')
 
 const COLUMNS = 100
 const TIMEOUT_MS = 120_000
-const MAX_TERMINALS = 4 // at a time: ava starts all tests of a file at once
+const MAX_TERMINALS = 4 // at once: ava starts all tests of a file together
 
 let running = 0
-/** starts the next one, for each that waits @type {Array<(value?: unknown) => void>} */
+/** starts the next waiting run @type {Array<(value?: unknown) => void>} */
 const waiting = []
 
-/** What would choose colours or links for the program. */
+/** Variables that would select colours or links for the program. */
 const ownVariables = /^(LONGSTACK|NODE_|AVA_|FORCE_|NO_COLOR|CI$|TERM|COLORTERM|VTE_VERSION|WT_SESSION|KITTY)/
 const inherited = Object.fromEntries(Object.entries(process.env).filter(([name]) => !ownVariables.test(name)))
 const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
 
-/** @returns {string | undefined} why there is no terminal here */
+/** @returns {string | undefined} reason why there is no terminal here */
 function noTerminal () {
   try {
     execFileSync('script', ['-qec', 'true', '/dev/null'], { stdio: ['ignore', 'ignore', 'ignore'] })
@@ -39,7 +39,7 @@ function noTerminal () {
  * @property {string} [redirect] for example `2>/dev/null`
  * @property {'js' | 'mjs' | 'cjs'} [type]
  * @property {Record<string, string>} [env]
- * @property {string} [file] a program on disk, in place of a source
+ * @property {string} [file] a program on disk, instead of a source
  * @property {string[]} [after] arguments of the program
  */
 
@@ -47,8 +47,8 @@ function noTerminal () {
  * Runs a program on a terminal of 100 columns.
  * @param {string} source
  * @param {Options} [options]
- * @returns {Promise<{ text: string, plain: string, code: number, folder: string }>} text: as the terminal
- *   gets it, with \n for line ends; plain: without colours and links; folder: of the program, removed
+ * @returns {Promise<{ text: string, plain: string, code: number, folder: string }>} text: the terminal's
+ *   input, with \n as line ends; plain: without colours and links; folder: of the program, already removed
  */
 async function onTerminal (source, options) {
   if (running === MAX_TERMINALS) await new Promise((resolve) => { waiting.push(resolve) })

