@@ -1,7 +1,7 @@
 'use strict'
 
-// Measures a capture of a stack of ten frames that was captured before: node bench/capture.js prints
-// nanoseconds, with --json as data. The call from JavaScript is included, the loop is not.
+// Measures the capture of an already known stack of ten frames: node bench/capture.js prints nanoseconds,
+// with --json as data. The call from JavaScript is included, the loop is not.
 
 const { explain } = require('../lib/reasons')
 const { loadBinding } = require('../lib/stacks/binding')
@@ -15,11 +15,11 @@ const { median } = require('./median')
  * @property {string} engine
  * @property {string} why
  * @property {number} frames
- * @property {number} [step] the stack and its chain, as a hook captures them
- * @property {number} [walk] the stack alone
+ * @property {number} [step] the stack and its chain, as captured by a hook
+ * @property {number} [walk] only the stack
  * @property {number} clock performance.now(), for comparison
- * @property {number} v8 Error.captureStackTrace, of ten frames too
- * @property {number} hits share of the measured captures whose stack was captured before
+ * @property {number} v8 Error.captureStackTrace, also with ten frames
+ * @property {number} hits share of the measured captures with a known stack
  */
 
 const FRAMES = 10
@@ -37,7 +37,7 @@ function descend (depth, work) {
   return depth === 0 ? work() : descend(depth - 1, work) + 0
 }
 
-/** A loop each, so that they share no type feedback. @type {Record<string, (calls: number) => void>} */
+/** Separate loops, so that they share no type feedback. @type {Record<string, (calls: number) => void>} */
 const loops = {
   empty: (calls) => { for (let i = 0; i < calls; i++) sink += i & 1 },
   clock: (calls) => { for (let i = 0; i < calls; i++) sink += performance.now() & 1 },
@@ -46,10 +46,10 @@ const loops = {
 }
 
 /**
- * Runs a loop in a callback of the event loop, `depth` frames below it.
+ * Runs a loop in an event loop callback, `depth` frames below it.
  * @param {string} name
  * @param {number} depth
- * @returns {Promise<number>} ns a call
+ * @returns {Promise<number>} ns per call
  */
 function once (name, depth) {
   const calls = name === 'v8' ? CALLS / 100 : CALLS
@@ -63,7 +63,7 @@ function once (name, depth) {
   }))
 }
 
-/** @returns {Promise<number>} the number of calls of descend that makes the loop's own frame the tenth */
+/** @returns {Promise<number>} number of descend calls for the loop's own frame to be the tenth */
 async function measureDepth () {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = Infinity

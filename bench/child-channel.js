@@ -1,15 +1,15 @@
 'use strict'
 
-// Starts a child process and sends it commands, one at a time; child.js answers them.
+// Starts a child process and sends it commands, one at a time; child.js replies.
 
 const { spawn } = require('node:child_process')
 
-const MAX_STDERR = 8_000 // characters, the last of them
+const MAX_STDERR = 8_000 // characters, from the end
 
-/** The failure of a child, its message a sentence. */
+/** Failure of a child, with a sentence as its message. */
 class ChildFailure extends Error {}
 
-/** @param {string} stderr @returns {string} the line of the error, or the last one */
+/** @param {string} stderr @returns {string} the line of the error, or the last line */
 function errorLineOf (stderr) {
   const lines = stderr.split('\n').map((line) => line.trim()).filter(Boolean)
   const isError = (/** @type {string} */ line) =>
@@ -32,7 +32,7 @@ function startChild (command, args, options) {
   /** @type {Error | undefined} */
   let failure
 
-  // bubbleprof's collector writes to descriptor 3 of some programs.
+  // Bubbleprof's collector writes to descriptor 3 of some programs.
   const child = spawn(command, args, { ...options, stdio: ['ignore', 'ignore', 'pipe', 'pipe', 'ipc'] })
   child.stdio[3]?.on('error', () => {})
   child.stdio[3]?.on('data', () => {})
@@ -60,7 +60,7 @@ function startChild (command, args, options) {
 
   return {
     /**
-     * Sends a command and waits for its answer.
+     * Sends a command and waits for the reply.
      * @param {object | undefined} command undefined waits for the child's first message
      * @param {number} timeout ms
      * @returns {Promise<any>}
@@ -83,7 +83,7 @@ function startChild (command, args, options) {
       })
     },
 
-    /** Returns the error of a child that ends within the time, or undefined. @param {number} ms */
+    /** Returns the error of a child that ends within a time, or undefined. @param {number} ms */
     async failureWithin (ms) {
       /** @type {NodeJS.Timeout | undefined} */
       let timer
@@ -92,7 +92,7 @@ function startChild (command, args, options) {
       return failure
     },
 
-    /** Ends the child, by a signal after one second. */
+    /** Ends the child, with a signal after one second. */
     async end () {
       child.removeAllListeners('message')
       if (child.connected) child.send({ command: 'end' }, () => {})

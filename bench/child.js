@@ -1,7 +1,7 @@
 'use strict'
 
-// The child's half of child-channel.js: runs commands of run.js, answers, and is idle in between. CPU time is
-// that of the whole process: collector and compiler threads are part of the cost.
+// The child's side of child-channel.js: runs commands of run.js, replies, and is idle in between. CPU time
+// covers the whole process, because collector and compiler threads are part of the cost.
 
 const { setTimeout: delay } = require('node:timers/promises')
 
@@ -12,7 +12,7 @@ function cpu () {
 }
 
 /**
- * Runs chunks of units, one after another, for a time.
+ * Runs chunks of units sequentially for a time.
  * @param {(units: number) => Promise<unknown>} run
  * @param {{ ms: number, chunk: number }} amount
  * @returns {Promise<{ units: number, cpu: number }>} cpu in µs, of the process or as returned by `run`
@@ -44,7 +44,7 @@ async function memory () {
 /**
  * Runs the commands of the conductor until `end`.
  * @param {object} workload
- * @param {number} [workload.port] where a server listens
+ * @param {number} [workload.port] port of a server
  * @param {(units: number) => Promise<unknown>} [workload.run] runs units; returns nothing, or the µs of CPU
  *   that count; servers have none
  */
@@ -75,7 +75,7 @@ function obey ({ port, run }) {
 }
 
 /**
- * Listens on a free port, then runs the commands of the conductor.
+ * Listens on a free port, and then runs the commands of the conductor.
  * @param {import('node:net').Server} server
  */
 function serve (server) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// The functions that fail when the cost of errors is measured: V8 reports their frames differently.
+// Failing functions for measuring the cost of errors, one per way in which V8 reports frames.
 
 const FAIL = `const fail = (n) => {
   try { throw new Error('x' + n) } catch (error) { return error.stack.length }

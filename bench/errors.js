@@ -1,8 +1,8 @@
 'use strict'
 
 // Measures an error that is thrown, caught and read: node bench/errors.js [--json] [NODE…] prints µs after
-// warm-up and the ms of the first error of a process, bare and with longstack, in a chain of two timers, by
-// the kind of function that fails. The workloads errors and first-error of run.js measure the same under all
+// warm-up and ms for the first error of a process, bare and with longstack, in a chain of two timers, by the
+// kind of function that fails. The workloads errors and first-error of run.js measure the same for all
 // subjects.
 
 const { spawnSync } = require('node:child_process')
@@ -13,11 +13,11 @@ const { median } = require('./median')
 
 const PROCESSES = 7
 const ROUNDS = 60
-const ERRORS = 100 // a round: shorter than a slice of the scheduler
+const ERRORS = 100 // per round, which is shorter than a slice of the scheduler
 const WARM = 10_000
 const MAX_MS = 60_000
 
-/** @param {string} kind @param {number} rounds 0 measures only the first error */
+/** @param {string} kind @param {number} rounds 0 to measure only the first error */
 function source (kind, rounds) {
   return `${kinds[kind]}((fail) => {
     const began = performance.now()
@@ -51,7 +51,7 @@ function once ([command, ...args], kind, rounds, options = {}) {
 }
 
 /**
- * Measures the first error of a process in ms, the kinds alternating by turn.
+ * Measures the first error of a process in ms, with alternating kinds.
  * @param {Omit<Parameters<typeof inTurn>[0], 'once' | 'workload'>} plan
  */
 function firstErrors (plan) {

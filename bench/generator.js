@@ -7,13 +7,13 @@ const { startChild } = require('./child-channel')
 
 /**
  * @typedef {object} Figures
- * @property {number} units answered
+ * @property {number} units answered requests
  * @property {number} cpu µs of CPU time of the generator
  *
  * @typedef {object} Target
  * @property {number} port
- * @property {number} connections at once
- * @property {boolean} [fresh] a new connection for each unit; by default connections are kept
+ * @property {number} connections concurrent connections
+ * @property {boolean} [fresh] open a new connection per unit; by default connections are kept
  */
 
 const SPARE_MS = 30_000

@@ -1,7 +1,7 @@
 'use strict'
 
-// Starts short processes, bare and the subjects in turn, so that a machine that becomes slower does so for
-// all, and compares each with bare in the same turn.
+// Runs short processes, alternating between bare and the subjects, so that a machine that slows down affects
+// all of them, and compares each with bare in the same turn.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -18,7 +18,7 @@ const { median } = require('./median')
  */
 
 /**
- * Builds the command of a subject, which writes its files to the directory.
+ * Builds the command of a subject that writes its files to a directory.
  * @param {string[]} node its command
  * @param {import('./subjects').Subject} subject
  * @param {string} directory
@@ -30,7 +30,7 @@ function commandOf (node, { args, env }, directory) {
 }
 
 /**
- * Measures subjects, bare first among them.
+ * Measures subjects, including bare as the first one.
  * @param {object} plan
  * @param {string} plan.workload
  * @param {string[]} plan.node its command
@@ -50,7 +50,7 @@ function inTurn ({ workload, node, subjects, turns, once }) {
       /** @type {string | undefined} */
       failed: undefined
     }))
-    // The first turn fills the file cache and is not counted.
+    // The first turn fills the file cache and does not count.
     for (let turn = -1; turn < turns; turn++) {
       for (const record of records) {
         if (record.failed !== undefined) continue

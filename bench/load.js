@@ -1,8 +1,7 @@
 'use strict'
 
-// Loads one server from a process of its own: one request after another on each connection. The bytes of a
-// response are only counted, so that a request costs less in this process than in any server. generator.js
-// starts it.
+// Loads one server from its own process, with sequential requests on each connection. Response bytes are only
+// counted, so that a request costs less here than in any server. Started by generator.js.
 
 const net = require('node:net')
 
@@ -16,7 +15,7 @@ let connections = []
 /** @type {Load | undefined} */
 let load
 
-/** Sends requests for a time and ends when all are answered. */
+/** Sends requests for a time, and ends when all are answered. */
 class Load {
   /** @param {number} ms @param {(error?: Error) => void} done */
   constructor (ms, done) {
@@ -27,7 +26,7 @@ class Load {
     this.report = done
   }
 
-  /** Reports the end of the load once. @param {Error} [error] */
+  /** Reports the end of the load, only once. @param {Error} [error] */
   done (error) {
     if (load !== this) return
     clearTimeout(this.limit)
@@ -35,7 +34,7 @@ class Load {
     this.report(error)
   }
 
-  /** Returns whether to send one more request; ends the load after the last response. */
+  /** Returns whether to send another request; ends the load after the last response. */
   next () {
     if (performance.now() < this.end) {
       this.started++
@@ -46,9 +45,9 @@ class Load {
   }
 }
 
-/** A kept connection. The first response determines the length of all. */
+/** A keep-alive connection. The first response determines the length of all responses. */
 class Connection {
-  /** @param {Buffer} buffer for the bytes of all connections */
+  /** @param {Buffer} buffer shared by all connections */
   constructor (buffer) {
     this.missing = 0
     this.length = 0
@@ -103,7 +102,7 @@ function lengthOf (response) {
   return headers + Number(body[1])
 }
 
-/** Opens a new connection for each unit of the load and waits until the server ends it. */
+/** Opens a new connection per unit of the load, and waits until the server ends it. */
 function connect () {
   const current = load
   if (current?.next() !== true) return

@@ -1,6 +1,6 @@
 'use strict'
 
-// Describes the machine that figures are measured on, and pins processes to its CPUs.
+// Describes the machine used for a measurement, and pins processes to its CPUs.
 
 const { spawnSync } = require('node:child_process')
 const os = require('node:os')
@@ -9,7 +9,7 @@ const os = require('node:os')
  * @param {string} command
  * @param {string[]} args
  * @param {number} [timeout] ms
- * @returns {string | undefined} its output; undefined if it fails
+ * @returns {string | undefined} output, undefined if it fails
  */
 function output (command, args, timeout = 10_000) {
   const { status, stdout, error } = spawnSync(command, args, { encoding: 'utf8', timeout })
@@ -17,7 +17,7 @@ function output (command, args, timeout = 10_000) {
 }
 
 /**
- * Lists the CPUs that this process may use, as taskset prints them.
+ * Lists the CPUs that this process may use, as reported by taskset.
  * @returns {number[]} empty without taskset
  */
 function usableCpus () {
@@ -35,14 +35,17 @@ function usableCpus () {
  * @property {string[]} load prefix of the command of a load generator
  */
 
-/** Pins subjects to one CPU, generators to another. @returns {Pins | undefined} undefined without taskset */
+/**
+ * Pins subjects to one CPU and generators to another.
+ * @returns {Pins | undefined} undefined without taskset
+ */
 function pins () {
   const [first, second = first] = usableCpus()
   if (first === undefined) return undefined
   return { subject: ['taskset', '-c', String(first)], load: ['taskset', '-c', String(second)] }
 }
 
-/** Describes the machine, for the reader of the figures. */
+/** Describes the machine for readers of the figures. */
 function describe () {
   const cpus = os.cpus()
   return {

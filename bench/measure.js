@@ -1,8 +1,8 @@
 'use strict'
 
-// Measures several subjects under one workload at once: all start together on one CPU, each under a load of
-// its own from another. They share the CPU in slices of milliseconds, so that whatever slows the machine
-// slows all of them equally. A subject that fails has a reason instead of figures; the others continue.
+// Measures several subjects under one workload at the same time. All start together on one CPU, each with its
+// own load from another CPU. They share the CPU in slices of milliseconds, so anything that slows the machine
+// affects all of them equally. A subject that fails has a reason instead of figures; the others continue.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -12,14 +12,14 @@ const { startChild, ChildFailure } = require('./child-channel')
 
 /**
  * @typedef {object} Sample
- * @property {number} cpu µs a unit
- * @property {number} cpuTotal µs in the measured time
- * @property {number} loadTotal µs of the generator in that time, 0 for a loop
+ * @property {number} cpu µs per unit
+ * @property {number} cpuTotal µs during the measurement
+ * @property {number} loadTotal µs of the generator during the measurement, 0 for a loop
  * @property {number} units measured
  * @property {number} ms from the first unit to the last answer
  * @property {number} rss bytes, under load
  * @property {number} heapUsed bytes, after the load and several mark-sweeps
- * @property {Record<string, any>} [inForce] engine that longstack reports
+ * @property {Record<string, any>} [inForce] engine reported by longstack
  *
  * @typedef {object} Job
  * @property {string} node
@@ -32,16 +32,16 @@ const { startChild, ChildFailure } = require('./child-channel')
 
 const READY_MS = 60_000
 const ANSWER_MS = 120_000
-/** All participants finish a step before the next. */
+/** Steps of a measurement. All participants finish a step before the next one starts. */
 const STEPS = /** @type {const} */ (['start', 'warm', 'readBefore', 'measure', 'readAfter', 'prove'])
 
-/** Returns the environment of a child: without the variables that configure Node, npm or a subject. */
+/** Returns the environment of a child without variables that configure Node, npm or a subject. */
 function cleanEnvironment () {
   const configuring = /^(LONGSTACK|NODE_|DD_|OTEL_|npm_)/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !configuring.test(name)))
 }
 
-/** One subject in a clean child process. */
+/** One subject in its own child process. */
 class Participant {
   /** @param {string} name @param {import('./subjects').Subject} subject @param {Job} job */
   constructor (name, subject, job) {
@@ -69,7 +69,7 @@ class Participant {
     try {
       await this[step]()
     } catch (error) {
-      // The generator observes the end of a server first; the reason is in the server's own stderr.
+      // The generator sees the end of a server first, but the reason is in the server's own stderr.
       const reason = await this.channel?.failureWithin(300) ?? error
       if (!(error instanceof ChildFailure) && !(reason instanceof ChildFailure)) throw error
       this.failed = /** @type {Error} */ (reason).message
@@ -126,7 +126,7 @@ class Participant {
     sample.rss = rss
   }
 
-  /** Measures the memory, and requests the proof that the subject is active. */
+  /** Measures memory, and requests the proof that the subject is active. */
   async prove () {
     await this.generator?.close()
     this.sample.heapUsed = (await this.request({ command: 'memory' })).heapUsed
@@ -144,7 +144,7 @@ class Participant {
 }
 
 /**
- * Starts the server that a client workload sends its requests to, beside the load generators.
+ * Starts the server that a client workload sends requests to, on the CPU of the load generators.
  * @param {Job} job
  */
 async function startUpstream ({ pins, workload: { upstream } }) {
@@ -157,8 +157,8 @@ async function startUpstream ({ pins, workload: { upstream } }) {
 }
 
 /**
- * Measures subjects at once, bare among them.
- * @param {Array<[string, import('./subjects').Subject]>} subjects in the order in which they start
+ * Measures subjects at the same time, including bare.
+ * @param {Array<[string, import('./subjects').Subject]>} subjects in starting order
  * @param {Job} job
  * @returns {Promise<Map<string, Sample | { failed: string }>>}
  */

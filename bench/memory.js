@@ -1,8 +1,8 @@
 'use strict'
 
-// Measures the heap that remains in use after much work: node bench/memory.js runs each case in a child of
-// its own, with and without the preload, and prints a table; node --expose-gc -r longstack/register
-// bench/memory.js CASE [HOPS] runs one. The workload memory of run.js does the same under all subjects.
+// Measures the heap still in use after much work: node bench/memory.js runs each case in its own child, with
+// and without the preload, and prints a table; node --expose-gc -r longstack/register bench/memory.js CASE
+// [HOPS] runs one case. The workload memory of run.js does the same for all subjects.
 
 const { execFile, execFileSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -16,7 +16,8 @@ const MAX_MS = 120_000
 
 const cases = {
   timers: () => new Promise((resolve) => {
-    // 1,000,000 timers of 1 ms would take twenty minutes: each thousandth is a timer, the others immediates.
+    // 1,000,000 timers of 1 ms would take twenty minutes, so every thousandth is a timer, the others
+    // immediates.
     let remaining = HOPS
     ;(function hop () {
       if (remaining-- === 0) resolve()
@@ -76,7 +77,7 @@ const cases = {
   }
 }
 
-/** Collects garbage; the registry of handles releases entries within a second (lib/core/registry.js). */
+/** Collects garbage. The registry of handles releases entries within a second (lib/core/registry.js). */
 async function collectGarbage () {
   for (const ms of [20, 20, 20, 1000, 20, 20]) {
     global.gc()
@@ -102,13 +103,13 @@ async function run (name) {
  * @typedef {object} MemoryFigure
  * @property {string} case
  * @property {string} subject
- * @property {number} [left] MB of the heap after the work more than before
+ * @property {number} [left] MB of heap growth after the work
  * @property {number} [peak] MB of resident memory
  * @property {string} [failed]
  */
 
 /**
- * Runs all cases under one subject.
+ * Runs all cases for one subject.
  * @param {string} subject
  * @param {import('./in-turn').Command} command
  * @param {number} hops
@@ -132,7 +133,7 @@ async function memoryOf (subject, { node: [command, ...args], options }, hops) {
 }
 
 /**
- * Runs all cases under each subject.
+ * Runs all cases for each subject.
  * @param {string[]} node its command
  * @param {Array<[string, import('./subjects').Subject]>} subjects
  * @param {number} hops

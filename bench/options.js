@@ -1,11 +1,11 @@
 'use strict'
 
-// Shared by the command lines of this directory.
+// Option parsing for the command lines in this directory.
 
 const { parseArgs } = require('node:util')
 const machine = require('./machine')
 
-/** Wrong usage, its message a sentence. */
+/** Wrong usage, with a sentence as its message. */
 class UsageError extends Error {}
 
 /** Prints progress to stderr; only figures go to stdout. @param {string} text */
@@ -15,7 +15,7 @@ const printStatus = (text) => process.stderr.write(`${text}\n`)
  * @template {NonNullable<import('node:util').ParseArgsConfig['options']>} Options
  * @param {string[]} args
  * @param {Options} options
- * @throws {UsageError} an option that is unknown or wrong
+ * @throws {UsageError} for an unknown or invalid option
  */
 function valuesOf (args, options) {
   try {
@@ -44,7 +44,7 @@ function millisecondsOf (value, defaultValue) {
   throw new UsageError(`--seconds must be a number above 0 and up to 600, not ${JSON.stringify(value)}.`)
 }
 
-/** @param {string} file @returns {string} such as 24.1.0 @throws {UsageError} it is not Node */
+/** @param {string} file @returns {string} such as 24.1.0 @throws {UsageError} if it is not Node */
 function versionOf (file) {
   const version = machine.output(file, ['-p', 'process.version'])?.trim()
   if (version !== undefined && /^v\d+\.\d+\.\d+/.test(version)) return version.slice(1)

@@ -1,9 +1,9 @@
 'use strict'
 
-// Measures the reader of the run log: node bench/path.js [REQUESTS] [CONCURRENCY]. Makes recordings of
-// REQUESTS (default 10,000), CONCURRENCY (default 64) of them at a time: with sixteen queries and some fifty
-// runs each on ten connections, and with no query. Reads them in blocks as `longstack report` does, and in
-// batches of 150 requests as a worker does every 50 ms.
+// Measures the reader of the run log: node bench/path.js [REQUESTS] [CONCURRENCY]. Creates recordings of
+// REQUESTS (default 10,000) with CONCURRENCY (default 64) concurrent ones: with sixteen queries and some
+// fifty runs each on ten connections, and without queries. Reads them in blocks like `longstack report`, and
+// in batches of 150 requests like a worker does every 50 ms.
 
 const { SpanReader } = require('../report/path/window')
 const { Log } = require('../test/path/recordings')
@@ -12,7 +12,7 @@ const CONNECTIONS = 10
 const ENTRY = 48 // bytes
 const [requests = 10_000, concurrency = 64] = process.argv.slice(2).map(Number)
 
-/** @param {number} queries of a request @returns {Log} */
+/** @param {number} queries per request @returns {Log} */
 function load (queries) {
   const log = new Log()
   /** @type {Array<{ request: number, run: number, left: number }>} */
@@ -52,7 +52,7 @@ function load (queries) {
  * Reads a recording in blocks.
  * @param {string} what
  * @param {Uint8Array} bytes
- * @param {number} size of a block, in entries
+ * @param {number} size entries per block
  */
 function measure (what, bytes, size) {
   const reader = new SpanReader()

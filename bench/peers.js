@@ -1,7 +1,7 @@
 'use strict'
 
-// Installs the packages that longstack is compared with into this directory's own node_modules when they are
-// first needed, from the lockfile, without running their scripts.
+// Installs the packages that longstack is compared with into this directory's own node_modules on first use,
+// from the lockfile, without running their scripts.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')
@@ -10,7 +10,7 @@ const { dependencies } = require('./package.json')
 /** @type {Record<string, string>} */
 const versions = dependencies
 
-/** @param {string} name @returns {boolean} whether it is installed in the version that package.json names */
+/** @param {string} name @returns {boolean} whether the version in package.json is installed */
 function isInstalled (name) {
   try {
     return require(path.join(__dirname, 'node_modules', name, 'package.json')).version === versions[name]
@@ -20,7 +20,7 @@ function isInstalled (name) {
 }
 
 /**
- * Installs the packages that are missing.
+ * Installs missing packages.
  * @param {string[]} names
  * @param {(text: string) => void} printStatus
  */

@@ -1,8 +1,8 @@
 'use strict'
 
-// Measures what a pending timer costs: node bench/pending-timers.js [COUNT] makes so many timers in a row,
-// bare, with an empty hook and traced, and prints CPU and resident memory of each and, per timer, what comes
-// on top of the hook. All run at once on one CPU, in three rounds, whose median counts.
+// Measures the cost of a pending timer: node bench/pending-timers.js [COUNT] creates that many timers, bare,
+// with an empty hook and traced. It prints CPU and resident memory of each and, per timer, the difference to
+// the hook. All run at the same time on one CPU; the median of three rounds counts.
 
 const { execFile } = require('node:child_process')
 const path = require('node:path')
@@ -43,7 +43,7 @@ async function run (name, count) {
 
 async function main () {
   const names = Object.keys(subjects)
-  /** what COUNT timers take, over one @type {Figures[][]} */
+  /** COUNT timers compared with one timer @type {Figures[][]} */
   const rounds = []
   for (let i = 0; i < ROUNDS; i++) {
     const many = await Promise.all(names.map((name) => run(name, COUNT)))

@@ -1,6 +1,6 @@
 'use strict'
 
-// Plans the measurements on each Node: those named on the command line, or the bars, a fixed choice that
+// Plans the measurements on each Node: those named on the command line, or the bars, a fixed selection that
 // takes some ten minutes on Node 20, 22, 24 and 26.
 
 const path = require('node:path')
@@ -15,14 +15,14 @@ const { workloads } = require('./workloads')
  * @property {string} workload
  * @property {string[]} subjects without bare
  *
- * @typedef {object} Plan
+ * @typedef {object} Plan for one Node
  * @property {string} file of Node
  * @property {string} version
  * @property {Task[]} tasks
  *
  * @typedef {object} Scale
  * @property {number} rounds
- * @property {number} ms of a measurement
+ * @property {number} ms per measurement
  * @property {number} warmShare of the workload's warm-up
  * @property {number} turns of short processes
  * @property {number} hops of the memory cases
@@ -31,7 +31,7 @@ const { workloads } = require('./workloads')
 const FULL = ['longstack-full']
 const WITH_SPANS = ['longstack-full', 'longstack-spans']
 const ALL_BARS = [...WITH_SPANS, 'opentelemetry']
-const OVERHEAD_MS = 2_500 // a group: starts, memory, proofs
+const OVERHEAD_MS = 2_500 // per group: starts, memory, proofs
 
 /** @type {Record<string, string[]>} */
 const RECENT_BARS = {
@@ -50,15 +50,15 @@ const OLDER_BARS = {
   'first-error': FULL,
   'start-up': FULL
 }
-/** @type {Record<string, Record<string, string[]>>} by the major version of Node */
+/** @type {Record<string, Record<string, string[]>>} by major version of Node */
 const BARS = { 20: OLDER_BARS, 22: OLDER_BARS, 24: MAIN_BARS, 26: RECENT_BARS }
 
 /**
- * Selects the names in a list of an option.
+ * Selects the names listed in an option.
  * @param {string | undefined} value separated by commas
  * @param {string[]} candidates
- * @param {string} noun of a candidate, for messages
- * @returns {string[]} all candidates without a value
+ * @param {string} noun used in messages
+ * @returns {string[]} all candidates if there is no value
  */
 function selectNames (value, candidates, noun) {
   if (value === undefined) return candidates
@@ -102,7 +102,7 @@ function planOf (selection) {
     .filter((name) => name !== 'bare')
   const works = selectNames(selection.workloads, Object.keys(workloads), 'workload')
   return selection.node.split(',').map((name) => {
-    const file = name.includes('/') ? path.resolve(name) : name // children have directories of their own
+    const file = name.includes('/') ? path.resolve(name) : name // children have their own directories
     const version = versionOf(file)
     const allTasks = works.map((workload) => ({ workload, subjects: names }))
     return { file, version, tasks: selection.bars ? barsOf(version, { names, works }) : allTasks }

@@ -1,7 +1,7 @@
 'use strict'
 
-// Proves that a subject is active, since one that does nothing is fast: after the measurement proofs[name]()
-// runs in the same child and returns what it observed; `ok` is true if that is the purpose of the subject.
+// Proves that a subject is active, because an inactive one is fast. After the measurement, proofs[name]()
+// runs in the same child and returns its observation; `ok` is true if the subject does its job.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { once } = require('node:events')
@@ -17,7 +17,7 @@ const { setTimeout: delay } = require('node:timers/promises')
  * @property {Record<string, unknown>} [inForce] longstack's engine
  */
 
-/** Calls back from a timer; a long stack has the name of this function. @param {() => void} callback */
+/** Calls back from a timer; a long stack contains the name of this function. @param {() => void} callback */
 function startProofTimer (callback) {
   setTimeout(callback, 1)
 }
@@ -28,7 +28,7 @@ async function longStack () {
   return { ok: stack.includes('startProofTimer'), observed: stack }
 }
 
-/** Sends a request to a server of this process. @param {() => void} [handler] called by the server */
+/** Sends a request to a server in this process. @param {() => void} [handler] called by the server */
 async function sendRequest (handler = () => {}) {
   const server = http.createServer((message, response) => {
     handler()
@@ -57,7 +57,7 @@ const proofs = {
   async longstack () {
     const { engine, engineWhy, fault, dropped } = require('..').stats()
     const inForce = { engine, engineWhy, fault, dropped }
-    // A filter omits the stack of a timer: with one the reported engine is enough.
+    // A filter omits the stack of a timer; in that case the reported engine is sufficient.
     const hasFilter = process.env.LONGSTACK !== undefined
     const { ok, observed } = hasFilter ? { ok: true, observed: '' } : await longStack()
     const { spans } = require('..').stats()
@@ -127,7 +127,7 @@ const proofs = {
   /** @returns {Promise<Proof>} */
   async bubbleprof () {
     const directory = String(process.env.NODE_CLINIC_BUBBLEPROF_DATA_PATH)
-    // Not the trace events: Node writes them asynchronously, the last of them at the end.
+    // Trace events are ignored: Node writes them asynchronously, the last ones at exit.
     const files = fs.readdirSync(directory, { recursive: true, encoding: 'utf8' })
     const written = files.filter((name) => name.endsWith('-stacktrace'))
     const ok = written.some((name) => fs.statSync(path.join(directory, name)).size > 0)

@@ -1,8 +1,8 @@
 'use strict'
 
-// Measures what a report of many spans costs: node bench/report.js [COUNT]. Writes a file of COUNT spans
-// (default 1,000,000), each with six waits and four runs at sixty sites, and reports on it in a process of
-// its own, as text and as a page.
+// Measures the cost of a report on many spans: node bench/report.js [COUNT]. Writes a file of COUNT spans
+// (default 1,000,000), each with six waits and four runs at sixty sites, and reports on it in its own
+// process, as text and as a page.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -15,7 +15,7 @@ const ROUTES = [
   ['GET /', 0.8], ['GET /users/:id', 3], ['POST /orders', 12], ['GET /slow', 80],
   ...Array.from({ length: 16 }, (_, i) => /** @type {[string, number]} */ ([`GET /items${i}/:id`, 2 + i]))
 ]
-const WAITS = 6 // of a request
+const WAITS = 6 // per request
 const RAN = 4
 const SITES = Array.from({ length: 60 }, (_, i) => ({
   at: `load${i} (/srv/app/services/store${i % 7}.js:${30 + i}:9)${i % 3 === 0 ? ' via pg' : ''}`,
@@ -32,7 +32,7 @@ const STACK = [
 
 let randomState = 1
 
-/** @returns {number} of 0 to 1, the same series in each process */
+/** @returns {number} between 0 and 1, the same series in each process */
 function random () {
   randomState = (Math.imul(randomState, 1664525) + 1013904223) >>> 0
   return randomState / 2 ** 32
@@ -130,9 +130,9 @@ function writeSpans (file, count) {
   fs.closeSync(descriptor)
 }
 
-/** @param {string} directory of temporary files @param {string[]} args */
+/** @param {string} directory for temporary files @param {string[]} args */
 function measure (directory, args) {
-  const memory = path.join(directory, 'memory') // the report may replace its process, which closes pipes
+  const memory = path.join(directory, 'memory') // a report may replace its process, which closes pipes
   const began = process.hrtime.bigint()
   const source = 'import fs from "node:fs"; process.on("exit", () => ' +
     'fs.writeFileSync(process.env.MEMORY_FILE, String(process.resourceUsage().maxRSS)))'

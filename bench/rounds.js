@@ -1,7 +1,7 @@
 'use strict'
 
-// Forms groups of subjects that are measured at once, repeats them in rounds, and reduces the rounds to
-// figures. A ratio is that to the bare program of the same group in the same round.
+// Groups subjects that are measured at the same time, repeats the groups in rounds, and reduces the rounds to
+// figures. Ratios refer to the bare program of the same group and round.
 
 const { measureTogether } = require('./measure')
 const { median } = require('./median')
@@ -9,32 +9,32 @@ const { median } = require('./median')
 /**
  * @typedef {import('./measure').Sample} Sample
  *
- * @typedef {{ subjects: number, load: number }} Busy shares of the time that the two CPUs worked
+ * @typedef {{ subjects: number, load: number }} Busy busy shares of the two CPUs
  *
  * @typedef {object} Result
  * @property {string} subject
  * @property {string} workload
  * @property {number} [value] median, in the workload's unit
  * @property {number} [over] median of the difference to bare, in the workload's unit
- * @property {number[]} ratios to bare, one a round
- * @property {number} [ratio] their median; 1 for bare
+ * @property {number[]} ratios to bare, one per round
+ * @property {number} [ratio] median; 1 for bare
  * @property {number} [rss] bytes under load, median
  * @property {number} [rssOver] bytes more than bare, median
  * @property {number} [heapUsed] bytes after mark-sweeps, median
- * @property {number} [units] measured in one round, median
+ * @property {number} [units] measured per round, median
  * @property {Busy} [busy] of bare
  * @property {Record<string, any>} [inForce]
- * @property {string} [warning] what runs otherwise than requested
+ * @property {string} [warning] difference from the requested setup
  * @property {string} [failed] reason
- * @property {number} [failures] count of failed runs
+ * @property {number} [failures] number of failed runs
  */
 
-const GROUP_SIZE = 4 // more at once make the caches colder for all subjects
+const GROUP_SIZE = 4 // with more at the same time, caches become colder for all subjects
 const MAX_FAILURES = 2
 
 /**
- * Forms groups of equal size: the last one is filled with the first subjects, which are then measured twice
- * a round, so that all share the CPU with equally many.
+ * Forms groups of equal size. The last one is filled up with the first subjects, which are then measured
+ * twice per round, so that all subjects share the CPU with equally many others.
  * @template T
  * @param {T[]} subjects
  * @returns {T[][]}
@@ -65,7 +65,7 @@ function medianBusy (busy) {
 }
 
 /**
- * Describes the engine that is not in force as requested, or returns undefined.
+ * Describes a mismatch between the requested and the active engine, or returns undefined.
  * @param {import('./subjects').Subject} subject
  * @param {Record<string, any> | undefined} inForce
  */
@@ -75,7 +75,7 @@ function mismatchWarning (subject, inForce) {
   return `${subject.engine} was requested, the engine in force is ${inForce.engine} (${inForce.engineWhy})`
 }
 
-/** Collects the samples and failures of one subject in all rounds. */
+/** Collects the samples and failures of one subject over all rounds. */
 class SubjectRecord {
   /** @param {string} name @param {import('./subjects').Subject} subject */
   constructor (name, subject) {
@@ -85,7 +85,7 @@ class SubjectRecord {
     this.samples = []
     /** @type {string[]} */
     this.failures = []
-    /** @type {Array<Array<{ ratio: number, over: number, rssOver: number }>>} one list a round */
+    /** @type {Array<Array<{ ratio: number, over: number, rssOver: number }>>} one list per round */
     this.comparisons = []
     /** @type {Busy[]} */
     this.busy = []
@@ -126,14 +126,14 @@ class SubjectRecord {
 }
 
 /**
- * Measures subjects under one workload, group by group, round by round.
+ * Measures subjects under one workload by group and round.
  * @param {object} plan
  * @param {string} plan.node
  * @param {string} plan.name of the workload
  * @param {import('./workloads').Workload} plan.workload
  * @param {Array<[string, import('./subjects').Subject]>} plan.subjects without bare
  * @param {import('./subjects').Subject} plan.bare
- * @param {(subject: string) => string | undefined} plan.missingReason why a subject cannot run
+ * @param {(subject: string) => string | undefined} plan.missingReason reason why a subject cannot run
  * @param {number} plan.rounds
  * @param {number} plan.warmMs
  * @param {number} plan.ms
@@ -161,8 +161,8 @@ async function inRounds ({ subjects, bare, missingReason, rounds, progress, ...j
 }
 
 /**
- * Measures one group once, into the records of its subjects.
- * @param {SubjectRecord[]} group bare among them
+ * Measures one group once, and adds the results to the records of its subjects.
+ * @param {SubjectRecord[]} group including bare
  * @param {SubjectRecord} bareRecord
  * @param {number} round
  * @param {import('./measure').Job} job

@@ -1,7 +1,7 @@
 'use strict'
 
-// Runs the benchmarks: npm run bench -- [options]. Figures go to the terminal and a JSON file; docs/cost.md
-// and the table in README.md are written from the same figures.
+// Runs the benchmarks: npm run bench -- [options]. Figures are printed to the terminal and written to a JSON
+// file; docs/cost.md and the table in README.md are generated from them.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -107,7 +107,7 @@ function parseOptions (args) {
 }
 
 /**
- * Joins the reports of several runs; later figures of a subject under a workload replace earlier ones.
+ * Joins the reports of several runs; later figures of a subject and workload replace earlier ones.
  * @param {Report[]} reports
  * @returns {Report}
  */
@@ -137,7 +137,7 @@ function joinReports (reports) {
   }
 }
 
-/** Replaces the line of progress, on a terminal only. @param {string} text */
+/** Replaces the progress line, only on a terminal. @param {string} text */
 function showProgress (text) {
   if (process.stderr.isTTY) process.stderr.write(`\r\x1b[K${text}`)
 }
@@ -149,7 +149,7 @@ function captureOn ([command, ...args]) {
 }
 
 /**
- * Measures one workload on one Node and adds the results to the figures of that version.
+ * Measures one workload on one Node, and adds the results to the figures of that version.
  * @param {import('./table-rows').Version} figures
  * @param {import('./plan').Task} task
  * @param {{ file: string, scale: import('./plan').Scale, pins: import('./machine').Pins }} conditions
@@ -181,7 +181,7 @@ async function measureTask (figures, task, { file, scale, pins }) {
 }
 
 /**
- * Measures a workload of many short processes and adds the results to the figures of that version.
+ * Measures a workload of many short processes, and adds the results to the figures of that version.
  * @param {import('./table-rows').Version} figures
  * @param {string} workload
  * @param {{ node: string[], runnable: NamedSubject[], scale: import('./plan').Scale }} conditions

@@ -1,21 +1,21 @@
 'use strict'
 
-// What is measured: how a child that runs a workload is started under each subject. Everything is loaded
-// before the workload, as the subject's users do. proofs.js proves that a subject is active.
+// Subjects to measure, with the options to start a child that runs a workload. Everything is loaded before
+// the workload, as the subject's users do. proofs.js proves that a subject is active.
 
 const path = require('node:path')
 const { pathToFileURL } = require('node:url')
 
 /**
- * @typedef {Record<string, string>} Variables of the environment
+ * @typedef {Record<string, string>} Variables environment variables
  *
  * @typedef {object} Subject
- * @property {string} says its description, a few words
- * @property {(directory: string) => string[]} args of node; the directory is the child's own
+ * @property {string} says short description
+ * @property {(directory: string) => string[]} args arguments of node; the directory is the child's own
  * @property {(directory: string) => Variables} env
  * @property {keyof typeof import('./proofs')} [proof]
- * @property {string[]} peers packages that it needs
- * @property {string} [engine] that a longstack subject must run with
+ * @property {string[]} peers required packages
+ * @property {string} [engine] required engine of a longstack subject
  */
 
 const register = path.join(__dirname, '..', 'lib', 'register.js')

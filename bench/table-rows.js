@@ -1,6 +1,7 @@
 'use strict'
 
-// Builds the rows of all tables from the saved figures, the heading first; table.js formats them as text.
+// Builds the rows of all tables from the saved figures, starting with the heading; table.js formats them as
+// text.
 
 /**
  * @typedef {import('./rounds').Result} Result
@@ -12,9 +13,9 @@
  * @property {import('./capture').Figures | { failed: string }} [capture]
  *
  * @typedef {object} Workload
- * @property {string} says its description
+ * @property {string} says description
  * @property {string} unit such as µs/request
- * @property {'ratio' | 'value' | 'over'} shows the figure in a summary
+ * @property {'ratio' | 'value' | 'over'} shows figure in the summary
  * @property {number} warm seconds
  *
  * @typedef {object} Setup
@@ -37,9 +38,9 @@
  */
 
 const FULL = 'longstack-full'
-const MIN_OVERHEAD = 0.005 // below this a quotient of overheads is noise
-const MAX_LISTED = 5 // rounds; of more only min and max are printed
-const MAIN_MAJOR = 24 // other versions have only the workloads marked onAllVersions in the summary
+const MIN_OVERHEAD = 0.005 // below this, a quotient of overheads is noise
+const MAX_LISTED = 5 // rounds; if there are more, only min and max are printed
+const MAIN_MAJOR = 24 // in the summary, other versions only have the workloads marked onAllVersions
 /** @type {Array<{ workload: string, label: string, onAllVersions?: boolean }>} */
 const SUMMARY_WORKLOADS = [
   { workload: 'hello', label: 'HTTP server, constant answer', onAllVersions: true },
@@ -144,7 +145,7 @@ function captureRows (capture) {
   ]
 }
 
-/** @param {Workload} workload @returns {string} without the divisor: µs of µs/request */
+/** @param {Workload} workload @returns {string} without the divisor: µs for µs/request */
 const unitOf = ({ unit }) => unit.split('/')[0]
 
 /** @param {Result | undefined} result @param {Workload} workload */

@@ -1,7 +1,7 @@
 'use strict'
 
-// Formats the saved figures: all tables on the terminal, one for each version of Node in docs/cost.md, and
-// the short table of README.md. table-rows.js builds the rows.
+// Formats the saved figures: all tables on the terminal, one per version of Node in docs/cost.md, and the
+// short table of README.md. table-rows.js builds the rows.
 
 const { workloadRows, memoryRows, captureRows, versionRows, summaryRows } = require('./table-rows')
 
@@ -31,7 +31,7 @@ function warnings (results) {
   return [...new Set(wrong.map(({ subject, warning }) => `${subject}: ${warning}.`))]
 }
 
-/** @param {string[][]} rows a short row's last cell extends to the end of the line */
+/** @param {string[][]} rows the last cell of a short row extends to the end of the line */
 function plainTable (rows) {
   const isShort = (/** @type {string[]} */ row) => row.length < rows[0].length
   const width = (/** @type {string[]} */ row, /** @type {number} */ column) =>
@@ -152,11 +152,11 @@ function page (report) {
 }
 
 /**
- * Writes the short table between the marks of the README.
+ * Writes the short table between the markers of the README.
  * @param {string} readme
  * @param {Report} report
  * @returns {string}
- * @throws {Error} the marks are missing
+ * @throws {Error} if the markers are missing
  */
 function withSummary (readme, report) {
   const [begin, end] = SUMMARY_MARKS

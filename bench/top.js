@@ -1,8 +1,8 @@
 'use strict'
 
-// What a process pays while longstack top looks at it: node bench/top.js [--minutes N] [--node PATH]
-// [--workloads hello,real]. CPU per request with and without, by turns of some seconds in the same process
-// under the same load; each turn is compared with the mean of its two neighbours.
+// Measures the cost of longstack top for the observed process: node bench/top.js [--minutes N] [--node PATH]
+// [--workloads hello,real]. Compares CPU per request with and without it, in alternating turns of some
+// seconds in the same process under the same load; each turn is compared with the mean of its two neighbours.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -20,7 +20,7 @@ const preload = path.join(__dirname, 'preloads', 'top.js')
 /** @typedef {{ isOn: boolean, count: number, cpu: number }} Turn */
 
 /**
- * Returns the ratio of each turn with it to those before and after, without it.
+ * Returns the ratio of each turn with it to the neighbouring turns without it.
  * @param {Turn[]} turns
  */
 function ratiosOf (turns) {

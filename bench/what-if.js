@@ -1,9 +1,9 @@
 'use strict'
 
-// What the report predicts, beside what the change does: node bench/what-if.js [--node PATH] [--only NAME]
-// [--times N]. Ten made services (test/fixtures/what-if/services.js) run as they are, then with the change
-// that the verdict's finding speaks of; the prediction is compared with the same figure of the second run. A
-// function that only a busy machine makes block is not what the change takes away.
+// Compares the report's predictions with the effect of the change: node bench/what-if.js [--node PATH]
+// [--only NAME] [--times N]. Ten artificial services (test/fixtures/what-if/services.js) run unchanged, then
+// with the change named by the verdict's finding, and the prediction is compared with the same figure of the
+// second run. Functions that block only because the machine is busy are not removed by the change.
 
 const { execFile, spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -19,7 +19,7 @@ const register = path.join(__dirname, '..', 'lib', 'register.js')
 const service = path.join(fixtures, 'what-if', 'services.js')
 
 /**
- * Runs a service to its end.
+ * Runs a service to completion.
  * @param {string} node
  * @param {string} name
  * @param {Record<string, string>} env

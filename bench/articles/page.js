@@ -1,38 +1,38 @@
 'use strict'
 
-// The saved figures of the articles' claims as the page docs/articles.md, and as a comparison of two runs.
-// Data in, text out.
+// Formats the saved figures of the articles' claims as the page docs/articles.md, and as a comparison of two
+// runs. Data in, text out.
 
 const { median } = require('../median')
 
 /**
  * @typedef {'off' | 'on'} State of tracing
- * @typedef {'as said' | 'no difference' | 'other way round'} Outcome b costs more than a; neither; a costs
- *   more than b
+ * @typedef {'as said' | 'no difference' | 'other way round'} Outcome b costs more than a; about the same; a
+ *   costs more than b
  *
- * @typedef {object} Claim of an article, measured in one round
+ * @typedef {object} Claim claim of an article, measured in one round
  * @property {string} id
  * @property {string} article title, author, year
  * @property {string} said
- * @property {number | null} saidRatio b ÷ a of the article; null where it gave no figure
- * @property {boolean} [saidSame] the article's claim is that there is hardly a difference
+ * @property {number | null} saidRatio b ÷ a in the article; null if it gave no figure
+ * @property {boolean} [saidSame] the article claims that there is hardly any difference
  * @property {string} a
  * @property {string} b
- * @property {string} unit of both
- * @property {string} means of b ÷ a
- * @property {Partial<Record<Outcome, string>>} why it is so today, by outcome
+ * @property {string} unit of a and b
+ * @property {string} means meaning of b ÷ a
+ * @property {Partial<Record<Outcome, string>>} why explanation of today's result, by outcome
  * @property {{ a: number, b: number }} off
  * @property {{ a: number, b: number }} on
  *
- * @typedef {object} Table figures that are no ratio
+ * @typedef {object} Table figures that are not ratios
  * @property {string} title
  * @property {string[]} heading
  * @property {string[][]} rows
  *
  * @typedef {object} Example
  * @property {string} name its directory
- * @property {string} title from the file's head
- * @property {Claim[][]} rounds the claims of each round
+ * @property {string} title from the head of its file
+ * @property {Claim[][]} rounds claims of each round
  * @property {Table[]} tables of the last round
  *
  * @typedef {object} Figures
@@ -44,15 +44,15 @@ const { median } = require('../median')
  *
  * @typedef {object} Measured
  * @property {number} ratio median over the rounds
- * @property {[number, number]} spread in which the ratio of a second run is expected
+ * @property {[number, number]} spread range in which the ratio of a second run is expected
  */
 
-const MIN_SPREAD = Math.log(1.1) // no ratio of another run is known better than that
-// Times the distance of the farthest round: rounds of one run are more alike than runs are. Twice contained
-// 53 of 56 ratios of another run, four times all.
+const MIN_SPREAD = Math.log(1.1) // minimum uncertainty of any ratio
+// Multiple of the distance of the farthest round: rounds of one run differ less than runs do. Factor two
+// contained 53 of 56 ratios of another run, factor four all.
 const WIDER = 4
-const MANY = 5 // rounds, of which one may be omitted as an outlier
-const APART = 0.05 // from 1: less is no difference
+const MANY = 5 // rounds, above which one may be ignored as an outlier
+const APART = 0.05 // minimum distance from 1 to count as a difference
 
 /** @param {number[]} ratios @returns {Measured} */
 function measured (ratios) {
@@ -63,7 +63,7 @@ function measured (ratios) {
 }
 
 /**
- * Decides by the spread; where that contains 1, by the rounds.
+ * Decides by the spread or, if that contains 1, by the rounds.
  * @param {number[]} ratios one per round
  * @returns {Outcome}
  */
@@ -75,7 +75,7 @@ function outcomeOf (ratios) {
 }
 
 /**
- * Returns what the outcome means for the article; "probably", where another run may have another outcome.
+ * Returns the verdict on the article's claim; "probably" if another run may have another outcome.
  * @param {Claim} claim @param {Outcome} outcome @param {Measured} measured
  */
 function verdictOf ({ saidSame = false, saidRatio, b }, outcome, { ratio, spread: [low, high] }) {
@@ -128,13 +128,13 @@ const formatSaid = ({ saidRatio, saidSame = false }) => {
   return saidSame ? '1' : '–'
 }
 
-/** Explains the outcome. @param {ReturnType<typeof claimsOf>[number]} entry */
+/** Explains an outcome. @param {ReturnType<typeof claimsOf>[number]} entry */
 function reason ({ claim, outcome, verdict }) {
   const why = claim.why[outcome] ?? 'No reason is known for that outcome.'
   return `- **${claim.id}**, ${verdict} (${claim.article}). ${why}`
 }
 
-/** Whether the figure of an article is off. @param {ReturnType<typeof claimsOf>[number]} entry */
+/** Whether an article's figure no longer holds. @param {ReturnType<typeof claimsOf>[number]} entry */
 function isRefuted ({ claim, verdict }) {
   return claim.saidRatio !== null && verdict !== 'as said' && !verdict.startsWith('probably')
 }
@@ -187,7 +187,7 @@ function page (figures) {
 }
 
 /**
- * Whether a second run agrees with a first one within its spread.
+ * Whether a second run agrees with the first one within its spread.
  * @param {Figures} first
  * @param {Figures} second
  * @returns {Array<{ id: string, state: State, stated: Measured, ratio: number, agrees: boolean }>}

@@ -1,8 +1,8 @@
 'use strict'
 
 // npm run articles: measures the claims of the articles behind the numbered examples, and writes
-// docs/articles.md. Each round runs every directory here once with --json, a process of its own; the figures
-// are kept beside the page, so that a second run can be compared with it.
+// docs/articles.md. Each round runs every directory here once with --json, in its own process. The figures
+// are kept next to the page, so that a second run can be compared with them.
 
 const { execFile } = require('node:child_process')
 const fs = require('node:fs')
@@ -14,7 +14,7 @@ const { page, compared, formatRatio, figure } = require('./page')
 
 const DOCS = path.join(__dirname, '..', '..', 'docs')
 const ROUNDS = { full: 5, quick: 2 }
-const LIMIT_MS = 10 * 60_000 // of one example in one round
+const LIMIT_MS = 10 * 60_000 // for one example in one round
 const MAX_OUTPUT = 64 * 2 ** 20 // bytes of its figures
 
 const HELP = `Measures the claims of the articles behind the examples: docs/articles.md and articles.json.
@@ -35,10 +35,10 @@ const HELP = `Measures the claims of the articles behind the examples: docs/arti
 /** An example that printed no figures. */
 class Failure extends Error {}
 
-/** @returns {string[]} the names of the numbered examples, which are those of the directories here */
+/** @returns {string[]} the names of the numbered examples, equal to those of the directories here */
 const listExamples = () => fs.readdirSync(__dirname).filter((name) => /^\d\d-/.test(name)).sort()
 
-/** @param {string | undefined} only numbers, separated by commas */
+/** @param {string | undefined} only numbers separated by commas */
 function chosenOf (only) {
   const names = listExamples()
   if (only === undefined) return names
@@ -69,7 +69,7 @@ function options (args) {
   return { ...values, rounds, names: chosenOf(values.only) }
 }
 
-/** Returns the title of an example: the first sentence of its harness's head. @param {string} name */
+/** Returns the title of an example: the first clause of its harness's head comment. @param {string} name */
 function titleOf (name) {
   const text = fs.readFileSync(path.join(__dirname, name, 'index.js'), 'utf8')
   const [, first = name] = /^\/\/ (.*?)[.:]?$/m.exec(text) ?? []
@@ -116,7 +116,7 @@ async function measureAll ({ names, rounds, quick, node }) {
   return { ...figures, examples }
 }
 
-/** @param {string} file @returns {import('./page').Figures | undefined} undefined: there is no such file */
+/** @param {string} file @returns {import('./page').Figures | undefined} undefined if there is no such file */
 function readSaved (file) {
   if (!fs.existsSync(file)) return undefined
   try {
@@ -136,7 +136,7 @@ function requireSaved (file) {
 }
 
 /**
- * Adds rounds of another run, where they are of equal claims.
+ * Adds rounds of another run if their claims are equal.
  * @param {import('./page').Figures} old
  * @param {import('./page').Figures} figures
  */
@@ -156,7 +156,7 @@ function addRounds (old, figures) {
 }
 
 /**
- * Joins the figures of some examples with saved ones of the others.
+ * Joins the figures of some examples with the saved figures of the others.
  * @param {import('./page').Figures | undefined} old
  * @param {import('./page').Figures} figures
  */
@@ -170,7 +170,7 @@ function joinFigures (old, figures) {
  * Prints which ratios agree with the page.
  * @param {import('./page').Figures} saved
  * @param {import('./page').Figures} figures
- * @returns {boolean} whether all do
+ * @returns {boolean} whether all agree
  */
 function printComparison (saved, figures) {
   const results = compared(saved, figures)

@@ -1,6 +1,6 @@
 'use strict'
 
-// No callback of a workload blocks for 500 ms: the cost measured is that of the observation.
+// No callback of a workload blocks for 500 ms, so this measures the cost of observation.
 
 /** @type {string[][]} */
 const stacks = []

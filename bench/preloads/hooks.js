@@ -1,5 +1,5 @@
 'use strict'
 
-// The lower bound: the cost of async_hooks itself for a tool that observes every resource and every callback.
+// Lower bound: the cost of async_hooks for a tool that observes every resource and callback.
 
 require('node:async_hooks').createHook({ init () {}, before () {}, after () {} }).enable()

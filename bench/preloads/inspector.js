@@ -1,6 +1,6 @@
 'use strict'
 
-// As DevTools does: V8 links the stacks of all tasks while a debugger has set an async call stack depth.
+// Works like DevTools: V8 links the stacks of all tasks while a debugger has set an async call stack depth.
 
 const { Session } = require('node:inspector')
 

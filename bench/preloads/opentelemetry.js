@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans of http only, batched as in production; the exporter counts and drops them.
+// Only http spans, batched as in production; the exporter counts and drops them.
 
 const { registerInstrumentations } = require('@opentelemetry/instrumentation')
 const { HttpInstrumentation } = require('@opentelemetry/instrumentation-http')

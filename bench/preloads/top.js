@@ -1,7 +1,7 @@
 'use strict'
 
-// Turns what longstack top asks on and off by turns, in a process with longstack, and writes the CPU per
-// request of each turn to BENCH_TURNS: the same process, the same load, neighbouring moments.
+// Turns the queries of longstack top on and off alternately in a process with longstack, and writes the CPU
+// per request of each turn to BENCH_TURNS. Process and load stay the same between neighbouring turns.
 
 const channels = require('node:diagnostics_channel')
 const fs = require('node:fs')
@@ -11,14 +11,14 @@ const lib = path.join(__dirname, '..', '..', 'lib')
 const { shared } = require(path.join(lib, 'start'))
 const { Session } = require(path.join(lib, 'ask', 'session'))
 
-const SETTLE_MS = 500 // after a switch, not counted
-const READS = 4 // of a turn, one a second
+const SETTLE_MS = 500 // after a switch, not measured
+const READS = 4 // per turn, one per second
 const READ_MS = 1000
 
 let requests = 0
 channels.subscribe('http.server.request.start', () => { requests++ })
 
-/** takes the line of the next answer @type {(line: string) => void} */
+/** called with the next reply line @type {(line: string) => void} */
 let answered = () => {}
 const session = new Session(shared.tracer, (line) => answered(line), () => true)
 /** @param {string} name @param {object} [argument] */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Measures a bare await: most of the work is that of V8 and Node.
+// Measures a bare await; V8 and Node do most of the work.
 
 const { obey } = require('../child')
 
@@ -16,7 +16,7 @@ async function sum (count) {
   return total
 }
 
-/** Leaves an event loop iteration between the chunks, as in a program. @param {number} units */
+/** Leaves an event loop iteration between chunks, as a program would. @param {number} units */
 async function run (units) {
   await sum(units)
   await new Promise((resolve) => setImmediate(resolve))

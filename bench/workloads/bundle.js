@@ -1,7 +1,8 @@
 'use strict'
 
-// A bundle as esbuild's keepNames builds it: of two functions of one name one is renamed, and its name
-// restored by Object.defineProperty. V8 has the renamed one from the source and reports the restored one.
+// A bundle as built with esbuild's keepNames: if two functions share a name, one is renamed, and
+// Object.defineProperty restores its name. V8 takes the new name from the source, but reports the restored
+// one.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -9,7 +10,7 @@ const { obey } = require('../child')
 
 const PAIRS = 100
 
-/** @param {number} number @returns {string} two modules of a bundle that define functions of one name */
+/** @param {number} number @returns {string} two modules of a bundle that define functions of the same name */
 function pair (number) {
   const name = `load${number}`
   return `

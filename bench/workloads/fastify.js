@@ -1,6 +1,6 @@
 'use strict'
 
-// A framework with a few middlewares, as most servers have.
+// A framework with a few middlewares, like most servers.
 
 const { obey } = require('../child')
 const app = require('fastify')({ keepAliveTimeout: 120_000 })

@@ -1,6 +1,6 @@
 'use strict'
 
-// A client of a server in another process, whose port is in BENCH_PORT.
+// A client of a server in another process; BENCH_PORT has its port.
 
 const { obey } = require('../child')
 

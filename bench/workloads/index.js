@@ -1,22 +1,22 @@
 'use strict'
 
-// The workloads, and the form of their figures. A server is loaded by load.js; a loop or a client runs its
-// units itself, a chunk after another; the others start many short processes in turn.
+// Workloads, and the form of their figures. load.js loads servers; a loop or client runs its units itself,
+// chunk by chunk; the others run many short processes alternately.
 
 /**
  * @typedef {object} Workload
- * @property {string} says its description
+ * @property {string} says description
  * @property {string} unit of `value`, such as µs/request
  * @property {number} factor from µs of CPU to the unit
- * @property {'ratio' | 'value' | 'over'} shows the figure in a summary
+ * @property {'ratio' | 'value' | 'over'} shows figure in the summary
  * @property {number} warmMs
- * @property {{ connections: number, fresh?: boolean }} [load] of a server: connections at once, kept or
- *   new for each unit
- * @property {number} chunk of a loop or client: units between two readings of the clock
- * @property {string} [upstream] of a client: the workload that it sends its requests to, in BENCH_PORT
- * @property {string[]} peers packages that it requires
- * @property {boolean} [inTurn] many short processes, bare and the subjects in turn
- * @property {boolean} [perCase] a table of its own
+ * @property {{ connections: number, fresh?: boolean }} [load] for a server: concurrent connections, kept or
+ *   new per unit
+ * @property {number} chunk for a loop or client: units between two readings of the clock
+ * @property {string} [upstream] for a client: the workload that it sends requests to, in BENCH_PORT
+ * @property {string[]} peers required packages
+ * @property {boolean} [inTurn] many short processes, alternating between bare and the subjects
+ * @property {boolean} [perCase] has its own table
  */
 
 const WARM_SERVER_MS = 10_000

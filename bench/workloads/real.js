@@ -1,6 +1,6 @@
 'use strict'
 
-// About 40 asynchronous resources a request, most of them promises.
+// About 40 asynchronous resources per request, most of them promises.
 
 const fs = require('node:fs')
 const http = require('node:http')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A mark-sweep moves and frees code, which invalidates all that is cached by code address: measures the cost
-// until all functions of a large program have run once again. The collection itself does not count.
+// A mark-sweep moves and frees code, which invalidates everything cached by code address. This measures the
+// cost until all functions of a large program have run once more. The collection itself does not count.
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The file has a size and no content: the streams are measured, not the disk.
+// The file has a size but no content, so the streams are measured, not the disk.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,21 +1,21 @@
 'use strict'
 
-// What the lines of a file refer to (lib/encoding/definitions.js): the resource of who wrote them, stacks,
-// types, attributes in common, and the sites of waits and runs. A span comes out as the object that listeners
-// get, whatever its format. The content is not trusted: what is not defined is left out.
+// Resolves the references in the lines of a file (lib/encoding/definitions.js): the writer's resource,
+// stacks, types, shared attributes, and the sites of waits and runs. A resolved span is the object that
+// listeners get, whatever its format. The content is not trusted: undefined references are left out.
 //
-// Memory is bounded whatever a file defines. A writer starts over under a new source before its definitions
-// exceed 1 MB, so the sources that were used longest ago are dropped first.
+// Memory is bounded whatever a file defines. A writer switches to a new source before its definitions exceed
+// 1 MB, so the least recently used sources are dropped first.
 
 const { endText, placeText } = require('../../lib/text')
 const { isRecord, list } = require('./values')
 
 const MAX_CALLERS = 16
-const MAX_BYTES = 256 << 20 // of all definitions of a file, estimated from above
-const ENTRY_BYTES = 200 // what an entry of a map takes, besides its content
+const MAX_BYTES = 256 << 20 // all definitions of a file, as an upper estimate
+const ENTRY_BYTES = 200 // overhead of a map entry
 const SOURCE_BYTES = 2000
-const BYTES_OF_TEXT = 2 // for each character of a line: of text
-const BYTES_OF_OBJECTS = 24 // of objects: that many an empty one takes for each of its characters
+const BYTES_OF_TEXT = 2 // text: for each character of a line
+const BYTES_OF_OBJECTS = 24 // objects: bytes that `{}` takes per character
 const UNSET = { code: 'UNSET' }
 
 /**
@@ -30,21 +30,21 @@ const UNSET = { code: 'UNSET' }
  */
 
 class Definitions {
-  /** that which was used last comes last @type {Map<string, Source>} */
+  /** least recently used first @type {Map<string, Source>} */
   #sources = new Map()
   /** @type {Source | undefined} */
   #latest
   #bytes = 0
   #hasDropped = false
-  /** spans whose source is not known, once sources were dropped */
+  /** spans of unknown source since sources were dropped */
   unresolved = 0
 
   /**
-   * Keeps what a line defines. A number that is defined already is skipped: a file that was rotated begins
-   * with all definitions again.
+   * Stores the definitions of a line. A number that is already defined is skipped: a rotated file starts with
+   * all definitions again.
    * @param {any} line
    * @param {number} [size] characters of the line
-   * @returns {boolean} whether it is such a line
+   * @returns {boolean} whether the line is a definition
    */
   add (line, size = 0) {
     if (!isRecord(line) || typeof line.longstack !== 'number') return false
@@ -67,10 +67,10 @@ class Definitions {
   /**
    * @template T
    * @param {Source} source
-   * @param {Map<number, T>} definitions one of the source's
+   * @param {Map<number, T>} definitions a map of the source
    * @param {unknown} number
    * @param {T | undefined} value
-   * @param {number} bytes that it takes
+   * @param {number} bytes estimated size
    */
   #define (source, definitions, number, value, bytes) {
     if (typeof number !== 'number' || value === undefined || definitions.has(number)) return
@@ -95,7 +95,7 @@ class Definitions {
     return source
   }
 
-  /** Returns a source that defines nothing. */
+  /** Returns an empty source. */
   #missing () {
     if (this.#hasDropped) this.unresolved++
     return NO_SOURCE
@@ -115,8 +115,8 @@ class Definitions {
   }
 
   /**
-   * Puts in place what a span refers to.
-   * @param {any} record of any format
+   * Replaces the references of a span with their values.
+   * @param {any} record in any format
    * @returns {any}
    */
   resolve (record) {
@@ -128,7 +128,7 @@ class Definitions {
     } = record
     const { resource = {}, stacks, sites, shared, names } = this.#known(source) ?? this.#missing()
     const times = isRecord(wait) ? wait : {}
-    const runLines = typeof runs === 'number' ? [[0, duration, runs]] : runs // a number: one callback
+    const runLines = typeof runs === 'number' ? [[0, duration, runs]] : runs // a number is one callback
     /** @type {Record<string, any>} */
     const attributes = {
       ...shared.get(number),
@@ -157,7 +157,7 @@ class Definitions {
   }
 }
 
-/** @param {unknown} lines @returns {any[][]} those that are lists */
+/** @param {unknown} lines @returns {any[][]} the lines that are lists */
 const rows = (lines) => list(lines).filter(Array.isArray)
 
 /** @param {any[]} run microseconds, site, count @param {Map<number, Site>} sites */
@@ -166,7 +166,7 @@ function runOf ([us, site, count = 1], sites) {
 }
 
 /**
- * @param {any[]} line what was asked on a connection: microseconds; below 0: not answered when the span ended
+ * @param {any[]} line a query on a connection, in microseconds; negative if unanswered when the span ended
  * @param {unknown} duration of the span, in microseconds
  * @param {Map<number, Site>} sites
  * @param {Map<number, string>} names
@@ -212,7 +212,7 @@ function waitOf (wait, sites, names) {
 
 /**
  * @param {unknown} start seconds since 1970, and nanoseconds
- * @param {unknown} duration microseconds from there on
+ * @param {unknown} duration microseconds since start
  * @returns {string | undefined} nanoseconds in decimal
  */
 function nanosOf (start, duration) {
@@ -231,7 +231,7 @@ function sumOf (sums) {
 }
 
 /**
- * @param {any[]} line who delayed a span
+ * @param {any[]} line delayer of a span
  * @param {Map<number, string>} names
  */
 function delayerOf ([us, spanId, name, max, at], names) {
@@ -265,7 +265,7 @@ function siteOf ({ at: place, callers, label }) {
   }
 }
 
-/** @param {unknown} place @returns {string | undefined} undefined: it is not a place */
+/** @param {unknown} place @returns {string | undefined} undefined if it is not a place */
 function placeOf (place) {
   if (!isRecord(place)) return undefined
   const { function: name, file, line, column, location, via } = place

@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads a profile that another process has made. Its content is not trusted: a value of a wrong type counts
-// as absent, texts and lists are bounded, and nothing else is taken over.
+// Reads a profile made by another process. Its content is not trusted: values of the wrong type count as
+// absent, texts and lists are bounded, and unknown properties are ignored.
 
 const { amount, isRecord, list, parseJson, text } = require('./values')
 
@@ -13,16 +13,16 @@ const { amount, isRecord, list, parseJson, text } = require('./values')
 const MAX_CHAINS = 5_000
 const MAX_SAMPLES = 50_000
 const MAX_NODES = 20_000
-const MAX_DEPTH = 1_000 // of the tree: outputs are recursive
+const MAX_DEPTH = 1_000 // of the tree; output code is recursive
 const MAX_FRAMES = 1_000
 const MAX_LACKS = 100
-const MAX_CHARS = 4_000 // of a text
-const MAX_FIGURE = 1e11 // ms: nanoseconds of them fit into 63 bits
+const MAX_CHARS = 4_000 // per text
+const MAX_FIGURE = 1e11 // ms; in nanoseconds this fits into 63 bits
 const MAX_UNIX_MS = 4e12
 const kinds = new Set(['root', 'route', 'frame', 'ran', 'waited'])
 
 /**
- * Returns a reader of objects, each property with its own reader.
+ * Returns a reader for objects, with one reader per property.
  * @template {Record<string, (value: unknown) => any>} S
  * @param {S} readers
  */
@@ -32,7 +32,7 @@ const recordOf = (readers) => (/** @type {unknown} */ value) => {
   return /** @type {{ [K in keyof S]: ReturnType<S[K]> }} */ (Object.fromEntries(entries))
 }
 
-/** @param {unknown} value @param {number} [max] @returns {number} 0 where it is none */
+/** @param {unknown} value @param {number} [max] @returns {number} 0 if it is not a valid number */
 function figure (value, max = MAX_FIGURE) {
   const number = amount(value) ?? 0
   return number <= max ? number : 0
@@ -69,7 +69,7 @@ const profileOf = recordOf({
 
 /**
  * @param {unknown} json
- * @returns {Profile | undefined} undefined: it is no profile
+ * @returns {Profile | undefined} undefined if it is not a profile
  */
 function parseProfile (json) {
   const profile = parseJson(String(json))
@@ -79,7 +79,7 @@ function parseProfile (json) {
 /**
  * @param {Record<string, any>} node
  * @param {number} depth
- * @param {{ nodes: number }} total that were read
+ * @param {{ nodes: number }} total nodes read so far
  * @returns {PathNode}
  */
 function nodeOf (node, depth, total) {

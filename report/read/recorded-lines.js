@@ -1,7 +1,7 @@
 'use strict'
 
-// Converts recordings to the lines of a spans file. Several files can be parts of one recording: the state of
-// each process is kept from one file to the next.
+// Converts recordings to the lines of a spans file. Several files can be parts of one recording, so the state
+// of each process is kept across files.
 
 const { Definitions } = require('../../lib/encoding/definitions')
 const { lineOf } = require('../../lib/encoding/serialize')
@@ -19,12 +19,12 @@ class RecordedLines {
   #sources = new Map()
   /** @type {import('./recording-file').Missing['sources']} */
   #states = new Map()
-  /** spans that cannot be written */
+  /** spans that could not be written */
   #failed = 0
 
   #reader = new BlockReader()
 
-  /** Begins with the next file. Its lines define all that they refer to. */
+  /** Starts the next file. Its lines contain all definitions they refer to. */
   nextFile () {
     this.#reader = new BlockReader()
     this.#reader.missing.sources = this.#states
@@ -36,7 +36,7 @@ class RecordedLines {
     return this.#linesOf(this.#reader.push(chunk))
   }
 
-  /** The file ends. @returns {{ lines: string, problems: string[] }} problems: without full stops */
+  /** Ends the current file. @returns {{ lines: string, problems: string[] }} problems: without full stops */
   endFile () {
     const lines = this.#linesOf(this.#reader.end())
     return { lines, problems: describeMissing({ ...this.#reader.missing, sources: new Map() }, String) }
@@ -54,7 +54,7 @@ class RecordedLines {
     return lines
   }
 
-  /** No more files come. @returns {{ lines: string, problems: string[] }} of all of them */
+  /** No more files follow. @returns {{ lines: string, problems: string[] }} of all files */
   end () {
     let lines = ''
     for (const source of this.#sources.values()) {

@@ -9,9 +9,9 @@ const {
   ENTRY_BYTES, HEADER_BYTES, LAST, MAGIC, REPEATS, readBody, readHeader
 } = require('../../lib/record/block')
 
-const HEAD_BYTES = 1 << 16 // of a file, in which its first block begins
+const HEAD_BYTES = 1 << 16 // the first block starts within these bytes
 const CHUNK_BYTES = 1 << 20
-const FOLLOW_MS = 100 // between two looks whether a file has grown
+const FOLLOW_MS = 100 // interval between checks for growth
 const magic = Buffer.alloc(4)
 magic.writeInt32LE(MAGIC)
 
@@ -22,19 +22,19 @@ magic.writeInt32LE(MAGIC)
  * @property {number} first number of the first entry
  * @property {Uint8Array} entries aligned to 8
  * @property {string[]} texts lines of JSON
- * @property {number} now ms of the clock when it was made
+ * @property {number} now ms on the source's clock when it was made
  * @property {number} origin ms since 1970 when the clock was 0
  * @property {number} lost entries overwritten before this block
- * @property {boolean} isLast of its source
- * @property {boolean} hasAllTexts it repeats those of earlier blocks
+ * @property {boolean} isLast block of its source
+ * @property {boolean} hasAllTexts repeats the texts of earlier blocks
  *
- * @typedef {object} SourceState what is known of a source
+ * @typedef {object} SourceState state of one source
  * @property {number} last number of its last block so far
- * @property {number} next number of the entry that should come next
- * @property {number} earlier entries before the first block: in another file
- * @property {number} blocks that are missing since then
- * @property {number} entries that are missing: in these blocks, or overwritten before they could be written
- * @property {boolean} isComplete its last block is there
+ * @property {number} next number of the next expected entry
+ * @property {number} earlier entries before the first block; they are in another file
+ * @property {number} blocks missing since then
+ * @property {number} entries missing, either in missing blocks or overwritten before they were written
+ * @property {boolean} isComplete its last block was read
  *
  * @typedef {object} Missing
  * @property {number} skipped bytes that belong to no block
@@ -52,13 +52,13 @@ function isRecording (file) {
   return bytes !== undefined && firstHeader(bytes.subarray(0, HEAD_BYTES)) !== undefined
 }
 
-/** @param {Uint8Array} bytes @returns {Buffer} the same memory */
+/** @param {Uint8Array} bytes @returns {Buffer} view of the same memory */
 const bufferOf = ({ buffer, byteOffset, length }) => Buffer.from(buffer, byteOffset, length)
 
-/** @param {string} name @returns {Buffer | undefined} undefined: it is no file, or cannot be read */
+/** @param {string} name @returns {Buffer | undefined} undefined if it is not a file or cannot be read */
 function headOf (name) {
   try {
-    if (!fs.statSync(name).isFile()) return undefined // a pipe can be read but once
+    if (!fs.statSync(name).isFile()) return undefined // a pipe can be read only once
     const fd = fs.openSync(name, 'r')
     try {
       const bytes = Buffer.alloc(HEAD_BYTES)
@@ -71,7 +71,7 @@ function headOf (name) {
   }
 }
 
-/** @param {Buffer} bytes @returns {import('../../lib/record/block').Header | undefined} of its first block */
+/** @param {Buffer} bytes @returns {import('../../lib/record/block').Header | undefined} of the first block */
 function firstHeader (bytes) {
   for (let start = bytes.indexOf(magic); start !== -1; start = bytes.indexOf(magic, start + 1)) {
     const header = readHeader(bytes, start)
@@ -79,25 +79,25 @@ function firstHeader (bytes) {
   }
 }
 
-/** Reads blocks from bytes as they come. */
+/** Reads blocks from bytes as they arrive. */
 class BlockReader {
   /** @type {Buffer[]} */
   #chunks = []
   #size = 0
-  #needed = HEADER_BYTES // bytes, before anything more can be read
-  #isTorn = false // what came last belongs to no block
+  #needed = HEADER_BYTES // bytes required before the next read
+  #isTorn = false // the latest bytes belong to no block
 
-  /** what could not be read so far @type {Missing} */
+  /** unreadable and missing parts so far @type {Missing} */
   missing = { skipped: 0, cut: 0, repeated: 0, sources: new Map() }
 
-  /** @param {Uint8Array} chunk @returns {Block[]} those that it completes */
+  /** @param {Uint8Array} chunk @returns {Block[]} blocks completed by the chunk */
   push (chunk) {
     this.#chunks.push(bufferOf(chunk))
     this.#size += chunk.length
     return this.#size < this.#needed ? [] : this.#read(false)
   }
 
-  /** A file ends here. @returns {Block[]} those that begin within a block that is cut */
+  /** Ends the file. @returns {Block[]} blocks found within a truncated block */
   end () {
     const blocks = this.#read(true)
     if (this.#isTorn) this.missing.cut++
@@ -123,7 +123,7 @@ class BlockReader {
       }
       const body = header === undefined ? undefined : readBody(bytes, start, header)
       if (header === undefined || body === undefined) {
-        // Another block may begin in one whose writer was killed
+        // If the writer was killed within a block, another block may begin inside it
         start = this.#skip(start, start + 1)
         continue
       }
@@ -145,7 +145,7 @@ class BlockReader {
     return end
   }
 
-  /** @param {Block} block @returns {boolean} false: it was read before */
+  /** @param {Block} block @returns {boolean} false if it was read before */
   #note ({ source, number, first, entries, lost, isLast }) {
     const next = (first + entries.length / ENTRY_BYTES) | 0
     const state = this.missing.sources.get(source)
@@ -179,7 +179,7 @@ function blockOf ({ source, number, first, flags, now, origin, lost }, { texts, 
 /**
  * Reads the blocks of a file.
  * @param {Uint8Array | AsyncIterable<Uint8Array>} source
- * @param {BlockReader} [reader] which counts what is missing
+ * @param {BlockReader} [reader] counts missing parts
  * @returns {AsyncGenerator<Block>}
  */
 async function * readBlocks (source, reader = new BlockReader()) {
@@ -189,9 +189,9 @@ async function * readBlocks (source, reader = new BlockReader()) {
 }
 
 /**
- * Gives the bytes of a file, and those that are appended to it; goes on with the file that takes its name.
+ * Yields the bytes of a file and everything appended to it; switches to the file that takes over its name.
  * @param {string} name
- * @param {AbortSignal} [signal] ends it
+ * @param {AbortSignal} [signal] stops following
  * @returns {AsyncGenerator<Buffer>}
  */
 async function * follow (name, signal) {
@@ -225,7 +225,7 @@ async function * follow (name, signal) {
 }
 
 /**
- * Sorts files by the time of their first block: rotated ones have to be read in order.
+ * Sorts files by the time of their first block. Rotated files must be read in order.
  * @param {string[]} names
  * @returns {string[]}
  */
@@ -239,9 +239,9 @@ function inOrder (names) {
 }
 
 /**
- * Says what is missing.
+ * Describes missing parts.
  * @param {Missing} missing
- * @param {(source: number) => string} nameOf a process or thread
+ * @param {(source: number) => string} nameOf name of a process or thread
  * @returns {string[]} sentences, without full stops
  */
 function describeMissing ({ skipped, cut, sources }, nameOf) {

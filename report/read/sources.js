@@ -1,8 +1,8 @@
 'use strict'
 
-// Opens files and standard input, and splits their bytes into lines. A file can be read twice; a pipe only if
-// its bytes were kept, which is done up to a limit. A line is held only as long as it may still be a span:
-// the bytes of an overlong one are discarded as they come, so that no file takes more memory than one line.
+// Opens files and standard input, and splits their bytes into lines. A file can be read twice, a pipe only if
+// its bytes were kept, which is limited. The bytes of an overlong line are discarded as they arrive, so no
+// file takes more memory than one line.
 
 const fs = require('node:fs')
 const { PassThrough, Readable, pipeline } = require('node:stream')
@@ -10,7 +10,7 @@ const { createGunzip } = require('node:zlib')
 const { isRecording } = require('./recording-file')
 
 const CHUNK_BYTES = 1 << 20
-const HEAD_BYTES = 1 << 16 // of a source, by which its form is known
+const HEAD_BYTES = 1 << 16 // start of a source, used to detect its format
 const MAX_KEPT_BYTES = 32 << 20
 const MAX_LINE_BYTES = 16 << 20
 const NEWLINE = 10
@@ -18,7 +18,7 @@ const RETURN = 13
 const BYTE_ORDER_MARK = '\xef\xbb\xbf'
 
 /**
- * Gives the bytes of a file by its name; `-` is standard input.
+ * Opens a file by its name; `-` is standard input.
  * @typedef {(name: string) => AsyncIterable<Buffer>} Source
  */
 
@@ -29,7 +29,7 @@ function open (name) {
 
 /**
  * @param {string} name
- * @returns {fs.BigIntStats | undefined} undefined for standard input, and where reading the file will fail
+ * @returns {fs.BigIntStats | undefined} undefined for standard input and for unreadable files
  */
 function stats (name) {
   try {
@@ -39,7 +39,7 @@ function stats (name) {
   }
 }
 
-/** Returns whether it is a file that can be read again. @param {string} name */
+/** Returns whether the file can be read again. @param {string} name */
 function isFile (name) {
   return stats(name)?.isFile() === true
 }
@@ -70,7 +70,7 @@ class RereadableSources {
   /** @type {Source} */
   second = (name) => this.isFile(name) ? open(name) : Readable.from(this.#kept.get(name) ?? [])
 
-  /** Whether more came through pipes than was kept. */
+  /** Whether more bytes came through pipes than are kept. */
   get isIncomplete () {
     return this.#size > MAX_KEPT_BYTES
   }
@@ -91,9 +91,9 @@ class RereadableSources {
 
 /**
  * @typedef {object} LineHandler
- * @property {(bytes: Buffer, start: number, end: number, number: number) => void} line is given the bytes of
- *   a line without its end, good for the time of the call
- * @property {(number: number) => void} overlong is given the number of a line that was discarded
+ * @property {(bytes: Buffer, start: number, end: number, number: number) => void} line called with the bytes
+ *   of a line without its newline, valid only during the call
+ * @property {(number: number) => void} overlong called with the number of a discarded line
  */
 
 class LineSplitter {
@@ -120,7 +120,7 @@ class LineSplitter {
     this.#hold(chunk.subarray(start))
   }
 
-  /** Emits the last line if it has no end, and returns whether there was such a line. */
+  /** Emits the last line if it has no newline, and returns whether there was one. */
   end () {
     const isUnterminated = this.#size > 0
     if (isUnterminated) this.#complete(Buffer.alloc(0))
@@ -138,7 +138,7 @@ class LineSplitter {
     if (end > start) this.#handler.line(bytes, start, end, this.#number)
   }
 
-  /** Emits the line that began in earlier chunks. @param {Buffer} last its last bytes */
+  /** Emits the line that began in earlier chunks. @param {Buffer} last end of the line */
   #complete (last) {
     const size = this.#size + last.length
     if (size > MAX_LINE_BYTES) this.#handler.overlong(this.#number)
@@ -151,7 +151,7 @@ class LineSplitter {
   #hold (bytes) {
     this.#size += bytes.length
     if (this.#size > MAX_LINE_BYTES) this.#chunks = []
-    else if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)) // a copy: the chunk may be large
+    else if (bytes.length > 0) this.#chunks.push(Buffer.from(bytes)) // a copy, because the chunk may be large
   }
 }
 
@@ -173,7 +173,7 @@ async function * decompressed (source) {
 }
 
 /**
- * Gives the chunks of a source, and says whether it is a recording.
+ * Yields the chunks of a source, marked as recording or not.
  * @param {AsyncIterable<Buffer>} source
  * @returns {AsyncGenerator<{ chunk: Buffer, isRecording: boolean }>}
  */
@@ -194,7 +194,7 @@ async function * withForm (source) {
       head = []
     }
   } catch (reason) {
-    error = reason // what came before is told
+    error = reason // yield the chunks before the error first
   }
   isKnown ??= isRecording(Buffer.concat(head))
   for (const chunk of head) yield { chunk, isRecording: isKnown }

@@ -1,7 +1,7 @@
 'use strict'
 
-// Reads files of spans, line by line, and recordings as the lines of their spans. Nothing of a line is kept
-// beyond the call that handles it.
+// Reads span files line by line, and recordings by converting them to the lines of their spans. No line
+// outlives the call that handles it.
 
 const { Definitions } = require('./definitions')
 const { RecordedLines } = require('./recorded-lines')
@@ -15,19 +15,19 @@ const { parseJson } = require('./values')
  * @typedef {import('./span-line').Reason} Reason
  * @typedef {import('./sources').LineHandler} LineHandler
  *
- * @typedef {object} FileReport the content of a file
+ * @typedef {object} FileReport summary of one file
  * @property {string} name
- * @property {number} spans lines that are spans, or blocking callbacks
- * @property {number} skipped lines that are neither
+ * @property {number} spans lines that are spans or blocking callbacks
+ * @property {number} skipped all other lines
  * @property {string[]} problems sentences
- * @property {boolean} [unreadable] it could not be read at all, or not to its end
+ * @property {boolean} [unreadable] could not be read at all, or not to the end
  *
  * @typedef {object} Reading
  * @property {(span: Span, file: FileReport) => void} span
- * @property {(record: Span) => void} [facts] is given each record that is no span
- * @property {(head: string) => boolean} [wants] whether the line that begins so is to be parsed
- * @property {(bytes: number, total: number | undefined) => void} [progress] total: undefined if not known
- * @property {import('./sources').Source} [source] gives the bytes of a file
+ * @property {(record: Span) => void} [facts] called for each record that is not a span
+ * @property {(head: string) => boolean} [wants] whether to parse the line that starts with this head
+ * @property {(bytes: number, total: number | undefined) => void} [progress] total is undefined if unknown
+ * @property {import('./sources').Source} [source] opens a file
  */
 
 const HEAD_BYTES = 64
@@ -46,7 +46,7 @@ const failures = {
 /**
  * @param {string[]} names `-` is standard input
  * @param {Reading} reading
- * @returns {Promise<FileReport[]>} one for each name, in their order
+ * @returns {Promise<FileReport[]>} one per name, in the same order
  */
 async function readFiles (names, reading) {
   const progress = createProgress(names, reading)
@@ -70,7 +70,7 @@ async function readFiles (names, reading) {
 }
 
 /**
- * Returns the order in which files are read: parts of one recording in that of time.
+ * Returns the order in which to read the files; parts of one recording are read in order of time.
  * @param {string[]} names
  */
 function placesInOrder (names) {
@@ -115,13 +115,13 @@ async function readFile (name, report, reading, progress, recordings) {
   if (bytes === 0) report.problems.push('file is empty')
 }
 
-/** Recordings among the files: parts of one, or several. */
+/** Recordings among the input files: parts of one recording, or several recordings. */
 class Recordings {
   #recorded = new RecordedLines()
   /** @type {RecordingFile | undefined} */
   #last
 
-  /** Begins with a file. @param {FileLines} lines @param {FileReport} report */
+  /** Starts the next file. @param {FileLines} lines @param {FileReport} report */
   next (lines, report) {
     this.#last?.close()
     this.#recorded.nextFile()
@@ -129,7 +129,7 @@ class Recordings {
     return this.#last
   }
 
-  /** No more files come: the rest is told with the last one. */
+  /** No more files follow: adds the remaining lines to the last one. */
   end () {
     if (this.#last === undefined) return
     this.#last.add(this.#recorded.end())
@@ -137,7 +137,7 @@ class Recordings {
   }
 }
 
-/** Handles a recording as the lines of its spans. */
+/** Feeds a recording to FileLines as the lines of its spans. */
 class RecordingFile {
   #recorded
   #lines
@@ -170,7 +170,7 @@ class RecordingFile {
   }
 }
 
-/** Handles the lines of a file: hands on its spans, counts what is none. @implements {LineHandler} */
+/** Handles the lines of a file: passes its spans on and counts all other lines. @implements {LineHandler} */
 class FileLines {
   #splitter = new LineSplitter(this)
   #report
@@ -179,7 +179,7 @@ class FileLines {
   /** @type {Map<Reason, { count: number, first: number }>} */
   #skipped = new Map()
   /**
-   * the latest line that is not JSON: it may be the last one, truncated
+   * the latest line that is not JSON; it may be the last line, truncated
    * @type {[string, number] | undefined}
    */
   #pending
@@ -219,7 +219,7 @@ class FileLines {
   }
 
   /**
-   * Skips what cannot be read for a reason that nobody thought of: no line ends the reading of a file.
+   * Skips a line that throws for an unforeseen reason, so that no line aborts the file.
    * @param {number} number of the line
    * @param {() => void} work
    */
@@ -255,7 +255,7 @@ class FileLines {
     this.#report.problems.push(`line ${number} skipped: longer than ${MAX_LINE_BYTES >> 20} MB`)
   }
 
-  /** Counts the pending line, as another one follows. */
+  /** Counts the pending line as skipped, because another line follows. */
   #flush () {
     if (this.#pending === undefined) return
     const [line, number] = this.#pending
@@ -265,12 +265,12 @@ class FileLines {
   }
 
   /**
-   * Adds sentences on the lines to the file's report.
-   * @param {boolean} [isWhole] it was read to its end
+   * Adds problems with the lines to the file's report.
+   * @param {boolean} [isWhole] the file was read to its end
    */
   end (isWhole = true) {
     const { problems } = this.#report
-    const isUnterminated = isWhole && this.#splitter.end() // the last line has no end
+    const isUnterminated = isWhole && this.#splitter.end() // the last line has no newline
     if (isUnterminated && this.#pending?.[0].startsWith('{')) {
       this.#report.skipped++
       problems.push(`line ${this.#pending[1]} skipped: the last line is truncated`)
@@ -293,7 +293,7 @@ class FileLines {
   }
 }
 
-/** @param {string} name @returns {string | undefined} equal for two names of one file */
+/** @param {string} name @returns {string | undefined} equal for two names of the same file */
 function identityOf (name) {
   if (name === '-') return '-'
   const stat = stats(name)

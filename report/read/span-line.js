@@ -1,7 +1,7 @@
 'use strict'
 
-// Parses one line of a file. Its content is not trusted: an invalid value makes the line invalid or counts as
-// absent, and never gets into a figure.
+// Parses one line of a file. Its content is not trusted: an invalid value counts as absent or makes the line
+// invalid, and never gets into a figure.
 
 const { amount, isRecord, list, parseJson } = require('./values')
 
@@ -14,11 +14,11 @@ const { amount, isRecord, list, parseJson } = require('./values')
  * @property {string} name
  * @property {Kind} kind
  * @property {number} ms duration
- * @property {number} startMs since 1970
- * @property {number} weight spans that this line stands for
- * @property {boolean} open it had not ended when the line was written
+ * @property {number} startMs ms since 1970
+ * @property {number} weight number of spans that this line represents
+ * @property {boolean} open had not ended when the line was written
  * @property {boolean} blocked a blocking callback, not a span
- * @property {boolean} facts a record of open intervals or of what came after responses, not a span
+ * @property {boolean} facts a record of open intervals or of work after responses, not a span
  * @property {boolean} failed
  * @property {Record<string, any>} record the line itself
  * @property {number} size characters of the line
@@ -35,7 +35,7 @@ const BY_SUBSYSTEM = /^(longstack\.wait_ms)\.(.+)$/s
 const JSON_ATTRIBUTES =
   /^longstack\.(delayed_by|delays|runs|waits|asked|asked_more|ran|wait_ms|open_intervals|after)$/
 
-/** Why a line is not a span. */
+/** Reasons why a line is not a span. */
 const reasons = {
   json: 'not JSON',
   object: 'not a span',
@@ -67,7 +67,7 @@ function parseSpan (record, size) {
   const attributes = isRecord(record.attributes) ? record.attributes : {}
   if (!isNanos(start) || !isNanos(end)) return 'time'
   const [startSeconds, endSeconds] = [seconds(start), seconds(end)]
-  // Seconds and nanoseconds are subtracted apart: a double cannot hold nanoseconds since 1970.
+  // Seconds and nanoseconds are subtracted separately: a double cannot hold nanoseconds since 1970.
   const ms = ((endSeconds - startSeconds) * 1e9 + nanos(end) - nanos(start)) / 1e6
   if (ms < 0) return 'negative'
   if (startSeconds < Y2000 || endSeconds > Y2200) return 'century'
@@ -107,15 +107,15 @@ function seconds (text) {
   return Number(text.slice(0, -9))
 }
 
-/** @param {string} text nanoseconds @returns {number} those past the last full second */
+/** @param {string} text nanoseconds @returns {number} remainder past the last full second */
 function nanos (text) {
   return Number(text.slice(-9))
 }
 
 /**
- * Translates a line of OpenTelemetry's file exporter, which holds any number of spans.
+ * Converts a line of OpenTelemetry's file exporter, which holds any number of spans.
  * @param {any} line with resourceSpans
- * @returns {any[]} records as longstack writes them
+ * @returns {any[]} records in longstack's own format
  */
 function spansOfOtlp (line) {
   return list(line.resourceSpans).flatMap((resource) => list(resource?.scopeSpans)
@@ -141,10 +141,10 @@ function translate (span, resource) {
   }
 }
 
-/** JSON of OTLP has large numbers as texts or numbers. @param {unknown} value @returns {string} */
+/** OTLP's JSON holds large numbers as strings or numbers. @param {unknown} value @returns {string} */
 const wordOf = (value) => typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 
-/** @param {any} attributes OTLP's array of keys and values */
+/** @param {any} attributes OTLP's list of keys and values */
 function attributesOf (attributes) {
   const valid = list(attributes).filter((attribute) => typeof attribute?.key === 'string')
   return unflatten(valid.map(({ key, value }) => [key, valueOf(value, 0)]))
@@ -165,7 +165,7 @@ function valueOf (value, depth) {
 }
 
 /**
- * Restores what OTLP has no form for: objects may come as longstack.wait_ms.TCP, lists as JSON.
+ * Restores values that OTLP cannot represent: objects may come as longstack.wait_ms.TCP, lists as JSON.
  * @param {Array<[string, any]>} pairs
  */
 function unflatten (pairs) {

@@ -1,9 +1,9 @@
 'use strict'
 
-// Takes values out of what was read, which is not trusted: a value of the wrong type is absent.
+// Takes values out of untrusted input: a value of the wrong type counts as absent.
 
 /**
- * Returns whether a value is an object of JSON, not an array.
+ * Returns whether a value is a JSON object, not an array.
  * @param {unknown} value
  * @returns {value is Record<string, any>}
  */
@@ -12,7 +12,7 @@ function isRecord (value) {
 }
 
 /**
- * Returns a value if it is a number that may get into a figure.
+ * Returns a value if it is a number that can be used in a figure.
  * @param {unknown} value
  * @returns {number | undefined}
  */
@@ -21,7 +21,7 @@ function amount (value) {
 }
 
 /**
- * Returns a text, cut if it is too long; undefined for other values.
+ * Returns a string, truncated if it is too long; undefined for other values.
  * @param {unknown} value
  * @param {number} max characters
  * @returns {string | undefined}
@@ -31,7 +31,7 @@ function text (value, max) {
   return value.length > max ? `${value.slice(0, max)}… (${value.length - max} more characters)` : value
 }
 
-/** @param {unknown} value @param {number} [max] items @returns {any[]} empty if it is none */
+/** @param {unknown} value @param {number} [max] items @returns {any[]} empty if it is not a list */
 function list (value, max = Infinity) {
   return Array.isArray(value) ? value.slice(0, max) : []
 }

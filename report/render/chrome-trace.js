@@ -1,13 +1,13 @@
 'use strict'
 
-// Writes the spans of files as one Chrome trace, event by event, which Perfetto and chrome://tracing load.
-// Each process has as many tracks as are needed for spans that overlap without being nested; below them those
-// of their waits, as far as it is known when these were; and below these a track for the event loop of each
-// thread, with callbacks. Arrows lead from callback to callback of one span, and from a span to its children.
+// Writes the spans of files as one Chrome trace, for Perfetto and chrome://tracing. Each process has as many
+// tracks as its overlapping, non-nested spans need. Below them are tracks for waits whose times are known,
+// then a track per thread for the callbacks on its event loop. Arrows connect the callbacks of one span, and
+// a span with its children.
 //
-// Perfetto (src/trace_processor/importers/common/slice_tracker.cc and flow_tracker.cc) reads events by time,
-// equal ones by their order in the file, drops slices that cross another, and binds an arrow's end to the
-// slice that began last on its track. So the ends of an arrow come right after their slices, at their start.
+// Perfetto (src/trace_processor/importers/common/slice_tracker.cc and flow_tracker.cc) sorts events by time,
+// then by their order in the file, drops slices that cross another, and binds an arrow's end to the latest
+// slice on its track. So each arrow end follows its slice directly, at the slice's start.
 
 const fs = require('node:fs')
 const { Readable } = require('node:stream')
@@ -27,33 +27,33 @@ const { waitGapsOf } = require('./wait-gaps')
  * @typedef {import('../aggregate/frames').FrameNames} FrameNames
  * @typedef {Record<string, unknown>} TraceEvent
  *
- * @typedef {object} Bar a span, or a run or wait of it
+ * @typedef {object} Bar a span, or one of its runs or waits
  * @property {TraceSpan} span
  * @property {number} start in µs
  * @property {number} end
  * @property {string} [ran] type of a callback
- * @property {WaitGap} [gap] the wait, or that which the run ended
+ * @property {WaitGap} [gap] the wait itself, or the wait that the run ended
  * @property {number} tid its track
  *
- * @typedef {{ start: number, end: number, bars: Bar[], open: number[] }} Lane bars that nest; open: ends of
- *   those that are, each nested in the one before
+ * @typedef {{ start: number, end: number, bars: Bar[], open: number[] }} Lane nested bars; open: ends of
+ *   the open ones, each nested in the one before
  */
 
 const MAX_SPANS = 50_000 // viewers cannot handle more
 const MAX_BARS = 1_000_000 // spans and callbacks
 const CHUNK_CHARS = 1 << 18
 
-const FIRST_LOOP_TID = 10_000_000 // tids of event loops sort below those of waits
-const FIRST_WAIT_TID = 1_000_000 // and these below those of spans
+const FIRST_LOOP_TID = 10_000_000 // sorts event loops below waits
+const FIRST_WAIT_TID = 1_000_000 // sorts waits below spans
 const FIRST_SPAN_TID = 1
-const ROUNDING_US = 3 // by which two runs of one thread seem to overlap
-const MAX_LOOKS = 100 // lanes, or open bars, that a bar is compared with
+const ROUNDING_US = 3 // runs of one thread may overlap by this much due to rounding
+const MAX_LOOKS = 100 // lanes or open bars to compare a bar with
 
 /**
  * @param {string[]} names
  * @param {string} output a file, or `-` for standard output
  * @param {Pick<import('../read/span-files').Reading, 'progress'>} [options]
- * @returns {Promise<{ spans: number, omitted: number, problems: string[] }>} problems of the files, in
+ * @returns {Promise<{ spans: number, omitted: number, problems: string[] }>} problems with the files, as
  *   sentences
  */
 async function writeTrace (names, output, options = {}) {
@@ -84,7 +84,7 @@ async function writeTrace (names, output, options = {}) {
 }
 
 /**
- * Returns what a trace has of a span: not the chains of its waits, which are in the report.
+ * Converts a span for the trace. The chains of its waits are left out; the report has them.
  * @param {import('../read/span-line').Span} span
  * @returns {TraceSpan}
  */
@@ -151,7 +151,7 @@ function inOrder (a, b) {
 }
 
 /**
- * Cuts runs that end a little after the next run of their thread began: the times in a file are rounded.
+ * Cuts runs that end slightly after the next run of their thread began, because times in a file are rounded.
  * @param {Bar[]} runs in order
  */
 function cutOverlaps (runs) {
@@ -170,12 +170,12 @@ function cutOverlaps (runs) {
 }
 
 /**
- * Gives each bar a track: trace viewers drop a slice that begins within another and ends after it. Bars that
- * may nest are laid into lanes; a lane is on the first track that is free from its start to its end.
+ * Assigns a track to each bar. Trace viewers drop a slice that begins within another and ends after it, so
+ * bars that may nest are arranged in lanes; each lane goes to the first track that is free for its duration.
  * @param {Bar[]} bars in order
  * @param {number} first tid
  * @param {(bar: Bar) => string} ownerOf equal for bars that may share tracks
- * @param {(bar: Bar) => string} nestOf equal for those of them that may be nested
+ * @param {(bar: Bar) => string} nestOf equal for bars that may also nest
  */
 function setTracks (bars, first, ownerOf, nestOf) {
   let nextTid = first
@@ -192,7 +192,7 @@ function setTracks (bars, first, ownerOf, nestOf) {
   }
 }
 
-/** @param {Bar[]} bars in order @returns {Lane[]} */
+/** @param {Bar[]} bars sorted @returns {Lane[]} */
 function lanesOf (bars) {
   /** @type {Lane[]} */
   const lanes = []
@@ -213,10 +213,10 @@ function lanesOf (bars) {
 }
 
 /**
- * Makes a bar in whole microseconds. Start and end are rounded each, so that neighbours never overlap.
+ * Creates a bar in whole microseconds. Start and end are rounded separately so that neighbours never overlap.
  * @param {TraceSpan} span
  * @param {number} base
- * @param {number} start ms since the span's
+ * @param {number} start ms since the span started
  * @param {number} end
  * @param {Pick<Bar, 'ran' | 'gap'>} [more]
  * @returns {Bar}
@@ -227,7 +227,8 @@ function barBetween (span, base, start, end, more) {
 }
 
 /**
- * Pairs spans with their children. One that begins before its parent, by another machine's clock, is in none.
+ * Pairs spans with their children. A child that starts before its parent, by another machine's clock, is
+ * skipped.
  * @param {Bar[]} bars in order
  * @returns {Bar[][]}
  */
@@ -243,7 +244,7 @@ function parentsWithChildren (bars) {
 }
 
 /**
- * Writes slices, and arrows along chains of them.
+ * Writes slices, and arrows along chains of slices.
  * @param {Bar[]} bars in order
  * @param {string} name of the arrows
  * @param {Bar[][]} chains
@@ -328,7 +329,7 @@ function sliceOf ({ span: { pid }, tid, start, end }, cat, name, args) {
 }
 
 /**
- * Writes an end of an arrow, or a point between, at the start of a slice.
+ * Writes the start, a midpoint or the end of an arrow, at the start of a slice.
  * @param {string} name
  * @param {number} id
  * @param {'s' | 't' | 'f'} ph

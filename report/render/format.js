@@ -1,7 +1,7 @@
 'use strict'
 
-// Formats figures and moments, for text and for the page. Times have three significant digits: enough to
-// compare, and more would only look exact. A figure may be absent.
+// Formats figures and times for text and for the page. Times have three significant digits: enough to
+// compare, while more would suggest false precision. A figure may be absent.
 
 const NONE = '–'
 const MAX_UNIX_MS = 8.64e15
@@ -12,13 +12,16 @@ function isNumber (value) {
 }
 
 /**
- * Makes a format of figures that may be absent.
+ * Creates a formatter for figures that may be absent.
  * @param {(value: number) => string} format
  * @returns {(value: unknown) => string}
  */
 const orNone = (format) => (value) => isNumber(value) ? format(value) : NONE
 
-/** Formats a duration with its unit, in three digits; 90 s reads better than 1.50 min. */
+/**
+ * Formats a duration with its unit and three digits. Seconds go up to 120, because 90 s reads better than
+ * 1.50 min.
+ */
 const time = orNone((ms) => {
   if (ms < 0) return `-${time(-ms)}`
   if (ms < 0.9995) return `${digits(ms * 1000)} µs`
@@ -28,13 +31,13 @@ const time = orNone((ms) => {
   return `${digits(ms / 3_600_000)} h`
 })
 
-/** Formats a number in three significant digits. @param {number} value */
+/** Formats a number with three significant digits. @param {number} value */
 function digits (value) {
   if (value === 0) return '0'
   return value >= 99.95 ? String(Math.round(value)) : value >= 9.995 ? value.toFixed(1) : value.toFixed(2)
 }
 
-/** Formats a part of 1: `62 %`, `8.1 %`, `<0.1 %`. */
+/** Formats a share between 0 and 1: `62 %`, `8.1 %`, `<0.1 %`. */
 const percent = orNone((part) => {
   const value = part * 100
   if (value > 0 && value < 0.05) return '<0.1 %'
@@ -52,7 +55,7 @@ function counted (value, noun) {
 const [MIN_UNREAD_MS, MIN_UNREAD_SHARE] = [1, 0.1]
 
 /**
- * Whether requests lay unread for so long that their durations mislead.
+ * Returns whether requests waited unread long enough to make their durations misleading.
  * @param {{ unreadMs: number, summary?: { mean: number } }} route
  */
 function isUnread ({ unreadMs, summary }) {
@@ -62,7 +65,7 @@ function isUnread ({ unreadMs, summary }) {
 /** Formats a rate. */
 const rate = orNone((perSecond) => `${perSecond >= 1000 ? grouped(perSecond) : digits(perSecond)}/s`)
 
-/** Formats two times, their unit once if it is equal. @param {unknown} before @param {unknown} after */
+/** Formats two times, with a shared unit only once. @param {unknown} before @param {unknown} after */
 function fromTo (before, after) {
   const [a, b] = [time(before), time(after)]
   const [number, unit] = a.split(' ')
@@ -85,13 +88,13 @@ function change (before, after) {
   return `${part > 0 ? '+' : '−'}${size >= 10 ? size.toFixed(0) : size.toFixed(1)} %`
 }
 
-/** Formats a moment in UTC, so that it is the same wherever it is read. @param {unknown} unixMs */
+/** Formats a time in UTC, so that it reads the same everywhere. @param {unknown} unixMs */
 function moment (unixMs) {
   if (!isNumber(unixMs) || Math.abs(unixMs) > MAX_UNIX_MS) return NONE
   return new Date(unixMs).toISOString().replace('T', ' ').slice(0, 23)
 }
 
-/** Formats its time without the day. @param {unknown} unixMs */
+/** Formats a time of day in UTC. @param {unknown} unixMs */
 function clock (unixMs) {
   return moment(unixMs).slice(-12)
 }

@@ -1,8 +1,8 @@
 'use strict'
 
-// Renders a report as Markdown for a pull request: routes with their figures, of two runs before and after,
-// limits, the waits and blockers that changed most. Data in, string out. Names in files are foreign: nothing
-// in them is markup.
+// Renders a report as Markdown for a pull request: routes with their figures (before and after, for two
+// runs), limits, and the waits and blockers that changed most. Data in, string out. Names from files are
+// untrusted and never become markup.
 
 const { notable } = require('./text')
 const { framesOf, runsOf } = require('../aggregate/changes')
@@ -23,7 +23,7 @@ const { ratio } = require('../aggregate/limits')
 
 const [MAX_ROUTES, MAX_CHANGES, MAX_FINDINGS] = [20, 10, 5]
 const MAX_SENTENCE = 1000
-const NOTABLE = 0.05 // relative change that is set in bold
+const NOTABLE = 0.05 // relative change to set in bold
 const GLUE = /\u00a0/g
 
 /**
@@ -47,7 +47,8 @@ function markdown (model, { top = MAX_ROUTES } = {}) {
 }
 
 /**
- * Escapes what Markdown or HTML would take for markup, a link or a mention, also in a cell of a table.
+ * Escapes everything that Markdown or HTML would interpret as markup, a link or a mention, also in table
+ * cells.
  * @param {string} foreign
  * @param {number} [max] characters
  */
@@ -166,14 +167,14 @@ function figuresOf ({ beforeMs, afterMs, change }) {
   ]
 }
 
-/** @param {string[]} titles @param {string[][]} rows of escaped text */
+/** @param {string[]} titles @param {string[][]} rows escaped text */
 function table (titles, rows) {
   const line = (/** @type {string[]} */ cells) => `| ${cells.join(' | ')} |`
   const alignment = titles.map((text) => /^(?:Route|Request|Site|Function|Until)$/.test(text) ? ':--' : '--:')
   return [line(titles), line(alignment), ...rows.map(line)].join('\n')
 }
 
-/** @param {number} count of rows that are left out */
+/** @param {number} count omitted rows */
 function rest (count) {
   return count > 0 ? `\n\n… ${counted(count, 'more route')}` : ''
 }

@@ -1,9 +1,9 @@
 'use strict'
 
-// Renders a profile as text: where the loop ran, with what used the CPU there, and where callbacks waited;
-// and for tools that know nothing but stacks, as collapsed stacks and in the format of pprof (profile.proto
-// of github.com/google/pprof). A stack has the frames and labels of hops of a chain, and further inside the
-// frames of CPU samples. Profiles come from another process and are not trusted.
+// Renders a profile as text: where the loop ran, with the CPU samples there, and where callbacks waited. For
+// tools that only know stacks, also renders collapsed stacks and pprof's format (profile.proto of
+// github.com/google/pprof). A stack holds the frames and hop labels of a chain, followed further inside by
+// the frames of CPU samples. Profiles come from another process and are not trusted.
 
 const { gzipSync } = require('node:zlib')
 const { clean } = require('../../lib/text')
@@ -29,17 +29,20 @@ const { glued, wrap } = require('./wrap')
  */
 
 const MAX_ROUTES = 10
-const MIN_SHARE = 0.02 // of the whole, for a line of a tree
+const MIN_SHARE = 0.02 // share of the whole that a line of a tree needs
 const titles = /** @type {const} */ ([['ran', 'Where it ran'], ['waited', 'Where it waited']])
 const LABEL = /^── (.*) ──$/s
-const MAX_CHARS = 1000 // of a name
-const NS = 1e6 // in a ms
-const SAMPLE_NS = 4e6 // between two CPU samples
-/** What a sample counts, with its unit; tools show the first one or `go tool pprof` -sample_index by name. */
+const MAX_CHARS = 1000 // per name
+const NS = 1e6 // per ms
+const SAMPLE_NS = 4e6 // interval between CPU samples
+/**
+ * Values of a sample with their units. Tools show the first one; `go tool pprof` -sample_index selects by
+ * name.
+ */
 const types = [['wall', 'nanoseconds'], ['ran', 'nanoseconds'], ['waited', 'nanoseconds'], ['count', 'count'],
   ['cpu', 'nanoseconds']]
 
-/** By what a value of collapsed stacks is called. @satisfies {Record<string, (stack: Stack) => number>} */
+/** Values that collapsed stacks can show, by name. @satisfies {Record<string, (stack: Stack) => number>} */
 const values = {
   ran: ({ ranMs }) => ranMs,
   waited: ({ waitedMs }) => waitedMs,
@@ -47,7 +50,7 @@ const values = {
 }
 
 /**
- * Lists the stacks of a profile: one for each chain, and one for each stack of CPU samples.
+ * Lists the stacks of a profile: one per chain, and one per stack of CPU samples.
  * @param {Profile} profile
  * @returns {Generator<Stack>}
  */
@@ -65,15 +68,16 @@ function * stacksOf ({ chains, samples }) {
   }
 }
 
-/** Returns a frame, or the label of a hop, as a name. @param {string} frame */
+/** Returns the name of a frame or hop label. @param {string} frame */
 function nameOf (frame) {
   return (LABEL.exec(frame)?.[1] ?? frame).slice(0, MAX_CHARS)
 }
 
 /**
  * @param {Profile} profile
- * @param {keyof typeof values} [value] of a stack
- * @returns {string} a line for each stack: frames from the outermost inwards, then µs; none where these are 0
+ * @param {keyof typeof values} [value] value to show
+ * @returns {string} a line per stack: frames from the outermost inwards, then µs; stacks with 0 µs are left
+ *   out
  */
 function collapsed (profile, value = 'ran') {
   /** @type {Sums<string>} */
@@ -125,7 +129,7 @@ function pprof (profile) {
 }
 
 /**
- * Makes one item for each different value, with a number.
+ * Creates one numbered item per distinct value.
  * @template V, T
  * @param {(id: number, value: V) => T} create
  */
@@ -144,7 +148,7 @@ function numbered (create) {
 }
 
 /**
- * Splits a frame; a label has no file.
+ * Splits a frame into its parts; a label has no file.
  * @param {string} frame
  * @returns {{ name: string, file: string, line: number }}
  */
@@ -153,7 +157,7 @@ function placeOf (frame) {
   if (place === undefined || place.start === '') return { name: frame, file: '', line: 0 }
   const { start, path: file, line } = place
   const functionName = start.slice(0, -2)
-  // Tools add up by name, and each anonymous function is another
+  // Tools aggregate by name, but each anonymous function is a different one
   const isAnonymous = functionName === '<anonymous>'
   const name = isAnonymous ? `<anonymous> ${file.replace(/^.*[/\\]/s, '')}:${line}` : functionName
   return { name, file, line: Number(line) }

@@ -1,7 +1,7 @@
 'use strict'
 
-// What the text outputs share: figures as text, columns, sections; colours, width, short names of frames, how
-// much is printed. Data in, string out.
+// Shared parts of the text outputs: figures, columns, sections, colours, width, short frame names, and how
+// much to print. Data in, string out.
 
 const format = require('./format')
 const { columnsOf, glued, wrap } = require('./wrap')
@@ -23,16 +23,17 @@ const { counted, digits, grouped, percent, time } = format
  * @property {number} [width] of the terminal; default 80
  * @property {number} [top] max number of routes, sites, blockers, failures and requests
  * @property {boolean} [full] print quartiles, densities, boxes, all waits, and stacks
- * @property {'all' | 'slowest'} [tree] print the tree of chains instead: of all requests, or the slowest 1 %
- * @property {string} [route] the only route, with `*` for anything
+ * @property {'all' | 'slowest'} [tree] print the tree of chains instead: for all requests, or for the slowest
+ *   1 %
+ * @property {string} [route] print only this route; `*` matches anything
  *
  * @typedef {object} Context
  * @property {Colours} colours
  * @property {number} width
  * @property {boolean} isFull
  * @property {number | undefined} top
- * @property {(lengths: [short: number, full: number]) => number} max of items that are printed
- * @property {(frame: string) => string} frame short name of a frame, in one piece
+ * @property {(lengths: [short: number, full: number]) => number} max number of items to print
+ * @property {(frame: string) => string} frame short name of a frame, glued into one piece
  * @property {(text: string, indent?: string, hanging?: string) => string[]} paragraph wraps words
  */
 
@@ -45,7 +46,7 @@ const MAX_FRAME_CHARS = 200
 /** @type {Colours} */
 const noColours = { bold: String, dim: String, red: String, green: String, yellow: String, cyan: String }
 
-/** Formats ms for a column of figures. @param {number} ms */
+/** Formats ms for a column. @param {number} ms */
 function figure (ms) {
   if (ms >= 9999.5) return grouped(ms)
   if (ms >= 99.995) return ms.toFixed(ms >= 999.95 ? 0 : 1)
@@ -53,7 +54,7 @@ function figure (ms) {
 }
 
 /**
- * Aligns columns, all but the first to the right.
+ * Aligns columns, all but the first one to the right.
  * @param {string[][]} rows of equal length
  * @returns {string[]}
  */
@@ -66,7 +67,7 @@ function columns (rows) {
   return rows.map((row) => row.map(align).join('  ').trimEnd())
 }
 
-/** Draws figures side by side, as blocks. @param {number[]} values */
+/** Draws figures next to each other as blocks. @param {number[]} values */
 function blockLine (values) {
   const top = Math.max(0, ...values)
   return values.map((value) => {
@@ -125,13 +126,13 @@ function framesOf ({ routes, slowest, failures, verdict, blockers, tree, slowTre
 }
 
 /**
- * Lists items below a title, and counts those that are not printed.
+ * Lists items below a title, with the number of items not printed.
  * @template T
  * @param {string} title
  * @param {T[]} items
  * @param {number} max
  * @param {(item: T, index: number) => string[]} linesOf
- * @param {number} [count] of all
+ * @param {number} [count] total number of items
  */
 function section (title, items, max, linesOf, count = items.length) {
   if (items.length === 0) return []

@@ -1,7 +1,8 @@
 'use strict'
 
-// Routes as text: in short, figures and the worst waits; in full, figures under R's names, a curve, a box
-// plot and all waits. A wait is told by its site with the callers, what ended it, and how long it was.
+// Renders routes as text. The short form has figures and the worst waits; the full form has figures under R's
+// names, a curve, a box plot and all waits. A wait is printed as its site with callers, its end and its
+// duration.
 
 const { blockLine, columns, counted, digits, figure, grouped, percent, time, word } = require('./text-parts')
 const { isUnread } = require('./format')
@@ -29,26 +30,25 @@ const FIGURES = /** @type {const} */ ([
   ['min', 'Min.'], ['q1', '1st Qu.'], ['median', 'Median'], ['mean', 'Mean'], ['q3', '3rd Qu.'],
   ['max', 'Max.'], ['p99', 'p99'], ['p999', 'p99.9']
 ])
-/** Which of these a narrow line keeps. @type {string[]} */
+/** Figures in the order of importance; narrow lines keep the first ones. @type {string[]} */
 const BY_NEED = ['median', 'p99', 'max', 'mean', 'q3', 'q1', 'min', 'p999']
 /** @type {[number, number]} */
 const MAX_ROUTES = [8, 20]
-const SMALL_SHARE = 0.01 // of all time, below which a route is only named
-const MAX_NAMES = 8 // of routes that are only named
+const SMALL_SHARE = 0.01 // share of all time, below which a route is only named
+const MAX_NAMES = 8 // number of routes that are only named
 const MAX_SUBSYSTEMS = 6
-const VISIBLE_COUNT = 0.05 // of a mean
+const VISIBLE_COUNT = 0.05 // relative to a mean
 const VISIBLE_MS = 0.0005 // shorter times are not printed
 const [SHORT_SITES, FULL_SITES] = [2, 10]
-const LARGE_SHARE = 0.2 // of all time, below which a route has one site in short
-const [SHORT_SHARE, FULL_SHARE] = [0.08, 0.001] // of a route's time, below which a site is left out
+const LARGE_SHARE = 0.2 // share of all time, below which the short form prints one site
+const [SHORT_SHARE, FULL_SHARE] = [0.08, 0.001] // share of a route's time, below which a site is left out
 const SHORT_CALLERS = 1
 const SHARE_COLUMNS = 8
-// Mean time before a request was read, which no duration has, and its part of these: less is not told
 
 /** @param {Model} model @param {Context} context @returns {string[][]} */
 function routeParts ({ routes }, context) {
   const { isFull } = context
-  // Of the first kind: a client's time is part of a server's.
+  // Only the first kind: a client's time is part of a server's
   const outermost = routes.filter(({ kind }) => kind === routes[0].kind)
   const whole = sum(outermost, ({ totalMs }) => totalMs)
   const isPrinted = (/** @type {Route} */ route, /** @type {number} */ i) =>
@@ -68,15 +68,15 @@ function routeParts ({ routes }, context) {
 }
 
 /**
- * Returns whether an outermost route is more than named in short.
+ * Returns whether the short form prints more than the name of an outermost route.
  * @param {Route} route
- * @param {number} whole ms of all of these
+ * @param {number} whole ms of all outermost routes
  */
 function isNotable ({ totalMs, open, errors }, whole) {
   return open > 0 || errors > 0 || totalMs >= SMALL_SHARE * whole
 }
 
-/** @param {Route[]} routes that are only named @param {Context} context */
+/** @param {Route[]} routes only named @param {Context} context */
 function otherLines (routes, { colours, paragraph }) {
   if (routes.length === 0) return []
   const names = routes.slice(0, MAX_NAMES).map((route) => glued(title(route)))
@@ -98,7 +98,7 @@ function titleLines (route, whole, { colours, paragraph }) {
   return paragraph(`${name} ${amounts(route, colours)}${share}`, '', '  ')
 }
 
-/** Counts spans, errors and open ones. @param {Route} route @param {Colours} colours */
+/** Counts spans, errors and open spans. @param {Route} route @param {Colours} colours */
 function amounts (route, colours) {
   const { count, weighted, rate, errors, open } = route
   const perSecond = rate === undefined ? '' : `, ${digits(rate)}/s`
@@ -125,7 +125,7 @@ function shortFigures (route, { paragraph }) {
   return [...paragraph(`${figures}; ${parts.join(', ')}`, '  '), ...unread]
 }
 
-/** @param {number} mean of counts */
+/** @param {number} mean mean count */
 const countText = (mean) => String(Number(mean.toFixed(1)))
 
 /** @param {Route} route @param {Context} context */
@@ -149,11 +149,11 @@ function fullFigures (route, { colours, width, paragraph }) {
 }
 
 /**
- * Renders figures in columns, as many as fit the width.
+ * Renders as many columns of figures as fit the width.
  * @param {Array<[name: string, cell: (key: FigureKey) => string]>} rows
  * @param {Colours} colours
  * @param {number} width
- * @returns {string[]} titles, and a line for each row
+ * @returns {string[]} titles, then one line per row
  */
 function table (rows, colours, width) {
   for (let count = FIGURES.length; ; count--) {
@@ -179,7 +179,7 @@ function plots ({ density, box, count, weighted }, width) {
 }
 
 /**
- * Returns the highest point of a curve in each character of a line.
+ * Returns the highest point of a curve for each character of a line.
  * @param {Density['y']} y
  * @param {number} width
  */
@@ -195,7 +195,10 @@ function heights (y, width) {
   })
 }
 
-/** Draws a box plot as a line; an arrow stands for all beyond its end. @param {Box} box @param {Axis} axis */
+/**
+ * Draws a box plot as a line; an arrow represents all values beyond its end.
+ * @param {Box} box @param {Axis} axis
+ */
 function boxLine (box, { from: origin, to: end, width }) {
   const line = Array(width).fill(' ')
   const scale = (width - 1) / (end - origin || 1)
@@ -221,7 +224,7 @@ function scale ({ from: origin, to: end, width }) {
 /**
  * Formats the breakdown of a duration.
  * @param {Split} split
- * @param {number} [delayedMax] ms, where the delay is not known exactly
+ * @param {number} [delayedMax] ms, if the delay is not known exactly
  */
 function parts ({ run, waited, delayed, wait }, delayedMax = delayed) {
   const waits = Object.entries(wait).filter(([, ms]) => ms > VISIBLE_MS).sort((a, b) => b[1] - a[1])
@@ -233,9 +236,9 @@ function parts ({ run, waited, delayed, wait }, delayedMax = delayed) {
 }
 
 /**
- * Lists the sites where the requests of a route waited, worst first.
+ * Lists the sites where a route's requests waited, worst first.
  * @param {Route} route
- * @param {number} routeShare of all time
+ * @param {number} routeShare share of all time
  * @param {Context} context
  * @returns {string[]}
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// Sections of the text report: the verdict, what failed, what blocked the event loop, the slowest requests,
-// those still open, and limits: what exceeded them, what was not checked, how many routes held them.
+// Sections of the text report: the verdict, failures, blockers, slowest and open requests, and limits: the
+// exceeded ones, those not checked, and how many routes are within them.
 
 const {
   changeText, clock, counted, grouped, lines, moment, section, time, value, word
@@ -21,26 +21,26 @@ const { recordedSentence } = require('../../lib/format/wait-graph')
  * @typedef {import('./text-parts').Context} Context
  */
 
-/** How many are printed in short, and in full. @satisfies {Record<string, [number, number]>} */
+/** Number of items in the short and the full form. @satisfies {Record<string, [number, number]>} */
 const MAX = /** @type {Record<string, [number, number]>} */ ({
   findings: [5, 20], convoys: [3, 20], failures: [3, 10], blockers: [3, 10], slowest: [3, 5], open: [5, 20]
 })
-const MIN_SHARE = 0.01 // of all time that was blocked or delayed
+const MIN_SHARE = 0.01 // share of all blocked or delayed time
 const [SHORT_STACK, FULL_STACK] = [5, 16] // lines
-const MAX_ROUTES = 4 // of a failure
+const MAX_ROUTES = 4 // per failure
 const MAX_MESSAGE_CHARS = 200
-const WITH_STACK = 3 // of the slowest requests
+const WITH_STACK = 3 // number of slowest requests with a stack
 const STACK_LINES = 8
-const [SHORT_PARTS, FULL_PARTS] = [1, 3] // waits of a request, and who delayed it
-const SHORT_SHARE = 0.2 // of a request, below which in short a wait or delay is left out
+const [SHORT_PARTS, FULL_PARTS] = [1, 3] // waits and delayers per request
+const SHORT_SHARE = 0.2 // share of a request, below which the short form leaves a wait or delay out
 const MIN_QUEUED = 1 // ms
 const INDENT = ' '.repeat(12)
 const MAX_FRAME = 200 // characters
-const MAX_NAMES = 5 // of routes that hold a limit
+const MAX_NAMES = 5 // routes within a limit
 const MARKS = { exceeded: '✗', held: '✓', unchecked: '–' }
 
 /**
- * Numbers the findings, worst first, each with its advice.
+ * Lists the numbered findings, worst first, each with its advice.
  * @param {Model} model
  * @param {Context} context
  */
@@ -62,7 +62,10 @@ function verdict ({ verdict, routes }, context) {
   })
 }
 
-/** Makes a sentence from a file safe for a terminal, and keeps figures together. @param {string} sentence */
+/**
+ * Makes a sentence from a file safe for a terminal, and keeps figures with their units.
+ * @param {string} sentence
+ */
 function sentenceOf (sentence) {
   return prose(word(sentence, 1000))
 }
@@ -101,7 +104,7 @@ function failureLines (failure, hasStack, { colours, frame: nameOf, isFull, para
 }
 
 /**
- * Formats the first and last time, with the day if it is not the same.
+ * Formats the first and last time, with the date if it differs.
  * @param {number} first
  * @param {number} last
  */
@@ -111,14 +114,17 @@ function timesOf (first, last) {
   return `from ${glued(format(first))} to ${glued(format(last))}`
 }
 
-/** Prints frames and hops of a chain, without its message. @param {string} stack @param {number} max */
+/** Prints the frames and hops of a chain without its message. @param {string} stack @param {number} max */
 function stackLines (stack, max) {
   const whole = stack.split(/\r?\n/)
   const start = whole.findIndex((line) => /^ +(?:at|──) /.test(line))
   return start === -1 ? [] : lines(whole.slice(start).join('\n'), max, '    ')
 }
 
-/** Leaves out those without a frame: they name no function. @param {Model} model @param {Context} context */
+/**
+ * Lists blockers. Those without a frame name no function and are left out.
+ * @param {Model} model @param {Context} context
+ */
 function blockers ({ blockers }, { colours, max, paragraph }) {
   const notable = blockers.filter(({ at: frame, share, open }) =>
     open || (frame !== undefined && share >= MIN_SHARE))
@@ -174,7 +180,7 @@ function requestLines (request, hasStack, context) {
   ]
 }
 
-/** Names a request by its route and, where that is not in it, its path. @param {Digest} request */
+/** Names a request by its route, and by its path unless the route contains it. @param {Digest} request */
 function nameOf ({ name, attributes }) {
   const path = attributes['url.path']
   return typeof path === 'string' && !name.endsWith(path) ? `${word(name)} (${word(path, 80)})` : word(name)
@@ -189,7 +195,7 @@ function outcome ({ status, end, attributes }, { colours }) {
 }
 
 /**
- * Formats a wait: where it began, what ended it, how long it was.
+ * Formats a wait: where it started, what ended it, how long it took.
  * @param {import('../aggregate/digest').Wait} wait
  * @param {Context} context
  */
@@ -218,7 +224,7 @@ function open ({ open, openCount }, { colours, max, paragraph }) {
 }
 
 /**
- * Lists limits, by expression.
+ * Lists limits by expression.
  * @param {Model} model
  * @param {Pick<Context, 'colours' | 'paragraph'>} context
  * @returns {string[]}
@@ -251,7 +257,7 @@ function namesOf (checks) {
   return names.join(', ') + more
 }
 
-/** Says what a check of one route gave. @param {LimitCheck} check */
+/** Describes the result of a check for one route. @param {LimitCheck} check */
 function checkText ({ state, route, unit, before, after, needed }) {
   const name = glued(word(route))
   if (state === 'unchecked') {

@@ -1,8 +1,8 @@
 'use strict'
 
-// Renders a report as text: the verdict, the routes with their figures and waits, what failed, blockers, the
-// slowest requests and the open ones; or where the time went as a tree. Of two runs it is the change of each
-// figure from the first to the second, and the waits and blockers that changed most. Data in, string out.
+// Renders a report as text: the verdict, the routes with their figures and waits, failures, blockers, slowest
+// and open requests; or a tree of where the time went. For two runs it shows the change of each figure, and
+// the waits and blockers that changed most. Data in, string out.
 
 const { runsOf } = require('../aggregate/changes')
 const { sum } = require('../aggregate/lists')
@@ -25,13 +25,13 @@ const { glued } = require('./wrap')
  * @typedef {import('./text-parts').TextOptions} TextOptions
  */
 
-const COLOURED_CHANGE = 0.05 // smaller ones have no colour
-const MAX_LONE = 8 // routes of one run only
+const COLOURED_CHANGE = 0.05 // smaller changes have no colour
+const MAX_LONE = 8 // number of routes that only one run has
 /** @type {[number, number]} */
 const MAX_ROUTES = [8, 20]
 /** @type {[number, number]} */
 const MAX_CHANGES = [5, 20]
-const MIN_CHANGE = 0.02 // of the largest change, below which one is left out
+const MIN_CHANGE = 0.02 // share of the largest change, below which a change is left out
 
 /**
  * @param {Model} model
@@ -59,7 +59,7 @@ function report (model, options = {}) {
   ])
 }
 
-/** Joins the parts of a report that are not empty. @param {string[][]} parts */
+/** Joins the nonempty parts of a report. @param {string[][]} parts */
 function joined (parts) {
   return parts.filter((part) => part.length > 0).map((part) => part.join('\n')).join('\n\n') + '\n'
 }
@@ -67,7 +67,7 @@ function joined (parts) {
 /**
  * @param {Model} model
  * @param {Model[]} runs both
- * @param {Model[]} parts of these that are printed
+ * @param {Model[]} parts the parts of the runs to print
  * @param {TextOptions['tree']} tree
  * @param {Context} context
  * @returns {string[][]}
@@ -99,7 +99,7 @@ function comparison (model, runs, [a, b], tree, context) {
   ]
 }
 
-/** Says what was read. @param {Model} model @param {Context} context */
+/** Summarizes the input. @param {Model} model @param {Context} context */
 function headText ({ files, span }, { colours }) {
   const spans = sum(files, (file) => file.spans)
   const title = colours.bold(glued(`${counted(spans, 'span')} in ${counted(files.length, 'file')}`))
@@ -115,7 +115,7 @@ function treePart (model, which, { colours, width, isFull }) {
   const tree = which === 'all' ? model.tree : model.slowTree
   const title = `Where the time ${which === 'all' ? '' : 'of the slowest 1 % of each route '}went`
   if (tree.ms === 0) return [`${colours.bold(title)}  not known: no span has waits with their sites`]
-  // The only route of a part is its root.
+  // If there is only one route, it becomes the root
   const root = tree.children.length === 1 ? tree.children[0] : tree
   return [colours.bold(title), ...treeLines(root, { colours, width, minShare: isFull ? 0.002 : undefined })]
 }
@@ -143,7 +143,7 @@ function notes (model, { colours, paragraph }) {
 }
 
 /**
- * Reduces a model to the routes that a pattern selects.
+ * Reduces a model to the routes that match a pattern.
  * @param {Model} model
  * @param {string} pattern
  * @returns {Model}
@@ -174,7 +174,7 @@ function ofRoute (model, pattern) {
 }
 
 /**
- * Pairs the routes that both runs have, worst change first.
+ * Pairs the routes that both runs have, largest change first.
  * @param {Model} a
  * @param {Model} b
  * @param {Changes} changes
@@ -205,7 +205,7 @@ function lone (letter, model, other, { paragraph }) {
 /** @param {Array<[Route, Route]>} pairs @param {Context} context @returns {string[][]} */
 function pairParts (pairs, context) {
   const { isFull, top } = context
-  // In short without clients: their time is part of the servers'.
+  // The short form omits clients: their time is part of the servers'
   const isLong = isFull || top !== undefined
   const printed = pairs.filter(([{ kind }]) => isLong || kind === pairs[0][0].kind)
     .slice(0, context.max(MAX_ROUTES))
@@ -242,9 +242,9 @@ function tinted (a, b, colours) {
 
 /**
  * @param {Changes} changes
- * @param {string[]} routes that are printed
+ * @param {string[]} routes printed routes
  * @param {Context} context
- * @returns {string[][]} a section for waits, one for blockers
+ * @returns {string[][]} a section for waits and one for blockers
  */
 function changeParts (changes, routes, context) {
   const { colours, max: maxOf, paragraph } = context
@@ -269,7 +269,7 @@ function changeParts (changes, routes, context) {
 }
 
 /**
- * Keeps the changes that matter beside the largest, in their order.
+ * Keeps the changes that are significant next to the largest one, in the same order.
  * @template T
  * @param {T[]} changes
  * @param {(change: T) => number} size

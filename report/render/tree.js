@@ -1,7 +1,7 @@
 'use strict'
 
-// Renders a tree of paths, where time went along chains of calls and waits, as indented text: hot path first.
-// Kinds have a mark and a word each, so that none is told by its colour alone. Data in, lines out.
+// Renders a tree of paths (where time went along chains of calls and waits) as indented text, hot path first.
+// Each kind has a mark and a word, so that colour is never the only distinction. Data in, lines out.
 
 const { allOf } = require('../aggregate/lists')
 const { createFrameNames } = require('../aggregate/frames')
@@ -12,7 +12,7 @@ const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
  * @typedef {object} PathNode
  * @property {string} name
  * @property {string} kind root, route, frame, ran, waited, delayed or beside
- * @property {number} ms with its children
+ * @property {number} ms including children
  * @property {number} count requests or waits
  * @property {PathNode[]} children
  *
@@ -22,8 +22,8 @@ const { columnsOf, glued, painted, prose, wrap } = require('./wrap')
  * @typedef {object} TreeOptions
  * @property {Colours} [colours]
  * @property {number} [width] of the terminal; default 80
- * @property {number} [maxDepth] deepest level that is printed; default 100
- * @property {number} [minShare] of the whole, below which a node is left out; default 0.01
+ * @property {number} [maxDepth] deepest printed level; default 100
+ * @property {number} [minShare] share of the whole, below which a node is left out; default 0.01
  *
  * @typedef {object} Row
  * @property {number} depth
@@ -36,11 +36,11 @@ const LEAVES = {
   ran: ['█', 'green'], waited: ['░ waited:', 'cyan'], delayed: ['▒', 'yellow'], beside: ['◇', 'dim']
 }
 const ARROW = '→'
-const MAX_INDENT = 0.4 // of the width
+const MAX_INDENT = 0.4 // share of the width
 const MAX_DEPTH = 100
 
 /**
- * Renders a tree: share, time and name of each node, those of a straight line of calls in one row.
+ * Renders share, time and name of each node; a straight line of calls shares one row.
  * @param {PathNode} tree
  * @param {TreeOptions} [options]
  * @returns {string[]} at least one line
@@ -58,7 +58,7 @@ function treeLines (tree, options = {}) {
   function addRows (start, depth) {
     const texts = [nodeText(start, colours, frameName)]
     let node = start
-    while (node.kind === 'frame' && node.children.length === 1) { // its only child goes into its row
+    while (node.kind === 'frame' && node.children.length === 1) { // an only child joins its parent's row
       node = node.children[0]
       const isFrame = node.kind === 'frame'
       texts.push(`${isFrame ? glued(`${ARROW} `) : ''}${nodeText(node, colours, frameName)}`)

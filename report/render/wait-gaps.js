@@ -1,9 +1,9 @@
 'use strict'
 
-// Where between two runs of a span one of its waits lay. A line has the length of each wait of the critical
-// path and the times of the runs, not which wait lay between which runs: one is placed where exactly one gap
-// has its length and no other wait has that, first to the microsecond, then roughly among what remains; what
-// remains then if it is of one site.
+// Locates the waits of a span between its runs. A line has the length of each wait of the critical path and
+// the times of the runs, but not which wait lies between which runs. A wait is placed if exactly one gap has
+// its length and no other wait does, first to the microsecond, then roughly among the rest. The remaining
+// gaps are assigned if they can only belong to one site.
 
 const { sum } = require('../aggregate/lists')
 
@@ -12,14 +12,14 @@ const { sum } = require('../aggregate/lists')
  * @typedef {import('../aggregate/digest').Wait} Wait
  *
  * @typedef {object} WaitGap
- * @property {number} start ms since the span's own
+ * @property {number} start ms since the span's start
  * @property {number} end
  * @property {Wait} wait
  */
 
-const ROUNDING_MS = 0.004 // of three times with three decimals
+const ROUNDING_MS = 0.004 // for three times with three decimals
 const [ROUGH_MS, ROUGH_PART] = [0.05, 0.01] // runs too short to be listed are part of a gap
-const MIN_MS = 0.05 // shorter gaps look alike
+const MIN_MS = 0.05 // shorter gaps cannot be told apart
 
 /** @typedef {{ start: number, end: number }} Gap */
 
@@ -47,13 +47,13 @@ function lengthOf ({ ms, delayed = 0 }) {
   return ms + delayed
 }
 
-/** @param {number} length of a gap */
+/** @param {number} length length of a gap */
 function roughly (length) {
   return ROUGH_MS + length * ROUGH_PART
 }
 
 /**
- * Gives all gaps to the only wait that there is, if it counts as many, and they add up to its length.
+ * Assigns all gaps to the only remaining wait, if its count and total length match.
  * @param {Gap[]} gaps
  * @param {Wait[]} waits
  * @returns {WaitGap[]}
@@ -72,7 +72,7 @@ function gapsBetween (runs) {
 }
 
 /**
- * Places each wait that fits one gap, which no other fits.
+ * Places each wait that is the only one to fit a gap and fits no other gap.
  * @param {Gap[]} gaps
  * @param {Wait[]} waits
  * @param {(length: number) => number} tolerance in ms

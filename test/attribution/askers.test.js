@@ -1,8 +1,8 @@
 'use strict'
 
-// Whose answer an error came with: known answers on pooled connections of real drivers, and of a framing of
-// its own. An error names the request that asked, never another one as a fact; the one that opened the
-// connection is at most a line.
+// Requests that errors belong to, checked with known answers on pooled connections of real drivers and of the
+// fixture's own framing. An error names the request that made the query, and never another one as a fact; the
+// opener of the connection is at most one line.
 
 const { execFile } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Flows that share their handlers, their errors and their connections: each error is told with the flow that
-// made it, who rejected with it and who waited for it besides. Where that is not known, nobody is named.
+// Flows that share their handlers, errors and connections: each error is reported with the flow that made it,
+// the one that rejected with it, and the one that awaited it. If this is unknown, no flow is named.
 
 const test = require('ava')
 const { program, split } = require('../helpers/run')

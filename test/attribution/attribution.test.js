@@ -1,6 +1,6 @@
 'use strict'
 
-// Whose error is it? Every way for an error to come about, read in three places, in strict and in sloppy
+// Attribution of errors: every way to create an error, read in three places, in strict and in sloppy
 // code.
 
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The client goes away: what a server is told then is an error of the request in flight on that connection.
+// A client that disconnects: the resulting error belongs to the request in flight on that connection.
 
 const path = require('node:path')
 const test = require('ava')

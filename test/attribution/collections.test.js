@@ -1,7 +1,7 @@
 'use strict'
 
-// Collections of garbage: who made an error is told while its address is known to be a time, and nobody
-// otherwise.
+// Garbage collections: the maker of an error is reported while its address is known to be a time, and
+// otherwise none is.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Errors that come of a state name who brought it about: who ended, destroyed, sent headers, aborted.
+// Errors caused by a state name the code that set the state: ended, destroyed, sent headers, aborted.
 
 const test = require('ava')
 const { program } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Errors that escape: trace.onError sees them first; what it does not handle is Node's business as ever.
+// Uncaught errors: trace.onError sees them first; Node treats unhandled ones as usual.
 
 const test = require('ava')
 const { program, withoutHops } = require('../helpers/run')

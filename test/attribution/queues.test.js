@@ -1,7 +1,7 @@
 'use strict'
 
-// A queue starts the job of one request in the callback in which that of another one ended. An error of the
-// job belongs to the request that waits for it, and never to the one that had its turn before.
+// A queue starts one request's job in the callback in which another request's job ended. An error of the job
+// belongs to the request that waits for it, and never to the one before it.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

@@ -1,8 +1,8 @@
 'use strict'
 
-// Random programs: flows that share their handlers make errors, keep them and read each other's. Who made
-// which is known by construction, and every line of every chain is judged. The seed is the same each time, so
-// that a failure is new: RANDOM_PROGRAMS_SEED and RANDOM_PROGRAMS_JUDGMENTS look further.
+// Random programs: flows that share their handlers make errors, keep them and read each other's. Their makers
+// are known by construction, and every line of every chain is judged. The seed is fixed, so that a failure is
+// new; RANDOM_PROGRAMS_SEED and RANDOM_PROGRAMS_JUDGMENTS extend the search.
 
 const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What looks like a long run and is none: a process that was stopped, as a sleeping machine stops all, and
-// one that a debugger paused. And what watching costs a program that does nothing.
+// Apparent long runs that are none: a process that was stopped, as in a machine that sleeps, and a process
+// paused by a debugger. Also the cost of watching an idle program.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What longstack's native code calls from the event loop is called on an object of its own, never on one of
-// the program's: node:domain and AsyncLocalStorage use the properties of that object.
+// longstack's native code calls from the event loop on an object of its own, never on one of the program's,
+// because node:domain and AsyncLocalStorage use the properties of that object.
 
 const test = require('ava')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A sample and a report from inside run on top of whatever the loop's thread does: longstack's own hooks and
-// captures, and the program's matches. Neither notices.
+// Samples and reports from inside run on top of any code of the loop's thread: longstack's own hooks and
+// captures, and the program's regular expression matches. Neither is affected.
 
 const path = require('node:path')
 const test = require('ava')

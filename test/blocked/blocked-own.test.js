@@ -1,6 +1,6 @@
 'use strict'
 
-// Longstack's own frames and its own callbacks are reported as no blocker.
+// longstack's own frames and callbacks are not reported as blockers.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,7 +1,7 @@
 'use strict'
 
-// LONGSTACK_BLOCKED: long runs of the event loop, told with the stack inside of them. A machine with more to
-// do takes longer, and one that stands still meanwhile shows less: lengths are known only by and large.
+// LONGSTACK_BLOCKED: long runs of the event loop, reported with the stack inside them. A busy machine takes
+// longer, and one that stands still for a while shows less, so lengths are only approximate.
 
 const test = require('ava')
 const { spawn, execFileSync } = require('node:child_process')

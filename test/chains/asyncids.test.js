@@ -1,7 +1,7 @@
 'use strict'
 
-// A process that has run for hours has ids that no reference of 32 bits holds (lib/core/records.js). Where
-// ids begin makes no difference, and those that are told are Node's own.
+// In a process that has run for hours, ids exceed the 32 bits of a reference (lib/core/records.js). The
+// starting id makes no difference, and reported ids are Node's own.
 
 const path = require('node:path')
 const { isDeepStrictEqual } = require('node:util')

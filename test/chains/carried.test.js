@@ -1,7 +1,7 @@
 'use strict'
 
-// Resources that are older than the ring of records (lib/core/records.js): they run with their chain,
-// again and again, and those that never run, or not any more, leave nothing behind.
+// Resources older than the ring of records (lib/core/records.js) run with their chain, repeatedly. Resources
+// that never run, or no longer run, leave nothing behind.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

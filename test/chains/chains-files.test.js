@@ -3,7 +3,7 @@
 const test = require('ava')
 const { stories, tells, major } = require('../helpers/stories')
 
-// What each case of test/fixtures/chains/files.js tells: the newest hop first, each as label | functions.
+// Chain of each case in test/fixtures/chains/files.js: newest hop first, each as label | functions.
 /** @type {Record<string, string[]>} */
 const expected = {
   readFile: ['fs.readFile | start < readFile'],

@@ -3,7 +3,7 @@
 const test = require('ava')
 const { stories, tells } = require('../helpers/stories')
 
-// What each case of test/fixtures/chains/others.js tells: the newest hop first, each as label | functions.
+// Chain of each case in test/fixtures/chains/others.js: newest hop first, each as label | functions.
 /** @type {Record<string, string[]>} */
 const expected = {
   'spawn.said': ['child_process.spawn | start < spawn'],

@@ -4,7 +4,7 @@ const test = require('ava')
 const { program, root } = require('../helpers/run')
 const { stories, tells } = require('../helpers/stories')
 
-// What each case of test/fixtures/chains/promises.js tells: the newest hop first, each as label | functions.
+// Chain of each case in test/fixtures/chains/promises.js: newest hop first, each as label | functions.
 /** @type {Record<string, string[]>} */
 const expected = {
   then: ['promise.then | start < then'],

@@ -1,7 +1,7 @@
 'use strict'
 
-// errors: false: all is traced, and `.stack` and Error.prepareStackTrace are what they are without longstack.
-// The chain of an error comes from trace.stack(error) and trace.chain(error).
+// errors: false: everything is traced, while `.stack` and Error.prepareStackTrace stay as they are without
+// longstack. trace.stack(error) and trace.chain(error) return the chain of an error.
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a program calls its AsyncResource is its own affair as data; in a text it is no escape and no frame.
+// The type of a program's AsyncResource is unrestricted as data; in text it yields no escapes and no frames.
 
 const test = require('ava')
 const { program } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The option `listeners`: an error that is made in the listener of an event tells where that was registered.
+// The option `listeners`: an error made in an event listener shows where that listener was registered.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Nothing of the program is kept alive, nothing grows, and disable leaves the process as it was.
+// longstack keeps no object of the program alive, its memory does not grow, and disable restores the process.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Messages between a worker and the thread that made it have the chain of their sender.
+// Messages between a worker and its creating thread carry the chain of their sender.
 
 const test = require('ava')
 const path = require('node:path')

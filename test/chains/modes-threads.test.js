@@ -1,6 +1,6 @@
 'use strict'
 
-// Longstack in threads, children and snapshots.
+// longstack in threads, children and snapshots.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Ways to run Node: longstack works, or does less and says so in one line.
+// Ways to run Node: longstack works, or does less and reports that in one line.
 
 const fs = require('node:fs')
 const os = require('node:os')

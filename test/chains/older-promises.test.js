@@ -1,7 +1,7 @@
 'use strict'
 
-// A promise that V8's promise hooks never gave a number: it is older than longstack, or was made while
-// async_hooks told of promises, for a hook of the user's. Who rejects it is known all the same.
+// Promises that V8's promise hooks never numbered: they are older than longstack, or were made while
+// async_hooks reported promises to a user's hook. Their rejecter is known all the same.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A program catches a stack overflow and reads `.stack` on the way back. V8 of Node 20 and 22 aborts the
-// process where it compiles a regular expression with little stack left; see lib/stacks/text-scan.js.
+// A program catches a stack overflow and reads `.stack` while unwinding. V8 in Node 20 and 22 aborts the
+// process if it compiles a regular expression with little stack left; see lib/stacks/text-scan.js.
 
 const os = require('node:os')
 const test = require('ava')

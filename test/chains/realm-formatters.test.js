@@ -1,7 +1,7 @@
 'use strict'
 
-// A formatter that a program sets in a vm context: hops are appended to what it makes, at the next iteration
-// of the event loop; the context is collected when the program lets go of it.
+// A formatter set by a program in a vm context: hops are appended to its result from the next iteration of
+// the event loop, and the context is collected once the program releases it.
 
 const test = require('ava')
 const { program, root, split } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Errors of vm contexts, and formatters that map what nobody else knows, as test runners have them.
+// Errors of vm contexts, and formatters with private source maps, as in test runners.
 
 const test = require('ava')
 const { program, root, split } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Records that are kept past the ring (lib/core/records.js): which are given up where there are too many.
+// Records kept beyond the ring (lib/core/records.js), and the eviction order if there are too many.
 
 const test = require('ava')
 const records = require('../../lib/core/records')

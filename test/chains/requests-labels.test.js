@@ -1,6 +1,6 @@
 'use strict'
 
-// The hop of a request that a server got says which: method and path, with the route where a framework told
+// The hop of a server request identifies it: method and path, with the route if a framework reported
 // it.
 
 const test = require('ava')

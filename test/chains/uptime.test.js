@@ -1,7 +1,7 @@
 'use strict'
 
-// The time of a step is recorded in quarters of a ms, in 32 bits: it passes 2 ** 31 after 6.2 days, and
-// begins anew after 12.4. Ages are as right then as in the first second.
+// The time of a step is stored in quarters of a ms in 32 bits: it passes 2 ** 31 after 6.2 days, and wraps
+// after 12.4. Ages are still as exact as in the first second.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,6 +1,6 @@
 'use strict'
 
-// A filter without promises: they make no hops, and the chain crosses await all the same.
+// A filter without promises: they create no hops, but the chain still crosses await.
 
 const test = require('ava')
 const { same } = require('../helpers/both')

@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack env: what it prints is read by the shell and by Node as it was meant, whatever the path contains.
+// longstack env: the shell and Node read its output as intended, whatever characters the path contains.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

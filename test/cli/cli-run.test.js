@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack run: the program must not notice that it is not alone. Exit code, signals, streams, arguments and
-// channel are its own.
+// longstack run: the program does not notice its parent. Exit code, signals, streams, arguments and channel
+// are its own.
 
 const test = require('ava')
 const { fork, spawn } = require('node:child_process')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The command line's frame: help, wrong usage, what goes where.
+// Frame of the command line: help, wrong usage, output streams.
 
 const test = require('ava')
 const { execFileSync } = require('node:child_process')

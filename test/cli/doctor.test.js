@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.doctor(): what is in force and why, and what stands in the way. Each situation is a process of its
-// own.
+// trace.doctor(): the active settings with their reasons, and obstacles. Each situation runs in a process of
+// its own.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,7 +1,7 @@
 'use strict'
 
-// An error is told with its own maker's chain, or it is said that only the reader is known: functions that
-// many flows share, and timers that are set anew, prove nothing.
+// An error is reported with its own maker's chain, or only the reader is reported as known: functions that
+// many flows share, and timers that are set again, prove nothing.
 
 const test = require('ava')
 const { program, split } = require('../helpers/run')

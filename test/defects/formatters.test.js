@@ -1,6 +1,6 @@
 'use strict'
 
-// A formatter of the program's is called for errors of the program's, and never with anything of longstack's.
+// The program's formatter is called for the program's errors, and never with anything of longstack's.
 
 const test = require('ava')
 const path = require('node:path')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Stacks that are known are not captured again: how many steps are new where a program repeats itself.
-// Counted, not timed.
+// Known stacks are not captured again: the number of new steps in a program that repeats itself. It is
+// counted, not timed.
 
 const test = require('ava')
 const path = require('node:path')

@@ -1,8 +1,8 @@
 'use strict'
 
-// Listeners may do anything, in every event: disable, enable, throw, exit, remove and add listeners, call
-// longstack again, block. The program goes on, `trace.enabled` is what is the case, and when tracing is off
-// nothing is left of it.
+// Listeners may do anything in every event: disable, enable, throw, exit, remove and add listeners, call
+// longstack again, block. The program continues, `trace.enabled` is correct, and nothing is left behind once
+// tracing is off.
 
 const test = require('ava')
 const path = require('node:path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Small things that were found by trying to break longstack.
+// Small defects found by trying to break longstack.
 
 const test = require('ava')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// `code.stacktrace` of a span is that of its own place, with stacks too that no key and no number
-// distinguishes: formatted by the JavaScript engine, or of microtasks where a filter leaves promises out.
+// `code.stacktrace` of a span shows its own place, even for stacks without distinct keys or numbers:
+// formatted by the JavaScript engine, or of microtasks if a filter excludes promises.
 
 const test = require('ava')
 const path = require('node:path')

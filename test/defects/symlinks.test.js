@@ -1,6 +1,6 @@
 'use strict'
 
-// Programs behind symbolic links find what they require, whatever stderr is (lib/files.js).
+// Programs behind symbolic links find their modules, no matter what stderr is (lib/files.js).
 
 const test = require('ava')
 const { spawnSync } = require('node:child_process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The watchdog of blocking callbacks gets no thread, as under a limit of a container: the process says so
-// once, and goes on; workers end as they would. A preloaded library refuses threads with a small stack.
+// The watchdog of blocking callbacks gets no thread, as under a container limit: the process reports that
+// once and continues, and workers end as usual. A preloaded library refuses threads with a small stack.
 
 const test = require('ava')
 const { spawnSync } = require('node:child_process')

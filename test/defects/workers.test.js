@@ -1,6 +1,6 @@
 'use strict'
 
-// A worker's chain is that of the call that made it, never that of another worker's.
+// A worker's chain is that of the call that created it, never another worker's.
 
 const test = require('ava')
 const path = require('node:path')

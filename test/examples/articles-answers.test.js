@@ -1,6 +1,6 @@
 'use strict'
 
-// What the programs of the articles answer is right, and equal byte for byte bare and traced.
+// The answers of the articles' programs are correct, and equal byte for byte bare and traced.
 
 const test = require('ava')
 const { equalAnswers, inOrder } = require('../helpers/articles')

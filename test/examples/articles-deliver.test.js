@@ -1,7 +1,7 @@
 'use strict'
 
-// The file server of article 04: equal bytes in every way of sending, no open file that remains, and no part
-// that is taken for the whole. The answers to good and bad requests are compared in articles-answers.test.js.
+// The file server of article 04: equal bytes for every way of sending, no file left open, and no part
+// mistaken for the whole. articles-answers.test.js compares the answers to good and bad requests.
 
 const fs = require('node:fs')
 const http = require('node:http')

@@ -1,7 +1,7 @@
 'use strict'
 
 // Servers of the articles with difficult clients and outputs: a client that reads late, a stdout without a
-// reader, a directory that is renamed.
+// reader, a renamed directory.
 
 const { fork, spawn } = require('node:child_process')
 const { once } = require('node:events')

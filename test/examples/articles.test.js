@@ -1,7 +1,7 @@
 'use strict'
 
-// The page of the articles' claims: what it makes of figures, and that npm run articles measures, writes, and
-// compares a second run with the first. Runs are too short for their figures to mean anything.
+// The page of the articles' claims: its rendering of figures, and npm run articles, which measures, writes,
+// and compares a second run with the first. Runs are too short for meaningful figures.
 
 const test = require('ava')
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The benchmark itself, on a run too short for its figures to mean anything: it writes what it measured.
+// The benchmark itself, on a run too short for meaningful figures: it writes its measurements.
 
 const test = require('ava')
 const fs = require('node:fs')

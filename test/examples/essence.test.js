@@ -1,7 +1,7 @@
 'use strict'
 
-// examples/essence.js tells the idea in few lines: how much of what the chain tables ask for it gets right,
-// and that the README links to it.
+// examples/essence.js shows the idea in a few lines: the share of chains in the tables that it gets right,
+// and its link in the README.
 
 const fs = require('node:fs')
 const path = require('node:path')

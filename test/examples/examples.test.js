@@ -1,6 +1,6 @@
 'use strict'
 
-// Every example is short, needs nothing but longstack, runs by itself and prints what it shows.
+// Every example is short, needs only longstack, runs without arguments and prints what it demonstrates.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

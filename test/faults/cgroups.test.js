@@ -1,7 +1,7 @@
 'use strict'
 
-// Limits of a container: a program that comes out with them does so with longstack, and one that they end has
-// the spans that had ended before in its file.
+// Container limits: a program that survives them does so with longstack, and one that they kill has all
+// earlier ended spans in its file.
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A collector that misbehaves: the program does what it does without longstack, ends (what takes
-// two minutes is killed), takes no more memory, and what does not arrive is counted.
+// A misbehaving collector: the program behaves as without longstack, ends (it is killed after two minutes),
+// takes no more memory, and spans that do not arrive are counted.
 
 const { once } = require('node:events')
 const net = require('node:net')

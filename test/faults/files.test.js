@@ -1,7 +1,7 @@
 'use strict'
 
-// Files of spans that cannot be written: the program does what it does without longstack, one line on stderr
-// says so, and every span is in the file, or counted as waiting or dropped.
+// Spans files that cannot be written: the program behaves as without longstack, one line on stderr reports
+// the fault, and every span is in the file, or counted as pending or dropped.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

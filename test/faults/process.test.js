@@ -1,6 +1,6 @@
 'use strict'
 
-// Limits, clocks, signals and flags under which a program runs: it does with longstack what it does without.
+// Limits, clocks, signals and flags: a program behaves the same with and without longstack.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The preload never ends a program, whatever it cannot load: one line on stderr, and the program runs.
+// The preload never ends a program, no matter what fails to load: one line on stderr, and the program runs.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

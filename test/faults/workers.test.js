@@ -1,6 +1,6 @@
 'use strict'
 
-// Thousands of workers in turn, each with a tracer of its own: what they had is given back, however they end.
+// Thousands of workers, each with its own tracer: their resources are released, however they end.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Each target of fuzz/ with a few inputs: a fixed seed, which every version of Node gets, and a random one.
+// Runs each target of fuzz/ on a few inputs: with a fixed seed for every version of Node, and a random one.
 
 const test = require('ava')
 const { listTargets } = require('../../fuzz/helpers/targets')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The verdict of a soak on constructed samples, and a short soak: nothing lost, nothing open. Memory is
-// judged by the long one only.
+// The verdict of a soak on constructed samples, and a short soak: nothing lost, nothing open. Only the long
+// soak judges memory.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Files and directories without a resource of Node: descriptors of fs.open and so on. The system tells which
-// are open.
+// Files and directories without a Node resource: descriptors from fs.open and similar calls. The system lists
+// the open ones.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

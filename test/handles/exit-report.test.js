@@ -1,6 +1,6 @@
 'use strict'
 
-// The option whyExit: what ended the process, on stderr; output, exit code and signal stay the same.
+// The option whyExit prints on stderr why the process ended; output, exit code and signal stay the same.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

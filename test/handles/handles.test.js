@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.handles: exactly what is open. The registry stays small and keeps nothing alive; asking runs nothing
-// of the program.
+// trace.handles: exactly the open handles. The registry stays small and keeps nothing alive, and queries run
+// no code of the program.
 
 const { setFlagsFromString } = require('node:v8')
 const { runInNewContext } = require('node:vm')

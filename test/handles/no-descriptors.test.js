@@ -1,6 +1,6 @@
 'use strict'
 
-// A program that has no file descriptor left asks who has them: longstack answers from memory.
+// A program without free file descriptors queries their owners: longstack answers from memory.
 
 const test = require('ava')
 const { spawnSync } = require('node:child_process')

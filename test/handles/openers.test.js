@@ -1,6 +1,6 @@
 'use strict'
 
-// Who opened a descriptor by fs.open and fs.openSync, and that nobody can tell that these are replaced.
+// Openers of descriptors from fs.open and fs.openSync, whose replacements are undetectable.
 
 const fs = require('node:fs')
 const os = require('node:os')

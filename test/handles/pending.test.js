@@ -1,6 +1,6 @@
 'use strict'
 
-// trace.pending: what is awaited and never settled, at the place where it hangs, once for each flow.
+// trace.pending: promises that are awaited and never settled, by the awaiting site, once per flow.
 
 const test = require('ava')
 const { program } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What console.log and util.inspect print of the values that longstack returns, and what stays data.
+// Output of console.log and util.inspect for values that longstack returns, and the data that they remain.
 
 const { stripVTControlCharacters } = require('node:util')
 const test = require('ava')

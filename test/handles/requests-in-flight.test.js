@@ -1,6 +1,6 @@
 'use strict'
 
-// The requests that are not answered, and what each waits for: for commands that ask a live process.
+// Unanswered requests and their waits, for commands that query a live process.
 
 const test = require('ava')
 const { program } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// LONGSTACK_SIGNAL: a signal prints what is open and why, and changes nothing else.
+// LONGSTACK_SIGNAL: a signal prints open handles with the reasons, and changes nothing else.
 
 const test = require('ava')
 const { node, program } = require('../helpers/run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.snapshot, trace.diff and trace.assertNoLeaks: what is open now and was not then, in every mode and
-// thread. A snapshot keeps nothing alive.
+// trace.snapshot, trace.diff and trace.assertNoLeaks: handles opened since then, in every mode and thread. A
+// snapshot keeps nothing alive.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a terminal gets: colours, a line of source and links, in longstack's own reports and in what Node
-// prints of an error that ends the process. A pipe gets none of it, and no program sees it in a stack.
+// Terminal output: colours, a source line and links, in longstack's own reports and in Node's report of a
+// fatal error. A pipe gets none of this, and no program sees it in a stack.
 
 const fs = require('node:fs')
 const os = require('node:os')

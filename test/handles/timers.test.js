@@ -1,7 +1,7 @@
 'use strict'
 
-// Timers that are pending have no entry: queries find them in Node's own lists, and what is recorded of them
-// on themselves.
+// Pending timers have no entry: queries find them in Node's own lists, and their records are stored on the
+// timers themselves.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Who waits for whom, asked of services while their requests hang: deadlocks and convoys are named, and
-// nothing is said of healthy ones.
+// The wait graph of services whose requests hang: deadlocks and convoys are named, and healthy services get
+// no finding.
 
 const http = require('node:http')
 const net = require('node:net')

@@ -1,6 +1,6 @@
 'use strict'
 
-// trace.why of everything that is no connection, of what it cannot know, and of objects full of traps.
+// trace.why for everything except connections, for unknown facts, and for objects full of traps.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The opener of a pooled connection and the request that uses it now are two facts.
+// The opener of a pooled connection and its current request are two separate facts.
 
 const test = require('ava')
 const { reports, functions } = require('../helpers/reports')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Guards the structure that docs/architecture.md describes: which part may require which, how many lines of
-// code a part has, and who alone may touch what V8 and Node have only one of.
+// Enforces the structure in docs/architecture.md: which part may import which, the lines of code per part,
+// and the only modules that may touch V8's and Node's singletons.
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Each path and each link on the pages for readers leads to a file. A part of a path in capital letters is a
+// Each path and link on the readers' pages leads to a file. A part of a path in capital letters is a
 // placeholder.
 
 const fs = require('node:fs')

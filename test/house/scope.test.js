@@ -1,7 +1,7 @@
 'use strict'
 
-// The files that test/helpers/scope.js names for a version of Node, a platform or `npm test` exist: a file
-// that was renamed would run everywhere, or nowhere, and nothing would say so.
+// The files that test/helpers/scope.js names for a version of Node, a platform or `npm test` exist: a renamed
+// file would silently run everywhere, or nowhere.
 
 const fs = require('node:fs')
 const path = require('node:path')

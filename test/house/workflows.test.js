@@ -1,7 +1,7 @@
 'use strict'
 
-// The workflows of GitHub: that they are valid, and that their matrix names the platforms and the versions of
-// Node that the rest of the project does.
+// GitHub workflows: they are valid, and their matrix has the same platforms and versions of Node as the rest
+// of the project.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.intercept where programs do what few do: in handlers, in transforms, with the remover. Each in a
-// process of its own, since what goes wrong here throws past everybody.
+// Unusual uses of trace.intercept: in handlers, in transforms, with the remover. Each runs in its own
+// process, because faults here throw past all handlers.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

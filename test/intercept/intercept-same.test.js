@@ -1,8 +1,8 @@
 'use strict'
 
-// A transform that only looks changes nothing: the same raw clients against the same servers with and without
-// one get the same bytes, and the server sees the same events in the same order. And no field of a socket
-// tells of it.
+// A transform that only looks changes nothing: the same raw clients get the same bytes from the same servers
+// with and without it, and the server sees the same events in the same order. No field of a socket reveals
+// it.
 
 const util = require('node:util')
 const test = require('ava')

@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.intercept while tracing is on: what the transforms start is traced, hops and reports name them, and
-// disable() ends tracing alone.
+// trace.intercept with tracing on: work started by transforms is traced, hops and reports name the
+// transforms, and disable() only ends tracing.
 
 const fs = require('node:fs')
 const os = require('node:os')

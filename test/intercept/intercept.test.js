@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.intercept on real sockets: what goes through, and that nothing else changes. Tracing is off here;
-// test/intercept-traced.test.js has it on.
+// trace.intercept on real sockets: the data passed through, with no other changes. Tracing is off here and on
+// in test/intercept-traced.test.js.
 
 const fs = require('node:fs')
 const http = require('node:http')

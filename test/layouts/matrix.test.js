@@ -1,10 +1,10 @@
 'use strict'
 
-// A program does the same with and without longstack wherever both are installed, however longstack comes
-// in, and whatever the standard streams are. Of all combinations so many are run that each pair of values
-// meets in one, on two versions in CI (test/helpers/scope.js); elsewhere that each value is in one
-// (test/helpers/cover.js).
-// LAYOUTS=3 has each triple meet, which takes a quarter of an hour.
+// A program behaves the same with and without longstack, wherever both are installed, however
+// longstack is loaded, and whatever the standard streams are. On two versions in CI, enough
+// combinations run that each pair of values occurs in one (test/helpers/scope.js); elsewhere, each
+// value occurs in one (test/helpers/cover.js). LAYOUTS=3 covers each triple, which takes a quarter of
+// an hour.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What names files does so in directories with odd names: frames of hops and of source maps, links, spans and
-// reports of them, the socket on which a process answers. longstack itself is in such a directory, too.
+// File names work in directories with odd names: frames of hops and of source maps, links, spans and their
+// reports, the socket of a process. longstack itself is in such a directory, too.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The package of a platform is found wherever package managers put it: its binary is loaded, and its code is
-// used by the generated files.
+// A platform's package is found wherever package managers put it: its binary is loaded, and the generated
+// files use its code.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

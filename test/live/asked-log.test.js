@@ -1,7 +1,7 @@
 'use strict'
 
-// The run log that a process sends to a command: blocks of a recording, from when it was asked until it is
-// told to end; in stretches where the command reads too slowly.
+// The run log that a process sends to a command: blocks of a recording from the query until the command ends
+// it, with gaps if the command reads too slowly.
 
 const net = require('node:net')
 const { once } = require('node:events')

@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack attach: what the command prints and how it ends; a process that it was attached to is as before,
-// also where the command was killed.
+// longstack attach: the command's output and exit; afterwards the attached process is as before, even if the
+// command was killed.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What commands print of a process that has control characters in every name. Nothing of it is for the
-// terminal of who asks, which may be root's.
+// Output of commands for a process with control characters in every name. None of them may reach the caller's
+// terminal, which may be root's.
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Who listens on a socket may be another program, another version, or an enemy of who asks. Whatever it
-// sends, a command ends soon, in bounded memory, with a sentence and an exit code.
+// The listener on a socket may be another program, another version, or an attacker. Whatever it sends, a
+// command ends soon, in bounded memory, with a sentence and an exit code.
 
 const fs = require('node:fs')
 const http = require('node:http')

@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack PID: what it finds in a process that is blocked, out of sockets or files, that leaks, whose pool
-// is exhausted; that it finds nothing in one that is well, and leaves the process as it was.
+// longstack PID: its findings in a process that is blocked, out of sockets or files, leaking, or has an
+// exhausted pool; no finding in a healthy one; and the process is left as it was.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

@@ -1,8 +1,8 @@
 'use strict'
 
-// Figures for dashboards, against what the program itself has made: requests in flight, handles, awaits, a
-// loop that was blocked; as an object, as OpenMetrics text in front of a parser that is not ours, and by HTTP
-// on the socket.
+// Figures for dashboards, compared with the program's own: requests in flight, handles, awaits, a
+// blocked loop; as an object, as OpenMetrics text in an independent parser, and by HTTP on the
+// socket.
 
 const http = require('node:http')
 const net = require('node:net')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Several commands at once: those that open an inspector on the same port queue.
+// Concurrent commands: those that open an inspector on the same port queue.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

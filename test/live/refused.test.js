@@ -1,6 +1,6 @@
 'use strict'
 
-// Processes that cannot be asked: what the command says, and that it leaves them as they were.
+// Processes that cannot be queried: the command's output, and the processes stay as they were.
 
 const { execFileSync, spawn } = require('node:child_process')
 const { once } = require('node:events')

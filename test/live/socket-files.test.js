@@ -1,7 +1,7 @@
 'use strict'
 
-// The files of LONGSTACK_SOCKET: what is not longstack's stays, whatever it is called and however a process
-// ends; what is longstack's goes (lib/files.js lists it).
+// Files of LONGSTACK_SOCKET: foreign files stay, whatever their names and however a process ends, and
+// longstack's own are removed (lib/files.js lists them).
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The figures that longstack top reads in a process: exact counts of real servers, latencies within the width
-// of their buckets, and nothing that is left when it stops.
+// Figures of longstack top in a process: exact counts for real servers, latencies within the width of their
+// buckets, and nothing left behind when it stops.
 
 const path = require('node:path')
 const process = require('node:process')

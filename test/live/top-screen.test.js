@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack top PID: of a real process, on a terminal and without one.
+// longstack top PID on a real process, with and without a terminal.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

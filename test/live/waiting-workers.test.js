@@ -1,6 +1,6 @@
 'use strict'
 
-// Workers in Atomics.wait, as the idle ones of Piscina and Tinypool: they wait for work, and block nothing.
+// Workers in Atomics.wait, like the idle ones of Piscina and Tinypool: they wait for work and block nothing.
 
 const test = require('ava')
 const { livePrograms, longstack } = require('../helpers/live')

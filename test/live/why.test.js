@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack why: a running process tells what is open and who opened it, what is awaited, what blocks it.
+// longstack why: a running process reports open handles with their openers, pending awaits, and blockers.
 
 const fs = require('node:fs')
 const path = require('node:path')

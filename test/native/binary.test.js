@@ -1,6 +1,6 @@
 'use strict'
 
-// What prebuild checks of a binary before it is packed: the faults are those of a file that was damaged so.
+// Checks by prebuild of a binary before packing; each fault comes from a file damaged in that way.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,8 +1,8 @@
 'use strict'
 
-// Binaries for macOS, which run nowhere here: every symbol that one takes from Node is in the Node of that
-// version for macOS, and it is signed and laid out as Apple's systems want it. Those for Node 24 are compiled
-// here, others are tested where `npm run binaries` has made them.
+// Binaries for macOS, which do not run here: every symbol that one imports is exported by that version of
+// Node for macOS, and it is signed and laid out as Apple's systems require. Those for Node 24 are compiled
+// here, others are tested if `npm run binaries` has built them.
 
 const fs = require('node:fs')
 const path = require('node:path')

@@ -1,7 +1,7 @@
 'use strict'
 
-// On musl: some of these tests, run by a Node for musl. Its binary is compiled here, by Zig, and musl itself
-// is that of Debian 13 (.ci/run): the wheels of Node ask for 1.2.4 or later.
+// On musl: some of these tests, run by a Node for musl. Zig compiles the binary here, and musl itself is that
+// of Debian 13 (.ci/run), because Node's wheels require 1.2.4 or later.
 
 const { spawnSync } = require('node:child_process')
 const path = require('node:path')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Stacks that no key of walked frames tells are known by their contents: what is learned once is not learned
-// again.
+// Stacks that have no distinct key of walked frames are recognized by their contents: a stack is learned only
+// once.
 
 const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')

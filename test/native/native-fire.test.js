@@ -1,7 +1,7 @@
 'use strict'
 
-// The native engine under fire: each capture compared with V8's own stack, in every tier and under V8's own
-// stress. A longer run: node test/fixtures/native/fire.js --captures=3e6
+// The native engine under stress: each capture is compared with V8's own stack, in every tier and with V8's
+// own stress flags. A longer run: node test/fixtures/native/fire.js --captures=3e6
 
 const test = require('ava')
 const { execFile, execFileSync } = require('node:child_process')

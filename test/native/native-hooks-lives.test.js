@@ -1,7 +1,7 @@
 'use strict'
 
-// Native hooks and the ends of things: threads, environments, libraries that go before those who would call
-// them.
+// Native hooks and lifetimes: threads, environments and libraries that end before their
+// callers.
 
 const { target } = require('../../lib/platform')
 const { able, answers } = require('../helpers/addons')

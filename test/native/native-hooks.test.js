@@ -1,7 +1,7 @@
 'use strict'
 
-// Native hooks: what C callbacks of other addons are told, and that no misuse of adding and removing harms
-// anybody. The addons are compiled here, as users compile theirs.
+// Native hooks: the events that C callbacks of other addons get, and that misuse of add and remove does no
+// harm. The addons are compiled here, like users compile theirs.
 
 const path = require('node:path')
 const { able, answers, folder } = require('../helpers/addons')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Both engines tell the same stories: hops, labels and frames are equal to the column, whoever took the
-// stacks.
+// Both engines produce the same chains: hops, labels and frames are equal to the column, regardless of the
+// capturing engine.
 
 const { isDeepStrictEqual } = require('node:util')
 const test = require('ava')

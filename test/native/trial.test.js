@@ -1,7 +1,7 @@
 'use strict'
 
-// The trial of the addon where it was never tested: copies of the package whose list of tested platforms is
-// empty, with the real addon or with one that does harm, which is compiled here.
+// The trial of the addon on untested platforms: copies of the package with an empty list of tested platforms,
+// with the real addon or a harmful one, which is compiled here.
 
 const fs = require('node:fs')
 const os = require('node:os')

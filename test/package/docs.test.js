@@ -1,6 +1,6 @@
 'use strict'
 
-// What npm run docs writes is what the sources say.
+// The output of npm run docs matches the sources.
 
 const fs = require('node:fs')
 const path = require('node:path')

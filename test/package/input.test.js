@@ -1,7 +1,7 @@
 'use strict'
 
-// Every mistake of a caller: a TypeError with a code that stays and a sentence that helps; as an environment
-// variable one line, and the program runs as it would.
+// Every wrong input yields a TypeError with a stable code and a helpful sentence; in an environment variable
+// it yields one line, and the program runs as usual.
 
 const test = require('ava')
 const trace = require('../..')

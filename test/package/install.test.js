@@ -1,6 +1,6 @@
 'use strict'
 
-// An installed longstack: no script ran, no compiler was there; the binaries are those of the tarball.
+// An installed longstack: no script ran, no compiler was present, and the binaries come from the tarball.
 
 const test = require('ava')
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Nothing that a program can see changes: the same programs with and without longstack print the same.
+// longstack is invisible: the same programs print the same with and without it.
 
 const path = require('node:path')
 const test = require('ava')

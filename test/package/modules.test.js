@@ -1,6 +1,6 @@
 'use strict'
 
-// Every way to get at longstack from CommonJS and from ESM, inside the checkout and as a dependency.
+// Every way to load longstack from CommonJS and from ESM, inside the checkout and as a dependency.
 
 const fs = require('node:fs')
 const os = require('node:os')

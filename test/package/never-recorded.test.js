@@ -1,7 +1,7 @@
 'use strict'
 
-// SECURITY.md, "What is not recorded": a program that handles secrets in every place where there may be one,
-// and everything that longstack reports of it.
+// SECURITY.md, "What is not recorded": a program with secrets in every possible place, and all of longstack's
+// output on it.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a release publishes, under a scope, to a registry of one's own; and what comes of installing it by its
-// name: one binary, every entry, every text and every example under that name.
+// A release published under a scope to a local registry, and the result of installing it by that name: one
+// binary, and every entry, text and example under that name.
 
 const fs = require('node:fs')
 const os = require('node:os')

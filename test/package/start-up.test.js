@@ -1,6 +1,6 @@
 'use strict'
 
-// What longstack/register loads before the program's first line: that is most of what a short program pays.
+// Modules that longstack/register loads before the program's first line, the main cost for a short program.
 
 const test = require('ava')
 const { spawnSync } = require('node:child_process')

@@ -1,8 +1,8 @@
 'use strict'
 
-// Transparent by other people's tests: the same names and states with and without the preload. All packages
-// run where TESTS=all is set, as CI does for one version of Node, a sample elsewhere. A package runs in one
-// mode; together they cover all of them.
+// Transparency checked by other projects' test suites: the same test names and states with and without the
+// preload. All packages run if TESTS=all is set, as CI does for one version of Node, otherwise a sample. A
+// package runs in one mode; together they cover all modes.
 
 const test = require('ava')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Strict TypeScript programs against the generated declarations, in a folder where longstack is installed as
-// users have it: nothing of the checkout but what is packed.
+// Strict TypeScript programs with the generated declarations, in a folder with longstack installed as for
+// users: only packed files, nothing else of the checkout.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What longstack does on Windows, where it has no native engine: in processes that are made to look like ones
-// of Windows (test/fixtures/windows/preload.js), or on Windows itself.
+// longstack on Windows, where it has no native engine: in processes that imitate Windows
+// (test/fixtures/windows/preload.js), or on Windows itself.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Where the time of a request went, in recordings with known answers.
+// The breakdown of a request's time, in recordings with known results.
 
 const test = require('ava')
 const { CONNECTION, ONE_SHOT, OUTSIDE, TIMER } = require('../../lib/core/run-log-words')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Who delayed a request, in recordings with known answers.
+// The delayers of a request, in recordings with known results.
 
 const test = require('ava')
 const { ONE_SHOT, TIMER } = require('../../lib/core/run-log-words')

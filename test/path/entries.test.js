@@ -1,6 +1,6 @@
 'use strict'
 
-// How entries of the log become a recording.
+// Entries of the log and the recording made from them.
 
 const test = require('ava')
 const { WORDS } = require('../../lib/core/run-log-words')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What requests asked, in recordings of how drivers write and are answered.
+// Queries of requests, in recordings of typical driver writes and answers.
 
 const test = require('ava')
 const { ASKED, GREETS, HELD, READS_ON, USED } = require('../../lib/core/run-log-words')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What holds for every recording, also for those that no program could write: the parts of each request add
-// up to its duration, none is negative, and nothing throws.
+// Invariants of every recording, even of those that no program could write: the parts of each request add up
+// to its duration, none is negative, and nothing throws.
 
 const test = require('ava')
 const layout = require('../../lib/core/run-log-words')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans that are read from a log that comes in blocks.
+// Spans read from a log that arrives in blocks.
 
 const test = require('ava')
 const { ASKED, TIMER, WORDS } = require('../../lib/core/run-log-words')

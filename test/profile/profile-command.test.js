@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack profile app.js: the program behaves as without it, and the profile comes when it has ended.
+// longstack profile app.js: the program behaves as without it, and the profile is written when it ends.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The formats of a profile, read back by the tools that they are for: go tool pprof, speedscope, and for the
-// page a browser.
+// Formats of a profile, read back by the tools they are for: go tool pprof, speedscope, and a browser for the
+// page.
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')

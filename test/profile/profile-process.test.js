@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack profile PID: a running process is asked, and left as it was.
+// longstack profile PID: a running process is profiled and left as it was.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')

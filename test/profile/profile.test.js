@@ -1,6 +1,6 @@
 'use strict'
 
-// trace.profile: programs whose chains are known, what it counts of them, and that nothing of it is left.
+// trace.profile: its counts for programs with known chains, and nothing left behind.
 
 const test = require('ava')
 const { program, root } = require('../helpers/run')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What a recording tells of waits for an answer: whether the request had asked, and the other end.
+// Waits for an answer in a recording: whether the request had made the query, and the peer.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans to files, made by a thread of longstack's own: whether there is one, what becomes of spans where it
-// fails, and what the program notices.
+// Spans written to files by longstack's own thread: its existence, the fate of spans if it fails, and effects
+// on the program.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

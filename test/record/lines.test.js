@@ -1,7 +1,7 @@
 'use strict'
 
-// A service whose spans go to a file, and whose runs are recorded as well: `longstack spans` prints from the
-// recording the spans of the file, and a report says the same of both.
+// A service whose spans go to a file and whose runs are also recorded: `longstack spans` prints the same
+// spans from the recording, and reports on both are equal.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A process that only records: its log has what that of one with spans has, and its texts say what the
-// numbers stand for.
+// A process that only records: its log equals that of one with spans, and its texts define the
+// numbers.
 
 const path = require('node:path')
 const test = require('ava')

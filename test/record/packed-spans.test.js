@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans of requests that a recording tells in numbers: nothing of them is lost.
+// Spans of requests that a recording stores as numbers: no information is lost.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Entries that wait to be posted to the thread that makes spans: all of them are there, in order.
+// Entries queued for the thread that makes spans: all of them arrive, in order.
 
 const test = require('ava')
 const { ENTRY_BYTES } = require('../../lib/record/block')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Recordings made by hand, as `longstack spans` and `longstack report` tell them.
+// Hand-made recordings in the output of `longstack spans` and `longstack report`.
 
 const fs = require('node:fs')
 const path = require('node:path')

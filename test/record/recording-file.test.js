@@ -1,6 +1,6 @@
 'use strict'
 
-// Blocks and their reader, with files made by hand: cut, damaged, interleaved, rotated.
+// Blocks and their reader, with hand-made files: truncated, damaged, interleaved, rotated.
 
 const fs = require('node:fs')
 const path = require('node:path')

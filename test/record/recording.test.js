@@ -1,7 +1,7 @@
 'use strict'
 
-// The option `record` in real programs: when blocks are written, whatever ends the process, by how many
-// threads and processes, and what the program notices of it.
+// The option `record` in real programs: the times at which blocks are written, for all ways a process ends,
+// with several threads and processes, and the effects on the program.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Work of longstack's own that is done within a time (core/loop-iterations.js): when it runs, what the
-// program notices of it, and what the run log says of the time.
+// longstack's own work with a deadline (core/loop-iterations.js): when it runs, its effects on the program,
+// and its time in the run log.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The page in a real Chromium: it draws what the figures say, sorts, zooms, is reached by keys, asks for
-// nothing, and shows hostile text as text.
+// The page in a real Chromium: it draws the figures, sorts, zooms, works with the keyboard, makes no
+// requests, and shows hostile text as text.
 
 /* global getComputedStyle */
 

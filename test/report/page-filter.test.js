@@ -1,7 +1,7 @@
 'use strict'
 
-// The page's verdict, time axis, filters, waits and failures in a real Chromium, on a file whose figures are
-// known: for a minute each second a request of 100 ms, each other second one of 10 ms, of which five fail.
+// The page's verdict, time axis, filters, waits and failures in a real Chromium, on a file with known
+// figures: a minute with a 100 ms request each second and a 10 ms one every other second; five of those fail.
 
 const fs = require('node:fs')
 const axe = require.resolve('axe-core')

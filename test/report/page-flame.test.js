@@ -1,7 +1,7 @@
 'use strict'
 
-// The async flame graph of the page in a real Chromium: widths are ms, keys and clicks move and zoom, a
-// search adds up, two runs are compared per request.
+// The page's async flame graph in a real Chromium: widths are ms, keys and clicks move and zoom, a search
+// sums up matches, and two runs are compared per request.
 
 /* global getComputedStyle */
 

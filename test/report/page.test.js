@@ -1,7 +1,7 @@
 'use strict'
 
-// The page as text: what it embeds, how it is thinned, what it shows without scripts. What a browser makes of
-// it is in page-browser.test.js.
+// The page as text: its embedded data, its thinning, and its content without scripts. page-browser.test.js
+// tests it in a browser.
 
 const { createHash } = require('node:crypto')
 const test = require('ava')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The figures of a report, against Python's and against definitions written out: quartiles of type 7, R's
+// Figures of a report, compared with Python's and with definitions written out here: quartiles of type 7, R's
 // boxplot.stats, bw.nrd0 and a sum of Gaussian kernels.
 
 const test = require('ava')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Files that are truncated, empty, foreign, hostile, or there twice: each has a sentence on what is wrong
-// with it, and no figure is wrong.
+// Files that are truncated, empty, foreign, hostile, or given twice: a sentence describes each fault, and no
+// figure is wrong.
 
 const test = require('ava')
 const { execFileSync, spawnSync } = require('node:child_process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Waits by site, the trees of critical paths, failures and the time axis: files whose figures are known, and
-// random ones whose sums must agree.
+// Waits by site, trees of critical paths, failures and the time axis: files with known figures, and random
+// ones whose sums must agree.
 
 const test = require('ava')
 const fc = require('fast-check')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Every form of the report, of the spans that a real service wrote.
+// Every form of the report, for the spans of a real service.
 
 const test = require('ava')
 const fs = require('node:fs')

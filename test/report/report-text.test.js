@@ -1,6 +1,6 @@
 'use strict'
 
-// The report as text: what comes first, where requests waited, trees, widths, colours.
+// The report as text: order, waits of requests, trees, widths, colours.
 
 const test = require('ava')
 const { stripVTControlCharacters } = require('node:util')

@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack report --trace: Chrome trace events, read by Perfetto's rules.
+// longstack report --trace: Chrome trace events, interpreted by Perfetto's rules.
 
 const test = require('ava')
 const fs = require('node:fs')

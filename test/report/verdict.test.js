@@ -1,7 +1,7 @@
 'use strict'
 
-// The verdict on programs that run: services with one fault each, of which the rule, the place and the route
-// are named, and healthy ones, on which it says nothing. Shares are compared by what holds on a busy machine;
+// The verdict on running programs: services with one fault each, for which it names the rule, the place and
+// the route, and healthy ones without findings. Shares are compared with limits that hold on a busy machine;
 // exact ones are in test/unit/report/aggregate/verdict.test.js.
 
 const { spawn } = require('node:child_process')

@@ -1,8 +1,8 @@
 'use strict'
 
-// What would be gained. On a made world, whose truth is computed beside: the replay is exact, and so is what
-// it predicts. On programs that run: what holds on any machine; how near the predictions are to what the
-// change really does, bench/what-if.js measures.
+// Predicted gains. In a synthetic world with a computed truth, the replay and its predictions are exact. On
+// running programs, only limits that hold on any machine are checked; bench/what-if.js measures how close the
+// predictions come to the effect of the real change.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

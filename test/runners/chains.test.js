@@ -1,7 +1,7 @@
 'use strict'
 
-// What a chain tells inside of a test runner, with the preload alone: the story of its own test, from where
-// the runner called it, and the runner's own hops as a count.
+// Chains inside a test runner, with only the preload: they show the test's own steps since the runner called
+// it, and the runner's own hops as a count.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The leak gate under each runner: what a test or a file left open fails it, by name, with the runner's own
-// exit code; what is healthy passes.
+// The leak gate in each runner: a test or file that leaves handles open fails by name, with the runner's own
+// exit code, and healthy ones pass.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack/jest and longstack/vitest: tests and files that leave something open fail, others pass.
+// longstack/jest and longstack/vitest: tests and files that leave handles open fail, others pass.
 
 const test = require('ava')
 const { testRunners } = require('../helpers/runners')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The places that errors and hops name inside of a runner are those of the source, also where the runner, a
-// compiler or the coverage rewrites it; and the failure of a test is shown as it is without longstack.
+// Errors and hops inside a runner name positions in the source, even if the runner, a compiler or coverage
+// rewrites it; and a test failure looks as it does without longstack.
 
 const test = require('ava')
 const { runsAll } = require('../helpers/run')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Memory of a process that runs many test files: what longstack and its leak gate add to that of the runner
-// alone does not grow with them. Stacks of new files stay, and have to be small.
+// Memory of a process that runs many test files: the amount that longstack and its leak gate add to the
+// runner's own does not grow with them. Stacks of new files are kept and must be small.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans in a real Jaeger: read back from its query API, and what a program notices of one that is down, hangs
-// or starts again.
+// Spans in a real Jaeger, read back from its query API, and the effects on a program if Jaeger is down, hangs
+// or restarts.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// The sink alone, with records made by hand, in a process of its own: what arrives in a collector, and what a
-// program notices of one that is absent, slow or refuses.
+// The sink alone, with hand-made records, in its own process: the data arriving in a collector, and the
+// effects on a program if the collector is absent, slow or refuses.
 
 const test = require('ava')
 const { spawn } = require('node:child_process')

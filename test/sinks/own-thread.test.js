@@ -1,6 +1,6 @@
 'use strict'
 
-// Threads of longstack's own: what a program notices of one.
+// longstack's own threads and their effects on a program.
 
 const test = require('ava')
 const fs = require('node:fs')

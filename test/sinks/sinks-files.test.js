@@ -1,6 +1,6 @@
 'use strict'
 
-// Files: rotation, faults of the disk, ends of the process, several writers.
+// Files: rotation, disk faults, ends of the process, several writers.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Where spans go, as users write it, which of them an output gets, and what a line holds.
+// Outputs of spans as users configure them, the spans that each output gets, and the content of a line.
 
 const fs = require('node:fs')
 const path = require('node:path')

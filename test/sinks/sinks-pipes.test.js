@@ -1,7 +1,7 @@
 'use strict'
 
-// What is no file: pipes, sockets, terminals. Whoever reads may be slow, stuck or gone, and the program must
-// not notice.
+// Pipes, sockets and terminals. The reader may be slow, stuck or gone, and the program must not
+// notice.
 
 const { spawn, execFileSync } = require('node:child_process')
 const fs = require('node:fs')

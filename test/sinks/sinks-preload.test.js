@@ -1,6 +1,6 @@
 'use strict'
 
-// Sinks as users meet them: LONGSTACK_SPANS and a program that knows nothing of it.
+// Sinks as users meet them: LONGSTACK_SPANS and an unmodified program.
 
 const fs = require('node:fs')
 const path = require('node:path')

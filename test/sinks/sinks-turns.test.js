@@ -1,7 +1,7 @@
 'use strict'
 
-// What one iteration of the event loop brings is written, and handed to listeners, once: right before the
-// loop polls. Where a thread of longstack's own writes, it is handed over within a short time.
+// Spans of one event loop iteration are written, and passed to listeners, in one go right before the loop
+// polls. If longstack's own thread writes, they are handed over within a short time.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')

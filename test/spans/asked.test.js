@@ -1,7 +1,7 @@
 'use strict'
 
-// What requests ask on connections, beside OpenTelemetry's instrumentations of the same drivers in the same
-// process, on real servers; and what is left out.
+// Queries of requests on connections, compared with OpenTelemetry's instrumentations of the same drivers in
+// the same process, on real servers; and exclusions.
 
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')

@@ -1,9 +1,9 @@
 'use strict'
 
-// What a request waited for, on routes whose program measures its own waits. Limits that hold on any machine
-// compare a span with that measure: no wait is longer, and it is shorter only by what ran meanwhile. A
-// request waited at least as long as the loop was idle by Node's own count. Where a machine withholds the
-// processor, nothing may be left of a wait, so each test may try again.
+// Waits of requests, on routes whose program measures its own waits. Limits that hold on any machine compare
+// a span with that measure: no wait is longer, and it is shorter only by code that ran meanwhile. A request
+// waited at least as long as the loop was idle by Node's own count. A machine that withholds the processor
+// may leave nothing of a wait, so each test may try again.
 
 const test = require('ava')
 const { runServer, timesOf, parseSite, fixtures } = require('../helpers/critical-path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// What delayed a span, against what is known from outside: another process tells when it answered.
+// Delays of a span, compared with an outside measure: another process reports the time of its answer.
 
 const { spawn } = require('node:child_process')
 const { once } = require('node:events')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Repeating timers that outlive the requests that set them: the record of them in files of spans.
+// Intervals that outlive their requests, and their record in spans files.
 
 const fs = require('node:fs')
 const path = require('node:path')

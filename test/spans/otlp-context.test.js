@@ -1,6 +1,6 @@
 'use strict'
 
-// Where a trace comes from: the traceparent header of W3C Trace Context, and OpenTelemetry's active span.
+// Sources of a trace: the traceparent header of W3C Trace Context, and OpenTelemetry's active span.
 
 const test = require('ava')
 const path = require('node:path')

@@ -1,6 +1,6 @@
 'use strict'
 
-// trace.request: the request in which code runs, as a log needs it.
+// trace.request: the request of the running code, as a log needs it.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The run log: it is consistent in itself, whatever runs.
+// The run log is consistent in itself, whatever runs.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Spans end, whatever becomes of a connection, and none is taken for another's.
+// Spans end, however a connection ends, and none is mistaken for another.
 
 const path = require('node:path')
 const test = require('ava')

@@ -3,8 +3,8 @@
 const test = require('ava')
 const { lines, story } = require('../helpers/web')
 
-// Frameworks as they come from npm: the template of the route is the name, through routers in routers; what
-// they answer for is the error of the span.
+// Frameworks from npm: the route template is the name, even with nested routers, and the errors that they
+// answer for are recorded on the span.
 
 /** @param {any} outcome */
 const served = ({ spans }) => lines(spans.filter((/** @type {any} */ { kind }) => kind === 'SERVER'))

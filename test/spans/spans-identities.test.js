@@ -1,6 +1,6 @@
 'use strict'
 
-// Who a span is, by its number: while it is open, when it has ended, and when thousands have come after it.
+// Identity of a span by its number: while it is open, after its end, and after thousands of later spans.
 
 const test = require('ava')
 const { identityAt, spanAt } = require('../../lib/spans/identities')

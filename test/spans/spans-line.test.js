@@ -1,6 +1,6 @@
 'use strict'
 
-// A line of a file, with what it refers to in place, is the record that listeners get.
+// A line of a file with its references resolved equals the record that listeners get.
 
 const { isDeepStrictEqual } = require('node:util')
 const test = require('ava')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Many spans at once, and for long: each is right, and nothing is left of them.
+// Many concurrent spans over a long time: each is correct, and nothing is left of them.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Where the time of a span went, on loads of which it is known. Machines are noisy, a process may stand still
-// at any time: a busy loop lasts at least as long as it says, and what of a timer's time is neither run nor
+// Breakdown of a span's time under known loads. Machines are noisy, and a process may stand still at any
+// time: a busy loop lasts at least as long as it says, and the part of a timer's time that is neither run nor
 // delay is wait. So parts are compared with those, and with each other.
 
 const test = require('ava')

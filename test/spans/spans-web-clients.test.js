@@ -3,8 +3,8 @@
 const test = require('ava')
 const { lines, story } = require('../helpers/web')
 
-// Spans of what a program asks of others: http, https, fetch, undici from npm, bare connections; and the
-// header that tells them, where the program wants it sent.
+// Spans of outgoing calls: http, https, fetch, undici from npm, plain connections; and the header that
+// propagates them, if the program enables it.
 
 const clients = /** @param {any[]} spans */ (spans) => spans.filter(({ kind }) => kind === 'CLIENT')
 const { engines } = require('undici/package.json')

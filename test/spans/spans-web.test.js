@@ -3,7 +3,7 @@
 const test = require('ava')
 const { lines, story } = require('../helpers/web')
 
-// Spans of HTTP/1 servers, to the last corner: each story ends with no span open.
+// Spans of HTTP/1 servers in all edge cases: none is open at the end.
 
 /** @param {any[]} spans */
 const served = (spans) => spans.filter(({ kind }) => kind === 'SERVER')

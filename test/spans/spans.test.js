@@ -1,7 +1,7 @@
 'use strict'
 
-// trace.span and trace.on('span'): what the program sees stays as it was, and every span tells what happened
-// in it.
+// trace.span and trace.on('span'): the program's view is unchanged, and every span describes the work inside
+// it.
 
 const fs = require('node:fs')
 const os = require('node:os')

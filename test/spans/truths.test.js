@@ -1,7 +1,7 @@
 'use strict'
 
-// Spans against the truth that the other end of a connection has told (fixtures/truths): who asked, and when
-// the answer came.
+// Spans compared with the times reported by the other end of a connection (fixtures/truths): owners of
+// queries, and arrival of answers.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,8 +1,8 @@
 'use strict'
 
-// What requests waited for with real drivers and queues: where in the program, until what, for how long. The
-// lengths are those of the servers' own sleeps, so they are lower bounds: what others ran meanwhile counts,
-// and what the request itself ran is taken off.
+// Waits of requests with real drivers and queues: their site, their end and their length. Lengths are those
+// of the servers' own sleeps, so they are lower bounds: time that others ran meanwhile counts, and time that
+// the request itself ran is subtracted.
 
 const test = require('ava')
 const { parseSite, timesOf } = require('../helpers/critical-path')

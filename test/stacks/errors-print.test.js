@@ -1,6 +1,6 @@
 'use strict'
 
-// errors: 'print': `.stack` is V8's for whoever reads it, and hops are where people read.
+// errors: 'print': code that reads `.stack` gets V8's stack, and people get the hops in printed errors.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Neighbouring hops that show nothing of the program are one line of a text and count once toward `depth`;
-// the request of a chain is always printed; data have every hop.
+// Neighbouring hops without code of the program are one line of a text and count once toward `depth`; the
+// request of a chain is always printed; data has every hop.
 
 const fs = require('node:fs')
 const os = require('node:os')

@@ -1,7 +1,7 @@
 'use strict'
 
-// A program that has its own opinion of stacks sees what it would see without longstack, apart from hops at
-// the end of strings.
+// A program with its own stack formatter sees the same as without longstack, except for hops at the end of
+// strings.
 
 const path = require('node:path')
 const test = require('ava')

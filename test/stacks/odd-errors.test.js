@@ -1,6 +1,6 @@
 'use strict'
 
-// Errors and limits that are not as usual: what a program sees of them is the same with and without
+// Unusual errors and limits: a program sees the same with and without
 // longstack.
 
 const path = require('node:path')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What parsers of stacks, by which error trackers group errors, make of hops: each line of a frame is a
-// frame, and nothing else is.
+// Stack parsers, by which error trackers group errors, on stacks with hops: each line of a frame is parsed as
+// a frame, and no other line is.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

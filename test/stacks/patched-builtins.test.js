@@ -1,6 +1,6 @@
 'use strict'
 
-// A program may put its own in place of any built-in. Node's core does not mind, so longstack must not
+// A program may replace any built-in. Node's core does not mind, so longstack must not
 // either.
 
 const test = require('ava')

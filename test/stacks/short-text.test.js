@@ -1,7 +1,7 @@
 'use strict'
 
-// What a text of hops leaves out for people, and that data and `internals` have it: Express in front of a
-// package that keeps one connection to a database.
+// Parts of a hop text that are left out for people but included in data and with `internals`: Express in
+// front of a package that keeps one connection to a database.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Maps that lie, lack, loop or burst: the frame as it is, no crash, and nothing read again and again.
+// Source maps that lie, are missing, loop or are huge: frames stay unmapped, with no crash or repeated reads.
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Frames of the error itself and of every hop stand where a person wrote them, whoever maps.
+// Frames of the error and of every hop show source positions, regardless of who maps them.
 
 const fs = require('node:fs')
 const path = require('node:path')

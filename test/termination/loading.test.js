@@ -1,6 +1,6 @@
 'use strict'
 
-// What queries need is loaded whole or not at all, and needs no file once the first callback has run.
+// Modules for queries are loaded completely or not at all, and need no file after the first callback.
 
 const test = require('ava')
 const { spawnSync } = require('node:child_process')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Promises that are settled by code that V8 may terminate.
+// Promises settled by code that V8 may terminate.
 
 const test = require('ava')
 const { program } = require('../helpers/run')

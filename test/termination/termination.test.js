@@ -1,6 +1,6 @@
 'use strict'
 
-// V8 runs no `finally` where it terminates code: nothing of longstack's may stay set.
+// V8 runs no `finally` in code that it terminates: longstack must leave no state set.
 
 const test = require('ava')
 const { spawn, spawnSync } = require('node:child_process')

@@ -1,7 +1,7 @@
 'use strict'
 
-// Every function and property of Node's modules is as it is without longstack: whether `new` works, name and
-// length, keys and attributes (test/fixtures/transparency/builtins.js).
+// Every function and property of Node's modules is unchanged: whether `new` works, name and length, keys and
+// attributes (test/fixtures/transparency/builtins.js).
 
 const path = require('node:path')
 const test = require('ava')

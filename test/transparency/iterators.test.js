@@ -1,7 +1,7 @@
 'use strict'
 
-// A program that has taken the iterators of arrays away, as tests of Node's do: nothing of longstack's fails
-// in the program's callbacks, in `vm` or at exit.
+// A program that removes the array iterators, like some of Node's tests: longstack does not fail in the
+// program's callbacks, in `vm` or at exit.
 
 const path = require('node:path')
 const test = require('ava')

@@ -1,7 +1,7 @@
 'use strict'
 
-// What Node and V8 keep once somebody has read it, longstack does not read: the program finds it as it would
-// without longstack.
+// longstack does not read values that Node and V8 cache on first access, so the program finds them as without
+// longstack.
 
 const fs = require('node:fs')
 const os = require('node:os')

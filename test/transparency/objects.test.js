@@ -1,7 +1,7 @@
 'use strict'
 
-// Whatever object of Node's a program has, it finds it as it would without longstack: when it gets it, when
-// questions were asked about it, and when it is closed (test/fixtures/transparency/objects.js).
+// Every kind of Node object looks the same as without longstack: when the program gets it, after queries
+// about it, and when it is closed (test/fixtures/transparency/objects.js).
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')

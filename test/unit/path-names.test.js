@@ -1,6 +1,6 @@
 'use strict'
 
-// Paths as parts of names: no secret stays in one, and there are not more than some.
+// Paths as parts of names: they contain no secret, and their number is limited.
 
 const fc = require('fast-check')
 const test = require('ava')

@@ -1,14 +1,14 @@
 'use strict'
 
-// Prints what a server answers whose transform removes a header: each request in one piece, cut in two at
-// many places, and byte by byte.
+// Prints the answers of a server whose transform removes a header: for each request in one piece, cut in two
+// at many places, and byte by byte.
 
 const http = require('node:http')
 const net = require('node:net')
 const trace = require('../../..')
 const { removeCustomHeader } = require('./remover')
 
-const CUT_STEP = 5 // bytes from one place to the next
+const CUT_STEP = 5 // bytes between cuts
 
 /**
  * Builds the head of a request.
@@ -25,7 +25,7 @@ const simple = head('GET /plain', 'customHeader: secret', 'Other: kept', CLOSE)
 const pipelined = head('GET /1', 'customHeader: 1') +
   head('POST /2', 'Content-Length: 15', 'customHeader: 2') + 'customHeader: 2' + simple
 
-/** isHeadOnly: cut in the head only; isWhole: not cut; endsInput: the client ends its side. */
+/** isHeadOnly: cut only within the head; isWhole: never cut; endsInput: the client ends its side. */
 const requests = [
   { name: 'a header', request: simple },
   { name: 'in capitals', request: head('GET /capitals', 'CUSTOMHEADER:x', CLOSE) },
@@ -54,7 +54,7 @@ const requests = [
   { name: 'in what is no request', request: 'GET\r\ncustomHeader: x\r\n\r\n', isWhole: true }
 ]
 
-/** Answers with what it got. */
+/** Echoes the received request as JSON. */
 function createServer () {
   const server = http.createServer(async (request, response) => {
     let text = ''
@@ -78,11 +78,11 @@ function createServer () {
 }
 
 /**
- * Sends parts of bytes, each when the server has received the one before.
+ * Sends parts of a message, each after the server received the previous one.
  * @param {number} port
  * @param {string[]} parts
- * @param {{ received?: () => number, endsInput?: boolean }} [options] received: by the server, in bytes
- * @returns {Promise<string>} all that comes until the server closes the connection
+ * @param {{ received?: () => number, endsInput?: boolean }} [options] received: bytes received by the server
+ * @returns {Promise<string>} everything received until the server closes the connection
  */
 async function send (port, parts, { received = () => Infinity, endsInput = false } = {}) {
   const socket = net.connect({ port, host: '127.0.0.1', noDelay: true, allowHalfOpen: true })

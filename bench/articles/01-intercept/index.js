@@ -1,10 +1,10 @@
 'use strict'
 
-// Intercepting the HTTP data stream: what a transform costs between the socket and the HTTP
-// parser, and whether what it passes on is right wherever a request is cut.
+// Intercepting the HTTP data stream: the cost of a transform between the socket and the HTTP parser, and the
+// correctness of its output no matter where a request is cut.
 //
-//     node bench/articles/01-intercept --answers             what the server answers
-//     node bench/articles/01-intercept --json [--quick]      the claims, measured once
+//     node bench/articles/01-intercept --answers             prints the server's answers
+//     node bench/articles/01-intercept --json [--quick]      measures the claims once
 
 const http = require('node:http')
 const trace = require('../../..')
@@ -16,7 +16,7 @@ const [claim] = require('./claims.json')
 const CONNECTIONS = 16
 const REQUESTS = { full: 5_000, quick: 200 }
 
-/** The server that is measured. @param {string} transform */
+/** The measured server. @param {string} transform */
 function serveHello (transform) {
   const server = http.createServer((request, response) => response.end('hello'))
   server.keepAliveTimeout = 120_000

@@ -1,7 +1,7 @@
 'use strict'
 
-// Removes the header `customHeader` from the requests of a connection. What belongs to no head is passed on
-// as it is.
+// Removes the header `customHeader` from the requests of a connection. Everything outside of heads passes
+// unchanged.
 
 /** @typedef {import('node:net').Socket} Socket */
 
@@ -9,7 +9,7 @@ const NAME = 'customheader'
 const MAX_LINE = 16 * 1024 // bytes; Node's parser refuses a longer head
 const LF = 10
 
-/** The part of a connection's input that comes next. */
+/** The next part of a connection's input. */
 const State = Object.freeze({
   START: 'start',
   HEADER: 'header',
@@ -21,13 +21,13 @@ const State = Object.freeze({
   TUNNEL: 'tunnel'
 })
 
-/** Follows the messages of one connection and omits the header. */
+/** Follows the messages of one connection and removes the header. */
 class Remover {
-  pending = Buffer.alloc(0) // of a line that is not complete yet
+  pending = Buffer.alloc(0) // incomplete line
   /** @type {string} */
   state = State.START
-  remaining = 0 // bytes of the body, or of its chunk
-  isRemoving = false // the header was omitted: so is its continuation
+  remaining = 0 // bytes of the body or chunk
+  isRemoving = false // the header was removed, so its continuation lines are too
   message = { size: 0, isChunked: false, isTunnel: false, isUpgrade: false }
 
   /** @param {Socket} socket */
@@ -35,24 +35,24 @@ class Remover {
     this.socket = socket
   }
 
-  /** @param {Buffer} chunk @returns {Buffer} what is passed on */
+  /** @param {Buffer} chunk @returns {Buffer} the bytes to pass on */
   push (chunk) {
     const bytes = this.pending.length === 0 ? chunk : Buffer.concat([this.pending, chunk])
     const kept = []
     let position = 0
     while (position < bytes.length) {
       const end = this.endOfPart(bytes, position)
-      if (end === 0) break // a line without an end
+      if (end === 0) break // incomplete line
       const part = bytes.subarray(position, end)
       if (this.accept(part)) kept.push(part)
       position = end
     }
     this.pending = bytes.subarray(position)
-    if (this.pending.length > MAX_LINE) this.state = State.TUNNEL // Node will refuse it
+    if (this.pending.length > MAX_LINE) this.state = State.TUNNEL // Node will reject it
     return Buffer.concat(kept)
   }
 
-  /** @returns {Buffer} the bytes of the line that is not complete */
+  /** @returns {Buffer} the bytes of the incomplete line */
   flush () {
     const { pending } = this
     this.pending = Buffer.alloc(0)
@@ -60,7 +60,7 @@ class Remover {
   }
 
   /**
-   * Returns where the next line or part of a body ends; 0 before that is known.
+   * Returns the end of the next line or body part, or 0 if unknown.
    * @param {Buffer} bytes
    * @param {number} position
    */
@@ -70,7 +70,7 @@ class Remover {
     return isBody ? Math.min(bytes.length, position + this.remaining) : bytes.indexOf(LF, position) + 1
   }
 
-  /** @param {Buffer} part @returns {boolean} whether it is passed on */
+  /** @param {Buffer} part @returns {boolean} whether to pass it on */
   accept (part) {
     if (this.state === State.HEADER) return this.readHeader(part.toString('latin1'))
     if (this.state === State.START) this.readStart(part.toString('latin1').trim())
@@ -95,7 +95,7 @@ class Remover {
     this.state = State.HEADER
   }
 
-  /** @param {string} line @returns {boolean} whether it is passed on */
+  /** @param {string} line @returns {boolean} whether to pass it on */
   readHeader (line) {
     if (line.trim() === '') {
       this.endHead()

@@ -1,6 +1,7 @@
 'use strict'
 
-// Prints what each server sends: to one request, three in turn, three at once, and one in single bytes.
+// Prints the output of each server for one request, three sequential ones, three at once, and one sent byte
+// by byte.
 
 const { once } = require('node:events')
 const net = require('node:net')
@@ -10,7 +11,7 @@ const REQUEST = 'GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n'
 const conversations = [[REQUEST], [REQUEST, REQUEST, REQUEST], [REQUEST.repeat(3)], [...REQUEST]]
 
 /**
- * Sends packets, and returns all that comes until every request is answered and both sides have ended.
+ * Sends packets, and returns everything received until all requests are answered and both sides have ended.
  * @param {number} port
  * @param {string[]} packets
  */

@@ -1,11 +1,11 @@
 'use strict'
 
-// Raw TCP against net against http: what each layer costs for the same constant answer, what tracing adds to
-// each, and what closures cost against hoisted callbacks. After Trevor Norris, 2013: his programs for this
-// are known from their description only; "NodeDay 2014" (slides, 2014) has the two that come nearest.
+// Raw TCP against net against http: the cost of each layer for the same constant answer, the cost of tracing
+// on each, and closures compared with hoisted callbacks. After Trevor Norris, 2013: his programs for this are
+// known only from their description; "NodeDay 2014" (slides, 2014) has the two closest ones.
 //
-//     node bench/articles/02-tcp-net-http --answers             what goes over the wire
-//     node bench/articles/02-tcp-net-http --json [--quick]      the claims and tables, measured once
+//     node bench/articles/02-tcp-net-http --answers             prints the bytes on the wire
+//     node bench/articles/02-tcp-net-http --json [--quick]      measures the claims and tables once
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -16,19 +16,19 @@ const claims = require('./claims.json')
 const { countOwn, countAll, format } = require('./resources')
 const { LAYERS, STYLES, openServer } = require('./servers')
 
-// `warm` is requests, `limit` ms of one round. Spans are compiled late: after some 10,000 requests.
+// `warm` counts requests, `limit` is ms per round. Spans are compiled late, after some 10,000 requests
 const FULL = { connections: 32, warm: 30_000, limit: 300, rounds: 6 }
 const QUICK = { connections: 4, warm: 50, limit: 10, rounds: 1 }
 const COUNTED = { full: { connections: 40, requests: 2_000 }, quick: { connections: 5, requests: 50 } }
 
-/** The layer and style that each claim compares. @type {Record<string, [string[], string[]]>} */
+/** The layer and style on each side of a claim. @type {Record<string, [string[], string[]]>} */
 const sides = {
   'net-over-raw': [['raw', 'hoisted'], ['net', 'hoisted']],
   'http-over-net': [['net', 'hoisted'], ['http', 'hoisted']],
   ...Object.fromEntries(LAYERS.map((layer) => [`closures-${layer}`, STYLES.map((style) => [layer, style])]))
 }
 
-/** Lists all that is measured: three layers, two styles, bare and traced; http with spans as well. */
+/** Lists all subjects: three layers, two styles, bare and traced; http also with spans. */
 function createSubjects (/** @type {string} */ directory) {
   const servers = LAYERS.flatMap((layer) => STYLES.map((style) => ({ layer, style })))
   const states = [false, true].flatMap((traced) => servers.map((server) => ({ ...server, traced })))
@@ -40,9 +40,8 @@ function createSubjects (/** @type {string} */ directory) {
 }
 
 /**
- * Measures all servers. They live at the same time and are loaded in turn, there and back, so that other load
- * of the
- * machine falls on all of them.
+ * Measures all servers. They run at the same time and are loaded one by one, in both directions, so that
+ * other load on the machine affects all of them.
  * @param {typeof FULL} amounts
  */
 async function measureServers ({ connections, warm, limit, rounds }) {
@@ -80,7 +79,7 @@ function cpuOf (figures, layer, style, traced) {
 const times = (ratio) => `${ratio.toFixed(2)} ×`
 const stateName = (traced, spans) => !traced ? 'bare' : spans ? 'traced, with spans' : 'traced'
 
-/** What each layer costs, bare and traced. */
+/** Cost of each layer, bare and traced. */
 function layersTable (figures, counts) {
   const hoisted = LAYERS.flatMap((name) =>
     figures.filter(({ layer, style }) => layer === name && style === 'hoisted'))

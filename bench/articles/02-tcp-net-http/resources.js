@@ -1,6 +1,6 @@
 'use strict'
 
-// Counts the async resources that each layer makes for a connection and for a request on it.
+// Counts the async resources that each layer creates per connection and per request.
 
 const { fork } = require('node:child_process')
 const { once } = require('node:events')
@@ -9,9 +9,9 @@ const { setTimeout: delay } = require('node:timers/promises')
 const { load, end, register, cleanEnvironment } = require('../common/measure')
 const { LAYERS, openServer } = require('./servers')
 
-const VISIBLE = 0.05 // of a resource: less is shown as 0
+const VISIBLE = 0.05 // resources; fewer are printed as 0
 
-/** The child: counts its own resources, and answers every message with the sums. @param {string} layer */
+/** The child: counts its own resources and replies to every message with the sums. @param {string} layer */
 async function countOwn (layer, style = 'hoisted') {
   const trace = require('../../..')
   const counts = {}
@@ -26,7 +26,7 @@ async function countLayer (layer, { connections, requests }) {
   const child = fork(path.join(__dirname, 'index.js'), ['count', layer],
     { execArgv: ['-r', register], env: cleanEnvironment(), stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   const query = async () => {
-    await delay(100) // connections close
+    await delay(100) // until connections are closed
     child.send('count')
     return (await once(child, 'message'))[0].counts
   }
@@ -45,7 +45,7 @@ async function countLayer (layer, { connections, requests }) {
 }
 
 /**
- * Compares two loads that differ in requests only. What the question itself makes, in an idle process, is
+ * Compares two loads that differ only in requests. Resources of the query itself, in an idle process, are
  * subtracted.
  */
 function perUnit (sums, connections, requests) {
@@ -57,7 +57,7 @@ function perUnit (sums, connections, requests) {
   }).filter(({ connection, request }) => connection > VISIBLE || request > VISIBLE)
 }
 
-/** Counts for all layers, by name. @param {{ connections: number, requests: number }} amounts */
+/** Counts for all layers by name. @param {{ connections: number, requests: number }} amounts */
 async function countAll (amounts) {
   const counts = {}
   for (const layer of LAYERS) counts[layer] = await countLayer(layer, amounts)

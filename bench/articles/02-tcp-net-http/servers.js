@@ -1,25 +1,25 @@
 'use strict'
 
 // Three servers with the same constant answer: on Node's bare TCP handle (raw), on `net` and on `http`. Each
-// in two styles: callbacks that are hoisted (declared once, their state on the handle), and closures, made
-// for each connection and each request.
+// comes in two styles: hoisted callbacks, declared once with their state on the handle; and closures, created
+// per connection and request.
 
 const { once } = require('node:events')
 const http = require('node:http')
 const net = require('node:net')
 
-const SERVER = 1 // what a TCP handle is to be, in Node's own constants
+const SERVER = 1 // role of a TCP handle in Node's constants
 const BACKLOG = 511
 
 const HEAD = { 'Content-Type': 'text/plain', 'Content-Length': 13 }
 const BODY = 'Hello, world\n'
-// What http makes of the two, except for the date.
+// http's output for HEAD and BODY, except for the date
 const ANSWER = 'HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 13\r\n' +
   `Connection: keep-alive\r\nKeep-Alive: timeout=5\r\n\r\n${BODY}`
 
 /**
- * Follows the empty line that ends a request.
- * @param {number} matched bytes of it so far
+ * Matches the empty line that ends a request.
+ * @param {number} matched matched bytes so far
  * @param {number} byte
  */
 function emptyLine (matched, byte) {
@@ -27,13 +27,12 @@ function emptyLine (matched, byte) {
   return byte === 13 ? 1 : 0
 }
 
-/** Counts answers of net and http that are not written yet. */
+/** Number of net and http answers not written yet. */
 const pending = { count: 0 }
 
 /**
  * Node's TCP handle and its write request. process.binding() has both, but warns under --pending-deprecation
- * and
- * throws under --permission; a server that listens and a socket that writes have them too.
+ * and throws under --permission, so they are taken from a listening server and a writing socket.
  * @type {{ TCP: any, WriteWrap: any }}
  */
 const handles = { TCP: undefined, WriteWrap: undefined }
@@ -43,7 +42,7 @@ async function findHandles () {
     const handle = socket._handle
     handles.TCP = handle.constructor
     handle.writeLatin1String = function (request, text) {
-      handles.WriteWrap = request?.constructor // Node 26 makes the request itself, if a write has to wait
+      handles.WriteWrap = request?.constructor // Node 26 creates the request itself if a write has to wait
       delete handle.writeLatin1String
       return handle.writeLatin1String(request, text)
     }
@@ -64,22 +63,22 @@ function openRaw (accept) {
   return { port: address.port, close: () => server.close() }
 }
 
-/** Writes the answer to a handle; a write that has to wait calls `written` when it is done. */
+/** Writes the answer to a handle. A write that has to wait calls `written` when done. */
 function writeRaw (client, written) {
   const request = handles.WriteWrap === undefined ? null : new handles.WriteWrap()
   if (request !== null) request.oncomplete = written
   const result = client.writeLatin1String(request, ANSWER)
   if (request !== null || typeof result === 'number') return
   result.oncomplete = written
-  if (result.writeStatus !== null) result.oncomplete(result.writeStatus, client) // it is done already
+  if (result.writeStatus !== null) result.oncomplete(result.writeStatus, client) // already done
 }
 
-/** Returns the bytes of a read. Node 26 does not cut a buffer that is nearly full. */
+/** Returns the bytes of a read. Node 26 does not shorten a buffer that is nearly full. */
 function readBytes (bytes, length) {
   return new Uint8Array(bytes, 0, length)
 }
 
-// Hoisted: every function is declared once, its state is on the handle, the socket or the response.
+// Hoisted: every function is declared once, with its state on the handle, the socket or the response
 
 function acceptRaw (status, client) {
   if (status !== 0) return
@@ -108,7 +107,7 @@ function readRaw (bytes) {
   this.read = bytesRead
 }
 
-/** Closes a connection when both sides have sent all. */
+/** Closes a connection once both sides have sent everything. */
 function writtenRaw (status, client) {
   if (client.hasEnded && client.writeQueueSize === 0) client.close()
 }
@@ -136,7 +135,7 @@ function writtenNet () {
   pending.count--
 }
 
-function ignore () {} // a client that leaves destroys its socket, and that is all
+function ignore () {} // a leaving client destroys its socket; nothing else to do
 
 function answerHttp (request, response) {
   pending.count++
@@ -157,8 +156,7 @@ const hoisted = {
   http: () => open(http.createServer(answerHttp))
 }
 
-// Closures: each function is made where it is needed, for one connection or one request, around its
-// variables.
+// Closures: each function is created on demand for one connection or request, around its variables
 
 const closures = {
   raw: () => openRaw(function (status, client) {
@@ -221,7 +219,7 @@ const styles = { hoisted, closures }
 
 /** @param {net.Server} server */
 async function open (server) {
-  server.keepAliveTimeout = 5_000 // as the answer has it
+  server.keepAliveTimeout = 5_000 // as in the answer
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return { port: server.address().port, close: () => once(server.close(), 'close') }
 }

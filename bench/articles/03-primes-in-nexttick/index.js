@@ -1,11 +1,11 @@
 'use strict'
 
-// Primes in process.nextTick: what a large closure for each tick costs over a small one, and what tracing
-// makes of a recursion: one hop with a count. After "You Did What?!? Understanding Node Optimizations"
-// (Trevor Norris, 2013).
+// Primes in process.nextTick: the cost of a large closure per tick compared with a small one, and the chain
+// of a recursion: one hop with a count. After "You Did What?!? Understanding Node Optimizations" (Trevor
+// Norris, 2013).
 //
-//     node bench/articles/03-primes-in-nexttick --answers             the sums and the order
-//     node bench/articles/03-primes-in-nexttick --json [--quick]      the claims and tables, measured once
+//     node bench/articles/03-primes-in-nexttick --answers             prints the sums and the order
+//     node bench/articles/03-primes-in-nexttick --json [--quick]      measures the claims and tables once
 
 const { execFile } = require('node:child_process')
 const { setImmediate: nextIteration } = require('node:timers/promises')
@@ -25,7 +25,7 @@ const engines = { native: {}, js: { LONGSTACK_CAPTURE: 'js' } }
 const run = promisify(execFile)
 
 /**
- * Runs a role in a process of its own.
+ * Runs a role in its own process.
  * @param {string[]} args
  * @param {{ traced?: boolean, env?: Record<string, string> }} options
  */
@@ -36,9 +36,9 @@ async function child (args, { traced = false, env = {} }) {
   return JSON.parse(stdout)
 }
 
-// The children. Each prints its figures as one line of JSON.
+// The children. Each prints its figures as one line of JSON
 
-/** Sieves once: what it cost, and the size to which the process grew. */
+/** Sieves once; prints the cost and the peak size of the process. */
 function sieveOnce (form, ticks) {
   const before = process.cpuUsage()
   forms[form](Number(ticks), () => {
@@ -48,7 +48,7 @@ function sieveOnce (form, ticks) {
   })
 }
 
-/** A recursion: the hops of the error at its end, and what tracing holds of it. */
+/** A recursion; prints the hops of the error at its end, and the memory held by tracing. */
 function recur (way, length) {
   const trace = require('../../..')
   const held = () => {
@@ -72,7 +72,7 @@ async function collectGarbage () {
   }
 }
 
-// The answers.
+// The answers
 
 async function answers () {
   for (const [form, start] of Object.entries(forms)) {
@@ -83,7 +83,7 @@ async function answers () {
 }
 
 /**
- * Resolves with what runs first: the last callback of a recursion, or an immediate set before its first one.
+ * Returns the order of the last callback of a recursion and an immediate set before its first callback.
  */
 async function orderOf (way) {
   const order = []
@@ -95,9 +95,9 @@ async function orderOf (way) {
   return order
 }
 
-// The figures.
+// The figures
 
-/** Formats the callbacks that each hop of a recursion counts, the oldest hop first. */
+/** Formats the number of callbacks per recursive hop, oldest hop first. */
 function formatCounts ({ hops }) {
   const recursive = hops.filter((hop) => hop.frames.some((frame) => frame.functionName === 'again'))
   if (recursive.length === 0) return 'no hop'

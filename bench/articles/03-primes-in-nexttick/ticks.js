@@ -1,11 +1,11 @@
 'use strict'
 
-// A sieve for the primes below a limit in each tick, the limit less by one each time, in three forms; and
-// recursions in five ways.
+// A sieve for primes per tick, with a limit that decreases by one each time, in three forms; and recursions
+// in five ways.
 
 /** Counts primes. @param {number} limit */
 function sieve (limit) {
-  const crossed = Buffer.alloc((limit >> 3) + 1) // a bit for each number
+  const crossed = Buffer.alloc((limit >> 3) + 1) // a bit per number
   const primes = []
   for (let n = 2; n <= limit; n++) {
     if (crossed[n >> 3] & (1 << (n & 7))) continue
@@ -15,7 +15,7 @@ function sieve (limit) {
   return primes.length
 }
 
-/** A small closure for each tick, the sieve beside it. `done` gets the number of primes of all ticks. */
+/** A small closure per tick, with the sieve outside. `done` gets the number of primes of all ticks. */
 function hoisted (limit, done, count = 0) {
   process.nextTick(function tick () {
     count += sieve(limit)
@@ -24,7 +24,7 @@ function hoisted (limit, done, count = 0) {
   })
 }
 
-/** A large closure for each tick, the sieve inside. */
+/** A large closure per tick, with the sieve inside. */
 function inline (limit, done, count = 0) {
   process.nextTick(function tick () {
     const crossed = Buffer.alloc((limit >> 3) + 1)
@@ -40,7 +40,7 @@ function inline (limit, done, count = 0) {
   })
 }
 
-/** No closure: nextTick passes the arguments on. */
+/** No closure: nextTick passes the arguments. */
 function passed (limit, done, count = 0) {
   process.nextTick(tickOfPassed, limit, done, count)
 }
@@ -54,7 +54,7 @@ function tickOfPassed (limit, done, count) {
 /** @type {Record<string, typeof hoisted>} */
 const forms = { hoisted, inline, passed }
 
-// Each callback of a recursion starts the next. The first is started by `begin`, the others by themselves.
+// Each callback of a recursion starts the next one. `begin` starts the first
 
 /** @type {Record<string, (remaining: number, done: () => void) => void>} */
 const ways = {

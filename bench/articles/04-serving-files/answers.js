@@ -1,6 +1,6 @@
 'use strict'
 
-// Prints what the server answers to good and bad requests, and which listeners were called.
+// Prints the server's answers to good and bad requests, and the listeners called.
 
 const { once } = require('node:events')
 const fs = require('node:fs')
@@ -10,9 +10,9 @@ const os = require('node:os')
 const path = require('node:path')
 const { deliver } = require('./deliver')
 
-const CHANGED = new Date(Date.UTC(2010, 2, 31, 12)) // of all files, so that their tags are always equal
+const CHANGED = new Date(Date.UTC(2010, 2, 31, 12)) // for all files, so that their tags are always equal
 
-/** Makes a site with all that may be asked of one. @param {string} directory */
+/** Creates a site with every kind of file. @param {string} directory */
 function makeSite (directory) {
   const root = path.join(directory, 'site')
   const put = (name, content) => {
@@ -41,7 +41,7 @@ function makeSite (directory) {
 
 const TAG = `"1a-${(BigInt(CHANGED.getTime()) * 1_000_000n).toString(16)}"`
 
-/** The requests: the first line, and more headers. */
+/** The requests: request line and further headers. */
 const requests = [
   ['GET /'],
   ['GET /docs/'],
@@ -104,7 +104,10 @@ const requests = [
   ['GET /letters.txt?cancel']
 ]
 
-/** Everything that comes until the connection is closed. @param {number} port @param {string[]} lines */
+/**
+ * Returns everything received until the connection is closed.
+ * @param {number} port @param {string[]} lines
+ */
 async function sendRequest (port, [line, ...headers]) {
   const socket = net.connect(port, '127.0.0.1')
   const chunks = []
@@ -114,7 +117,7 @@ async function sendRequest (port, [line, ...headers]) {
   return Buffer.concat(chunks)
 }
 
-/** Prints what the server sends, byte by byte, and which listeners were called. */
+/** Prints the server's output byte by byte, and the listeners called. */
 async function answers () {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'serving-files-'))
   const root = makeSite(directory)
@@ -138,7 +141,7 @@ async function answers () {
         response.statusCode = 404
         response.end('no such file\n')
       })
-    note('delivered') // comes first: what is attached by now is not missed
+    note('delivered') // printed first: listeners attached by now miss nothing
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   try {

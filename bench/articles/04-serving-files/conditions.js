@@ -12,12 +12,12 @@ function isUnchanged (headers, tag, changed) {
 }
 
 /**
- * Returns the range that is asked for.
+ * Returns the requested range.
  * @param {import('node:http').IncomingMessage} request
  * @param {number} size of the file
  * @param {string} tag
  * @param {Date} changed
- * @returns {{ start: number, length: number } | undefined} undefined: the whole file
+ * @returns {{ start: number, length: number } | undefined} undefined for the whole file
  */
 function rangeOf ({ method, headers }, size, tag, changed) {
   const condition = headers['if-range']

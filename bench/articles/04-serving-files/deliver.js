@@ -1,7 +1,7 @@
 'use strict'
 
-// Answers a request with a file, in the manner of node-paperboy (Felix Geisendörfer, 2010): the call returns
-// a delegate, and listeners are attached to it afterwards.
+// Serves a file in the style of node-paperboy (Felix Geisendörfer, 2010): the call returns a delegate, and
+// listeners are attached to it afterwards.
 //
 //     deliver(root, request, response)
 //       .before((file) => { response.setHeader('Cache-Control', 'no-cache') })
@@ -9,17 +9,17 @@
 //       .error((status, message) => { response.statusCode = status; response.end(message) })
 //       .otherwise(() => { response.statusCode = 404; response.end('no such file') })
 //
-// One of three things happens: `otherwise` where there is no such file, or `before` returned false; `error`
-// where the request is refused or the file cannot be opened; or an answer, between `before` and `after`,
-// which comes when the last byte has gone, or with a problem when it never will: the client left, the file
-// shrank, a read failed. Then the connection is closed, so that no part is taken for the whole. What is not
-// attached is done in plain text.
+// There are three outcomes. `otherwise`: the file does not exist, or `before` returned false. `error`: the
+// request is rejected, or the file cannot be opened. Or an answer between `before` and `after`, which is
+// called once the last byte was sent, or with a problem if that will never happen: the client left, the file
+// shrank, or a read failed. In that case the connection is closed, so that a part is not mistaken for the
+// whole file. Missing listeners are replaced by plain text.
 //
-// What is not delivered: anything outside of the root, by `..` in whatever escape or by a link; hidden files;
-// what is no plain file. Who can write below the root while it is served can put a link between the check and
-// the opening: such a root needs more than this. A directory is its index.html. Several ranges at once get
-// the whole file, as the standard allows: their sum may be many times the file. If-Match and
-// If-Unmodified-Since are not looked at.
+// Not served: anything outside of the root (through `..` in any encoding, or a link), hidden files, and
+// anything but regular files. A user with write access below the root could insert a link between the check
+// and the opening; such a root needs more protection. A directory is served as its index.html. A request for
+// several ranges gets the whole file, as the standard allows, because their sum may be many times the file.
+// If-Match and If-Unmodified-Since are ignored.
 
 const path = require('node:path')
 const { STATUS_CODES } = require('node:http')
@@ -58,7 +58,7 @@ const TYPES = {
  */
 
 /**
- * The answer with a file that is there.
+ * Sends an existing file.
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
  * @param {{ file: string, handle: import('node:fs').promises.FileHandle, stat: import('node:fs').BigIntStats
@@ -98,7 +98,7 @@ async function answer (request, response, { file, handle, stat }, listeners, sen
     if (!response.writableFinished) problem = new Error('the client left')
   } catch (error) {
     problem = /** @type {Error} */ (error)
-    await handle.close().catch(() => {}) // of two problems the first is reported
+    await handle.close().catch(() => {}) // only the first of two problems is reported
   }
   client.leave()
   if (problem !== undefined) response.destroy()
@@ -119,7 +119,7 @@ async function work (root, request, response, listeners, send) {
     if (opened === undefined) return listeners.otherwise()
     await answer(request, response, opened, listeners, send)
   } catch (error) {
-    if (!(error instanceof Refusal)) throw error // the program's own, out of one of its callbacks
+    if (!(error instanceof Refusal)) throw error // thrown by one of the program's own callbacks
     for (const [name, value] of Object.entries(error.headers)) response.setHeader(name, value)
     listeners.error(error.status, error.message)
   } finally {
@@ -131,7 +131,7 @@ async function work (root, request, response, listeners, send) {
  * @param {string} root
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
- * @param {{ send?: import('./send').Send }} [options] another way of sending
+ * @param {{ send?: import('./send').Send }} [options] a different way of sending
  */
 function deliver (root, request, response, { send = fresh() } = {}) {
   /** @type {Listeners} */
@@ -154,7 +154,7 @@ function deliver (root, request, response, { send = fresh() } = {}) {
     /** @param {Listeners['otherwise']} fn */
     otherwise (fn) { listeners.otherwise = fn; return delegate }
   }
-  // A request can be refused at a glance: not before all callbacks are there.
+  // A request may be rejected immediately, but the callbacks must be attached first
   process.nextTick(work, root, request, response, listeners, send)
   return delegate
 }

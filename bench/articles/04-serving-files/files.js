@@ -1,18 +1,18 @@
 'use strict'
 
-// Finds the file that a request asks for, or the reason why it is refused.
+// Finds the file of a request, or the reason to reject it.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { STATUS_CODES } = require('node:http')
 
-// A FIFO without a writer must not keep a thread of the pool waiting. Windows has neither flag.
+// A FIFO without a writer must not block a thread of the pool. Windows has neither flag.
 const OPENING = fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW | fs.constants.O_NONBLOCK
 
 const STATUSES = { EACCES: 403, EPERM: 403, EMFILE: 503, ENFILE: 503 }
 const NOT_THERE = ['ENOENT', 'ENOTDIR', 'ELOOP', 'ENAMETOOLONG', 'ENXIO', 'EISDIR']
 
-/** A request that is refused, with its status. */
+/** A rejected request, with its status. */
 class Refusal extends Error {
   /** @param {number} status @param {Record<string, string>} [headers] */
   constructor (status, headers = {}) {
@@ -23,7 +23,7 @@ class Refusal extends Error {
 }
 
 /**
- * Returns the path of a request below the root, decoded once: what still looks like an escape is a name.
+ * Returns the path of a request below the root, decoded only once: a remaining escape is part of a name.
  * @param {string} url
  */
 function pathOf (url) {
@@ -39,17 +39,17 @@ function pathOf (url) {
   return decoded
 }
 
-/** Whether a file is inside of the root. Both are real paths. @param {string} root @param {string} file */
+/** Whether a file is inside the root. Both are real paths. @param {string} root @param {string} file */
 const isInside = (root, file) => {
   return file === root || file.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 }
 
 /**
- * Opens the file that a path leads to; of a directory, its index.html.
+ * Opens the file at a path; for a directory, its index.html.
  * @param {string} root a real path
  * @param {string} name
  * @returns {Promise<{ file: string, handle: fs.promises.FileHandle, stat: fs.BigIntStats } | undefined>}
- *   nothing: no such file
+ *   undefined if there is no such file
  */
 async function open (root, name) {
   const file = await fs.promises.realpath(name)
@@ -64,7 +64,7 @@ async function open (root, name) {
   } finally {
     if (!isKept) await handle.close()
   }
-  // Not again: a directory called index.html is no file.
+  // Only once: a directory called index.html is not a file
   return path.basename(name) === 'index.html' ? undefined : open(root, path.join(name, 'index.html'))
 }
 

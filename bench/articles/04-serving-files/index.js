@@ -1,12 +1,12 @@
 'use strict'
 
-// Serving files: chunks of many sizes, strings against Buffers, and more connections; the spans of longstack
-// split the time of a request. After "Node.js Can Really Scale", "Node File Read Performance" and "Node JS
-// and Binary Data" (Andrew Cholakian, 2010), on node-paperboy (Felix Geisendörfer, 2010); on strings also
+// Serving files: chunks of many sizes, strings compared with Buffers, and more connections; longstack's spans
+// break down the time of a request. After "Node.js Can Really Scale", "Node File Read Performance" and "Node
+// JS and Binary Data" (Andrew Cholakian, 2010), on node-paperboy (Felix Geisendörfer, 2010); on strings also
 // "You Did What?!? Understanding Node Optimizations" (Trevor Norris, 2013).
 //
-//     node bench/articles/04-serving-files --answers             what the server answers
-//     node bench/articles/04-serving-files --json [--quick]      the claims and tables, measured once
+//     node bench/articles/04-serving-files --answers             prints the server's answers
+//     node bench/articles/04-serving-files --json [--quick]      measures the claims and tables once
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -22,7 +22,7 @@ const CONNECTIONS = 8
 const LIMIT_MS = { full: 450, quick: 10 }
 
 /**
- * The ways that each claim compares; of the encodings, those of the strings.
+ * The ways on each side of a claim; for encodings, the encodings of the strings.
  * @type {Record<string, string[]>}
  */
 const comparedWays = {
@@ -34,16 +34,16 @@ const comparedWays = {
 const comparedEncodings = { a: 'latin1', b: 'utf8' }
 const comparedConnections = { a: 10, b: 500 }
 
-// The children.
+// The children
 
-/** A measured server. @param {string} root */
+/** The measured server. @param {string} root */
 function serve (root) {
   const server = createServer(root)
   server.keepAliveTimeout = 120_000
   server.listen({ port: 0, host: '127.0.0.1', backlog: 2048 }, () => obey({ port: server.address().port }))
 }
 
-/** Decodes 512 KiB, many times. @param {string} encoding */
+/** Decodes 512 KiB repeatedly. @param {string} encoding */
 function decode (encoding) {
   const buffer = Buffer.alloc(512 * KIB, 'a plain text. ')
   obey({
@@ -55,9 +55,9 @@ function decode (encoding) {
   })
 }
 
-// The measurements.
+// The measurements
 
-/** Returns how many connections fit into the limit of open files: one and a file for each request. */
+/** Returns the number of connections within the limit of open files: a socket and a file per request. */
 function maxConnections () {
   const limits = fs.existsSync('/proc/self/limits') ? fs.readFileSync('/proc/self/limits', 'latin1') : ''
   const [, limit = '1024'] = /^Max open files +(\d+)/m.exec(limits) ?? []
@@ -65,10 +65,10 @@ function maxConnections () {
 }
 
 /**
- * Loads a server, once it is warm.
+ * Loads a server after a warm-up.
  * @param {Awaited<ReturnType<typeof start>>} server
  * @param {string} way
- * @param {{ limit: number, connections?: number, mark?: string }} options limit: ms; mark: part of the spans'
+ * @param {{ limit: number, connections?: number, mark?: string }} options limit: ms; mark: part of span
  *   name
  */
 async function loadServer (server, way, { limit, connections = CONNECTIONS, mark }) {
@@ -93,7 +93,7 @@ function routesOf (file) {
 
 const ms = (value) => value === undefined ? '' : digits(value)
 
-/** Formats quartiles of a route's requests, and the averages of where their time went. */
+/** Formats the quartiles of a route's requests, and the mean breakdown of their time. */
 function cellsOf ({ summary: { q1, median, q3 }, split: { run, wait, delayed } }) {
   const longest = Object.entries(wait).sort(([, a], [, b]) => b - a).slice(0, 2)
   const waits = longest.map(([name, value]) => `${name} ${ms(value)}`).join(', ') || '0'
@@ -133,7 +133,7 @@ async function measureTables (root, quick) {
   const throughputs = []
   try {
     for (const { way, connections } of tables.flatMap(({ rows }) => rows)) {
-      // Long enough for each connection to ask once.
+      // Long enough for one request per connection
       const limit = Math.max(LIMIT_MS[quick ? 'quick' : 'full'], connections * 1.5)
       const off = await loadServer(bare, way, { limit, connections })
       const on = await loadServer(traced, way, { limit, connections, mark: `of-${connections}` })

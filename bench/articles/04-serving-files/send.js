@@ -6,7 +6,7 @@ const CHUNK = 64 * 1024
 const SHORTER = 'the file became shorter while it was sent'
 
 /**
- * Callbacks for the end of a connection: one listener for all requests that were sent at once.
+ * Callbacks for the end of a connection: one listener for all of its concurrent requests.
  * @type {WeakMap<object, Set<() => void>>}
  */
 const leaving = new WeakMap()
@@ -23,8 +23,8 @@ function onceGone (socket, callback) {
 }
 
 /**
- * Watches the connection to the client. A response that waits behind another on its connection gets no event
- * when the connection is closed.
+ * Watches the connection to the client. A response that is queued behind another one gets no event when the
+ * connection is closed.
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
  */
@@ -33,7 +33,7 @@ function watchClient ({ socket }, response) {
   const client = {
     isGone: socket.destroyed,
     /**
-     * Starts something, and waits until it is done or the client is gone.
+     * Starts an operation, and waits until it is done or the client is gone.
      * @param {(done: () => void) => void} start
      * @returns {Promise<void>}
      */
@@ -42,7 +42,7 @@ function watchClient ({ socket }, response) {
       wake = resolve
       start(resolve)
     }),
-    /** Waits until there is room for more. */
+    /** Waits until there is room to write more. */
     room: () => client.until((done) => response.once('drain', done)),
     leave: onceGone(socket, () => {
       client.isGone = true
@@ -53,8 +53,8 @@ function watchClient ({ socket }, response) {
 }
 
 /**
- * @typedef {object} Body that a way of sending writes to the response: all of it; or it throws, or returns
- *   when the client is gone
+ * @typedef {object} Body written to the response by a way of sending: completely, unless it throws, or the
+ *   client is gone and it returns
  * @property {import('node:fs').promises.FileHandle} handle
  * @property {number} start
  * @property {number} length
@@ -78,7 +78,7 @@ async function readInto (handle, into, length, position) {
 }
 
 /**
- * Each chunk into a Buffer of its own; the next is read as soon as there is room.
+ * Reads each chunk into its own Buffer; the next one is read once there is room.
  * @param {number} [chunk] bytes
  * @returns {Send}
  */
@@ -94,7 +94,7 @@ function fresh (chunk = CHUNK) {
 }
 
 /**
- * All chunks into one Buffer, which belongs to the kernel until it has written it.
+ * Reads all chunks into one Buffer, which must not be reused until the kernel has written it.
  * @param {number} [chunk] bytes
  * @returns {Send}
  */
@@ -110,7 +110,7 @@ function reused (chunk = CHUNK) {
 }
 
 /**
- * A stream, piped. `pipe` alone would wait for the rest of a file that shrank, and for a client that is gone.
+ * Pipes a stream. `pipe` alone would wait for the rest of a file that shrank, and for a client that left.
  * @param {number} [chunk] bytes
  * @returns {Send}
  */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Ways to send a file of 500 KiB, and a server that sends it in the way that the path names.
+// Ways to send a file of 500 KiB, and a server that uses the way named by the path.
 
 const fs = require('node:fs')
 const http = require('node:http')
@@ -14,10 +14,10 @@ const SIZE = 500 * KIB
 const FILE = 'file.txt'
 
 /**
- * Sends strings, for which deliver() has no reason: read, decoded, and encoded again.
+ * Sends strings, which deliver() has no need for: read, decoded, and encoded again.
  * @param {BufferEncoding} encoding
  * @param {number} chunk bytes
- * @param {boolean} [isBoxed] put into a Buffer first
+ * @param {boolean} [isBoxed] convert to a Buffer first
  */
 function asStrings (encoding, chunk, isBoxed = false) {
   return async ({ handle, start, length, response, client }) => {
@@ -33,7 +33,7 @@ function asStrings (encoding, chunk, isBoxed = false) {
   }
 }
 
-/** Sends with `stream.pipeline`, which ends the response, and destroys it where the file fails. */
+/** Sends with `stream.pipeline`, which ends the response, and destroys it if the file fails. */
 function pipelined (/** @type {number} */ chunk) {
   return ({ handle, start, length, response }) => new Promise((resolve, reject) => {
     const file = handle.createReadStream({ highWaterMark: chunk, start, end: start + length - 1 })
@@ -44,7 +44,7 @@ function pipelined (/** @type {number} */ chunk) {
   })
 }
 
-/** How the file is sent: by deliver(), or from the request itself. */
+/** Ways to send the file: by deliver(), or directly. */
 const ways = {
   four: { name: 'chunks of 4 KiB', send: fresh(4 * KIB) },
   sixteen: { name: 'chunks of 16 KiB', send: fresh(16 * KIB) },
@@ -70,7 +70,7 @@ let kept
 const readWhole = (root) => fs.readFileSync(path.join(root, FILE))
 
 /**
- * Sends the file in the way that the path names; what follows the name only separates the spans.
+ * Sends the file in the way named by the path; the rest of the path only separates the spans.
  * @param {string} root
  */
 function createServer (root) {
@@ -83,7 +83,7 @@ function createServer (root) {
   })
 }
 
-/** Writes the file that is measured. @param {string} root */
+/** Writes the measured file. @param {string} root */
 function writeFile (root) {
   fs.writeFileSync(path.join(root, FILE), Buffer.alloc(SIZE, 'A line of the file that is sent.\n'))
 }

@@ -1,10 +1,10 @@
 'use strict'
 
-// Ways to defer, a delegate that needs one of them, and the orders in which they run.
+// Ways to defer, a delegate that needs one of them, and their orders.
 
 const fs = require('node:fs')
 
-const WORK_MS = 3 // of work after deferring: a timer of 0, which Node makes 1 ms, is due then
+const WORK_MS = 3 // work after deferring, until a timer of 0 is due, which Node makes 1 ms
 
 /** @type {Record<string, (callback: () => void) => void>} */
 const ways = {
@@ -53,7 +53,7 @@ function deliver (defer, page) {
 }
 
 /**
- * Resolves with what a caller is notified of who attaches the listeners after the call.
+ * Resolves with the events that a caller sees if it attaches the listeners after the call.
  * @param {(callback: () => void) => void} defer
  * @param {string} [page]
  */
@@ -80,7 +80,7 @@ function block (ms) {
   while (performance.now() < end);
 }
 
-/** Defers in allWays ways in one callback, the slowest first, and prints the order in which they ran. */
+/** Defers in all ways in one callback, slowest first, and prints the order in which they ran. */
 function deferAll () {
   const order = []
   for (const way of Object.keys(ways).reverse()) ways[way](() => order.push(way))
@@ -98,7 +98,8 @@ const places = {
   'a callback of setTimeout': (callback) => { setTimeout(callback, 0) }
 }
 
-// An ES module is evaluated inside a promise. When its timers run depends on how that Node loads it.
+// An ES module is evaluated inside a promise. The time its timers run depends on how that version of Node
+// loads it.
 const MODULE = `
   const ways = {
     'process.nextTick': process.nextTick,

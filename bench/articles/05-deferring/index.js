@@ -1,11 +1,11 @@
 'use strict'
 
-// Deferring: what a listener misses that is attached after the call, the order of five ways to defer, which
-// of them starves files and sockets, what they cost. After "Node and process.nextTick" (Andrew Cholakian,
-// 2010), which explains so how node-paperboy (Felix Geisendörfer, 2010) works without a start() method.
+// Deferring: events missed by listeners that are attached after the call, the order of five ways to defer,
+// the ways that starve files and sockets, and the cost. After "Node and process.nextTick" (Andrew Cholakian,
+// 2010), which explains with it how node-paperboy (Felix Geisendörfer, 2010) works without a start() method.
 //
-//     node bench/articles/05-deferring --answers             what was missed, and the orders
-//     node bench/articles/05-deferring --json [--quick]      the claims and tables, measured once
+//     node bench/articles/05-deferring --answers             prints missed events and the orders
+//     node bench/articles/05-deferring --json [--quick]      measures the claims and tables once
 
 const { execFile } = require('node:child_process')
 const fs = require('node:fs')
@@ -14,17 +14,17 @@ const { cleanEnvironment, digits, main, obey, paired, register, start } = requir
 const claims = require('./claims.json')
 const { ways, allWays, places, MODULE, deferAll, eventsOf } = require('./deferring')
 
-const STARVE_MS = { figures: 200, answers: 30 } // after which a recursion ends that starves the others
-const PATIENCE_MS = 20_000 // one that does not starve them ends by itself
-const AMOUNTS = { full: 300_000, quick: 1_000 } // to defer
-const BATCH = 1_000 // deferred at once
+const STARVE_MS = { figures: 200, answers: 30 } // limit for a recursion that starves the others
+const PATIENCE_MS = 20_000 // a recursion that does not starve them ends by itself
+const AMOUNTS = { full: 300_000, quick: 1_000 } // number of deferrals
+const BATCH = 1_000 // deferrals at once
 
 const run = promisify(execFile)
 
-// The children.
+// The children
 
 /**
- * Reads a file while one way calls itself again and again, until the file is there or the time is over.
+ * Reads a file while one way calls itself repeatedly, until the file is read or time is up.
  * @param {string} way
  * @param {number} starveMs
  */
@@ -68,7 +68,7 @@ const shapes = {
   })
 }
 
-/** Prints what all ways and shapes cost in this process. @param {string} amount */
+/** Prints the cost of all ways and shapes in this process. @param {string} amount */
 async function printCosts (amount) {
   const costs = {}
   for (const way of Object.keys(ways)) {
@@ -85,7 +85,7 @@ async function printCosts (amount) {
   console.log(JSON.stringify(costs))
 }
 
-/** Runs a role in a process of its own. @param {string[]} args @param {boolean} traced */
+/** Runs a role in its own process. @param {string[]} args @param {boolean} traced */
 async function child (args, traced) {
   const preload = traced ? ['-r', register] : []
   const env = cleanEnvironment()
@@ -93,9 +93,12 @@ async function child (args, traced) {
   return JSON.parse(stdout)
 }
 
-// The answers.
+// The answers
 
-/** Runs a process like this one, traced if this one is. @param {string[]} args */
+/**
+ * Runs a child process with the same options as this one, so it is traced if this one is.
+ * @param {string[]} args
+ */
 async function runAlike (args) {
   const { stdout } = await run(process.execPath, [...process.execArgv, ...args])
   return JSON.parse(stdout)
@@ -116,10 +119,10 @@ async function answers () {
   }
 }
 
-// The figures.
+// The figures
 
 /**
- * Measures CPU ms for 100,000 deferrals, after as many to warm up.
+ * Measures the CPU ms for 100,000 deferrals, after as many for warm-up.
  * @param {string} way
  * @param {string} shape
  * @param {number} amount

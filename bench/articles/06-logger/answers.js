@@ -1,6 +1,6 @@
 'use strict'
 
-// Prints what a server answers, and what it logs into several outputs.
+// Prints a server's answers, and its log in several outputs.
 
 const { once } = require('node:events')
 const fs = require('node:fs')
@@ -27,7 +27,7 @@ async function answers () {
   const brief = ({ time, level, text, error }) => formatText({ time, level, text: textOf(text, error) })
   const files = ['all', 'warnings', 'gathered'].map((name) => path.join(directory, name))
   const logger = createLogger([
-    new FileOutput(files[0], { level: 'debug', format: brief, checkEvery: Infinity }), // only reopen() does
+    new FileOutput(files[0], { level: 'debug', format: brief, checkEvery: Infinity }), // only reopen() checks
     new FileOutput(files[1], { level: 'warn', format: brief }),
     new FileOutput(files[2], { format: brief, gather: 1e6 }),
     new FileOutput('/dev/full', { format: brief }),

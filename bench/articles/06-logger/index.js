@@ -1,12 +1,12 @@
 'use strict'
 
-// A logger: what a line costs that is written at once, through a stream, or gathered; and what an error costs
-// that is logged with its stack, traced with its chain. After "Simple Logging in tweeter.js" (Jim Schubert,
-// 2012), which gives each level a stream; that article has no figures.
+// A logger: the cost of a line written immediately, through a stream, or gathered; and of an error logged
+// with its stack, or its chain if traced. After "Simple Logging in tweeter.js" (Jim Schubert, 2012), which
+// gives each level a stream; that article has no figures.
 //
-//     node bench/articles/06-logger --answers             what is logged, and what goes over the wire
-//     node bench/articles/06-logger --json [--quick]      the claims, measured once
-//     node bench/articles/06-logger serve DIRECTORY PORT  a server that logs, forked by its parent
+//     node bench/articles/06-logger --answers             prints the log and the bytes on the wire
+//     node bench/articles/06-logger --json [--quick]      measures the claims once
+//     node bench/articles/06-logger serve DIRECTORY PORT  logging server, forked by its parent
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -20,10 +20,10 @@ const { serve } = require('./server')
 
 const FULL = { lines: 20_000, warm: 60_000, rounds: 2 }
 const QUICK = { lines: 200, warm: 200, rounds: 0.5 }
-const ERRORS = 1 / 5 // of the lines, where they are errors
-const BATCH = 10 // lines in one event loop iteration
+const ERRORS = 1 / 5 // share of the lines, if they are errors
+const BATCH = 10 // lines per event loop iteration
 
-/** The ways that each claim compares. @type {Record<string, [string, string]>} */
+/** The ways on each side of a claim. @type {Record<string, [string, string]>} */
 const comparedWays = {
   'log-at-once-over-stream': ['stream', 'once'],
   'log-at-once-over-gathered': ['gathered', 'once'],
@@ -47,11 +47,11 @@ const ways = {
   chain: { share: ERRORS, make: logGathered, log: (logger, i) => logger.error('failed', createError(i, 5)) }
 }
 
-/** Creates an error some frames deep. */
+/** Creates an error a few frames deep. */
 const createError = (i, depth) => depth === 0 ? new Error(`failed ${i}`) : createError(i, depth - 1)
 
 /**
- * The measured child: some lines in each event loop iteration.
+ * The measured child: writes a batch of lines per event loop iteration.
  * @param {string} way
  * @param {string} directory
  */
@@ -69,7 +69,7 @@ function write (way, directory) {
   obey({ run: (units) => new Promise((resolve) => writeBatch(0, units, () => resolve(undefined))) })
 }
 
-/** Measures CPU µs per line, by way, tracing off and on; all children in turn, there and back. */
+/** Measures CPU µs per line, by way, with tracing off and on; all children one by one, in both directions. */
 async function measureWays ({ lines, warm, rounds }, directory) {
   const states = [{ state: 'off', traced: false }, { state: 'on', traced: true }]
   const ofWay = (way) => states.map((state) => ({ way, child: undefined, ...state }))

@@ -1,18 +1,18 @@
 'use strict'
 
-// A logger with levels and several outputs, one of which may fail.
+// A logger with levels and several outputs, any of which may fail.
 
 const { LEVELS, CHECK_MS } = require('./outputs')
 
 /** @param {Output[]} outputs @param {() => Date} [clock] */
 function createLogger (outputs, clock = () => new Date()) {
   const hasFailed = (output) => output.failure !== undefined
-  let failures = [] // not reported yet: a line is on its way to other outputs
+  let failures = [] // not reported yet, because a line is being written to other outputs
   let isLogging = false
 
   function log (level, text, error) {
     const entry = { time: clock(), level, text, error }
-    const lines = new Map() // a format is asked once
+    const lines = new Map() // calls each format only once
     isLogging = true
     for (const output of outputs) {
       if (LEVELS.indexOf(level) < output.minLevel) continue
@@ -53,7 +53,8 @@ function createLogger (outputs, clock = () => new Date()) {
     }
   }
   for (const level of LEVELS) logger[level] = (text, error) => log(level, text, error)
-  // Set here and not when something waits: it would be part of a request, which would seem to wait for it.
+  // Started here rather than on demand: otherwise it would belong to a request, which would seem to wait for
+  // it.
   setInterval(logger.flush, CHECK_MS).unref()
   for (const output of outputs) if (hasFailed(output)) output.onFailure()
   process.on('exit', logger.flush)

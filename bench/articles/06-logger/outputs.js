@@ -7,32 +7,32 @@ const path = require('node:path')
 const trace = require('../../..')
 
 const LEVELS = ['debug', 'info', 'warn', 'error']
-const CHECK_MS = 1_000 // after which a renamed file is noticed without a signal, gathered lines are written
-const MAX_WAITING = 1 << 20 // characters that may wait for the reader of a stream
+const CHECK_MS = 1_000 // interval to detect a renamed file without a signal, and to write gathered lines
+const MAX_WAITING = 1 << 20 // characters that may be queued for the reader of a stream
 
-/** Escapes control characters: a text stays on its line, and further lines of a stack are indented. */
+/** Escapes control characters, so that a text stays on its line, and indents further lines of a stack. */
 const oneLine = (text) => text.replace(/\p{Cc}/gu, (char) => JSON.stringify(char).slice(1, -1))
 const indented = (text) => text.split('\n').map((line) => `    ${oneLine(line)}\n`).join('')
 
-/** Lines as people read them. @param {{ time: Date, level: string, text: string, error?: Error }} entry */
+/** Formats lines for people. @param {{ time: Date, level: string, text: string, error?: Error }} entry */
 function formatText ({ time, level, text, error }) {
   const stack = error === undefined ? '' : indented(trace.stack(error))
   return `${time.toISOString()} ${level.padEnd(5)} ${oneLine(text)}\n${stack}`
 }
 
-/** Lines as programs read them. @type {typeof formatText} */
+/** Formats lines for programs. @type {typeof formatText} */
 function formatJson ({ error, ...entry }) {
   const failure = error && { error: String(error), chain: trace.chain(error).map(hopLine) }
   return `${JSON.stringify({ ...entry, ...failure })}\n`
 }
 
-/** A hop in short: what was called, and where. */
+/** Formats a hop briefly: the operation and its site. */
 function hopLine ({ label, frames: [frame] }) {
   if (frame === undefined) return label
   return `${label} at ${path.basename(frame.fileName ?? '')}:${frame.lineNumber}`
 }
 
-/** An output: reports a failure once, and counts what is lost until it is opened again. */
+/** An output: reports a failure once, and counts lost lines until it is reopened. */
 class Output {
   constructor (name, { level = 'info', format = formatText } = {}) {
     const minLevel = LEVELS.indexOf(level)
@@ -56,9 +56,8 @@ class Output {
 }
 
 /**
- * A file. Lines are written at once, or gathered up to so many characters; what is gathered goes out at exit.
- * A disk that
- * becomes full tears the line that it takes half of.
+ * A file. Lines are written immediately, or gathered up to a number of characters; gathered lines are written
+ * at exit. A disk that becomes full truncates the line being written.
  */
 class FileOutput extends Output {
   constructor (file, { gather = 0, checkEvery = CHECK_MS, ...options } = {}) {
@@ -97,7 +96,7 @@ class FileOutput extends Output {
     }
   }
 
-  /** The old file stays in use where the new one cannot be opened. */
+  /** Keeps using the old file if the new one cannot be opened. */
   open () {
     try {
       const fd = fs.openSync(this.name, 'a', 0o600)
@@ -116,7 +115,7 @@ class FileOutput extends Output {
   }
 }
 
-/** Any stream. Its reader may be slow, or gone. */
+/** Any stream. Its reader may be slow or gone. */
 class StreamOutput extends Output {
   constructor (name, stream, options) {
     super(name, options)

@@ -13,7 +13,7 @@ const { formatJson, FileOutput, StreamOutput } = require('./outputs')
 
 const ms = (value) => `${value.toFixed(1)} ms`
 
-/** A span on one line; its times are decimal strings of nanoseconds. */
+/** Formats a span on one line; its times are decimal strings of nanoseconds. */
 function spanLine ({ name, kind, status, startTimeUnixNano, endTimeUnixNano, attributes }) {
   const msOf = (part) => ms(attributes[`longstack.${part}_ms`])
   const end = attributes['longstack.end'] ?? (status.code === 'ERROR' ? 'failed' : 'done')
@@ -38,7 +38,7 @@ function createServer (logger, backend) {
       }
     } else if (request.url === '/order') {
       response.writeHead(202).end('it will be sent\n')
-      // Nothing listens for its errors.
+      // Without an error listener
       setTimeout(function sendMail () { net.connect(backend, '127.0.0.1') }, 5)
     } else {
       logger.info(`request ${++count}: ${decodeURIComponent(request.url)}`)
@@ -49,7 +49,7 @@ function createServer (logger, backend) {
 }
 
 /**
- * The child: logs into a directory.
+ * The child: logs to a directory.
  * @param {string} directory
  * @param {string} backend a port without a listener
  */

@@ -1,6 +1,6 @@
 'use strict'
 
-// Clients of the server, and the load of many.
+// Clients of the server, and the load of many clients.
 
 const { once } = require('node:events')
 const http = require('node:http')
@@ -8,10 +8,10 @@ const net = require('node:net')
 const { setTimeout: delay } = require('node:timers/promises')
 const { HANGS_MS } = require('./server')
 
-const CLIENTS = 20 // of the cheap route, each on a kept connection
-const LOAD = { cheap: 12, expensive: 180 } // ms on average: between requests; after an answer
+const CLIENTS = 20 // of the cheap route, each on a keep-alive connection
+const LOAD = { cheap: 12, expensive: 180 } // mean ms: between requests; after an answer
 
-/** Creates a kept connection, and a second one where the first is busy, as a browser has. */
+/** Creates a keep-alive client that opens a second connection if the first is busy, like a browser. */
 const createClient = () => new http.Agent({ keepAlive: true, maxSockets: Infinity })
 
 /**
@@ -31,7 +31,7 @@ async function get (agent, port, path) {
 }
 
 /**
- * Creates a generator of numbers from 0 to 1, equal ones for an equal seed: Mulberry32.
+ * Creates a deterministic generator of numbers from 0 to 1, by seed: Mulberry32.
  * @param {number} seed
  */
 function random (seed) {
@@ -44,7 +44,7 @@ function random (seed) {
 }
 
 /**
- * Asks at set times, whether the answers before have come or not: people do not wait for one another.
+ * Sends requests at scheduled times, without waiting for answers: people do not wait for one another.
  * @param {number} length ms
  * @param {(i: number) => Promise<number>} request
  */
@@ -59,7 +59,7 @@ async function askAtTimes (length, request) {
   return await Promise.all(answers)
 }
 
-/** Asks as one client, who thinks for a while after each answer. */
+/** Sends requests as one client, who pauses after each answer. */
 async function askInTurn (/** @type {number} */ length, /** @type {() => Promise<number>} */ request) {
   const next = random(11)
   const answers = []
@@ -72,7 +72,7 @@ async function askInTurn (/** @type {number} */ length, /** @type {() => Promise
 }
 
 /**
- * Loads a server, equally each time: cheap requests of many clients, expensive ones of another.
+ * Loads a server, identically each time: cheap requests from many clients, expensive ones from another.
  * @param {number} port
  * @param {number} length ms
  */
@@ -93,7 +93,7 @@ async function load (port, length) {
 }
 
 /**
- * Prints what a client sees on its socket: that it is connected, what comes, and that it gives up.
+ * Prints a client's view of its socket: connected, received data, giving up.
  * @param {number} port
  * @param {string} path
  * @param {number} patience ms
@@ -106,13 +106,13 @@ async function knock (port, path, patience) {
     socket.write(request, () => console.log(`sent GET ${path}`))
   })
   socket.on('data', (data) => { received += data.length })
-  socket.on('error', () => {}) // its connection is reset when the server is killed
+  socket.on('error', () => {}) // the connection is reset when the server is killed
   await delay(patience)
   console.log(received === 0 ? `no answer in ${patience / 1000} s: gives up` : `got ${received} bytes`)
   socket.destroy()
 }
 
-/** Returns all bytes that come before the server closes the connection. */
+/** Returns all bytes received until the server closes the connection. */
 async function bytes (/** @type {number} */ port, /** @type {string} */ path) {
   const socket = net.connect(port, '127.0.0.1')
   socket.write(`GET ${path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n`)

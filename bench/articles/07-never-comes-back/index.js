@@ -1,11 +1,11 @@
 'use strict'
 
-// The server that never comes back, and the one that is merely slow: how long others wait, and what helps:
-// slices, a pool of worker threads, a cluster. After "Understanding the node.js event loop" (Mikito Takada,
-// 2011) and "Understanding node.js" (Felix Geisendörfer, 2010).
+// The server that never comes back, and the one that is merely slow: how long others wait, and three
+// remedies: slices, a pool of worker threads, a cluster. After "Understanding the node.js event loop" (Mikito
+// Takada, 2011) and "Understanding node.js" (Felix Geisendörfer, 2010).
 //
-//     node bench/articles/07-never-comes-back --answers             what goes over the wire, whatever the way
-//     node bench/articles/07-never-comes-back --json [--quick]      the claims and tables, measured once
+//     node bench/articles/07-never-comes-back --answers             prints the bytes on the wire for all ways
+//     node bench/articles/07-never-comes-back --json [--quick]      measures the claims and tables once
 
 const { setTimeout: delay } = require('node:timers/promises')
 const { quartiles, median, digits, register, cleanEnvironment, main } = require('../common/measure')
@@ -13,7 +13,7 @@ const claims = require('./claims.json')
 const { createClient, get, load, knock, bytes } = require('./clients')
 const { start, wayNames } = require('./server')
 
-const LITTLE = 60_000 // primes are counted below it where time does not matter
+const LITTLE = 60_000 // limit for counting primes if time does not matter
 const FULL = { load: 3_000, pairs: 5, alone: 15, busy: 1000, passes: 2, limit: undefined }
 const QUICK = { load: 50, pairs: 1, alone: 2, busy: 100, passes: 1, limit: LITTLE }
 
@@ -21,9 +21,8 @@ const QUICK = { load: 50, pairs: 1, alone: 2, busy: 100, passes: 1, limit: LITTL
 const ways = /** @type {Way[]} */ (Object.keys(wayNames))
 
 /**
- * Prints, of each way, the answers to equal requests, of a child that is started as this process was; then
- * what
- * comes of the request without end.
+ * Prints each way's answers to equal requests, from a child with this process's options; then the output of
+ * the endless request.
  */
 async function answers () {
   const options = { args: process.execArgv, env: process.env, limit: LITTLE }
@@ -41,13 +40,13 @@ async function answers () {
 }
 
 /**
- * @typedef {object} Figures of one way, in ms
+ * @typedef {object} Figures figures of one way, in ms
  * @property {number[]} cheap
  * @property {number[]} expensive
- * @property {number[]} alone a cheap request beside nothing
- * @property {number[]} beside one beside a busy loop
- * @property {number[]} one an expensive request beside nothing
- * @property {number[]} two until both of two are answered
+ * @property {number[]} alone a cheap request on an idle server
+ * @property {number[]} beside a cheap request beside a busy loop
+ * @property {number[]} one an expensive request on an idle server
+ * @property {number[]} two two expensive requests, until both are answered
  */
 
 /** @param {Way} way @param {boolean} traced @param {typeof FULL} amounts @returns {Promise<Figures>} */
@@ -77,7 +76,7 @@ async function measureWay (way, traced, amounts) {
 
 /** @typedef {Record<string, Figures>} FiguresByWay */
 
-/** Measures all ways, tracing off and on, there and back. @param {typeof FULL} amounts */
+/** Measures all ways with tracing off and on, in both directions. @param {typeof FULL} amounts */
 async function measureWays (amounts) {
   /** @type {Record<'off' | 'on', FiguresByWay>} */
   const figures = { off: {}, on: {} }
@@ -96,7 +95,7 @@ async function measureWays (amounts) {
 
 const p99 = (/** @type {number[]} */ values) => quartiles(values).p99
 
-/** What a and b of each claim are. @type {Record<string, (figures: FiguresByWay) => [number, number]>} */
+/** Figures a and b of each claim. @type {Record<string, (figures: FiguresByWay) => [number, number]>} */
 const sides = {
   'busy-loop': ({ atOnce }) => [median(atOnce.alone), median(atOnce.beside)],
   'all-but-your-code': ({ atOnce }) => [median(atOnce.one), median(atOnce.two)],

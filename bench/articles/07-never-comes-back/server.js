@@ -1,7 +1,7 @@
 'use strict'
 
-// A server with a cheap route, an expensive one, a busy loop of some ms, and one without end. How it does its
-// expensive work is its way: at once, in slices, in a pool of worker threads, or in a cluster.
+// A server with a cheap route, an expensive one, a busy loop of some ms, and an endless one. The way defines
+// how it does its expensive work: at once, in slices, in a pool of worker threads, or in a cluster.
 
 const { fork } = require('node:child_process')
 const cluster = require('node:cluster')
@@ -10,11 +10,11 @@ const http = require('node:http')
 const { setTimeout: delay } = require('node:timers/promises')
 const { Worker, isMainThread, parentPort } = require('node:worker_threads')
 
-const LIMIT = 600_000 // primes are counted below it: some 50 to 100 ms of work
-const SLICES = 100 // with an event loop iteration between two of them
-const DATABASE_MS = 12 // that a cheap request waits, as if for one
+const LIMIT = 600_000 // limit for counting primes: some 50 to 100 ms of work
+const SLICES = 100 // separated by event loop iterations
+const DATABASE_MS = 12 // simulated database wait of a cheap request
 const PARTS = 2 // threads of the pool, processes of the cluster
-const HANGS_MS = 60_000 // after which an answer that should come is missed
+const HANGS_MS = 60_000 // limit for an answer that is expected
 
 const wayNames = { atOnce: 'at once', slices: 'in slices', pool: 'worker pool', cluster: 'cluster' }
 
@@ -41,7 +41,7 @@ async function countInSlices (limit) {
   return count
 }
 
-/** Creates a few threads; what comes while all are busy waits in a queue. @param {number} limit */
+/** Creates a few threads; work is queued while all are busy. @param {number} limit */
 function createPool (limit) {
   const idle = Array.from({ length: PARTS }, () => new Worker(__filename))
   /** @type {Array<(count: number) => void>} */
@@ -105,7 +105,7 @@ async function serve (way, limit) {
   process.once('disconnect', () => process.exit(0))
 }
 
-/** The first process of the cluster: passes on what its parent sends. */
+/** The primary process of the cluster: forwards messages of its parent. */
 async function lead () {
   const workers = Array.from({ length: PARTS }, () => cluster.fork())
   const ports = await Promise.all(workers.map(async (worker) => (await once(worker, 'message'))[0].port))
@@ -118,16 +118,16 @@ async function lead () {
   process.exit(0)
 }
 
-/** Ends this process by a thread when its parent is gone: no message reaches a loop that is stuck. */
+/** Kills this process from a thread once its parent is gone: no message reaches a stuck loop. */
 function endWithParent () {
   const check = `process.ppid === ${process.ppid} || process.kill(process.pid, 'SIGKILL')`
   new Worker(`setInterval(() => ${check}, 500)`, { eval: true, execArgv: [] }).unref()
 }
 
 /**
- * Starts a server in a process of its own.
+ * Starts a server in its own process.
  * @param {Way} way
- * @param {{ args: string[], env: Record<string, string | undefined>, limit?: number }} options args: of Node
+ * @param {{ args: string[], env: Record<string, string | undefined>, limit?: number }} options args: for Node
  */
 async function start (way, { args, env, limit = LIMIT }) {
   const options = { execArgv: args, env, stdio: ['ignore', 'ignore', 'inherit', 'ipc'] }
@@ -140,7 +140,7 @@ async function start (way, { args, env, limit = LIMIT }) {
   const [{ port }] = await Promise.race([once(child, 'message'), died])
   return {
     port,
-    /** @param {NodeJS.Signals} [signal] default: it is asked to end */
+    /** @param {NodeJS.Signals} [signal] default: a message that ends it */
     async end (signal) {
       if (signal !== undefined) child.kill(signal)
       else if (child.connected) child.send('end', () => {})

@@ -1,24 +1,24 @@
 'use strict'
 
-// The client, a process of its own: a number of kept connections, on each one request after another. It reads
-// the length of every answer, checks its status, and keeps every latency. Started by measure.js.
+// The client, in its own process: several keep-alive connections, with sequential requests on each. It reads
+// the length of every answer, checks its status, and records every latency. Started by measure.js.
 
 const net = require('node:net')
 
-const PATIENCE_MS = 30_000 // past the limit
+const PATIENCE_MS = 30_000 // ms beyond the limit
 
 /**
  * @typedef {object} Load
  * @property {number} port
- * @property {string[]} paths asked in turn
+ * @property {string[]} paths requested in turn
  * @property {number} connections
- * @property {number} requests at most
- * @property {number} limit ms, after which no request is sent but the first of a connection
+ * @property {number} requests maximum
+ * @property {number} limit ms, after which each connection sends at most its first request
  */
 
 /**
- * Returns where an answer ends, in bytes of head and body.
- * @param {string} head with its empty line
+ * Returns the length of an answer, head and body, in bytes.
+ * @param {string} head including its empty line
  * @param {number} size of the head
  */
 function lengthOf (head, size) {
@@ -28,12 +28,12 @@ function lengthOf (head, size) {
   return size + Number(body[1])
 }
 
-/** The bytes of one connection's answers, counted until each is complete. */
+/** Counts the bytes of one connection's answers to detect their ends. */
 class AnswerReader {
   head = ''
-  remaining = 0 // bytes of the present answer, once its head is complete
+  remaining = 0 // bytes of the current answer, once its head is complete
 
-  /** Counts a chunk in. @param {Buffer} data @returns {boolean} whether the answer is complete */
+  /** Counts a chunk. @param {Buffer} data @returns {boolean} whether the answer is complete */
   read (data) {
     if (this.remaining > 0) {
       this.remaining -= data.length
@@ -67,15 +67,15 @@ function run ({ port, paths, connections, requests, limit }) {
       resolve({ units: latencies.length, ms: last - began, bytes, latencies })
     }
 
-    /** One connection, until nothing remains to be asked. */
+    /** Opens one connection and uses it until no requests are left. */
     function connect () {
       const socket = net.connect(port, '127.0.0.1')
       socket.setNoDelay(true)
       const reader = new AnswerReader()
-      let sent = 0 // when
+      let sent = 0 // time
 
       function send () {
-        const isOver = sent > 0 && performance.now() > began + limit // each connection asks once
+        const isOver = sent > 0 && performance.now() > began + limit // each connection sends at least one
         if (started >= requests || isOver) {
           socket.destroy()
           if (--open === 0) finish()

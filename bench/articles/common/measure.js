@@ -1,8 +1,8 @@
 'use strict'
 
-// What the articles' claims are measured with: children that are bare or traced, a client, and statistics. A
-// measured child is pinned to one CPU and the client to another, where taskset is installed. The line to a
-// child and the child's end of it are those of the benchmark.
+// Tools to measure the articles' claims: bare or traced children, a client, and statistics. If taskset is
+// installed, the measured child is pinned to one CPU and the client to another. The channel to a child, and
+// the child's end of it, are shared with the benchmark.
 //
 // In the child:    serve(server)  or  obey({ run: async (units) => { … } })
 // In the parent:   const child = await start(__filename, ['serve', 'net'], { traced: true })
@@ -23,17 +23,17 @@ const register = require.resolve('../../../lib/register')
 let pinned
 const pin = () => { pinned ??= pins() ?? { subject: [], load: [] }; return pinned }
 
-/** Returns the environment of a child, without the options of this process. */
+/** Returns the environment of a child without the options of this process. */
 function cleanEnvironment () {
   const isOption = /^(LONGSTACK|NODE_OPTIONS|NODE_V8_COVERAGE|npm_)/
   return Object.fromEntries(Object.entries(process.env).filter(([name]) => !isOption.test(name)))
 }
 
 /**
- * Starts a script that obeys.
+ * Starts a script that calls obey.
  * @param {string} script
  * @param {string[]} args
- * @param {{ traced?: boolean, env?: Record<string, string>, flags?: string[] }} [options] flags: of Node
+ * @param {{ traced?: boolean, env?: Record<string, string>, flags?: string[] }} [options] flags: for Node
  */
 async function start (script, args, { traced = false, env = {}, flags = [] } = {}) {
   const [command, ...prefix] = [...pin().subject, process.execPath]
@@ -42,9 +42,9 @@ async function start (script, args, { traced = false, env = {}, flags = [] } = {
     { cwd: process.cwd(), env: { ...cleanEnvironment(), ...env } })
   const { port } = await child.request(undefined, READY_MS)
   return {
-    /** where it listens */
+    /** port it listens on */
     port: /** @type {number} */ (port),
-    /** Returns µs of CPU time so far, of all threads. @returns {Promise<number>} */
+    /** Returns the µs of CPU time so far, all threads. @returns {Promise<number>} */
     cpu: async () => (await child.request({ command: 'cpu' }, ANSWER_MS)).cpu,
     /** Runs units of work. @param {number} units @returns {Promise<number>} µs of CPU time per unit */
     run: async (units) => (await child.request({ command: 'run', units }, ANSWER_MS)).cpu / units,
@@ -57,7 +57,7 @@ async function start (script, args, { traced = false, env = {}, flags = [] } = {
 /** @type {ReturnType<typeof startChild> | undefined} */
 let client
 
-/** Starts the client, which lives from the first load to `end()`. */
+/** Starts the client, which runs from the first load until `end()`. */
 async function startClient () {
   if (client === undefined) {
     const [command, ...args] = [...pin().load, process.execPath, path.join(__dirname, 'load.js')]
@@ -68,13 +68,13 @@ async function startClient () {
 }
 
 /**
- * Loads a server with GET requests over kept connections.
+ * Loads a server with GET requests over keep-alive connections.
  * @param {object} options
  * @param {number} options.port
  * @param {string[]} [options.paths]
  * @param {number} [options.connections]
- * @param {number} [options.requests] at most
- * @param {number} [options.limit] ms at most
+ * @param {number} [options.requests] maximum
+ * @param {number} [options.limit] maximum ms
  */
 async function load ({ port, paths = ['/'], connections = 32, requests = Infinity, limit = 60_000 }) {
   const load = { port, paths, connections, requests: Math.min(requests, Number.MAX_SAFE_INTEGER), limit }
@@ -96,7 +96,7 @@ async function end () {
 }
 
 /**
- * Measures the CPU time that a server takes for one request: starts it, warms it up, loads it.
+ * Measures the CPU time of a server per request: starts it, warms it up, loads it.
  * @param {string} script
  * @param {string[]} args
  * @param {{ traced?: boolean, requests: number, connections?: number }} options
@@ -115,9 +115,9 @@ async function cpuPerRequest (script, args, { requests, connections, ...options 
 }
 
 /**
- * Measures two things in turns, tracing off and on, one round: a b b a of each, and the mean.
+ * Measures two sides alternately, with tracing off and on, for one round: a b b a, and the mean.
  * @param {(side: 'a' | 'b', traced: boolean) => Promise<number>} measure
- * @param {boolean} [quick] only a b of each
+ * @param {boolean} [quick] only a b
  * @returns {Promise<{ off: { a: number, b: number }, on: { a: number, b: number } }>}
  */
 async function paired (measure, quick = false) {
@@ -132,7 +132,7 @@ async function paired (measure, quick = false) {
   return sums
 }
 
-/** Returns quartiles as R and Python (inclusive) define them. @param {number[]} values at least one */
+/** Returns quartiles as defined by R and Python (inclusive). @param {number[]} values at least one */
 function quartiles (values) {
   const sorted = Float64Array.from(values).sort()
   /** @param {number} share */
@@ -154,9 +154,9 @@ function digits (value) {
 }
 
 /**
- * Runs an article's harness by its arguments: --answers, --json, or the role of a child.
+ * Runs an article's harness according to its arguments: --answers, --json, or the role of a child.
  * @param {object} harness
- * @param {() => unknown} harness.answers prints what must be equal bare and traced
+ * @param {() => unknown} harness.answers prints output that must be equal bare and traced
  * @param {(quick: boolean) => Promise<{ claims: object[], tables?: object[] }>} harness.measure
  * @param {Record<string, (...args: string[]) => unknown>} [harness.roles]
  */

@@ -1,19 +1,19 @@
 'use strict'
 
-// Bundles the page's scripts and styles into client.json.br, which the tarball holds: the page needs no
-// package at run time. By Brotli it has a fifth less there than by gzip. In a checkout the file is made again
-// when one of its sources is newer.
+// Bundles the page's scripts and styles into client.json.br, which ships in the tarball so that the page
+// needs no package at run time. Brotli makes it a fifth smaller there than gzip. In a checkout, the file is
+// rebuilt if one of its sources is newer.
 
 const fs = require('node:fs')
 const path = require('node:path')
 const { brotliCompressSync, brotliDecompressSync } = require('node:zlib')
 
 const file = path.join(__dirname, 'client.json.br')
-const NEVER_INLINE = /<\/script|<!--/i // would end the element of a script
+const NEVER_INLINE = /<\/script|<!--/i // would end the script element
 
 /** @typedef {Record<'style' | 'library' | 'report' | 'profile', string> & { sources: string[] }} Client */
 
-/** @returns {Client} texts of the page; the sources are relative to this directory */
+/** @returns {Client} texts of the page; sources are relative to this directory */
 function build () {
   const { outputFiles, metafile } = require('esbuild').buildSync({
     entryPoints: ['page.css', 'd3.mjs', 'main.js', 'profile.js'].map((name) => `client/${name}`),
@@ -27,7 +27,7 @@ function build () {
     target: 'es2023',
     write: false
   })
-  const [style, d3, report, profile] = outputFiles.map(({ text }) => text) // in the order of the entry points
+  const [style, d3, report, profile] = outputFiles.map(({ text }) => text) // in the order of entryPoints
   if (NEVER_INLINE.test(d3 + report + profile)) throw new Error(`A script contains ${NEVER_INLINE}.`)
   const inputs = Object.keys(metafile.inputs)
   const sources = inputs.filter((input) => !input.includes('node_modules/'))
@@ -39,7 +39,7 @@ function build () {
 }
 
 /**
- * Returns the licences of bundled packages as comments: copies have to contain them.
+ * Returns the licences of bundled packages as comments, because copies must contain them.
  * @param {string[]} inputs
  */
 function licencesOf (inputs) {
@@ -68,7 +68,7 @@ function loadClient () {
   try {
     return client === undefined || isStale(client) ? build() : client
   } catch (error) {
-    if (client !== undefined) return client // installed: what it is built with is not there
+    if (client !== undefined) return client // installed package: the build tools are absent
     const { message } = /** @type {Error} */ (error)
     throw new Error(`The page's script is not built: run npm install, then npm run build. ${message}`)
   }

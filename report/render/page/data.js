@@ -1,7 +1,7 @@
 'use strict'
 
-// Makes the data of the page from a model: without what the page does not show, and thinned step by step
-// until it fits. The page lists what is missing.
+// Creates the page's data from a model: drops what the page does not show, then thins step by step until it
+// fits. The page lists what is missing.
 
 const { runsOf } = require('../../aggregate/changes')
 const { prune } = require('../../aggregate/path-tree')
@@ -26,7 +26,7 @@ const { pack } = require('./client/pack')
  * @property {number} startUnixMs
  * @property {number} ms
  * @property {Digest[]} spans by start
- * @property {number} more spans that are not on the page
+ * @property {number} more spans left out of the page
  *
  * @typedef {object} PageData
  * @property {string} title
@@ -34,30 +34,30 @@ const { pack } = require('./client/pack')
  * @property {Pick<import('../../aggregate/changes').Changes, 'sites' | 'blockers'>} changes
  * @property {Digest[]} slowest
  * @property {Digest[]} open
- * @property {PageTrace[]} traces the slowest first
- * @property {string[]} thinned what is not on the page, in sentences
+ * @property {PageTrace[]} traces slowest first
+ * @property {string[]} thinned sentences about what is left out of the page
  */
 
-/** Of the embedded data; the styles and the page's code come on top. */
+/** Limit for the embedded data; styles and the page's code are added to it. */
 const MAX_BYTES = 4_100_000
-const MAX_TABLE_BYTES = 2_400_000 // of these, so that many routes leave room for traces
+const MAX_TABLE_BYTES = 2_400_000 // part of MAX_BYTES for tables, so that many routes leave room for traces
 
-/** sums: numbers along time, of each kind of table. */
+/** sums: numbers along time, per kind of table. */
 const TABLE_LIMITS = {
   routes: 300, rows: 200, sites: 50, points: 128, outliers: 200, nodes: 5000, sums: 70_000
 }
 const TRACE_LIMITS = { traces: 100, spans: 1000, chars: 9000 }
 const MIN_LIMIT = 8
-/** Of what is halved less far. @type {Record<string, number>} */
+/** Lower bounds for limits that are halved less often. @type {Record<string, number>} */
 const MIN_LIMITS = { points: 64, nodes: 300, sums: 50_000 }
 const STEPS = 6
-const DETAILED_ROUTES = 30 // with all of their sites
-const TIMED_SITES = 12 // of a route
+const DETAILED_ROUTES = 30 // shown with all of their sites
+const TIMED_SITES = 12 // per route
 const ROW_WAITS = 3
 const LABEL_CHARS = 60
 
 /**
- * Thins tables and traces independently, each as much as needed.
+ * Thins tables and traces independently, each as far as needed.
  * @param {Model} model
  * @param {string} title
  * @returns {{ data: PageData, json: string }}
@@ -86,7 +86,7 @@ function halved (limits, step) {
   return /** @type {L} */ (Object.fromEntries(entries))
 }
 
-/** One attempt: its limits, and what is missing. */
+/** One attempt, with its limits and a list of what is missing. */
 class Thinner {
   #notes = new Set()
   #cutStacks = new Set()
@@ -125,7 +125,7 @@ class Thinner {
     return numbers
   }
 
-  /** @template {{ stack?: string }} T @param {T} row @returns {T} with a stack that is not too long */
+  /** @template {{ stack?: string }} T @param {T} row @returns {T} with a bounded stack */
   shortened (row) {
     const { stack } = row
     if (stack === undefined || stack.length <= this.limits.chars) return row
@@ -214,7 +214,7 @@ function routeOf ({ density, ...route }, times, rank, thinner) {
 }
 
 /**
- * Returns of a request what its row shows.
+ * Returns the parts of a request that its row shows.
  * @param {Digest} request
  * @param {Thinner} thinner
  * @returns {any}
@@ -246,7 +246,7 @@ function tracesOf ({ traces, slowest }, thinner) {
   })
 }
 
-/** Labels runs by their files if these are different and short. @param {Model[]} models */
+/** Labels runs by their files if the names are short and different. @param {Model[]} models */
 function labelsOf (models) {
   const baseName = (/** @type {string} */ file) => file.replace(/^.*[/\\]/, '')
   const names = models.map((model) => model.files.map((file) => baseName(file.name)).join(', '))

@@ -1,9 +1,8 @@
 'use strict'
 
-// Renders a report or a profile as one HTML file that needs no other and requests nothing. Its policy allows
-// exactly the style and the script in it, by hash, and no connection at all. Data of spans is JSON inside an
-// element that no browser executes, and becomes text, never markup. Without scripts the page is the report as
-// text.
+// Renders a report or a profile as one self-contained HTML file that makes no requests. Its policy allows
+// only its own style and script, by hash, and no connections. Span data is JSON inside an element that no
+// browser executes, and becomes text, never markup. Without scripts, the page shows the report as text.
 
 const { createHash } = require('node:crypto')
 const { loadClient } = require('./build')
@@ -41,7 +40,7 @@ function createProfilePage ({ chains, samples, ...profile }, { title = 'longstac
  * @param {object} parts
  * @param {string} parts.title
  * @param {string} parts.json without "<"
- * @param {string} parts.text that is shown where scripts do not run
+ * @param {string} parts.text shown if scripts are disabled
  * @param {'report' | 'profile'} parts.script
  * @returns {string} HTML
  */
@@ -55,7 +54,7 @@ function pageOf ({ title, json, text, script }) {
     'img-src data:',
     "base-uri 'none'",
     "form-action 'none'",
-    "require-trusted-types-for 'script'", // turning text into markup is an error
+    "require-trusted-types-for 'script'", // assigning a string as markup is an error
     "trusted-types 'none'"
   ]
   return `<!doctype html>

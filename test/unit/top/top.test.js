@@ -1,7 +1,7 @@
 'use strict'
 
-// longstack top without a process and without a terminal: figures that are added, the hour in constant
-// memory, keys and lines of the screen.
+// longstack top without a process and a terminal: summed figures, the last hour in constant memory, keys and
+// lines of the screen.
 
 const test = require('ava')
 const { bucketOf } = require('../../../lib/top/buckets')

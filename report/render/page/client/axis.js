@@ -1,19 +1,19 @@
 'use strict'
 
-// A time axis with ticks that do not overlap, on a logarithmic one round numbers are preferred; and one
-// zoomed view of it for several plots below each other. d3-zoom turns wheel, drag and touch into a transform;
-// buttons and keys do the same without a pointer. The wheel alone scrolls the page, as everywhere.
+// Time axis with ticks that do not overlap; a logarithmic axis prefers round numbers. Also one zoomed view
+// shared by several plots. d3-zoom turns wheel, drag and touch into a transform; buttons and keys do the same
+// without a pointer. The wheel alone scrolls the page, as usual.
 
 /* global d3 */
 
 const { h, s } = require('./dom')
 const { tick } = require('../../format')
 
-const CHAR_PX = 7.2 // of a label, at most on average
-const GAP_PX = 12 // between labels, at least
-const TICK_PX = 90 // average distance of ticks
+const CHAR_PX = 7.2 // width of a label's character, an upper estimate
+const GAP_PX = 12 // minimum gap between labels
+const TICK_PX = 90 // average distance between ticks
 const [HEIGHT, MARK_PX] = [22, 4]
-const ROUND = [1, 5, 2, 3, 1.5, 7] // preferred ones first
+const ROUND = [1, 5, 2, 3, 1.5, 7] // preferred first
 const MAX_SCALE = 2000
 const STEP = 1.6
 
@@ -35,7 +35,7 @@ function ticksOf (scale, width, format = tick) {
 }
 
 /**
- * Returns values to label, preferred ones first.
+ * Returns candidate values for labels, preferred first.
  * @param {any} scale
  * @param {number} max
  * @returns {number[]}
@@ -51,7 +51,7 @@ function candidates (scale, max) {
 }
 
 /**
- * Returns where a label begins and ends; at an end of the axis it is moved inwards.
+ * Returns the extent of a label; near an end of the axis it is moved inwards.
  * @param {number} x
  * @param {string} label
  * @param {number} width
@@ -67,7 +67,7 @@ function extentOf (x, label, width) {
  * @param {any} scale
  * @param {number} width
  * @param {number[]} ticks
- * @param {'top' | 'bottom'} side of what it is for
+ * @param {'top' | 'bottom'} side side of the plot
  * @param {(value: any) => string} [format]
  */
 function axis (scale, width, ticks, side, format = tick) {
@@ -93,10 +93,10 @@ const gridLine = (x, height) => s('line', { class: 'grid', x1: x, x2: x, y1: 0, 
 
 /**
  * @param {object} options
- * @param {string} options.label of what is zoomed
- * @param {() => number} options.width px of a plot
+ * @param {string} options.label name of the zoomed content
+ * @param {() => number} options.width plot width in px
  * @param {() => void} options.draw
- * @param {() => string} options.describe the visible range
+ * @param {() => string} options.describe describes the visible range
  */
 function createZoom ({ label, width, draw, describe }) {
   let transform = d3.zoomIdentity
@@ -112,7 +112,7 @@ function createZoom ({ label, width, draw, describe }) {
       event.type === 'wheel' ? event.ctrlKey || event.metaKey : !event.button)
     .on('zoom', (/** @type {any} */ event) => {
       transform = event.transform
-      for (const target of targets) target.__zoom = transform // d3 starts from it in any plot
+      for (const target of targets) target.__zoom = transform // d3 reads the transform from the plot
       draw()
       status.textContent = transform.k === 1 ? '' : describe()
       for (const button of buttons) button.disabled = transform.k === 1 && button !== buttons[1]
@@ -151,15 +151,15 @@ function createZoom ({ label, width, draw, describe }) {
   const attributes = { class: 'zoom', role: 'group', 'aria-label': `Zoom: ${label}`, on: { keydown: onKey } }
   return {
     toolbar: h('div', attributes, buttons, status),
-    /** @param {any} scale of everything @returns {any} scale of the visible range */
+    /** @param {any} scale of the whole @returns {any} scale of the visible range */
     view: (scale) => transform.rescaleX(scale),
-    /** Zooms other plots, from the whole. @param {any[]} nodes */
+    /** Switches to other plots and resets the zoom. @param {any[]} nodes */
     attach (nodes) {
       targets = nodes
       d3.selectAll(nodes).call(behaviour)
       reset()
     },
-    /** Keeps the visible range after a change of the width. @param {number} ratio */
+    /** Keeps the visible range when the width changes. @param {number} ratio */
     resized (ratio) {
       const { x, k } = transform
       behaviour.transform(first(), d3.zoomIdentity.translate(x * ratio, 0).scale(k))

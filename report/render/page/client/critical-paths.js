@@ -1,6 +1,6 @@
 'use strict'
 
-// The section of the async flame graph: of which requests it is, and links from elsewhere to its frames.
+// Section with the async flame graph: selects its requests, and opens its frames for links from elsewhere.
 
 const {
   bucketsOf, current, data, follow, isComparison, labels, noteOf, runs, selectedRoutes, sparseSums
@@ -17,7 +17,7 @@ const { allOf, sum } = require('../../../aggregate/lists')
  * @typedef {'tree' | 'slowTree'} TreeName
  */
 
-const MIN_TIMED = 0.9 // of a tree's time; with less the picture would be another one
+const MIN_TIMED = 0.9 // share of a tree's time; with less, the picture would mislead
 const ALL = ''
 const LEAD = 'The wall time of all requests, along the critical path of each: from the route down through ' +
   'the calls that led to each wait or run. Widths are sums: what is widest took most.'
@@ -63,14 +63,14 @@ function pathsSection () {
     noteOf('The flame graph is', ['status']), note, flame.element)
 }
 
-/** @param {string} name of a route, or ALL */
+/** @param {string} name route name, or ALL */
 function showRoute (name) {
   routeName = routeList.value = name
   flame?.show(currentTrees())
 }
 
 /**
- * Returns a function that selects a frame of a route and moves there.
+ * Returns a function that selects a frame of a route and scrolls to it.
  * @param {string} route
  * @param {string[]} frames outermost first
  * @returns {(() => void) | undefined} undefined if there is no flame graph
@@ -84,7 +84,7 @@ function openFlame (route, frames) {
   }
 }
 
-/** Returns the selected trees, one for each run. */
+/** Returns the selected trees, one per run. */
 function currentTrees () {
   const trees = runs.map((run) => {
     const whole = run[treeName] && selectedTree(/** @type {PathNode} */ (run[treeName]), run)
@@ -95,7 +95,7 @@ function currentTrees () {
   return trees.map((tree) => tree ?? { name, kind, ms: 0, count: 0 })
 }
 
-/** Describes what a range of time cannot filter; empty if all is filtered. */
+/** Returns a note about what a range of time cannot filter; empty if everything is filtered. */
 function remark () {
   const shares = runs.flatMap((run) => run[treeName] ?? []).map(timedShare)
   const subject = treeName === 'slowTree' ? 'The slowest 1 % are' : 'The flame graph is'
@@ -104,14 +104,14 @@ function remark () {
   return missing < 0.001 ? '' : `Small frames, ${percent(missing)} of all, are not known along time.`
 }
 
-/** Returns the part of a tree's ms that is known along time, from 0 to 1. @param {PathNode} tree */
+/** Returns the share of a tree's ms that is known along time, from 0 to 1. @param {PathNode} tree */
 function timedShare (tree) {
   const leaves = allOf(tree).filter(({ children = [] }) => children.length === 0)
   return tree.ms > 0 ? sum(leaves, ({ byBucket, ms }) => byBucket && ms) / tree.ms : 1
 }
 
 /**
- * Returns what of a tree is selected: its routes by name, its times by the sums of its leaves.
+ * Returns the selected part of a tree: routes by name, times by the sums of their leaves.
  * @param {PathNode} tree
  * @param {PageRun} run
  * @returns {PathNode}
@@ -136,7 +136,7 @@ function selectedTree (tree, run) {
 }
 
 /**
- * Returns a node with the times of some buckets; its count is not known.
+ * Returns a node with the times of some buckets. Its count is unknown.
  * @param {PathNode} node
  * @param {[number, number]} buckets
  * @returns {PathNode}

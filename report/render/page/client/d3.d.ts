@@ -1,3 +1,3 @@
-// The plotting library comes as a global of the page; its own types would be six packages more.
+// D3 is a global of the page; its own types would add six packages.
 declare const d3: any
 declare module 'd3-*'

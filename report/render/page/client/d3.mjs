@@ -1,4 +1,4 @@
-// What the page uses of D3, as a global `d3`: the bundle has nothing else of it.
+// The parts of D3 that the page uses, as a global `d3`; the bundle contains nothing else of D3.
 
 import * as d3 from './d3.mjs'
 export { brushX } from 'd3-brush'

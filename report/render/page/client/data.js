@@ -1,7 +1,7 @@
 'use strict'
 
-// The data in the page, and what a reader has selected of it, a range of time, a text, a status: figures are
-// those of the selected range. Parts of the page follow it, and each lists what it cannot be filtered by.
+// The page's data and the reader's selection: a range of time, a text, a status. Figures are those of the
+// selected range. Parts of the page follow the selection, and each lists the filters it cannot apply.
 
 /* global document */
 
@@ -14,11 +14,11 @@ const { unpack } = require('./pack')
 /**
  * @typedef {import('../data').PageRun} PageRun
  * @typedef {import('../data').PageRoute} PageRoute
- * @typedef {[from: number, to: number]} Buckets the first one and the one after the last
+ * @typedef {[from: number, to: number]} Buckets the first bucket and the one after the last
  *
  * @typedef {object} Selection
- * @property {[from: number, to: number] | undefined} range ms from the start of a run; undefined for all
- * @property {string} text in lower case, part of the name of a route or of a trace id; empty for all
+ * @property {[from: number, to: number] | undefined} range ms from the start of the run; undefined for all
+ * @property {string} text lower case, part of a route name or trace id; empty for all
  * @property {'all' | 'failed' | 'ok'} status
  *
  * @typedef {Omit<import('../../../aggregate/sites').Site, 'spans'> &
@@ -34,33 +34,33 @@ const isComparison = runs.length > 1
 /** @type {Selection} */
 const EVERYTHING = { range: undefined, text: '', status: 'all' }
 const NAMES = { range: 'the range of time', text: 'the text', status: 'the status' }
-const MIN_TIMED_WAITS = 0.7 // of the waits' time; with less a table of the range would mislead
+const MIN_TIMED_WAITS = 0.7 // share of the waits' time; with less, a table of the range would mislead
 const CURVE_POINTS = 64
 const PARTS = /** @type {const} */ (['run', 'waited', 'delayed'])
 
 let selection = EVERYTHING
 /** @type {Array<(selection: Selection) => void>} */
 const listeners = []
-/** Of what is selected now, by run. */
+/** Selected routes of each run. */
 let selectedByRun = new Map(runs.map((run) => [run, run.routes]))
 
-/** Ends a caption with the run, if there are two. @param {string} preposition @param {PageRun} run */
+/** Appends the run to a caption if there are two runs. @param {string} preposition @param {PageRun} run */
 const ofRun = (preposition, run) => isComparison ? ` ${preposition} ${run.label}` : ''
 
-/** Makes the heading of a run, if there are two. @param {PageRun} run */
+/** Creates the heading of a run if there are two runs. @param {PageRun} run */
 function heading (run) {
   const swatch = h('span', { class: `swatch run-${runs.indexOf(run)}` })
   return isComparison && h('h3', { class: 'run-title' }, swatch, foreign(run.label))
 }
 
-/** Changes some of it. @param {Partial<Selection>} changes */
+/** Changes part of the selection. @param {Partial<Selection>} changes */
 function select (changes) {
   selection = { ...selection, ...changes }
   selectedByRun = new Map(runs.map((run) => [run, filteredRoutes(run)]))
   for (const listener of listeners) listener(selection)
 }
 
-/** Calls a listener now, and after each change. @param {(selection: Selection) => void} listener */
+/** Calls a listener now and after each change. @param {(selection: Selection) => void} listener */
 function follow (listener) {
   listeners.push(listener)
   listener(selection)
@@ -69,12 +69,12 @@ function follow (listener) {
 /** @param {keyof Selection} name */
 const isSet = (name) => selection[name] !== EVERYTHING[name]
 
-/** Returns whether anything is filtered. */
+/** Returns whether any filter is active. */
 const isActive = () => isSet('range') || isSet('text') || isSet('status')
 
 /**
- * Makes a note that is visible while something is selected that a part of the page cannot follow.
- * @param {string} subject begin of a sentence: "Waits are"
+ * Creates a note that is visible while a filter is active that this part of the page cannot apply.
+ * @param {string} subject start of a sentence, such as "Waits are"
  * @param {Array<keyof NAMES>} ignored
  */
 function noteOf (subject, ignored) {
@@ -87,7 +87,7 @@ function noteOf (subject, ignored) {
   return note
 }
 
-/** Returns whether any of some texts contains the selected one. @param {Array<string | undefined>} texts */
+/** Returns whether any of the texts contains the selected text. @param {Array<string | undefined>} texts */
 function matchesText (...texts) {
   const { text } = selection
   return text === '' || texts.some((candidate) => candidate?.toLowerCase().includes(text))
@@ -98,7 +98,7 @@ function matchesStatus (isFailed) {
   return selection.status === 'all' || (selection.status === 'failed') === isFailed
 }
 
-/** Returns whether a moment of the first run is in the selected range. @param {number} unixMs */
+/** Returns whether a time of the first run is in the selected range. @param {number} unixMs */
 function isInRange (unixMs) {
   const { range } = selection
   const [{ series }] = runs
@@ -125,7 +125,7 @@ const sumIn = (values, buckets) => sum(values.slice(...buckets), Number)
 /**
  * Adds up the figures of the selected buckets.
  * @param {number[]} sparse bucket, figures, bucket, figures …
- * @param {number} width figures of a bucket
+ * @param {number} width figures per bucket
  * @param {Buckets} buckets
  * @returns {number[]}
  */
@@ -138,7 +138,7 @@ function sparseSums (sparse, width, [from, to]) {
   return sums
 }
 
-/** Returns the routes of a run that are selected and have a request in the range. @param {PageRun} run */
+/** Returns the selected routes of a run that have requests in the range. @param {PageRun} run */
 const selectedRoutes = (run) => selectedByRun.get(run) ?? []
 
 /** @param {PageRun} run @returns {PageRoute[]} */
@@ -151,7 +151,7 @@ function filteredRoutes (run) {
   return routes.map((route) => routeInRange(route, buckets, seconds)).filter(({ weighted }) => weighted > 0)
 }
 
-/** Returns the names of spans in traces whose id is selected. */
+/** Returns the span names of traces whose id is selected. */
 function namesOfTraces () {
   if (!/^[0-9a-f]{4,32}$/.test(selection.text)) return new Set()
   const traces = data.traces.filter(({ id }) => id.toLowerCase().includes(selection.text))
@@ -159,10 +159,10 @@ function namesOfTraces () {
 }
 
 /**
- * Returns a route as if only the requests had been that began in a range.
+ * Returns a route restricted to the requests that began in a range.
  * @param {PageRoute} route
  * @param {Buckets} buckets
- * @param {number} seconds of these
+ * @param {number} seconds length of the range
  * @returns {PageRoute}
  */
 function routeInRange (route, buckets, seconds) {
@@ -176,7 +176,7 @@ function routeInRange (route, buckets, seconds) {
   return {
     ...route,
     ...{ weighted, count: weighted, rate: weighted / seconds, errors: sumOf('errors'), totalMs, open: NaN },
-    unreadMs: 0, // not known
+    unreadMs: 0, // unknown
     summary: /** @type {PageRoute['summary']} */ ({ ...(isEmpty ? {} : summarize(sample)), ...exact }),
     box: isEmpty ? undefined : { ...boxOf(sample), outliers: [] },
     logDensity: isEmpty ? undefined : logDensityOf(sample, CURVE_POINTS),
@@ -185,7 +185,7 @@ function routeInRange (route, buckets, seconds) {
 }
 
 /**
- * Returns the durations of a range, those of a bin as its geometric middle.
+ * Returns the durations of a range; each bin is represented by its geometric middle.
  * @param {number[]} histogram bucket, bin, count …
  * @param {Buckets} buckets
  * @returns {import('../../../aggregate/summary').Sample}
@@ -203,7 +203,7 @@ function sampleOf (histogram, [from, to]) {
 }
 
 /**
- * Returns the means of the breakdown, over the spans that have one.
+ * Returns the mean breakdown of the spans that have one.
  * @param {PageRoute} route
  * @param {Buckets} buckets
  * @param {number} weighted requests in the range
@@ -213,13 +213,13 @@ function splitIn ({ times, split, weighted: count }, buckets, weighted) {
   if (times === undefined || split === undefined) return undefined
   const sumOfAll = sum([...PARTS], (part) => sumIn(times[part], [0, Infinity]))
   const meanOfAll = sum([...PARTS], (part) => split[part])
-  const recorded = meanOfAll > 0 ? Math.min(1, sumOfAll / meanOfAll / count) : 1 // part of spans with one
+  const recorded = meanOfAll > 0 ? Math.min(1, sumOfAll / meanOfAll / count) : 1 // share with a split
   const [run, waited, delayed] = PARTS.map((part) => sumIn(times[part], buckets) / (weighted * recorded))
   return { run, waited, delayed, wait: {} }
 }
 
 /**
- * Returns the sites of the selected routes; quartiles of a range are not known.
+ * Returns the sites of the selected routes; quartiles of a range are unknown.
  * @param {PageRun} run
  * @returns {SelectedSite[]}
  */
@@ -233,7 +233,7 @@ function selectedSites (run) {
   return sites.filter(({ ms }) => ms > 0)
 }
 
-/** Returns the part of the waits that is known along time, from 0 to 1. @param {PageRun} run */
+/** Returns the share of the waits that is known along time, from 0 to 1. @param {PageRun} run */
 function timedWaits (run) {
   const sites = run.routes.flatMap((route) => route.sites)
   const ms = sum(sites, (site) => site.ms)
@@ -244,11 +244,11 @@ function timedWaits (run) {
 const areSitesTimed = (run) => timedWaits(run) >= MIN_TIMED_WAITS
 
 /**
- * Returns rows with the sums of the selected buckets, where these are known.
+ * Returns rows with the sums of the selected buckets, if these are known.
  * @template {{ byBucket: number[] | undefined }} T
  * @param {T[]} rows
  * @param {PageRun} run
- * @param {number} width sums of a bucket, the first is a count
+ * @param {number} width sums per bucket; the first is a count
  * @param {(sums: number[]) => Partial<T>} figuresOf
  * @returns {T[]}
  */
@@ -276,7 +276,7 @@ function selectedFailures (run) {
   return inRange(rows, run, 1, ([count]) => ({ count }))
 }
 
-/** @param {import('../../../aggregate/digest').Digest[]} rows single requests of the first run */
+/** @param {import('../../../aggregate/digest').Digest[]} rows requests of the first run */
 function selectedRequests (rows) {
   return rows.filter(({ name, traceId, status, startUnixMs }) => matchesText(name, traceId) &&
     matchesStatus(status.code === 'ERROR') && isInRange(startUnixMs))

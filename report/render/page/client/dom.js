@@ -1,6 +1,6 @@
 'use strict'
 
-// Creates elements; no other module does. Text always becomes a text node, a string never becomes markup.
+// Creates all elements of the page. Text always becomes a text node, never markup.
 
 /* global document, Node */
 
@@ -54,7 +54,7 @@ function s (tag, attributes = {}, ...children) {
 }
 
 /**
- * Creates an element for text from files, whose writing direction does not affect the text around it.
+ * Creates an element for text from files that isolates its writing direction from the surrounding text.
  * @param {string} text
  * @param {Attributes} [attributes]
  */
@@ -63,11 +63,11 @@ const foreign = (text, attributes = {}) => h('bdi', attributes, text)
 /** @param {string} id @param {string} title @param {...Child} children */
 const section = (id, title, ...children) => h('section', { id }, h('h2', {}, title), children)
 
-/** Moves to a section. @param {string} id */
+/** Scrolls to a section. @param {string} id */
 const moveTo = (id) => document.getElementById(id)?.scrollIntoView()
 
 /**
- * Makes a button that looks like a link.
+ * Creates a button that looks like a link.
  * @param {Child} content
  * @param {() => void} open
  * @param {Attributes} [attributes]
@@ -87,7 +87,7 @@ function facts (pairs, style = 'facts') {
   return h('dl', { class: style }, items)
 }
 
-/** Explains colours. @param {any[][]} entries style, and text */
+/** Creates a legend of colours. @param {any[][]} entries style and text */
 function legend (entries) {
   const items = entries.map(([style, ...text]) => h('li', {}, h('span', { class: `swatch ${style}` }), text))
   return h('ul', { class: 'legend' }, items)
@@ -97,7 +97,7 @@ function legend (entries) {
 const badge = (text, style = '') => h('span', { class: `badge ${style}` }, text)
 
 /**
- * Makes radio buttons.
+ * Creates radio buttons.
  * @param {string} title
  * @param {string} name
  * @param {string[][]} options value and text
@@ -111,7 +111,9 @@ function radioButtons (title, name, options, select, selected = options[0][0]) {
   return h('fieldset', { class: `choice ${name}` }, h('legend', {}, title), labels)
 }
 
-/** Chooses colours. The choice is not stored: all pages opened from files share one storage. */
+/**
+ * Creates the colour scheme switch. The choice is not stored: all pages opened from files share one storage.
+ */
 function themes () {
   const choices = [['auto', 'Auto'], ['light', 'Light'], ['dark', 'Dark']]
   return radioButtons('Colours', 'theme', choices, (name) => {
@@ -120,7 +122,7 @@ function themes () {
 }
 
 /**
- * Renders a long stack: hops are emphasized, frames that are not the program's own are dimmed.
+ * Renders a long stack: hops are emphasized, frames outside the program's own code are dimmed.
  * @param {string} text
  */
 function stack (text) {
@@ -135,7 +137,7 @@ function kindOf (line) {
   return /\bnode:|node_modules/.test(line) ? 'foreign' : undefined
 }
 
-/** Renders a stack that is collapsed at first. @param {string | undefined} text @param {string} [title] */
+/** Renders a stack that is initially collapsed. @param {string | undefined} text @param {string} [title] */
 const folded = (text, title = 'Stack') => text && h('details', {}, h('summary', {}, title), stack(text))
 
 module.exports = {

@@ -1,7 +1,7 @@
 'use strict'
 
-// The tree behind a flame graph, without a document: two runs merged into one, where each frame lies, what a
-// search finds, how much of a frame ran and waited.
+// The tree behind a flame graph, independent of the document: merges two runs, lays out frames, searches
+// them, and sums up run and wait times.
 
 const { allOf, lineUp } = require('../../../aggregate/lists')
 
@@ -13,12 +13,12 @@ const { allOf, lineUp } = require('../../../aggregate/lists')
  * @property {number} count requests or waits
  * @property {PathNode[]} [children]
  * @property {string[]} [traceIds] slowest examples
- * @property {number[]} [byBucket] of a leaf along time: bucket, ms, bucket, ms …
+ * @property {number[]} [byBucket] of a leaf, along time: bucket, ms, bucket, ms …
  *
  * @typedef {object} Frame
  * @property {string} name
  * @property {string} kind
- * @property {Array<PathNode | undefined>} runs one, or two to compare; undefined where a run does not have it
+ * @property {Array<PathNode | undefined>} runs one, or two to compare; undefined if a run does not have it
  * @property {Frame | undefined} parent
  * @property {Frame[]} children
  * @property {number} depth
@@ -27,12 +27,13 @@ const { allOf, lineUp } = require('../../../aggregate/lists')
  */
 
 const LEAVES = /** @type {const} */ (['ran', 'waited', 'delayed', 'beside'])
-/** Changes below this part of the mean of their route are not told apart from noise. */
+/** Changes below this share of their route's mean are treated as noise. */
 const VISIBLE_CHANGE = 0.02
 const STRONG_CHANGE = 0.1
 
 /**
- * Merges the trees of one or two runs: nodes of the same kind and name below the same parent are one frame.
+ * Merges the trees of one or two runs: nodes of the same kind and name below the same parent become one
+ * frame.
  * @param {Array<PathNode | undefined>} trees
  * @param {Frame} [parent]
  * @returns {Frame}
@@ -52,7 +53,7 @@ function mergeTrees (trees, parent) {
 }
 
 /**
- * Places a frame and all below it: widths are those of one run.
+ * Lays out a frame and its descendants, with the widths of one run.
  * @param {Frame} frame
  * @param {number} run
  * @param {number} [start]
@@ -74,7 +75,7 @@ function pathOf (frame) {
   return frames
 }
 
-/** Returns the frame that a mean is taken over: the route, else the root. @param {Frame} frame */
+/** Returns the frame that means refer to: the route, or the root. @param {Frame} frame */
 function baseOf (frame) {
   const frames = pathOf(frame)
   return frames.find(({ kind }) => kind === 'route') ?? frames[0]
@@ -90,8 +91,8 @@ function meansOf (frame) {
 }
 
 /**
- * Returns how the mean of a frame changed from the first run to the second one, and whether that is much for
- * its route.
+ * Returns how the mean of a frame changed from the first run to the second, and whether the change is large
+ * for its route.
  * @param {Frame} frame
  * @returns {{ direction: 'grows' | 'shrinks' | 'same', isStrong: boolean }}
  */
@@ -104,7 +105,7 @@ function changeOf (frame) {
 }
 
 /**
- * Adds up what the leaves of a frame are.
+ * Sums up the kinds of a frame's leaves.
  * @param {Frame} frame
  * @returns {Record<typeof LEAVES[number], number>} ms
  */
@@ -117,7 +118,7 @@ function partsOf (frame) {
 }
 
 /**
- * Finds frames by a part of their names, ignoring case. A frame below a match is not added to the sum again.
+ * Finds frames by a part of their names, ignoring case. Matches below another match do not add to the sum.
  * @param {Frame} root
  * @param {string} text
  * @returns {{ frames: Set<Frame>, ms: number }} parents before children
@@ -138,9 +139,9 @@ function search (root, text) {
 }
 
 /**
- * Follows names down from the root as far as there are such frames.
+ * Follows names down from the root as far as frames match.
  * @param {Frame} root
- * @param {string[]} names without that of the root
+ * @param {string[]} names without the root's name
  * @returns {Frame}
  */
 function descend (root, names) {
@@ -154,8 +155,8 @@ function descend (root, names) {
 }
 
 /**
- * Returns the frame that an arrow key leads to: up the parent, down the largest child, sideways the next one
- * of the same depth.
+ * Returns the frame that an arrow key leads to: up to the parent, down to the largest child, sideways to the
+ * next one at the same depth.
  * @param {Frame} frame
  * @param {string} key
  * @param {Frame} top the frame that fills the width

@@ -1,10 +1,10 @@
 'use strict'
 
-// The async flame graph: a calling-context tree of chains, root on top. Widths are wall time along critical
-// paths. Drawn here and not by d3-flame-graph, which is alive, but writes its tooltip as markup (the page's
-// policy forbids that), has one fill for a frame (not four kinds with patterns), and knows neither keys nor
-// screen readers. Elements, not a canvas: a frame is a tree item with a name, and those that are wider than a
-// pixel are drawn.
+// Async flame graph: a calling-context tree of chains with the root on top. Widths are wall time along
+// critical paths. d3-flame-graph is maintained but unsuitable: it writes its tooltip as markup, which the
+// page's policy forbids, has one fill per frame instead of four kinds with patterns, and supports neither
+// keys nor screen readers. Frames are elements, not drawn on a canvas: each is a named tree item, and only
+// those wider than a pixel are created.
 
 /* global d3, ResizeObserver */
 
@@ -24,10 +24,10 @@ const { shortFrame } = require('../../../../lib/text')
  * @typedef {object} FlameOptions
  * @property {string[]} [labels] of two runs to compare
  * @property {string} title
- * @property {any[]} controls more of them for its toolbar
- * @property {string} [counted] what the counts of the tree are; default: requests
+ * @property {any[]} controls further controls for its toolbar
+ * @property {string} [counted] unit of the tree's counts; default: requests
  * @property {(traceId: string) => { text: string, open: () => void } | undefined} [requests] behind a frame,
- *   as far as the page has their traces
+ *   if the page has their traces
  */
 
 const ROW_PX = 22
@@ -57,7 +57,7 @@ class Flame {
   #input
   #zoomOut
   #legend = h('div')
-  #run // whose widths are drawn
+  #run // draws the widths of this run
   #width = 0
   /** @type {Frame} */
   #root
@@ -105,7 +105,7 @@ class Flame {
     }).observe(this.#chart)
   }
 
-  /** Draws another tree, or another pair of them. @param {PathNode[]} trees */
+  /** Draws another tree or pair of trees. @param {PathNode[]} trees */
   show (trees) {
     const names = pathOf(this.#selected).filter(({ kind }) => kind !== 'root').map(({ name }) => name)
     this.#root = this.#top = mergeTrees(trees)
@@ -118,8 +118,8 @@ class Flame {
   }
 
   /**
-   * Selects the frame at the end of a path, as far as there is one, and makes it as wide as can be.
-   * @param {string[]} names from the route, or what is below the root
+   * Selects the last existing frame on a path, and zooms to it.
+   * @param {string[]} names from the route, or from the level below the root
    */
   open (names) {
     const frame = descend(this.#root, names)
@@ -128,7 +128,7 @@ class Flame {
     this.#chart.focus({ preventScroll: true })
   }
 
-  /** Explains the kinds and changes that the tree has. */
+  /** Creates a legend for the kinds and changes in the tree. */
   #createLegend () {
     const kinds = new Set(allOf(this.#root).map(({ kind }) => kind))
     const isComparison = this.#root.runs.length > 1
@@ -166,7 +166,7 @@ class Flame {
     this.#mark()
   }
 
-  /** @param {Frame} frame @param {number} index @param {boolean} isAncestor as wide as the graph */
+  /** @param {Frame} frame @param {number} index @param {boolean} isAncestor drawn as wide as the graph */
   #createFrame (frame, index, isAncestor) {
     const { name, kind, runs, depth } = frame
     const share = isAncestor ? 1 : frame.ms / this.#top.ms
@@ -220,13 +220,13 @@ class Flame {
     this.#detail.replaceChildren(flameDetail(frame, this.#root, this.#run, this.#options, go))
   }
 
-  /** Selects a frame and shows it if it is outside of what is zoomed. @param {Frame} frame */
+  /** Selects a frame, and zooms out if it is outside the zoomed part. @param {Frame} frame */
   #goTo (frame) {
     if (!pathOf(frame).includes(this.#top) && !pathOf(this.#top).includes(frame)) this.#zoom(this.#root)
     this.#select(frame)
   }
 
-  /** Makes a frame as wide as the graph; of a leaf, its parent. @param {Frame} frame */
+  /** Zooms to a frame; for a leaf, to its parent. @param {Frame} frame */
   #zoom (frame) {
     this.#top = frame.ms === 0 ? this.#root : frame.children.length > 0 ? frame : frame.parent ?? frame
     this.#draw()
@@ -260,7 +260,7 @@ class Flame {
     this.#draw()
   }
 
-  /** Goes to the next match with Enter, empties the field with Escape. @param {any} event */
+  /** Goes to the next match on Enter, clears the field on Escape. @param {any} event */
   #searchKey (event) {
     if (event.key === 'Escape') {
       this.#input.value = ''
@@ -277,10 +277,10 @@ class Flame {
 const frameAt = ({ target }) => target.closest('.frame')?.frame
 
 /**
- * Describes a frame in words: its path, its figures, the requests behind it.
+ * Describes a frame: its path, its figures, the requests behind it.
  * @param {Frame} frame
  * @param {Frame} root
- * @param {number} run whose widths are drawn
+ * @param {number} run run that defines the widths
  * @param {FlameOptions} options
  * @param {(frame: Frame) => void} go selects another frame
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// Assembles the page from the data in it: first what is certainly at fault, then the run along time, which
-// filters all below: routes, critical paths and waits, failures, blockers and single requests.
+// Assembles the page from its data: definite problems first, then the run along time, which filters
+// everything below: routes, critical paths and waits, failures, blockers and single requests.
 
 /* global document */
 
@@ -54,9 +54,9 @@ function source ({ files, span: { fromUnixMs: start, toUnixMs: end } = NO_SPAN }
 }
 
 /**
- * Lists what is certainly at fault, first of all: each finding with its advice and links to where it shows,
- * the row of its wait or blocker, its frame, its route.
- * @returns {any} undefined where nothing is known
+ * Lists definite problems at the top of the page: each finding with its advice, and links to the row of its
+ * wait or blocker, its frame and its route.
+ * @returns {any} undefined if nothing is known
  */
 function verdict () {
   const [{ verdict: findings, tree }] = runs
@@ -81,7 +81,7 @@ function item (finding) {
     h('p', { class: 'see' }, linksOf(finding)))
 }
 
-/** Begins with a capital letter and ends with a full stop. @param {string} text */
+/** Capitalizes a text and ends it with a full stop. @param {string} text */
 function sentenceOf (text) {
   return `${text[0].toUpperCase()}${text.slice(1)}`.replace(/[^.!?]$/, '$&.')
 }
@@ -113,7 +113,7 @@ const linkToRoute = (route) => link(`show only ${route}`, () => {
   moveTo('time')
 })
 
-/** Lists what is missing or wrong, below the verdict and the totals. */
+/** Lists missing or wrong data, below the verdict and the totals. */
 function notes () {
   const problemsOf = (/** @type {import('../data').PageRun['files'][number]} */ { name, problems }) =>
     problems.map((problem) => `${name}: ${problem}`)
@@ -126,7 +126,7 @@ function notes () {
   return h('details', { class: 'folded-notes' }, summary, list)
 }
 
-/** Shows totals of what is selected. */
+/** Shows totals of the selection. */
 function tiles () {
   const list = h('dl', { class: 'tiles' })
   follow(({ range }) => {
@@ -151,7 +151,7 @@ function tiles () {
   return list
 }
 
-/** Makes the run along time, and the fields that filter the page. */
+/** Creates the run along time, and the fields that filter the page. */
 function timeSection () {
   const timeline = runs[0].series && new Timeline()
   const set = () => select({ text: input.value.trim().toLowerCase() })
@@ -159,7 +159,7 @@ function timeSection () {
   const choices = [['all', 'all'], ['failed', 'failed'], ['ok', 'no error']]
   const statuses = radioButtons('Status', 'status', choices,
     (status) => select({ status: /** @type {import('./data').Selection['status']} */ (status) }))
-  follow(({ text, status }) => { // also where another part of the page changes it
+  follow(({ text, status }) => { // also if another part of the page changes it
     if (text !== input.value.trim().toLowerCase()) input.value = text
     for (const radio of statuses.querySelectorAll('input')) radio.checked = radio.value === status
   })
@@ -168,7 +168,7 @@ function timeSection () {
   return section('time', 'Over time', fields, timeline?.element)
 }
 
-/** Creates the line that stays visible while something is filtered. */
+/** Creates the line that stays visible while a filter is active. */
 function filterLine () {
   const text = h('span', { role: 'status' })
   const line = h('p', { class: 'filter-line' }, text, link('Show all', () => select(EVERYTHING)))

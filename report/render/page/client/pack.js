@@ -1,10 +1,10 @@
 'use strict'
 
-// The data of a page as JSON inside an element: each long text once, no figure finer than a nanosecond, no
-// "<" that could end the element; and its texts as they are shown.
+// Packs a page's data as JSON for an element: each long text once, no figure finer than a nanosecond, and no
+// "<" that could end the element. Also escapes texts for display.
 
-const SHORT_CHARS = 12 // a text up to here is not replaced by a reference
-const REFERENCE = '#' // begins one
+const SHORT_CHARS = 12 // texts up to this length are not replaced by a reference
+const REFERENCE = '#' // prefix of a reference
 const INVISIBLE =
   /[\p{Cc}\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ufff9-\ufffb]/gu
 
@@ -41,8 +41,8 @@ function unpack (json) {
 }
 
 /**
- * Escapes characters of text from files that reverse its direction, are invisible, or are control characters.
- * Line ends and tabs stay.
+ * Escapes characters from files that reverse the direction of text, are invisible, or are control characters.
+ * Line ends and tabs are kept.
  * @param {unknown} text
  */
 function escapeInvisible (text) {

@@ -1,6 +1,6 @@
 'use strict'
 
-// Draws the page of a profile: its figures, and the flame graph of what ran and what waited.
+// Draws the page of a profile: its figures, and the flame graph of runs and waits.
 
 /* global document */
 

@@ -1,7 +1,7 @@
 'use strict'
 
-// The table of routes: how long their requests took, as a curve with a box plot and as quartiles, and where
-// the time went. Two runs share a row for each route: both curves, and the change of each figure.
+// Table of routes: the durations of their requests, as a curve with a box plot and as quartiles, and where
+// the time went. Two runs share one row per route, with both curves and the change of each figure.
 
 /* global d3 */
 
@@ -17,13 +17,13 @@ const { routeKey } = require('../../../aggregate/route-names')
  * @typedef {import('../data').PageRoute} PageRoute
  * @typedef {import('../../../aggregate/digest').Split} Split
  *
- * @typedef {object} Lane the routes of one name and kind, one for each run
+ * @typedef {object} Lane routes of one name and kind, one per run
  * @property {string} name
  * @property {string} kind
  * @property {Array<PageRoute | undefined>} runs
  */
 
-const VISIBLE_CHANGE = 0.02 // smaller ones have no colour
+const VISIBLE_CHANGE = 0.02 // smaller changes have no colour
 const [WIDTH, CURVE_PX, BOX_PX, GAP_PX] = [150, 24, 9, 3]
 const PARTS = /** @type {const} */ ([
   ['run', 'Run', 'its own code ran'],
@@ -39,7 +39,7 @@ const CAPTION = 'Durations are on one logarithmic axis. The curve is how often e
   'height; the box holds the middle half, its line is the median, whiskers reach to the last value within ' +
   '1.5 box lengths, dots lie outside.'
 
-/** Creates the table, which follows the selection. */
+/** Creates the table. It follows the selection. */
 function routesSection () {
   const routes = runs.flatMap((run) => run.routes)
   if (routes.length === 0) return section('routes', 'Routes', h('p', {}, 'No finished spans to draw.'))
@@ -90,7 +90,7 @@ function selectedLanes () {
   })
 }
 
-/** Returns the axis of all durations, above 0. @param {Lane[]} lanes */
+/** Returns the axis for all durations above 0. @param {Lane[]} lanes */
 function scaleOf (lanes) {
   const summaries = lanes.flatMap((lane) => lane.runs.map((route) => route?.summary))
   const high = Math.max(0.001, ...summaries.map((summary) => summary?.max ?? 0))
@@ -99,7 +99,7 @@ function scaleOf (lanes) {
   return d3.scaleLog([low / 1.4, high * 1.25], [0, WIDTH])
 }
 
-/** Makes a button that filters the page by a route. @param {Lane} lane */
+/** Creates a button that filters the page by a route. @param {Lane} lane */
 function routeLink ({ name, kind }) {
   const text = name.toLowerCase()
   const toggle = () => select({ text: current().text === text ? '' : text })
@@ -162,7 +162,7 @@ function changeColumn (title, name) {
 }
 
 /**
- * Colours a change by its ratio.
+ * Colours a change according to its ratio.
  * @param {number | undefined} ratio of after to before
  * @param {string} text
  * @param {any} [remark]
@@ -204,7 +204,7 @@ const waitsOf = ({ wait }) => Object.entries(wait).filter(([, ms]) => ms > 0).so
 const waitWords = (split) => waitsOf(split).map(([name, ms]) => `${name} ${time(ms)}`).join(', ')
 
 /**
- * Draws the breakdown of a duration as one bar, with the waits by subsystem.
+ * Draws the breakdown of a duration as one bar, with waits split by subsystem.
  * @param {Split | undefined} split
  * @param {string} name of the span
  */
@@ -215,7 +215,7 @@ function splitBar (split, name) {
     (part === 'waited' && waits.length > 0 ? ` (${waitWords(split)})` : '')).join(', ')
   const pieces = PARTS.flatMap(([part]) => {
     const lengths = part === 'waited' && waits.length > 0 ? waits : [split[part]]
-    const sum = lengths.reduce((a, b) => a + b, 0) // in old files more than the whole
+    const sum = lengths.reduce((a, b) => a + b, 0) // more than the whole in old files
     return lengths.filter((ms) => ms > 0).map((ms) =>
       h('span', { class: `part ${part}`, css: { 'flex-grow': String(split[part] * ms / sum) } }))
   })
@@ -236,7 +236,7 @@ function splitDetail (split, name) {
   ]
 }
 
-/** Draws durations: a curve for each run, box plots below them. @param {Lane} lane @param {any} scale */
+/** Draws durations: one curve per run, with box plots below. @param {Lane} lane @param {any} scale */
 function durations (lane, scale) {
   const height = CURVE_PX + GAP_PX + lane.runs.length * (BOX_PX + GAP_PX)
   const curves = lane.runs.map((route) => {

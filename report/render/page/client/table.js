@@ -1,6 +1,6 @@
 'use strict'
 
-// A table that sorts by any column. Headings are buttons, so that a keyboard reaches them; the order is in
+// Table that sorts by any column. Headings are buttons, so that the keyboard reaches them; the order is in
 // aria-sort and, after a change, in a live region.
 
 /* global ResizeObserver */
@@ -13,18 +13,17 @@ const { grouped } = require('../../format')
  * @template Row
  * @typedef {object} Column
  * @property {string} title
- * @property {(row: Row) => number | string | undefined} [value] to sort by; without it the column does not
- *   sort
+ * @property {(row: Row) => number | string | undefined} [value] sort key; columns without it do not sort
  * @property {(row: Row) => any} cell
- * @property {boolean} [text] aligned to the left, ascending at first
- * @property {boolean} [descends] descending at first, though it is text
+ * @property {boolean} [text] left-aligned, ascending at first
+ * @property {boolean} [descends] descending at first, although it is text
  * @property {any} [below] element below the title
  * @property {string} [hint]
  * @property {string} [class]
  */
 
 const EMPTY = 'None in what is selected.'
-const MORE_ROWS = 3 // a button for them is not shorter than they are
+const MORE_ROWS = 3 // up to this many extra rows are shown directly: a button would take as much space
 
 let tables = 0
 
@@ -33,12 +32,12 @@ let tables = 0
  * @param {object} options
  * @param {string} options.caption
  * @param {Array<Column<Row>>} options.columns the first one names the row
- * @param {Row[] | (() => Row[])} options.rows those that are selected now, or always the same
- * @param {number} [options.sorted] column to sort by at first, in descending order; none: the order of the
- *   rows
- * @param {number} [options.maxRows] rows until the button for all is pressed
+ * @param {Row[] | (() => Row[])} options.rows the selected rows, or fixed ones
+ * @param {number} [options.sorted] column to sort by at first, in descending order; by default rows keep
+ *   their order
+ * @param {number} [options.maxRows] shown until the button for all is pressed
  * @param {string} [options.class]
- * @param {string} [options.empty] shown instead of the table where there is no row
+ * @param {string} [options.empty] shown instead of the table if there are no rows
  */
 function createTable ({ caption, columns, rows: source, sorted, maxRows = 15, class: style, empty = EMPTY }) {
   const id = `table-${++tables}`
@@ -104,7 +103,7 @@ function createTable ({ caption, columns, rows: source, sorted, maxRows = 15, cl
     }))
   }
 
-  /** Marks the sides on which a table goes on beyond what is visible. */
+  /** Marks the sides on which the table extends beyond the visible part. */
   function markEdges () {
     const { scrollLeft, scrollWidth, clientWidth } = region
     region.classList.toggle('more-left', scrollLeft > 1)
@@ -120,7 +119,7 @@ function createTable ({ caption, columns, rows: source, sorted, maxRows = 15, cl
   else draw()
   return {
     element: h('div', { class: 'table' }, region, none, more, status),
-    /** Moves to the first row that matches. @param {(row: Row) => boolean} matches */
+    /** Scrolls to the first row that matches. @param {(row: Row) => boolean} matches */
     reveal (matches) {
       const index = inOrder().findIndex(matches)
       if (index === -1) return
@@ -131,7 +130,7 @@ function createTable ({ caption, columns, rows: source, sorted, maxRows = 15, cl
   }
 }
 
-/** Moves to a row and marks it until another one is. @param {any} row */
+/** Scrolls to a row and marks it until another row is marked. @param {any} row */
 function point (row) {
   row.ownerDocument.querySelector('tr.pointed')?.classList.remove('pointed')
   row.classList.add('pointed')
@@ -157,7 +156,7 @@ function compare (a, b, direction) {
 }
 
 /**
- * Makes the column of a figure.
+ * Creates a column of figures.
  * @template Row
  * @param {string} title
  * @param {(row: Row) => number | undefined} value
@@ -170,7 +169,7 @@ function figure (title, value, format, others = {}) {
 }
 
 /**
- * Makes the column of a text, which a row may draw in its own way.
+ * Creates a text column; the caller can override how rows draw it.
  * @template Row
  * @param {string} title
  * @param {(row: Row) => string | undefined} value

@@ -33,16 +33,16 @@ const { endOf, framesOf, shortCode, siteName, waitText } = require('./words')
  */
 
 const SLOWEST_ROWS = 10
-const MIN_EDGE = 0.01 // of the time of a route
-const MAX_ROUTES = 3 // of a failure
+const MIN_EDGE = 0.01 // share of a route's time
+const MAX_ROUTES = 3 // per failure
 const QUARTILES = /** @type {const} */ ([
   ['1st Qu.', 'q1'], ['Median', 'median'], ['3rd Qu.', 'q3'], ['Max', 'max']
 ])
 
-/** Of the first run. @type {{ waits?: any, blockers?: any }} */
+/** Tables of the first run. @type {{ waits?: any, blockers?: any }} */
 const tables = {}
 
-/** Where the requests of each route waited: a row for each site; and of these, who waited for whom. */
+/** Waits of each route's requests, one row per site; then the waits for other requests. */
 const waitsSections = () => [
   runs.some(({ routes }) => routes.some(({ sites }) => sites.length > 0)) &&
     section('waits', 'Waits', runs.map((run) => waitsTable(run, false))),
@@ -50,7 +50,7 @@ const waitsSections = () => [
     section('waited-for', 'Who waited for whom', runs.map((run) => [convoys(run), waitsTable(run, true)]))
 ]
 
-/** Returns the sites where requests waited for others. @param {PageRun} run */
+/** Returns the sites that waited for other requests. @param {PageRun} run */
 function edgesOf (run) {
   const [{ kind } = { kind: undefined }] = requestRoutes(run.routes)
   return selectedSites(run).filter((site) =>
@@ -60,7 +60,7 @@ function edgesOf (run) {
 /** @param {SelectedSite} site */
 const settlerOf = ({ until }) => settlerAndPeer(until).settler
 
-/** Lists what waited at one place at once. @param {PageRun} run */
+/** Lists requests that waited at one place at the same time. @param {PageRun} run */
 function convoys (run) {
   const list = h('ul', { class: 'delays' })
   follow(() => list.replaceChildren(...run.convoys
@@ -71,7 +71,7 @@ function convoys (run) {
   return [h('p', { class: 'lead' }, known), note, list]
 }
 
-/** @param {PageRun} run @param {boolean} isOfEdges only waits for other requests */
+/** @param {PageRun} run @param {boolean} isOfEdges show only waits for other requests */
 function waitsTable (run, isOfEdges) {
   /** @param {SelectedSite} site */
   const siteCell = (site) =>
@@ -116,7 +116,7 @@ function shareCell ({ share, route }) {
 }
 
 /**
- * Counts the requests of a site; the slowest of them on the page can be opened.
+ * Counts the requests of a site, with a link to the slowest one on the page.
  * @param {SelectedSite} site
  */
 function requestsCell (site) {
@@ -133,7 +133,7 @@ function requestsCell (site) {
   return grouped(spans)
 }
 
-/** What failed: errors of a kind in a row, with one full chain. */
+/** Failures: one row per kind of error, with one full chain. */
 const failuresSection = () => runs.some(({ failures }) => failures.length > 0) &&
   section('failures', 'What failed', runs.map(failuresTable))
 
@@ -182,7 +182,7 @@ function failedRoutes ({ routes }) {
 }
 
 /**
- * By how much each await site and each blocker changed from the first run to the second, per request.
+ * Changes of each await site and blocker from the first run to the second, per request.
  * @returns {any} undefined for a single run
  */
 function changesSection () {
@@ -266,7 +266,7 @@ function blockersTable (run) {
 }
 
 /**
- * Makes the column of a figure that may be a lower bound.
+ * Creates the column of a figure that may be a lower bound.
  * @param {string} title
  * @param {'count' | 'totalMs' | 'worstMs'} name
  * @param {(value: unknown) => string} format
@@ -278,7 +278,7 @@ function bound (title, name, format) {
   })
 }
 
-/** Puts a remark beside a name. @param {any} name @param {any} remark */
+/** Puts a remark next to a name. @param {any} name @param {any} remark */
 const named = (name, remark) => h('span', { class: 'named' }, remark, name)
 
 function slowestSection () {
@@ -316,7 +316,7 @@ const started = figure('Started (UTC)', ({ startUnixMs }) => startUnixMs, clock,
 /**
  * @param {string} id
  * @param {string} title
- * @param {Digest[]} rows single requests of the first run
+ * @param {Digest[]} rows requests of the first run
  * @param {number | undefined} maxRows
  * @param {Array<import('./table').Column<Digest>>} columns
  */
@@ -334,7 +334,7 @@ function requestsSection (id, title, rows, maxRows, columns) {
   return section(id, title, heading(runs[0]), note, table.element)
 }
 
-/** Names a request; its trace opens in the waterfall. @param {Digest} request */
+/** Names a request; a click opens its trace in the waterfall. @param {Digest} request */
 function requestCell ({ name, traceId, spanId, status }) {
   const title = `${name}: open trace`
   const element = hasTrace(traceId)

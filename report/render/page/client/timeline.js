@@ -1,7 +1,7 @@
 'use strict'
 
-// The whole run along time: rate, latency, delay of the event loop and errors below each other. A range that
-// is brushed, or set with the keys of two sliders, is what the rest of the page shows.
+// The whole run along time: rate, latency, event loop delay and errors, stacked. The rest of the page shows
+// the range that is brushed, or set with two keyboard sliders.
 
 /* global d3, ResizeObserver */
 
@@ -15,11 +15,11 @@ const { clock, counted, grouped, isNumber, rate, tick, time } = require('../../f
  *
  * @typedef {object} Row
  * @property {string} title
- * @property {string} unit what a value is
+ * @property {string} unit unit of its values
  * @property {string} style
  * @property {(value: unknown) => string} format
- * @property {string[]} names of one line, or two and the band between them
- * @property {Array<Array<Array<number | null>> | undefined>} lines of each run
+ * @property {string[]} names of one line, or of two lines with a band between them
+ * @property {Array<Array<Array<number | null>> | undefined>} lines lines of each run
  * @property {number} max
  */
 
@@ -28,7 +28,7 @@ const HINT = 'Drag over the plots, or move the two handles with the arrow keys, 
   'page then shows the requests that began in it.'
 const DAY_MS = 86_400_000
 
-/** Without rows that are 0 all the time, but for the first two. @returns {Row[]} */
+/** Returns the rows; apart from the first two, rows that are always 0 are left out. @returns {Row[]} */
 function createRows () {
   /** @typedef {(series: Series) => Array<Array<number | null>>} Select */
   /** @type {Array<[string, string, string, Row['format'], string[], Select]>} */
@@ -48,7 +48,7 @@ function createRows () {
   return rows.filter(({ max }, i) => i < 2 || max > 0)
 }
 
-/** Draws a row. @param {Row} row @param {any} scale of ms from the start */
+/** Draws a row. @param {Row} row @param {any} scale ms from the start */
 function plotRow ({ lines, max, style }, scale) {
   const y = d3.scaleLinear([0, Math.max(max, 1e-9)], [ROW_PX - 1, TOP_PX])
   const plots = lines.map((values, i) => {
@@ -67,7 +67,7 @@ function plotRow ({ lines, max, style }, scale) {
   return [...plots.filter(Boolean), s('line', { class: 'base', x1: 0, x2: scale.range()[1], y1, y2 })]
 }
 
-/** Describes a row in words. @param {Row} row */
+/** Describes a row as text. @param {Row} row */
 function describe ({ title, lines, names, format }) {
   const parts = lines.flatMap((values = [], i) => values.map((list, number) => {
     const present = list.filter(isNumber)
@@ -79,7 +79,7 @@ function describe ({ title, lines, names, format }) {
 }
 
 class Timeline {
-  /** The run whose buckets the range snaps to. */
+  /** The run that the range's buckets refer to. */
   #series = /** @type {Series} */ (runs[0].series)
   #rows = createRows()
   #plots = this.#rows.map(() => s('svg', { class: 'plot', height: ROW_PX, role: 'img' }))
@@ -114,7 +114,7 @@ class Timeline {
     }).observe(this.element)
   }
 
-  /** @param {string} name @param {number} end 0 for the begin of the range, 1 for its end */
+  /** @param {string} name @param {number} end 0 for the start of the range, 1 for its end */
   #createSlider (name, end) {
     return h('div', {
       class: 'slider',
@@ -127,7 +127,7 @@ class Timeline {
     })
   }
 
-  /** Returns the selected buckets, all if none are. @returns {[number, number]} */
+  /** Returns the selected buckets, or all buckets. @returns {[number, number]} */
   #buckets () {
     return bucketsOf(runs[0]) ?? [0, this.#series.buckets]
   }
@@ -169,7 +169,7 @@ class Timeline {
     else this.#status.textContent = this.#textOf([from, to])
   }
 
-  /** Returns the scale of ms from the start. */
+  /** Returns the scale for ms from the start. */
   #scale () {
     const lengths = runs.map(({ series }) => series === undefined ? 0 : series.buckets * series.stepMs)
     return d3.scaleLinear([0, Math.max(...lengths)], [0, this.#width])
@@ -203,7 +203,7 @@ class Timeline {
     return axis(times, width, ticksOf(times, width, format), 'bottom', format)
   }
 
-  /** Puts brush, sliders and text where the selected range is. */
+  /** Updates brush, sliders and text to the selected range. */
   #showRange () {
     const { stepMs } = this.#series
     const isWhole = current().range === undefined

@@ -1,8 +1,8 @@
 'use strict'
 
-// The trace of one request: each span below its parent, with its callbacks on the event loop, inside of it a
-// row for each site where it is certain when the span waited, and for what it asked on connections; over a
-// time axis that zooms. The selected span is described in full below.
+// Trace of one request on a zoomable time axis: each span below its parent, with its callbacks on the event
+// loop. Within a span, there is a row for each site whose wait times are certain, and for each query on a
+// connection. The selected span is described in full below.
 
 /* global d3, ResizeObserver */
 
@@ -22,7 +22,7 @@ const { askedName } = require('../../../../lib/text')
  *
  * @typedef {(style: string, times: [start: number, end: number], box: any, min?: number) => any} Bar
  *
- * @typedef {object} Entry a row: of a span, or of a wait of it, or of what it asked
+ * @typedef {object} Entry a row: a span, one of its waits, or one of its queries
  * @property {Digest} span
  * @property {boolean} isSpan
  * @property {number} depth
@@ -31,7 +31,8 @@ const { askedName } = require('../../../../lib/text')
  * @property {any} name
  * @property {string} title
  * @property {string} label
- * @property {(bar: Bar, xOf: (ms: number) => number) => any[]} bars of times since the start of the span
+ * @property {(bar: Bar, xOf: (ms: number) => number) => any[]} bars bars, with times since the start of the
+ *   span
  *
  * @typedef {Entry & { element: any, button: any, plot: any }} Row
  */
@@ -55,7 +56,7 @@ const MEANINGS = [
 ]
 
 /**
- * Orders rows: parents before children, then by start; a span without its parent here is a root.
+ * Orders rows: parents before children, then by start. A span whose parent is missing becomes a root.
  * @param {PageTrace} trace whose spans are sorted by start
  * @returns {Entry[]}
  */
@@ -64,7 +65,7 @@ function entriesOf ({ spans, startUnixMs: origin }) {
   const children = Map.groupBy(spans, ({ spanId, parentSpanId }) =>
     parentSpanId !== spanId && ids.has(String(parentSpanId)) ? parentSpanId : undefined)
   const done = new Set()
-  /** @param {Digest} span @param {number} depth @returns {Entry[]} its own, and those below it */
+  /** @param {Digest} span @param {number} depth @returns {Entry[]} the span's own and those below it */
   function entriesFrom (span, depth) {
     if (done.has(span)) return []
     done.add(span)
@@ -76,7 +77,7 @@ function entriesOf ({ spans, startUnixMs: origin }) {
     ].filter(({ length }) => length > 0)
     return [spanEntry(span, depth, origin), ...below.sort(([a], [b]) => a.start - b.start).flat()]
   }
-  // A file may contain spans that are their own ancestors.
+  // A file may contain spans that are their own ancestors
   return [...(children.get(undefined) ?? []), ...spans].flatMap((span) => entriesFrom(span, 0))
 }
 
@@ -171,7 +172,7 @@ function drawRow ({ span, bars, plot }, view, width, ticks, origin) {
 
 /**
  * @param {Digest} span
- * @param {(ms: number) => number} xOf a time since its start
+ * @param {(ms: number) => number} xOf x of a time since the span's start
  * @param {Bar} bar
  */
 function spanBars (span, xOf, bar) {
@@ -225,7 +226,7 @@ const zoom = createZoom({
 function show (next, spanId) {
   trace = next
   const option = options[data.traces.indexOf(next)]
-  if (!option.isConnected) select.append(option) // opened by a link, though it is not in what is filtered
+  if (!option.isConnected) select.append(option) // opened by a link, although filtered out
   select.value = option.value
   rows = entriesOf(trace).map((entry) => {
     const row = createRow(entry, { click: () => choose(row), keydown: onKey })
@@ -267,7 +268,7 @@ function draw () {
   ruler.replaceChildren(h('span', { class: 'hidden' }, 'Timeline'), axis(view, width, ticks, 'top'))
 }
 
-/** @returns {any} undefined where the page has no trace */
+/** @returns {any} undefined if the page has no trace */
 function requestSection () {
   if (data.traces.length === 0) return undefined
   show(trace)
@@ -296,7 +297,7 @@ function requestSection () {
 /** Returns whether the page has a trace. @param {string | undefined} traceId */
 const hasTrace = (traceId) => data.traces.some(({ id }) => id === traceId)
 
-/** Shows a span of a trace, and moves there. @param {string} traceId @param {string} [spanId] */
+/** Shows a span of a trace and scrolls to it. @param {string} traceId @param {string} [spanId] */
 function openRequest (traceId, spanId) {
   moveTo('request')
   const next = data.traces.find(({ id }) => id === traceId)

@@ -1,7 +1,7 @@
 'use strict'
 
-// Words for Node's types of resources, for sites and for what ended a wait; and one span of the waterfall
-// described in full.
+// Display names for Node's resource types, for sites and for the ends of waits; and the full description of
+// one span of the waterfall.
 
 const { facts, folded, foreign, h, link, stack } = require('./dom')
 const { splitDetail } = require('./routes')
@@ -16,9 +16,9 @@ const { shortFrame } = require('../../../../lib/text')
  * @typedef {import('../data').PageTrace} PageTrace
  */
 
-const OPEN_ATTRIBUTES = 12 // more are collapsed at first
+const OPEN_ATTRIBUTES = 12 // more than these are initially collapsed
 const GAP_ROUNDING_MS = 0.002
-const MAX_RUNS = 8 // until the button for all is pressed
+const MAX_RUNS = 8 // shown until the button for all is pressed
 
 /** @type {Record<string, string>} */
 const ends = {
@@ -30,7 +30,7 @@ const ends = {
 /** @type {Record<string, string>} */
 const states = { UNSET: 'no error', OK: 'ok', ERROR: 'error' }
 
-/** Node's types of resources by what their callbacks bring. @type {Record<string, string>} */
+/** Node's resource types by what their callbacks deliver. @type {Record<string, string>} */
 const typesByWord = {
   'HTTP request': 'HTTPINCOMINGMESSAGE',
   'HTTP response of a peer': 'HTTPCLIENTREQUEST UNDICI_REQUEST',
@@ -63,13 +63,16 @@ const typesByWord = {
 const words = new Map(Object.entries(typesByWord).flatMap(([word, types]) =>
   types.split(' ').map((type) => [type, word])))
 
-/** Puts a type in words, with its raw name as a title. @param {string} type */
+/** Returns the display name of a type, with the raw name as its title. @param {string} type */
 const typeInWords = (type) => foreign(words.get(type) ?? type, { title: type })
 
-/** Returns what ended a wait, or was waited for. @param {Place} place */
+/** Returns what ended a wait, or what the wait was for. @param {Place} place */
 const endOf = ({ until, label }) => until ?? label
 
-/** Returns frames from the outermost caller to the site. @param {{ at?: string, callers: string[] }} site */
+/**
+ * Returns frames from the outermost caller down to the site.
+ * @param {{ at?: string, callers: string[] }} site
+ */
 const framesOf = ({ at: frame, callers }) => [...callers].reverse().concat(frame ?? [])
 
 /** @param {string} frame */
@@ -80,9 +83,9 @@ const callersOf = (callers = []) => callers.map((caller) =>
   h('span', { class: 'callers', title: caller }, ' ← ', foreign(shortFrame(caller), { class: 'code' })))
 
 /**
- * Names a site with its callers and what ended the waits.
+ * Names a site with its callers and the end of its waits.
  * @param {Place} place
- * @param {(() => void) | undefined} open shows it in the flame graph
+ * @param {(() => void) | undefined} open shows the site in the flame graph
  */
 function siteName (place, open) {
   const { at: frame, callers } = place
@@ -97,7 +100,7 @@ function siteName (place, open) {
 }
 
 /**
- * Formats a wait: where it began, how long it was, what ended it.
+ * Formats a wait: where it started, how long it took, what ended it.
  * @param {Place & { ms: number, count: number }} wait
  */
 function waitText (wait) {
@@ -110,7 +113,7 @@ function waitText (wait) {
 /**
  * @param {Digest} span
  * @param {PageTrace} trace
- * @param {(id: string) => any} buttonOf a span of the same trace
+ * @param {(id: string) => any} buttonOf returns the button of a span in the same trace
  * @returns {any[]}
  */
 function spanDetail (span, trace, buttonOf) {
@@ -152,10 +155,10 @@ function spanFacts ({ ms, startUnixMs, kind, status: { code, message }, end, ser
 const listOf = (title, items) => items.length > 0 && [h('h4', {}, title), h('ul', { class: 'delays' }, items)]
 
 /**
- * Describes a site of its critical path, with its full path.
+ * Describes a site of a span's critical path, with its callers.
  * @param {import('../../../aggregate/digest').Ran & { delayed?: number }} site
  * @param {string} noun
- * @param {string} preposition of what ended a wait, or of what a callback came after
+ * @param {string} preposition precedes what ended a wait, or what a callback followed
  */
 function siteItem (site, noun, preposition) {
   const { ms, delayed = 0, count, at: frame, callers } = site
@@ -184,7 +187,7 @@ function eventItem (event, { startUnixMs }) {
     folded(text))
 }
 
-/** Lists callbacks, with the waits that they ended where that is certain. @param {Digest} span */
+/** Lists callbacks, with the waits that they certainly ended. @param {Digest} span */
 function callbacks (span) {
   const { runs } = span
   const gaps = waitGapsOf(span)

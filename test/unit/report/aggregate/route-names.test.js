@@ -1,7 +1,7 @@
 'use strict'
 
-// A request that delays others before its route is known has the name of its path there; a report finds the
-// route by that name, for all paths that spans shorten.
+// A request that delays others before its route is known is named by its path there. A report finds the route
+// by that name, for all paths that spans shorten.
 
 const test = require('ava')
 const { Renames } = require('../../../../report/aggregate/route-names')

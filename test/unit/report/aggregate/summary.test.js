@@ -1,6 +1,6 @@
 'use strict'
 
-// Expected values are those of R 4: quantile(type = 7), fivenum(), boxplot.stats(), bw.nrd0().
+// Expected values come from R 4: quantile(type = 7), fivenum(), boxplot.stats(), bw.nrd0().
 
 const test = require('ava')
 const { boxOf, densityOf, nrd0, quantile, summarize } = require('../../../../report/aggregate/summary')

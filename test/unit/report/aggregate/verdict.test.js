@@ -1,7 +1,7 @@
 'use strict'
 
-// The rules of the verdict on spans with exact figures: where each speaks, with which shares, and where it is
-// silent.
+// Rules of the verdict on spans with exact figures: the conditions under which each applies, with its shares,
+// and those under which it is silent.
 
 const test = require('ava')
 const { ModelBuilder } = require('../../../../report/aggregate/model-builder')
