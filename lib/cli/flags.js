@@ -51,8 +51,8 @@ function tokensOf (args, flags) {
   const options = /** @type {any} */ (Object.fromEntries(Object.entries(flags).map(([name, { type }]) =>
     [name, { type: type === 'string' ? 'string' : 'boolean', multiple: true }])))
   options.help.short = 'h'
-    // Not strict: unknown flags and missing values get our own messages, and parseArgs has no type
-    // `optional`.
+  // Not strict: unknown flags and missing values get our own messages, and parseArgs has no type
+  // `optional`.
   const { tokens } = parseArgs({ args, options, strict: false, tokens: true, allowPositionals: true })
   return /** @type {any[]} */ (tokens)
 }

@@ -167,7 +167,7 @@ class Waits {
     const { chains, triggers, refs } = this.waiting
     const trigger = triggers[i]
     if (this.#shapes.of(chains[i]).kind === NONE) return OVER
-    if (refs[i] === current[CURRENT_REF] || refs[i] === current[CURRENT_CAUSE]) return OVER // it is running now
+    if (refs[i] === current[CURRENT_REF] || refs[i] === current[CURRENT_CAUSE]) return OVER // runs now
     if (trigger === 0) return INNERMOST
     if (this.#following.has(trigger)) return OUTER_WAIT
     if (this.#transparent.has(trigger)) return COMBINED

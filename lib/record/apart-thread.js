@@ -8,7 +8,7 @@ const { parentPort, workerData } = require('node:worker_threads')
 const { keptOpen } = require('../files')
 const loopIterations = require('../core/loop-iterations')
 const { createSinks } = require('../sinks/sinks')
-require('../sinks/file') // before the thread begins: without a free descriptor, the program's thread replaces it
+require('../sinks/file') // early: without a free descriptor, the program's thread takes over
 const { SpanSource } = require('./span-source')
 
 /**

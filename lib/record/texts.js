@@ -25,7 +25,7 @@ const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
 
 const KIND = (1 << KIND_BITS) - 1
-const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, without a query that explains it
+const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, without an explaining query
 const MAX_PEERS = 10_000 // connections with an already written peer
 const MIN_OPEN = 100 // ms that a request has been open when its name is written
 const ID_STEP = 2 ** 29 // between two written ids
@@ -439,7 +439,7 @@ module.exports = {
     spanCount++
     const { attributes, end, events, ids, parentSpanId, sampled, seq, start, status } = span
     const form = refer(formOf(span))
-    const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // the entries have the exact times
+    const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // entries have exact times
     const isOpen = attributes['longstack.end'] === 'open'
     const isPlain = status.code === 'UNSET' && events === undefined && sampled && !isOpen
     const json = isPlain ? shortJson(attributes) : undefined

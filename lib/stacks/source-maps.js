@@ -202,7 +202,7 @@ const isVirtual = (url) => url !== undefined && /\/\?[^/]*$/.test(url)
  */
 function fileOf (url, generated, content) {
   const name = /^[a-z][\w+.-]*:\/\/[^/]*(\/[^?]+)/i.exec(url)?.[1]
-  if (name === undefined || namesInModules(name) !== undefined) return undefined // a package's source keeps its name
+  if (name === undefined || namesInModules(name) !== undefined) return undefined // a package's source
   const local = attempt(() => decodeURIComponent(name)) ?? name
   for (let directory = generated; directory !== path.dirname(directory);) {
     directory = path.dirname(directory)
