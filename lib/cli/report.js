@@ -170,7 +170,7 @@ function limitsOf (values) {
   if (expressions.length === 0) return []
   if (isOnlyTrace(values)) throw new UsageError('--trace cannot be combined with --fail-if.')
   const { parseLimit } = require('./limit-parser')
-  const limits = expressions.map((expression) => parseLimit(expression))
+  const limits = expressions.map((/** @type {string} */ expression) => parseLimit(expression))
   const change = limits.find((/** @type {{ kind: string }} */ { kind }) => kind !== 'value')
   if (change !== undefined && compare === undefined) {
     throw new UsageError(`--fail-if ${quote(change.expression)} is a change: it needs --compare.`)
