@@ -1,7 +1,7 @@
 'use strict'
 
-// GET /metrics on LONGSTACK_SOCKET, for collectors that read OpenMetrics over HTTP from a Unix socket. Of
-// HTTP/1 this is what they use: a request without a body, an answer, the end of the connection.
+// Serves GET /metrics on LONGSTACK_SOCKET, for collectors that read OpenMetrics over HTTP from a Unix socket.
+// Supports only the part of HTTP/1 that they use: a request without a body, a response, then close.
 
 const { slices } = require('../metrics/figures')
 const { CONTENT_TYPE, formatOpenMetrics } = require('../metrics/openmetrics')
@@ -11,7 +11,7 @@ const requestLine = /^([A-Z]+) (\S+) HTTP\/1\.[01]\r?$/
 const PLAIN = 'text/plain; charset=utf-8'
 
 /**
- * Returns what reads the lines of a connection that are no questions.
+ * Creates a reader for the lines of a connection that are not queries.
  * @param {import('node:net').Socket} socket
  * @param {typeof import('./session').runInSlices} runInSlices
  * @returns {(line: string) => void}
@@ -21,7 +21,7 @@ function createHttpReader (socket, runInSlices) {
   let request = null
   return (line) => {
     request ??= requestLine.exec(line)
-    if (request === null || line.trim() !== '') return // what follows the first line are headers
+    if (request === null || line.trim() !== '') return // headers follow the request line
     const [, method, target] = request
     request = null
     if (method !== 'GET') return respond('405 Method Not Allowed', 'Only GET is supported.\n')

@@ -1,18 +1,19 @@
 'use strict'
 
-// What commands call in another process, by its inspector: to connect to the command, and what it runs while
-// it is too busy for that. Loaded there: answers are strings, since they travel as JSON. Uses the tracer that
-// the process has, of whichever copy of longstack, or one of this copy.
+// Functions that a command calls in another process through its inspector: to connect the process to the
+// command, and to see what runs while it is too busy to connect. They are loaded in that process and return
+// strings, since results travel as JSON. They use the tracer that the process has, of any copy of longstack,
+// or one of this copy.
 //
-// The inspector interrupts what the process does, which may be anywhere: in Node's list of timers, in a hook,
-// in longstack itself. What sets or opens something first awaits nothing: it goes on as a microtask, once the
-// interrupted callback is over, as any promise of the program does.
+// The inspector interrupts the process anywhere: in Node's list of timers, in a hook, in longstack itself.
+// Functions that set or open something therefore begin with `await undefined`: they continue as a microtask
+// after the interrupted callback, like any promise of the program.
 
 const { readFileSync } = require('node:fs')
 const { setImmediate } = require('node:timers') // programs replace the global ones
 const { shared } = require('../start')
 
-/** What this copy needs of the one that the process has. */
+/** Returns the functions that this copy needs from the copy in the process. */
 function live () {
   if (typeof shared.live !== 'function') {
     throw new Error('this process runs an older longstack that does not support this command')
@@ -21,16 +22,16 @@ function live () {
 }
 
 /**
- * Tells what the event loop is busy with: the inspector has interrupted it.
- * @returns {string} a long stack; empty: it is free
+ * Returns what the event loop was running when the inspector interrupted it.
+ * @returns {string} a long stack; empty if the event loop is free
  */
 function busy () {
   return live().busyStack(busy) ?? ''
 }
 
 /**
- * Returns for how many ms this thread has run or waited for a CPU.
- * @returns {string} empty if the system does not tell
+ * Returns how long this thread has run or waited for a CPU, in ms.
+ * @returns {string} empty if unknown
  */
 function cpuMs () {
   try {
@@ -42,8 +43,8 @@ function cpuMs () {
 }
 
 /**
- * Ends when the event loop is free.
- * @param {{ isOpened: boolean }} inspector isOpened: a command has opened it, and may be killed
+ * Resolves when the event loop is free.
+ * @param {{ isOpened: boolean }} inspector isOpened: a command opened it, and may be killed
  */
 async function idle ({ isOpened }) {
   await undefined
@@ -51,7 +52,7 @@ async function idle ({ isOpened }) {
 }
 
 /**
- * Connects to a command, when the event loop is free.
+ * Connects to a command once the event loop is free.
  * @param {{ path: string, token: string }} socket of the command
  */
 async function join ({ path, token }) {
@@ -59,10 +60,10 @@ async function join ({ path, token }) {
   return live().connectToCommand(path, token)
 }
 
-/** Closes the inspector, once this call is answered. */
+/** Closes the inspector after this call has returned. */
 function closeInspector () {
   closeLater()
-  return '' // not a promise: its caller takes that for a failure, and Node crashes if it is closed twice
+  return '' // a promise would count as a failure for the caller, and Node crashes if it is closed twice
 }
 
 async function closeLater () {

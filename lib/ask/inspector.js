@@ -1,8 +1,8 @@
 'use strict'
 
-// Reaches a running process by Node's inspector, on the loopback interface. Where it is closed, SIGUSR1 opens
-// it, and it is closed again afterwards; a debugger that is attached stays. What that signal does, which ends
-// a process that does not catch it, and why the inspector did not open is told by /proc, on Linux.
+// Reaches a running process through Node's inspector, on the loopback interface. If it is closed, SIGUSR1
+// opens it, and it is closed again afterwards; an attached debugger stays attached. SIGUSR1 ends a process
+// that does not catch it. On Linux /proc shows whether it does, and why the inspector did not open.
 
 const { once } = require('node:events')
 const http = require('node:http')
@@ -21,15 +21,15 @@ const { BlockedError, Calls } = require('./threads')
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
 const CLOSE_MS = 500 // for the inspector to close
-const PORT_MS = 2_000 // for another process to leave the port
-const REQUEST_MS = 2_000 // for an answer about the inspector
-const ANSWER_MS = 15_000 // for an answer of the process, beyond what it is asked to wait
-const MAX_LIST = 1 << 20 // characters of it
-const MAX_BYTES = 1 << 24 // of an answer: a stack, or what it evaluates
+const PORT_MS = 2_000 // for another process to free the port
+const REQUEST_MS = 2_000 // for a response of the inspector itself
+const ANSWER_MS = 15_000 // for a response of the process, beyond the time that the call may take
+const MAX_LIST = 1 << 20 // characters of /json/list
+const MAX_BYTES = 1 << 24 // of a response: a stack or an evaluated value
 
 const DEFAULT_PORT = 9229
 
-/** What calls of the kernel do, those with a file descriptor first. */
+/** System calls that take a file descriptor as their first argument, as verbs. */
 const ACTIONS = ['reads from', 'writes to', 'waits for a lock of', 'flushes', 'flushes']
 /**
  * Their numbers: arch/x86/entry/syscalls/syscall_64.tbl, include/uapi/asm-generic/unistd.h
@@ -41,15 +41,15 @@ const openat = { x64: 257, arm64: 56 }
 const LOOKS = 3
 const LOOK_MS = 50
 
-/** What the process loads; by its path, since longstack may not be installed where the process is. */
+/** The file that the process loads, by path: longstack may not be installed for that process. */
 const root = path.join(__dirname, '..', '..')
 const inspected = path.join(__dirname, 'inspected.js')
 
-/** Closes the inspector of a process that cannot load longstack, once this is answered. */
+/** Closes the inspector of a process that cannot load longstack, after the response. */
 const CLOSE = 'void process.getBuiltinModule(\'timers\').setImmediate(() =>' +
   ' process.getBuiltinModule(\'inspector\').close()).unref()'
 
-/** While Node ends, its inspector still answers, and has nothing to evaluate in. */
+/** Errors while Node exits: its inspector still responds, but has no context to evaluate in. */
 const nodeEnds = /Cannot find (?:default )?(?:execution )?context|context was destroyed|navigated or closed/
 
 /** @typedef {import('./system').Address} Address */
@@ -57,7 +57,7 @@ const nodeEnds = /Cannot find (?:default )?(?:execution )?context|context was de
 /** The inspector of one thread. */
 class InspectedThread {
   #calls
-  /** by session of their inspectors @type {Map<string, InspectedThread>} */
+  /** by inspector session @type {Map<string, InspectedThread>} */
   #workers = new Map()
   /** the inspector was opened for this command */
   isOpened = false
@@ -65,7 +65,7 @@ class InspectedThread {
   /**
    * @param {number} pid
    * @param {(message: string) => void} send
-   * @param {string} [url] of a worker's program; undefined: the main thread
+   * @param {string} [url] of a worker's script; undefined for the main thread
    */
   constructor (pid, send, url) {
     this.pid = pid
@@ -79,16 +79,16 @@ class InspectedThread {
    * Calls a function of lib/ask/inspected.js in the process.
    * @param {keyof typeof import('./inspected')} name
    * @param {object} [argument]
-   * @param {number} [ms] that the process takes to answer
+   * @param {number} [ms] that the call itself may take
    * @returns {Promise<any>}
-   * @throws {RefusedError} where it does not answer, or throws
+   * @throws {RefusedError} if the process does not respond, or the function throws
    */
   call (name, argument = {}, ms = 0) {
     return this.#call(name, argument, { awaitPromise: true }, ms + ANSWER_MS)
   }
 
   /**
-   * Calls one that returns no promise, also while the event loop of the process is busy with JavaScript.
+   * Calls a function that returns no promise, even while JavaScript keeps the event loop busy.
    * @param {keyof typeof import('./inspected')} name
    * @returns {Promise<any>}
    */
@@ -119,7 +119,7 @@ class InspectedThread {
     return (await this.#post('Runtime.evaluate', { expression, returnByValue: true })).result?.value
   }
 
-  /** Reads what a function of lib/ask/inspected.js has returned. @param {any} answer @returns {string} */
+  /** Reads the result of a function of lib/ask/inspected.js. @param {any} answer @returns {string} */
   #textOf ({ result }) {
     const value = result?.value ?? ''
     if (typeof value === 'string') return value
@@ -127,7 +127,7 @@ class InspectedThread {
   }
 
   /**
-   * Lists the workers of this thread; a worker does not tell its own.
+   * Lists the workers of this thread; a worker does not report its own.
    * @returns {Promise<InspectedThread[]>}
    */
   async workers () {
@@ -163,17 +163,17 @@ class InspectedThread {
     this.#workers.set(sessionId, new InspectedThread(this.pid, send, String(workerInfo?.url)))
   }
 
-  /** It is gone. */
+  /** Rejects all calls: the thread is gone. */
   end () {
     this.#calls.end(new GoneError(`Process ${this.pid} ended, or closed its inspector.`))
     for (const worker of this.#workers.values()) worker.end()
   }
 }
 
-/** The inspector of a process, which is the one of its main thread. */
+/** The inspector of a process: that of its main thread. */
 class InspectedProcess extends InspectedThread {
   #socket
-  /** where its child processes listened before it got a signal @type {Map<number, Address[] | undefined>} */
+  /** addresses of its descendants before the signal @type {Map<number, Address[] | undefined>} */
   childrenBefore = new Map()
   /** lets the next command use the port */
   unlock = () => {}
@@ -182,7 +182,7 @@ class InspectedProcess extends InspectedThread {
    * @param {number} pid
    * @param {import('ws').WebSocket} socket
    * @param {boolean} isOpened for this command
-   * @param {Address} address where it listens
+   * @param {Address} address that it listens on
    */
   constructor (pid, socket, isOpened, address) {
     super(pid, (message) => socket.send(message))
@@ -199,7 +199,7 @@ class InspectedProcess extends InspectedThread {
     this.#socket.terminate()
   }
 
-  /** Closes the connection, which frees workers, and the inspector if it was opened for this command. */
+  /** Closes the connection, which detaches workers, and the inspector if it was opened for this command. */
   async close () {
     try {
       await this.#close()
@@ -215,7 +215,7 @@ class InspectedProcess extends InspectedThread {
       })
     }
     this.disconnect()
-    // The next command would connect to one that closes
+    // Waits, or the next command would connect to an inspector that is closing
     const isListening = () => listeningAddresses(this.pid)?.some(({ port }) => port === this.address.port)
     for (const end = Date.now() + (this.isOpened ? CLOSE_MS : 0); Date.now() < end && isListening();) {
       await sleep(POLL_MS)
@@ -225,10 +225,10 @@ class InspectedProcess extends InspectedThread {
 }
 
 /**
- * Closes the inspector that a process has opened for no command: the primary of a cluster that gets SIGUSR1
- * sends it to all members (lib/internal/cluster/primary.js).
+ * Closes the inspector that a cluster member opened for no command: a primary forwards SIGUSR1 to all members
+ * (lib/internal/cluster/primary.js).
  * @param {number} pid
- * @param {Address[] | undefined} before where it listened before that
+ * @param {Address[] | undefined} before addresses that it listened on before
  */
 async function closeSince (pid, before) {
   if (before === undefined) return
@@ -238,7 +238,7 @@ async function closeSince (pid, before) {
 }
 
 /**
- * Connects to the inspector of a process, which is opened for it if need be.
+ * Connects to the inspector of a process, and opens it if necessary.
  * @param {number} pid
  * @returns {Promise<InspectedProcess>}
  * @throws {RefusedError}
@@ -269,17 +269,17 @@ async function reach (pid) {
     const opened = await connectToOne(pid, addedSince(pid, before, present), true)
     if (opened !== undefined) return Object.assign(opened, { childrenBefore })
     if (before === undefined || present === undefined || present.length >= before.length) continue
-    before = present // the inspector was open for another command, and closes: the signal had no effect
+    before = present // the inspector was still open for another command, so the signal had no effect
     signal(pid)
   }
-  // One that a command has opened stays open while the event loop is blocked.
+  // An inspector that a command opened stays open while the event loop is blocked.
   const isAnywhere = inspectorFlags(pid).some(({ port }) => port === 0)
   const open = await connectToOne(pid, isAnywhere ? listeningAddresses(pid) ?? [] : [], false)
   if (open !== undefined) return open
   throw new RefusedError(hasEnded(pid) ? endedSentence(pid) : takenReason(pid) ?? unopenedReason(pid))
 }
 
-/** Has a process open its inspector. @param {number} pid @throws {RefusedError} */
+/** Signals a process to open its inspector. @param {number} pid @throws {RefusedError} */
 function signal (pid) {
   try {
     process.kill(pid, 'SIGUSR1')
@@ -289,9 +289,9 @@ function signal (pid) {
 }
 
 /**
- * Lists where the inspector of a process may have come to listen.
+ * Lists the new addresses that the inspector of a process may listen on.
  * @param {number} pid
- * @param {Address[] | undefined} before where it listened; undefined: the system does not tell
+ * @param {Address[] | undefined} before addresses until then; undefined if unknown
  */
 function addedSince (pid, before, present = listeningAddresses(pid) ?? []) {
   if (before === undefined) return inspectorAddresses(pid)
@@ -299,7 +299,7 @@ function addedSince (pid, before, present = listeningAddresses(pid) ?? []) {
 }
 
 /**
- * Connects to the first of these addresses that is the inspector of a process.
+ * Connects to the first of these addresses that belongs to the inspector of a process.
  * @param {number} pid
  * @param {Address[]} addresses
  * @param {boolean} isOpened
@@ -315,7 +315,7 @@ async function connectToOne (pid, addresses, isOpened) {
       throw error
     })
     if (found === pid) return target
-    // Its pid differs where it is seen from a namespace of its own
+    // Inside its own PID namespace it has another pid
     const own = process.platform === 'linux' ? listeningAddresses(pid) : undefined
     if (own?.some(({ port }) => port === address.port)) return target
     target.disconnect()
@@ -326,7 +326,7 @@ async function connectToOne (pid, addresses, isOpened) {
 /**
  * Connects to the debugger that listens at an address.
  * @param {Address} address
- * @returns {Promise<import('ws').WebSocket | undefined>} undefined: none does
+ * @returns {Promise<import('ws').WebSocket | undefined>} undefined if none does
  */
 async function openSocket ({ host, port }) {
   const signal = AbortSignal.timeout(REQUEST_MS)
@@ -353,9 +353,9 @@ async function openSocket ({ host, port }) {
 }
 
 /**
- * Checks that SIGUSR1 opens the inspector of a process: that it neither ends it, nor interrupts a call of the
- * kernel that Node does not begin again (libuv does not after `read`: uv__fs_work in deps/uv/src/unix/fs.c),
- * nor comes to a process that cannot open it now.
+ * Checks that SIGUSR1 will open the inspector of a process. The signal must not end the process, interrupt a
+ * system call that is not restarted (libuv does not restart `read`: uv__fs_work in deps/uv/src/unix/fs.c), or
+ * reach a process that cannot open its inspector now.
  * @param {number} pid
  * @throws {RefusedError}
  */
@@ -377,8 +377,8 @@ async function checkSignal (pid) {
 }
 
 /**
- * Waits until no other process listens where this one would: a command that was killed leaves an inspector
- * open for a moment.
+ * Waits until no other process listens on the inspector port of this one: a command that was killed leaves an
+ * inspector open for a moment.
  * @param {number} pid
  * @throws {RefusedError}
  */
@@ -391,7 +391,7 @@ async function checkPort (pid) {
   }
 }
 
-/** @param {number} pid @returns {string | undefined} a sentence: another process has its port */
+/** @param {number} pid @returns {string | undefined} a sentence, if another process has its port */
 function takenReason (pid) {
   const port = portOf(pid)
   const listener = listenerAt(port)
@@ -400,13 +400,13 @@ function takenReason (pid) {
   return `Process ${pid} cannot open its inspector: ${who} listens on its port, ${port}.`
 }
 
-/** Returns the port on which the inspector of a process opens; 0: any. @param {number} pid */
+/** Returns the port on which the inspector of a process opens; 0 for any. @param {number} pid */
 const portOf = (pid) => inspectorFlags(pid)[0]?.port ?? DEFAULT_PORT
 
 /**
  * Returns which process listens on a port.
  * @param {number} port
- * @returns {number | undefined} 0: one that cannot be seen; undefined: none does
+ * @returns {number | undefined} 0 if that process cannot be seen; undefined if none listens
  */
 function listenerAt (port) {
   const sockets = tcpSockets().filter(({ isListening, local }) => isListening && local.port === port)
@@ -424,7 +424,7 @@ function inspectorFlags (pid) {
 }
 
 /**
- * Lists where the inspector of a process may listen now.
+ * Lists the addresses that the inspector of a process may listen on now.
  * @param {number} pid
  * @returns {import('./system').Address[]}
  */
@@ -437,10 +437,10 @@ function inspectorAddresses (pid) {
   return isChosenByNode ? addresses : addresses.filter(({ port }) => ports.includes(port))
 }
 
-/** Returns arguments and environment of a process. @param {number} pid */
+/** Returns the arguments and environment of a process. @param {number} pid */
 const flagsOf = (pid) => `${read(`/proc/${pid}/cmdline`)}\0${read(`/proc/${pid}/environ`)}`
 
-/** Returns the call on a file in which a main thread is and stays. @param {number} pid */
+/** Describes the system call on a file that a main thread stays in. @param {number} pid */
 async function lastingCall (pid) {
   const first = callOf(pid)
   for (let i = 0; i < LOOKS; i++) {
@@ -450,7 +450,7 @@ async function lastingCall (pid) {
   return first
 }
 
-/** Returns why a process does not catch SIGUSR1: its flags say so. @param {number} pid @returns {string} */
+/** Returns why a process does not catch SIGUSR1, from its flags. @param {number} pid @returns {string} */
 function uncaughtReason (pid) {
   const flags = flagsOf(pid)
   if (/--disable-sigusr1/.test(flags)) return 'it was started with --disable-sigusr1'
@@ -461,7 +461,7 @@ function uncaughtReason (pid) {
 /**
  * Returns why a process has not opened its inspector on SIGUSR1.
  * @param {number} pid
- * @returns {string} a sentence, or several
+ * @returns {string} one or more sentences
  */
 function unopenedReason (pid) {
   const any = `Process ${pid} did not open its inspector on SIGUSR1:`
@@ -475,9 +475,9 @@ function unopenedReason (pid) {
 }
 
 /**
- * Returns with which file the main thread of a process waits in the kernel.
+ * Describes the system call on a file that the main thread of a process waits in.
  * @param {number} pid
- * @returns {string | undefined} undefined: it does not, or the system does not tell
+ * @returns {string | undefined} undefined if there is none or it is unknown
  */
 function callOf (pid) {
   const place = placeOf(pid)
@@ -489,7 +489,7 @@ function callOf (pid) {
   return `${action} ${clean(readLink(`/proc/${pid}/fd/${descriptor}`))}, and waits in the kernel (${place})`
 }
 
-/** Returns where in the kernel a main thread waits, if not for events. @param {number} pid */
+/** Returns the kernel function that a main thread waits in, if not for events. @param {number} pid */
 function placeOf (pid) {
   const place = read(`/proc/${pid}/wchan`)
   return /^[SD]$/.test(stateOf(pid)) && !/^(|0|.*poll.*)$/.test(place) ? place : undefined

@@ -1,8 +1,8 @@
 'use strict'
 
 // Commands queue for the port on which inspectors open. On Linux the lock is a listening socket with an
-// abstract name: binding it is atomic, it has no file, its scope is the network namespace, as is that of the
-// port, it holds between users, and the kernel drops it with the command, however that ends.
+// abstract name. Binding it is atomic and makes no file. Like the port, it is scoped to the network namespace
+// and shared between users. The kernel releases it when the command ends, even if it is killed.
 
 const net = require('node:net')
 const { setTimeout: sleep } = require('node:timers/promises')
@@ -16,7 +16,7 @@ const WAIT_MS = 60_000 // for the commands before this one
 /**
  * Waits until no other command uses a port.
  * @param {string} name of the port
- * @returns {Promise<() => void>} lets the next command go on
+ * @returns {Promise<() => void>} releases the port
  * @throws {RefusedError} if the other commands take too long
  */
 async function lockPort (name) {
@@ -40,7 +40,7 @@ async function lockPort (name) {
 
 /**
  * @param {string} address
- * @returns {Promise<net.Server | undefined>} undefined: another command listens there
+ * @returns {Promise<net.Server | undefined>} undefined if another command listens there
  */
 function listen (address) {
   return new Promise((resolve, reject) => {

@@ -1,9 +1,9 @@
 'use strict'
 
-// The command's end of asking running processes, with all their threads, over sockets: those of
-// LONGSTACK_SOCKET where the process has them, else each thread connects to one of this command, which its
-// inspector is asked for. The inspector is open for that moment only. A thread whose event loop is blocked
-// answers by the note that it has left beside its socket, if it left one, else by the inspector.
+// Queries running processes, with all their threads, over sockets: those of LONGSTACK_SOCKET if the process
+// has them. Otherwise the inspector makes each thread connect to a socket of this command, and is open only
+// for that moment. A thread with a blocked event loop is read from the note that it left beside its socket,
+// or else through the inspector.
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { inspectProcess } = require('./inspector')
@@ -14,14 +14,14 @@ const { AskedThread, BlockedError, Meeting, connectTo, nameOfThread } = require(
 const { groupBy } = require('../group-by')
 const { formatDuration, shortFrame } = require('../text')
 
-const JOIN_MS = 2_000 // for a thread to connect, where its event loop is free
-const BUSY_MS = 3_000 // for a busy event loop to come free
+const JOIN_MS = 2_000 // for a thread with a free event loop to connect
+const BUSY_MS = 3_000 // for a busy event loop to become free
 const POLL_MS = 50
-const GONE_MS = 500 // from the end of a connection to that of the process
-const BLOCKED_MS = 250 // what is shorter is work
-const QUIET_LOOKS = 6 // in a row without CPU time, after which a worker waits for work
-const MIN_QUIET_LOOKS = 2 // likewise, where there is time for no more
-const MAX_CPU_SHARE = 0.2 // of such a time: being asked takes some
+const GONE_MS = 500 // from the end of a connection to the end of its process
+const BLOCKED_MS = 250 // shorter is normal work
+const QUIET_LOOKS = 6 // consecutive looks without CPU use after which a worker counts as waiting for work
+const MIN_QUIET_LOOKS = 2 // the same if time runs out
+const MAX_CPU_SHARE = 0.2 // during such a look: the query itself uses some CPU
 const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
 const ownWorker = /[\\/]lib[\\/](record[\\/]apart|sinks[\\/]otlp)-thread\.js$/
 
@@ -31,23 +31,23 @@ const ownWorker = /[\\/]lib[\\/](record[\\/]apart|sinks[\\/]otlp)-thread\.js$/
  *
  * @typedef {object} AskedProcess
  * @property {number} pid
- * @property {AskedThread[]} threads the main one first; empty: its event loop is blocked
- * @property {string | undefined} busy the long stack of what its event loop was busy with when it was asked
- * @property {number} busyMs for how long at least
+ * @property {AskedThread[]} threads the main one first; empty if its event loop is blocked
+ * @property {string | undefined} busy long stack of what its event loop was running when queried
+ * @property {number} busyMs how long at least
  *
  * @typedef {object} Asked
  * @property {AskedProcess[]} processes
- * @property {Refusal[]} refused processes and threads that could not be asked
+ * @property {Refusal[]} refused processes and threads that could not be queried
  * @property {() => void} close
  *
  * @typedef {object} AskOptions
- * @property {boolean} [children] ask the processes that it has started as well
- * @property {boolean} [workers] ask its worker threads as well
+ * @property {boolean} [children] also query the Node processes that it started
+ * @property {boolean} [workers] also query its worker threads
  * @property {number} [busyMs] how long to wait for a busy event loop
  */
 
 /**
- * Tells main threads that have noted what they run from others.
+ * Separates main threads that left a note of what they run from other silent threads.
  * @param {Silent[]} silent
  * @returns {{ blocked: AskedProcess[], refusals: Refusal[] }}
  */
@@ -62,7 +62,7 @@ function sortSilent (silent) {
 }
 
 /**
- * Asks the processes that listen on a LONGSTACK_SOCKET.
+ * Queries the processes that listen on a LONGSTACK_SOCKET.
  * @param {string} file
  * @returns {Promise<Asked>}
  * @throws {RefusedError}
@@ -89,11 +89,11 @@ function closeAll (processes) {
 }
 
 /**
- * Asks what the user has named: processes, and the Node processes that they have started.
+ * Queries the processes that the user named, and the Node processes that they started.
  * @param {{ pids: number[], socket?: string }} target
  * @param {AskOptions} [options]
  * @returns {Promise<Asked>}
- * @throws {RefusedError} where none can be asked
+ * @throws {RefusedError} if none can be queried
  */
 async function ask ({ pids, socket }, { children = true, ...options } = {}) {
   if (socket !== undefined) return await askSocket(socket)
@@ -108,7 +108,7 @@ async function ask ({ pids, socket }, { children = true, ...options } = {}) {
       processes.push(await askProcess(pid, refused, options))
     } catch (error) {
       if (!(error instanceof RefusedError)) {
-        closeAll(processes) // what is open would keep the command alive
+        closeAll(processes) // open connections would keep the command alive
         throw error
       }
       const end = Date.now() + (error instanceof GoneError ? GONE_MS : 0)
@@ -122,7 +122,7 @@ async function ask ({ pids, socket }, { children = true, ...options } = {}) {
 
 /**
  * @param {number} pid
- * @param {Refusal[]} refused to which its threads are added that cannot be asked
+ * @param {Refusal[]} refused receives its threads that cannot be queried
  * @param {AskOptions} options
  * @returns {Promise<AskedProcess>}
  */
@@ -133,7 +133,7 @@ async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
     refused.push(...odd, ...refusals)
     return { pid, threads, busy: undefined, busyMs: 0 }
   }
-  for (const thread of threads) thread.close() // the inspector finds all of them
+  for (const thread of threads) thread.close() // the inspector reaches all of them
   if (blocked !== undefined) return blocked
   const target = await inspectProcess(pid)
   /** @type {Meeting | undefined} */
@@ -166,16 +166,16 @@ async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
  * Waits until the event loop of a process is free.
  * @param {import('./inspector').InspectedThread} target
  * @param {number} busyMs
- * @param {boolean} [isWorker] which may wait in Atomics.wait, as those of pools do while they have no task
- * @returns {Promise<{ stack: string | undefined, ms: number, waits?: true }>} stack: of what it was busy with
- *   at first; waits: it uses no CPU and still runs what the inspector asks: only Atomics.wait lets it do that
+ * @param {boolean} [isWorker] which may wait in Atomics.wait, like an idle worker of a pool
+ * @returns {Promise<{ stack: string | undefined, ms: number, waits?: true }>} stack: of what ran at first;
+ *   waits: it uses no CPU but still runs calls of the inspector, which only Atomics.wait allows
  */
 async function waitForLoop (target, busyMs, isWorker = false) {
   const start = Date.now()
   let quiet = 0
   const { isOpened } = target
-  let isFree = false // has been since
-  let stack = await target.callNow('busy') // loads longstack: nothing else may interrupt that
+  let isFree = false // the loop was free at some time since the start
+  let stack = await target.callNow('busy') // loads longstack, which no other call may interrupt
   target.call('idle', { isOpened }, busyMs).then(() => { isFree = true }, () => {})
   for (const first = stack; ; stack = await target.callNow('busy')) {
     const ms = Date.now() - start
@@ -196,7 +196,7 @@ async function waitForLoop (target, busyMs, isWorker = false) {
 }
 
 /**
- * Has a thread connect.
+ * Makes a thread connect to this command.
  * @param {import('./inspector').InspectedThread} inspected
  * @param {Meeting} meeting
  * @returns {Promise<AskedThread>}
@@ -212,11 +212,11 @@ async function join (inspected, meeting) {
 }
 
 /**
- * Has a worker connect, as soon as its event loop is free.
+ * Makes a worker connect as soon as its event loop is free.
  * @param {import('./inspector').InspectedThread} worker
  * @param {Meeting} meeting
  * @param {number} busyMs
- * @returns {Promise<AskedThread | Refusal | undefined>} undefined: it has ended
+ * @returns {Promise<AskedThread | Refusal | undefined>} undefined if it has ended
  */
 async function joinWorker (worker, meeting, busyMs) {
   const { pid } = worker
@@ -235,7 +235,7 @@ async function joinWorker (worker, meeting, busyMs) {
   }
 }
 
-/** Names the package, or the function, of the innermost frame. @param {string} [stack] */
+/** Returns the package, or else the function, of the innermost frame. @param {string} [stack] */
 function placeOf (stack = '') {
   const [frame] = stack.split('\n', 1)
   const name = /.*node_modules[/\\]((?:@[^/\\]+[/\\])?[^/\\]+)/.exec(frame)?.[1]
@@ -244,11 +244,11 @@ function placeOf (stack = '') {
 }
 
 /**
- * Asks what the user has named, where all of it can answer.
+ * Queries the processes that the user named, and refuses if one of them is blocked.
  * @param {{ pids: number[], socket?: string }} target
  * @param {AskOptions} [options]
  * @returns {Promise<Asked>}
- * @throws {RefusedError} also where an event loop is blocked
+ * @throws {RefusedError} also if an event loop is blocked
  */
 async function askUnblocked (target, options) {
   const asked = await ask(target, options)
@@ -258,7 +258,7 @@ async function askUnblocked (target, options) {
   throw new RefusedError(sentence)
 }
 
-/** Tells of the processes that are blocked what they run. @param {Asked} asked */
+/** Describes what each blocked process runs. @param {Asked} asked */
 function blockedSentences ({ processes }) {
   return processes.filter(({ threads }) => threads.length === 0)
     .map(({ pid, busy }) => `The event loop of process ${pid} is blocked:\n${busy}`)

@@ -1,9 +1,9 @@
 'use strict'
 
-// What both ends of asking a process know: messages are JSON, one a line; and the names of what
-// LONGSTACK_SOCKET makes. NAME is a link into the directory NAME.longstack, in which each thread of each
-// process has a socket PID.THREAD; in a container the number of its process namespace follows, since several
-// may share the directory. PID.THREAD.busy is what a blocked thread notes.
+// The protocol between a command and a process: JSON messages, one per line, and the file names of
+// LONGSTACK_SOCKET. NAME is a link into the directory NAME.longstack, in which each thread of each process
+// has a socket PID.THREAD. In a container the number of its PID namespace follows, since several containers
+// may share the directory. PID.THREAD.busy is the note of a blocked thread.
 
 const { attempt } = require('../files')
 
@@ -17,19 +17,19 @@ const { parse } = JSON // programs replace it
  */
 
 /**
- * Returns what takes a text that is cut anywhere, and calls `onMessage` with each object in it.
+ * Creates a reader that takes text in arbitrary chunks and calls `onMessage` with each object in it.
  * @param {(message: any, length: number) => void} onMessage length: characters of its line
  * @param {object} limits
- * @param {number} limits.maxLine characters, after which a line is forgotten
- * @param {() => void} [limits.onTooLong] called when one is
- * @param {(line: string) => void} [onOther] called with each line that is no object
+ * @param {number} limits.maxLine characters; a longer line is dropped
+ * @param {() => void} [limits.onTooLong] called when a line is dropped
+ * @param {(line: string) => void} [onOther] called with each line that is not an object
  * @returns {(text: string) => void}
  */
 function createLineReader (onMessage, { maxLine, onTooLong = () => {} }, onOther = () => {}) {
   let rest = ''
   return (text) => {
     const [first, ...others] = text.split('\n')
-    rest += first // joined here alone: a profile comes in a thousand pieces
+    rest += first // joined only here: a profile arrives in a thousand chunks
     for (const next of others) {
       const message = parseObject(rest)
       if (message === undefined) onOther(rest)
@@ -42,7 +42,7 @@ function createLineReader (onMessage, { maxLine, onTooLong = () => {} }, onOther
   }
 }
 
-/** @param {string} line @returns {any} undefined: no object */
+/** @param {string} line @returns {any} undefined if it is not an object */
 function parseObject (line) {
   const message = attempt(() => parse(line))
   return typeof message === 'object' && message !== null ? message : undefined
@@ -59,7 +59,7 @@ function nameOf ({ pid, threadId, namespace }) {
   return `${pid}.${threadId}${namespace === undefined ? '' : `.${namespace}`}`
 }
 
-/** @param {string} name @returns {SocketName | undefined} undefined: of something else */
+/** @param {string} name @returns {SocketName | undefined} undefined if it is no name of a socket */
 function parseName (name) {
   const [, pid, threadId, namespace] = /^(\d+)\.(\d+)(?:\.(?!busy$)([a-z0-9]+))?$/.exec(name) ?? []
   return pid === undefined ? undefined : { pid: Number(pid), threadId: Number(threadId), namespace }

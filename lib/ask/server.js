@@ -1,11 +1,11 @@
 'use strict'
 
-// LONGSTACK_SOCKET: a Unix socket of mode 0600 on which commands ask. Each thread has one, named as
-// protocol.js says, in a directory that only this user may enter; the first process that is alive has the
-// name that was given, and a command that connects by it finds the others beside it. The table in files.js
-// says who removes what. What a blocked event loop runs is noted in a file beside the socket of its thread,
-// where nobody answers then: inside of what blocks, once the option `blocked` reports it, until that has
-// ended.
+// LONGSTACK_SOCKET: a Unix socket of mode 0600 that accepts queries of commands. Each thread has one, named
+// as in protocol.js, in a directory that only this user may enter. The first live process has the given name,
+// and a command that connects by that name finds the others beside it. The list in files.js states who
+// removes what. A blocked event loop cannot respond, so its thread leaves a note of what it runs beside its
+// socket. The option `blocked` triggers the note inside the blocking callback; it stays until that callback
+// ends.
 
 const fs = require('node:fs')
 const net = require('node:net')
@@ -22,7 +22,7 @@ const { markOwn, serve } = require('./session')
 // Programs replace them
 const { stringify } = JSON
 const { now } = Date
-const MAX_TRIES = 3 // a process that ends may remove the directory that was just found
+const MAX_TRIES = 3 // an exiting process may remove the directory that was just found
 const HOST_NAMESPACE = 0xeffffffc // PROC_PID_INIT_INO in include/linux/proc_ns.h
 
 /** @typedef {NodeJS.ErrnoException} SystemError */
@@ -30,7 +30,7 @@ const HOST_NAMESPACE = 0xeffffffc // PROC_PID_INIT_INO in include/linux/proc_ns.
 class LiveServer {
   #name
   #directory
-  /** the target of the link that leads here */
+  /** target of the link to this socket */
   #target
   #namespace = namespace()
   #own = nameOf({ pid: process.pid, threadId, namespace: this.#namespace })
@@ -82,8 +82,8 @@ class LiveServer {
   #note = ({ ms, stack, stillRunning }) => guard.run(() => {
     if (!stillRunning && !this.#isNoted) return
     const text = stringify({ pid: process.pid, threadId, since: now() - ms, stack })
-    // Asks for the state of no file: what blocks may be reading the answer to such a question of its own. It
-    // fails where it does not listen.
+    // Reads no file state: the blocking callback may be in the middle of reading its own (see files.js).
+    // Fails if this thread does not listen.
     attempt(() => inside(this.#directory, (directory) => {
       const file = noteOf(`${directory}/${this.#own}`)
       if (this.#isNoted) fs.unlinkSync(file)
@@ -95,10 +95,10 @@ class LiveServer {
   })
 
   /**
-   * Listens in the directory. The socket has another name until it has its mode; libuv removes what had that
-   * name when the server closes, so no file ever has it again.
-   * @returns {boolean} false: it cannot listen, which the server reports later
-   * @throws {SystemError} where the directory cannot be made or is not this user's alone
+   * Listens in the directory. The socket has a temporary name until its mode is set. libuv removes the file
+   * with that name when the server closes, so the name is never reused.
+   * @returns {boolean} false if it cannot listen; the server reports why later
+   * @throws {SystemError} if the directory cannot be made or is not private to this user
    */
   #open () {
     for (let tries = 1; ; tries++) {
@@ -109,12 +109,12 @@ class LiveServer {
         }
         return insidePrivate(this.#directory, (directory) => {
           const first = `${directory}/${this.#own}.${process.hrtime.bigint()}`
-          this.#server.listen({ path: first, exclusive: true }) // opens it at once; in a cluster, here
+          this.#server.listen({ path: first, exclusive: true }) // synchronous; in a cluster, in this process
           if (!this.#server.listening) return false
           markOwn(this.#server.unref())
           fs.chmodSync(first, 0o600)
           fs.renameSync(first, `${directory}/${this.#own}`)
-          unlink(noteOf(`${directory}/${this.#own}`)) // of a process that had this number
+          unlink(noteOf(`${directory}/${this.#own}`)) // of an earlier process with this pid
           return true
         })
       } catch (error) {
@@ -125,7 +125,7 @@ class LiveServer {
   }
 
   /**
-   * Gives this process the name, unless a living one has it, or something else.
+   * Links the name to this process, unless a live process or another file has it.
    */
   #link () {
     try {
@@ -144,7 +144,7 @@ class LiveServer {
     }
   }
 
-  /** Removes sockets of threads that are gone, on which nobody listens, and what they noted. */
+  /** Removes sockets that nobody listens on, with their notes, and notes without a socket. */
   #sweep () {
     const names = fs.readdirSync(this.#directory)
     for (const name of names.filter((other) => other !== this.#own)) {
@@ -162,20 +162,20 @@ class LiveServer {
   }
 
   /**
-   * Removes what this thread has made. The main thread ends with all others, of which Node calls nothing when
-   * they are terminated: so it removes what they have made, too.
+   * Removes the files of this thread. The main thread also removes those of the other threads: they end with
+   * it, and Node runs nothing in a thread that is terminated.
    */
   #remove = () => guard.run(() => {
     if (targetOf(this.#name) === this.#target) unlink(this.#name)
     let isOwn = this.#removeSockets()
     if (!isOwn) {
-      this.#server.close() // gives back a descriptor, if none is left
+      this.#server.close() // frees a descriptor, in case none is left
       isOwn = this.#removeSockets() || this.#hasMadeDirectory
     }
     if (isOwn) attempt(() => fs.rmdirSync(this.#directory)) // unless others are there
   })
 
-  /** @returns {boolean} false: the directory cannot be read, or is not this user's alone */
+  /** @returns {boolean} false if the directory cannot be read or is not private to this user */
   #removeSockets () {
     return attempt(() => insidePrivate(this.#directory, (directory) => {
       for (const name of threadId === 0 ? fs.readdirSync(directory) : [this.#own]) {
@@ -197,16 +197,16 @@ class LiveServer {
   }
 }
 
-/** @returns {string | undefined} of this process's number, where it is a container's */
+/** @returns {string | undefined} PID namespace of this process; undefined for that of the host */
 function namespace () {
   const inode = Number(/\d+/.exec(targetOf('/proc/self/ns/pid') ?? '')?.[0] ?? HOST_NAMESPACE)
   return inode === HOST_NAMESPACE ? undefined : inode.toString(36)
 }
 
-/** Returns why it cannot listen, without the path of a descriptor. @param {any} error of the server */
+/** Returns why the server cannot listen, without its address. @param {any} error of the server */
 const reasonOf = (error) => messageOf(error).replace(` ${error.address}`, '')
 
-/** @param {string} name @returns {string | undefined} what a link leads to; undefined: it is none */
+/** @param {string} name @returns {string | undefined} target of a link; undefined if it is none */
 const targetOf = (name) => attempt(() => fs.readlinkSync(name))
 
 /** @param {string} file */

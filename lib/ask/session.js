@@ -1,13 +1,13 @@
 'use strict'
 
-// The process's end of a question: answers a command, one JSON object a line, and undoes what the command has
-// set when it goes. A question is { id, name, argument }; answers are { id, part } and { id, value }, or
-// { id, error }; { event, value } comes unasked. It goes over a Unix socket: the command's own, to which the
-// process connects when its inspector was asked to, or one that came to LONGSTACK_SOCKET.
+// The process's end of the protocol: responds to a command, one JSON object per line, and undoes the
+// command's settings when it disconnects. A query is { id, name, argument }. Responses are { id, part } and
+// { id, value }, or { id, error }; { event, value } is sent unprompted. The connection is a Unix socket: to
+// the command, if the inspector made this process connect, or to LONGSTACK_SOCKET.
 //
-// What can be asked are the functions of the table `questions`, of an argument and the session of the
-// command. Answers are plain data. Those that look at many things are generators, and run in slices: the
-// event loop is held for some milliseconds at a time, and the program runs in between.
+// The queries are the functions of the table `questions`; each takes an argument and the session of the
+// command. Results are plain data. Functions that look at many things are generators and run in slices: they
+// hold the event loop for some milliseconds at a time, and the program runs in between.
 
 const net = require('node:net')
 const { clearTimeout, setTimeout } = require('node:timers') // programs replace the global ones
@@ -29,16 +29,16 @@ const { createLineReader } = require('./protocol')
 
 const { stringify } = JSON // programs replace it
 const MAX_QUESTION = 1 << 20 // characters
-const MAX_WAITING = 1 << 20 // bytes that the command has not read yet; past them answers pause
-const MAX_WAITING_LOG = 1 << 22 // the same of the run log; past them a stretch of it is left out
-const BATCH = 100 // handles in a part of an answer
+const MAX_WAITING = 1 << 20 // bytes that the command has not read yet, past which responses pause
+const MAX_WAITING_LOG = 1 << 22 // the same for the run log, past which a stretch of it is dropped
+const BATCH = 100 // handles per part of a response
 const SLICE_MS = 12
 const PAUSE_MS = 3
-const HELD_MS = 10_000 // for a command to have the process connect: it was killed
+const HELD_MS = 10_000 // for a command to connect and close the inspector; then it counts as killed
 
 /**
- * A question that runs in slices: yields what is to be sent at once, or undefined where the event loop may go
- * on; returns the rest of the answer.
+ * A query that runs in slices: yields a part to send at once, or undefined when the event loop may go on;
+ * returns the rest of the response.
  * @typedef {Generator<any, any>} Question
  *
  * @typedef {import('../handles/why').Why} Why
@@ -46,17 +46,17 @@ const HELD_MS = 10_000 // for a command to have the process connect: it was kill
  * @typedef {import('../options').Options} Options
  * @typedef {{ spans?: string, blocked?: number, filter?: string[] }} Wishes
  *
- * What is open, as it is sent: of handles with equal chains the first has the hops.
+ * An open handle as it is sent: of handles with equal chains only the first has the hops.
  * @typedef {Omit<Printed, 'opened' | 'usedBy' | 'writtenBy'> & { group: number, opened?: Printed['opened'],
  *   usedBy?: { request: string, hops?: any[] }, writtenBy?: Printed['writtenBy'] }} SentHandle
  */
 
 class Session {
   #isOver = false
-  /** called when the command goes @type {Set<() => void>} */
+  /** called when the command disconnects @type {Set<() => void>} */
   #endings = new Set()
   #socket
-  /** what questions keep for later ones @type {Map<string, any>} */
+  /** state that queries keep for later ones @type {Map<string, any>} */
   kept = new Map()
 
   /** @param {net.Socket} socket */
@@ -95,19 +95,19 @@ class Session {
   /** Whether the command has read enough of what was sent before. */
   get isReady () { return this.waiting < MAX_WAITING }
 
-  /** Has something undone when the command goes. @param {() => void} ending */
+  /** Registers what to undo when the command disconnects. @param {() => void} ending */
   onEnd (ending) {
     this.#endings.add(ending)
   }
 
-  /** The command is gone. */
+  /** Undoes everything: the command has disconnected. */
   end () {
     this.#isOver = true
     for (const ending of this.#endings) {
       this.#endings.delete(ending)
       try {
         guard.run(ending)
-      } catch {} // the others are to be undone as well
+      } catch {} // the others must still be undone
     }
     this.kept.clear()
   }
@@ -120,7 +120,7 @@ class Session {
  * @param {(answer: any) => void} steps.done
  * @param {(error: unknown) => void} steps.failed
  * @param {() => boolean} [steps.isReady] more can be sent now
- * @param {() => boolean} steps.isOver nobody waits for the answer any more
+ * @param {() => boolean} steps.isOver nobody waits for the response any longer
  */
 function runInSlices (question, { send, done, failed, isReady = () => true, isOver }) {
   const slice = () => guard.run(() => {
@@ -135,14 +135,14 @@ function runInSlices (question, { send, done, failed, isReady = () => true, isOv
     } catch (error) {
       return failed(error)
     }
-    // An immediate without a reference does not end a wait for events.
+    // An unreferenced immediate does not end the wait for events.
     setTimeout(slice, PAUSE_MS).unref()
   })
   slice()
 }
 
 /**
- * Answers what comes on a socket, which keeps nothing alive.
+ * Serves the queries on a socket, without keeping the process alive.
  * @param {net.Socket} socket
  */
 function serve (socket) {
@@ -163,7 +163,7 @@ function serve (socket) {
   markOwn(socket)
 }
 
-/** Marks a handle as longstack's own: tracing may have been off. @param {object} object that has it */
+/** Marks a handle as longstack's own, in case tracing was off. @param {object} object that owns it */
 function markOwn (object) {
   const handle = handleOf(object)
   if (handle !== undefined) contextTag.write(handle, OWN_WORK)
@@ -172,8 +172,8 @@ function markOwn (object) {
 /**
  * Connects to a command.
  * @param {string} path of its socket
- * @param {string} token tells it who comes
- * @returns {Promise<string>} empty; rejects where it cannot be reached
+ * @param {string} token identifies this thread to the command
+ * @returns {Promise<string>} empty; rejects if the command cannot be reached
  */
 function connectToCommand (path, token) {
   return new Promise((resolve, reject) => guard.run(() => {
@@ -190,25 +190,25 @@ function connectToCommand (path, token) {
 }
 
 /**
- * Tells what a process that is busy does: called on top of it.
+ * Describes what a busy process runs; called on top of that code.
  * @param {Function} above frames of the busy code start below this function
- * @returns {string | undefined} a long stack; undefined: the event loop is free
+ * @returns {string | undefined} a long stack; undefined if the event loop is free
  */
 function busyStack (above) {
   if (guard.inOwnWork) return 'in longstack itself'
   return guard.run(() => {
     startQuery()
     const { presentFrames } = require('../stacks/hop-frames')
-    const [, ...frames] = presentFrames(above) // the first is what the inspector evaluates
+    const [, ...frames] = presentFrames(above) // the first is the inspector's expression
     if (frames.length === 0) return undefined
     return require('../handles/chain-of').stackOf(undefined, above)
   })
 }
 
-/** Closes the inspector that a command has opened and does not close. @type {NodeJS.Timeout | undefined} */
+/** Closes the inspector if the command that opened it does not. @type {NodeJS.Timeout | undefined} */
 let holding
 
-/** Awaits that a command, which has opened the inspector, closes it. */
+/** Starts the timer within which a command must close the inspector that it opened. */
 function hold () {
   guard.run(() => {
     const inspector = require('node:inspector')
@@ -218,12 +218,12 @@ function hold () {
   })
 }
 
-/** The command closes the inspector. */
+/** Stops the timer: the command closes the inspector. */
 function release () {
   clearTimeout(holding)
 }
 
-/** What the process is. */
+/** Describes the process and this thread. */
 function facts () {
   const { isMainThread, threadId } = require('node:worker_threads')
   return {
@@ -233,7 +233,7 @@ function facts () {
     node: process.version,
     longstack: ownManifest().version,
     title: process.title,
-    script: process.argv[1] && cutUrlCredentials(process.argv[1]), // of --eval an argument
+    script: process.argv[1] && cutUrlCredentials(process.argv[1]), // with --eval, an argument
     uptimeMs: performance.now(),
     rss: isMainThread ? process.memoryUsage.rss() : undefined,
     tracing: settings.enabled ? 'full' : 'off',
@@ -243,7 +243,7 @@ function facts () {
 }
 
 /**
- * What is open.
+ * Lists open handles.
  * @param {{ filter?: string[] }} argument
  * @returns {Generator<SentHandle[] | undefined, void>}
  */
@@ -257,7 +257,8 @@ function * batches (reports) {
   let batch = []
   for (const why of reports) {
     const facts = why && /** @type {Printed} */ (printed.read(why))
-    if (facts !== undefined && facts.state !== 'closed') batch.push(sentHandle(facts, groups)) // since listed
+    // May have closed since it was listed
+    if (facts !== undefined && facts.state !== 'closed') batch.push(sentHandle(facts, groups))
     if (batch.length < BATCH) {
       yield undefined
       continue
@@ -281,13 +282,13 @@ function sentHandle (facts, groups) {
   return { ...others, group, opened, usedBy, writtenBy }
 }
 
-/** Remembers what is open. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */
+/** Records open handles. @param {{}} _ @param {Session} session @returns {Generator<undefined, void>} */
 function * snapshot (_, { kept }) {
   kept.set('snapshot', yield * require('../handles/snapshots').record())
 }
 
 /**
- * What is open and was not when `snapshot` was asked.
+ * Lists handles that were opened since `snapshot`.
  * @param {{}} _
  * @param {Session} session
  * @returns {Generator<SentHandle[] | undefined, void>}
@@ -299,7 +300,7 @@ function * diff (_, { kept }) {
 }
 
 /**
- * Records a profile; it ends early where `finishProfile` is asked, or the command goes.
+ * Records a profile; it ends early on `finishProfile`, or when the command disconnects.
  * @param {{ seconds: number, samples: boolean }} options
  * @param {Session} session
  * @returns {Promise<import('../profile/profile').Profile>}
@@ -311,17 +312,17 @@ function profile (options, session) {
   return recordProfile(options).finally(() => { isOver = true })
 }
 
-// longstack attach: while commands are attached, tracing is on with what they ask for; when the last one
-// goes, the options are those from before, or tracing is off again.
+// longstack attach: while commands are attached, tracing is on with the options that they request. When the
+// last one disconnects, the previous options are restored, or tracing is turned off again.
 
-/** of the commands that are attached, oldest first @type {Set<Wishes>} */
+/** options of the attached commands, oldest first @type {Set<Wishes>} */
 const attached = new Set()
-/** what was in force before the first @type {{ options: Options, enabled: boolean, hasRecorded: boolean }} */
+/** settings before the first attached @type {{ options: Options, enabled: boolean, hasRecorded: boolean }} */
 let before
-/** what was put in force for them last @type {Options | undefined} */
+/** options last applied for them @type {Options | undefined} */
 let applied
 
-/** Puts in force what commands ask for. @throws {LongstackError} for a wrong option */
+/** Applies the options that commands request. @throws {LongstackError} if an option is wrong */
 function applyWishes () {
   const wishes = /** @type {any} */ (Object.assign({}, ...attached))
   const parsed = /** @type {any} */ (parseOptions(wishes, environmentOptions()))
@@ -330,10 +331,10 @@ function applyWishes () {
   require('../tracer').apply(applied)
 }
 
-/** A command goes. @param {Wishes} wishes */
+/** Withdraws the options of a command. @param {Wishes} wishes */
 function detach (wishes) {
   if (!attached.delete(wishes)) return
-  // Otherwise the program has enabled or disabled tracing itself since then
+  // The program has enabled or disabled tracing itself since then
   if (!settings.enabled || settings.options !== applied) return
   if (attached.size > 0) return applyWishes()
   const tracer = require('../tracer')
@@ -344,7 +345,7 @@ function detach (wishes) {
 }
 
 /**
- * Has tracing on until the command goes, and tells it of callbacks that block.
+ * Turns tracing on until the command disconnects, and reports callbacks that block to it.
  * @param {Wishes} wishes
  * @param {Session} session
  * @returns {{ wasEnabled: boolean }}
@@ -365,7 +366,7 @@ function attach (wishes, session) {
   return { wasEnabled: enabled }
 }
 
-/** Tells a command of each callback that blocks. @param {Session} session */
+/** Reports each callback that blocks to a command. @param {Session} session */
 function tellBlocked (session) {
   const texts = new BlockingTexts()
   const send = (/** @type {any} */ event) => {
@@ -382,7 +383,7 @@ function tellBlocked (session) {
 }
 
 /**
- * Sends the run log from now on, as blocks of a recording, until the command goes.
+ * Sends the run log from now on, as blocks of a recording, until the command disconnects.
  * @param {{}} _
  * @param {Session} session
  */
@@ -399,7 +400,7 @@ function startLog (_, session) {
   recording.start()
 }
 
-/** Sends what is not sent yet, and no more. @param {{}} _ @param {Session} session */
+/** Sends the rest of the run log, and stops. @param {{}} _ @param {Session} session */
 function finishLog (_, { kept }) {
   const recording = kept.get('log')
   recording?.stop()
@@ -413,17 +414,17 @@ const questions = {
   open,
   /** Requests in flight, and what each waits for. */
   requests: () => require('../handles/requests-in-flight').requestsInFlight(),
-  /** What waits for a free socket of an http.Agent. */
+  /** Requests that wait for a free socket of an http.Agent. */
   agentQueues: () => require('../handles/requests-in-flight').agentQueues(),
-  /** What is awaited and not settled. @param {{ olderThanMs?: number }} argument */
+  /** Pending awaits. @param {{ olderThanMs?: number }} argument */
   pending: (argument) => require('../handles/pending').slices(argument),
-  /** Who waits for whom. */
+  /** Wait-for graph of requests. */
   waitGraph: () => require('../handles/wait-graph').waitGraph(),
   snapshot,
   diff,
   attach,
   profile,
-  /** Ends the profile that is being recorded: `profile` answers. */
+  /** Ends the profile that is being recorded; `profile` then responds. */
   finishProfile: () => require('../tracer').finishProfile(),
   startLog,
   finishLog,
@@ -433,7 +434,7 @@ const questions = {
   readTop: (_, session) => top().readTop(session),
   /** Figures for dashboards. */
   metrics: () => require('../metrics/figures').slices('socket'),
-  /** Ends figures. @param {{}} _ @param {Session} session */
+  /** Stops figures. @param {{}} _ @param {Session} session */
   stopTop: (_, session) => top().stopTop(session),
   /** Returns a chain as text. @param {{ chain: number }} argument */
   describeChain: ({ chain }) => require('../format/chain-texts').chainText(chain)

@@ -1,20 +1,20 @@
 'use strict'
 
-// The shapes of a process's answers, as far as commands read them. The listener at a socket or port may be
-// another program, another version of longstack, or hostile. An answer of the wrong shape is refused here,
-// once, so its readers need no checks. Properties that are not listed are left alone.
+// The shapes of a process's responses, as far as commands read them. The listener at a socket or port may be
+// another program, another version of longstack, or hostile. A response of the wrong shape is refused here,
+// once, so its readers need no checks. Properties that are not listed are ignored.
 
 /** @typedef {(value: any) => boolean} Shape */
 
-const MAX_DEPTH = 2500 // of objects in each other: a profile has up to 2,000, and JSON is written recursively
+const MAX_DEPTH = 2500 // nested objects: a profile has up to 2,000, and JSON is written recursively
 
 const text = (/** @type {unknown} */ value) => typeof value === 'string'
 const flag = (/** @type {unknown} */ value) => typeof value === 'boolean'
 const number = (/** @type {unknown} */ value) => typeof value === 'number'
 const integer = Number.isSafeInteger
-/** A number that may be none: JSON has null for NaN and Infinity. */
+/** A number or null: JSON writes NaN and Infinity as null. */
 const figure = (/** @type {unknown} */ value) => value === null || typeof value === 'number'
-/** A word that tables are asked for. */
+/** A string that is used as a key of tables. */
 const word = (/** @type {any} */ value) => typeof value === 'string' && !(value in Object.prototype)
 const anything = () => true
 
@@ -30,7 +30,7 @@ function object (shapes) {
   return (value) => isObject(value) && entries.every(([name, shape]) => shape(value[name]))
 }
 
-/** An object with any names. @param {Shape} shape of their values @returns {Shape} */
+/** An object with any keys. @param {Shape} shape of their values @returns {Shape} */
 const table = (shape) => (value) => isObject(value) && Object.values(value).every(shape)
 
 /** @param {unknown} value */
@@ -206,7 +206,7 @@ const metrics = object({
   enabled: flag, sinceUnixMs: number, unixMs: number, resource: table(anything), metrics: table(metric)
 })
 
-/** By question of lib/ask/session.js. @type {Record<string, Shape>} */
+/** By query of lib/ask/session.js. @type {Record<string, Shape>} */
 const answers = {
   facts,
   open: handles,
@@ -228,17 +228,17 @@ const answers = {
   describeChain: text
 }
 
-/** By event that a process sends unasked. @type {Record<string, Shape>} */
+/** By event that a process sends unprompted. @type {Record<string, Shape>} */
 const events = { blocked: object({ text }), log: object({ block: text }) }
 
-/** @param {string} question @param {unknown} value whether it is an answer to it */
+/** Checks a response to a query. @param {string} question @param {unknown} value */
 const isAnswer = (question, value) => isShallow(value, MAX_DEPTH) && answers[question](value)
 
-/** @param {unknown} event @param {unknown} value whether it is of such an event */
+/** Checks the value of an event. @param {unknown} event @param {unknown} value */
 const isEvent = (event, value) => typeof event === 'string' && Object.hasOwn(events, event) &&
   isShallow(value, MAX_DEPTH) && events[event](value)
 
-/** @param {any} value @param {number} depth @returns {boolean} whether no more objects are in each other */
+/** @param {any} value @param {number} depth @returns {boolean} whether objects nest no deeper */
 function isShallow (value, depth) {
   if (typeof value !== 'object' || value === null) return true
   if (depth === 0) return false

@@ -1,9 +1,9 @@
 'use strict'
 
-// What the system tells about other processes, before anything is sent to them: whether one is of Node, which
-// it has started, which sockets it has. All of it from /proc on Linux, by ps and lsof on macOS. And which of
-// them a command is to ask: a process by its PID, the processes behind a port or an address, those that
-// listen on a LONGSTACK_SOCKET.
+// Facts about other processes, read from the system before anything is sent to them: whether a process runs
+// Node, which processes it started, which sockets it has. They come from /proc on Linux, from ps and lsof on
+// macOS. Also finds the target of a command: a process by its PID, the processes behind a port or an address,
+// or those that listen on a LONGSTACK_SOCKET.
 
 const { execFileSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -16,7 +16,7 @@ const { directoryOf, parseName } = require('./protocol')
 
 const NODE_NAME = /node|electron/i
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
-const CLOSE_WAIT = '08' // the other side has closed it
+const CLOSE_WAIT = '08' // closed by the peer
 const MAX_KINDS = 10
 const LOCALHOST = ['127.0.0.1', '::1']
 const ANY = ['0.0.0.0', '::', '*']
@@ -26,23 +26,23 @@ const ANY = ['0.0.0.0', '::', '*']
  * @typedef {{ local: Address, remote: Address, isListening: boolean, isClosed: boolean,
  *   inode: string }} TcpSocket
  *
-* @typedef {object} Target
+ * @typedef {object} Target
  * @property {number[]} pids
  * @property {string} [socket] a LONGSTACK_SOCKET
- * @property {End} [end] that connections have on one of their sides
+ * @property {End} [end] local or remote end of connections
  * @property {Array<{ pid: number, program: string | undefined }>} others processes at this end that are not
- *   of Node
+ *   Node
  *
- * @typedef {{ hosts: string[] | undefined, port: number, text: string }} End hosts: undefined: any
+ * @typedef {{ hosts: string[] | undefined, port: number, text: string }} End hosts: undefined for any
  */
 
-/** A sentence for the user: the process cannot be asked. */
+/** A sentence for the user: the process cannot be queried. */
 class RefusedError extends Error {}
 
-/** The same: it has closed its connection, as one does that ends. */
+/** The same for a process that closed its connection, as it does when it ends. */
 class GoneError extends RefusedError {}
 
-/** Checks that processes of this system can be asked. @throws {RefusedError} */
+/** Checks that processes of this system can be queried. @throws {RefusedError} */
 function checkSystem () {
   if (process.platform !== 'win32') return
   throw new RefusedError('A running process can be asked on Linux and macOS only; on Windows run the ' +
@@ -50,7 +50,7 @@ function checkSystem () {
 }
 
 /**
- * Checks that a process may be asked.
+ * Checks that a process may be queried.
  * @param {number} pid
  * @throws {RefusedError}
  */
@@ -65,14 +65,14 @@ function checkProcess (pid) {
     throw new RefusedError(`Process ${pid} is not a Node process: it runs ${program}.`)
   }
   const network = readLink(`/proc/${pid}/ns/net`)
-  // Its loopback interface is not this one's
+  // It has another loopback interface
   if (network !== '' && network !== readLink('/proc/self/ns/net')) {
     throw new RefusedError(`Process ${pid} has another network, as in a container: run longstack there, or ` +
       'set LONGSTACK_SOCKET.')
   }
 }
 
-/** Returns whether a process has ended, or does so. @param {number} pid */
+/** Returns whether a process has ended or is ending. @param {number} pid */
 function hasEnded (pid) {
   return (process.platform === 'linux' && /^[ZX]$/.test(stateOf(pid))) || signalError(pid) === 'ESRCH'
 }
@@ -90,15 +90,15 @@ function signalError (pid) {
 const endedSentence = (pid) => `Process ${pid} has ended.`
 
 /**
- * Returns the state that Linux tells, as a letter.
+ * Returns the state letter that Linux reports.
  * @param {number} pid
- * @returns {string} empty: it has ended, or cannot be seen
+ * @returns {string} empty if the process has ended or cannot be seen
  */
 function stateOf (pid) {
   return /^\d+ \(.*\) (\S)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? ''
 }
 
-/** Returns the file that a process runs. @param {number} pid @returns {string | undefined} */
+/** Returns the executable of a process. @param {number} pid @returns {string | undefined} */
 function programOf (pid) {
   const program = process.platform === 'linux'
     ? readLink(`/proc/${pid}/exe`)
@@ -107,7 +107,7 @@ function programOf (pid) {
 }
 
 /**
- * Lists the processes of Node that a process has started, and those that they have, by their program.
+ * Lists the descendants of a process that run Node, by the name of their executable.
  * @param {number} pid
  * @returns {number[]} without this command itself
  */
@@ -122,14 +122,14 @@ function nodeDescendants (pid) {
   return family.slice(1).filter((child) => child !== process.pid && isNode(child))
 }
 
-/** @returns {number[][]} each process, and its parent */
+/** @returns {number[][]} pairs of a process and its parent */
 function parents () {
   return process.platform === 'linux'
     ? allPids().map((pid) => [pid, Number(/^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1])])
     : run('ps', '-axo', 'pid=,ppid=').trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number))
 }
 
-/** Lists the processes of the machine. @returns {number[]} on Linux alone */
+/** Lists the processes of the machine. @returns {number[]} on Linux only */
 const allPids = () => fs.readdirSync('/proc').filter((name) => /^\d+$/.test(name)).map(Number)
 
 /** @param {number} pid */
@@ -138,7 +138,7 @@ function isNode (pid) {
   return program !== undefined && NODE_NAME.test(path.basename(program))
 }
 
-/** Returns what a process calls itself: in a namespace of its own, another number. @param {number} pid */
+/** Returns the pid that a process has inside its own PID namespace. @param {number} pid */
 function pidInside (pid) {
   const number = /^NSpid:.*?(\d+)\s*$/m.exec(read(`/proc/${pid}/status`))?.[1]
   return number === undefined ? pid : Number(number)
@@ -147,7 +147,7 @@ function pidInside (pid) {
 /**
  * Lists the sockets of LONGSTACK_SOCKET on which a process listens.
  * @param {number} pid
- * @returns {string[]} those of its user
+ * @returns {string[]} those that belong to its user
  */
 function socketsOf (pid) {
   const name = /(?:^|\0)LONGSTACK_SOCKET=([^\0]+)/.exec(read(`/proc/${pid}/environ`))?.[1]
@@ -169,8 +169,8 @@ function socketFiles (name) {
 }
 
 /**
- * Lists the TCP sockets of a network on Linux.
- * @param {string | number} [pid] of a process that is in it
+ * Lists the TCP sockets of a network namespace on Linux.
+ * @param {string | number} [pid] of a process in it
  * @returns {TcpSocket[]}
  */
 function tcpSockets (pid = 'self') {
@@ -187,7 +187,7 @@ function tcpSockets (pid = 'self') {
   })
 }
 
-/** @param {string} text `0100007F:240D`: words of the address in the order of the CPU @returns {Address} */
+/** @param {string} text `0100007F:240D`: address words in the byte order of the CPU @returns {Address} */
 function addressOf (text) {
   const [address, port] = text.split(':')
   const bytes = Buffer.from(address, 'hex').swap32()
@@ -195,7 +195,7 @@ function addressOf (text) {
   return { host: bytes.length === 4 ? bytes.join('.') : plainHost(groups), port: parseInt(port, 16) }
 }
 
-/** Returns an address as the system writes it: of IPv4 in IPv6, that of IPv4. @param {string} host */
+/** Returns an address as the system prints it, IPv4-mapped IPv6 as IPv4. @param {string} host */
 function plainHost (host) {
   if (!isIPv6(host)) return host
   return new SocketAddress({ address: host, family: 'ipv6' }).address.replace(/^::ffff:(?=\d+\.)/, '')
@@ -206,14 +206,14 @@ function plainHost (host) {
  * @property {number} pid
  * @property {number} open
  * @property {number} max
- * @property {Array<{ what: string, count: number, closed: number }>} kinds equal ones, most first: a path, or
- *   the other side of connections; closed: by that
+ * @property {Array<{ what: string, count: number, closed: number }>} kinds equal ones, most first: a path or
+ *   the peer of connections; closed: by that peer
  */
 
 /**
- * Counts the files of a process, on Linux.
+ * Counts the open files of a process, on Linux.
  * @param {number} pid
- * @returns {OpenFiles | undefined} undefined: the system does not tell
+ * @returns {OpenFiles | undefined} undefined if unknown
  */
 function openFiles (pid) {
   const names = attempt(() => fs.readdirSync(`/proc/${pid}/fd`))
@@ -236,12 +236,12 @@ function whatIs (link, socket) {
   if (socket === undefined) return link.replace(/:\[\d+\]$/, '')
   const { local, remote, isListening } = socket
   if (isListening) return `server at port ${local.port}`
-  // Of accepted connections the other side has a port of its own each
+  // The peers of accepted connections have different ports
   if (remote.port >= local.port) return `connection at port ${local.port}`
   return `connection to ${remote.host}:${remote.port}`
 }
 
-/** @param {number} pid @returns {Set<string> | undefined} undefined: they may not be seen */
+/** @param {number} pid @returns {Set<string> | undefined} undefined if they may not be read */
 function socketInodes (pid) {
   try {
     const links = fs.readdirSync(`/proc/${pid}/fd`).map((name) => readLink(`/proc/${pid}/fd/${name}`))
@@ -252,7 +252,7 @@ function socketInodes (pid) {
 }
 
 /**
- * Finds the processes that have sockets open, on Linux.
+ * Finds the processes that hold sockets, on Linux.
  * @param {string[]} inodes
  * @returns {{ pids: number[], isComplete: boolean }} isComplete: no process was hidden
  */
@@ -265,7 +265,7 @@ function processesWith (inodes) {
 /**
  * Lists the TCP addresses that a process listens on.
  * @param {number} pid
- * @returns {Address[] | undefined} undefined: the system does not tell
+ * @returns {Address[] | undefined} undefined if unknown
  */
 function listeningAddresses (pid) {
   if (process.platform !== 'linux') {
@@ -300,7 +300,7 @@ function isSocket (file) {
   return stateOfName(directoryOf(file))?.isDirectory() === true || stateOfName(file)?.isSocket() === true
 }
 
-/** @param {string} word @returns {End | undefined} undefined: it names none */
+/** @param {string} word @returns {End | undefined} undefined if it names none */
 function endOf (word) {
   const [, host, digits] = /^(\[[^\]]+\]|[^:/[\]]*):(\d+)$/.exec(word) ?? []
   const port = Number(digits)
@@ -313,7 +313,7 @@ function endOf (word) {
 }
 
 /**
- * Returns whether one side of a connection is an end.
+ * Returns whether one side of a connection matches an end.
  * @param {Address} side
  * @param {End} end
  */
@@ -322,7 +322,7 @@ function isAt (side, { hosts, port }) {
 }
 
 /**
- * Returns whether a handle is at an end.
+ * Returns whether either side of a handle matches an end.
  * @param {{ local?: string, remote?: string }} handle
  * @param {End} end
  */
@@ -337,7 +337,7 @@ function isHandleAt ({ local, remote }, end) {
  * Finds the processes that listen at an end, or have a connection there.
  * @param {End} end
  * @returns {{ pids: number[], others: Target['others'] }}
- * @throws {RefusedError} where there is none of Node
+ * @throws {RefusedError} if none of them runs Node
  */
 function processesAt (end) {
   const inodes = tcpSockets().filter(({ local, remote }) => isAt(local, end) || isAt(remote, end))
@@ -360,17 +360,17 @@ function byLsof ({ hosts = [''], port }) {
   return { pids: [...new Set(text.split('\n').filter(Boolean).map(Number))], isComplete: false }
 }
 
-/** @param {string} program @param {...string} args @returns {string} its output; empty: it failed */
+/** @param {string} program @param {...string} args @returns {string} its output; empty if it failed */
 const run = (program, ...args) =>
   attempt(() => execFileSync(program, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'ignore'] })) ?? ''
 
-/** @param {string} file @returns {string} empty where it cannot be read */
+/** @param {string} file @returns {string} empty if it cannot be read */
 const read = (file) => attempt(() => fs.readFileSync(file, 'utf8')) ?? ''
 
 /**
- * Returns for how many ms the main thread of a process has waited for a CPU so far.
+ * Returns how long the main thread of a process has waited for a CPU so far, in ms.
  * @param {number} pid
- * @returns {number | undefined} undefined: the system does not tell (sched-stats.rst of Linux)
+ * @returns {number | undefined} undefined if the system does not report it (sched-stats.rst of Linux)
  */
 function cpuWaitOf (pid) {
   const waited = Number(read(`/proc/${pid}/schedstat`).split(' ')[1])

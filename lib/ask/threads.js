@@ -1,8 +1,8 @@
 'use strict'
 
-// The threads that a command asks, and the sockets between them: those of LONGSTACK_SOCKET, and one of the
-// command, to which threads connect that are asked to by their inspector. Questions and answers are JSON, one
-// a line (see session.js).
+// The threads that a command queries, and the sockets between them: those of LONGSTACK_SOCKET, and one of the
+// command, to which threads connect when their inspector makes them. Queries and responses are JSON, one per
+// line (see session.js).
 
 const { randomBytes } = require('node:crypto')
 const { once } = require('node:events')
@@ -16,22 +16,22 @@ const { isAnswer, isEvent } = require('./shapes')
 const { GoneError, RefusedError, pidInside } = require('./system')
 const { formatDuration } = require('../text')
 
-const ANSWER_MS = 15_000 // without a sign of life
-const INTRODUCE_MS = 2_000 // for a thread to answer
-const WHOLE_MS = 300_000 // for all parts of an answer, beyond what it is asked to wait
+const ANSWER_MS = 15_000 // of silence
+const INTRODUCE_MS = 2_000 // of silence before the first response
+const WHOLE_MS = 300_000 // for all parts of a response, beyond the time that the query may take
 const MAX_LINE = 1 << 26 // characters
 const MAX_ANSWER = 1 << 28 // characters of all parts
 const MAX_TOKEN = 1 << 10 // characters of the first line of a thread that connects
 
-// The whole of sun_path (unix(7)): libuv of Node 20 fills a shorter name with zeros, that of Node 22 does not
-// (uv_pipe_connect2 in deps/uv/src/unix/pipe.c), so neither finds what the other calls by the same name.
+// The whole of sun_path (unix(7)): libuv of Node 20 pads a shorter name with zeros, libuv of Node 22 does not
+// (uv_pipe_connect2 in deps/uv/src/unix/pipe.c), so neither would find a socket of the other by its name.
 const ABSTRACT_BYTES = 108
 
 /**
  * @typedef {{ pid: number, sentence: string, stack?: string, waits?: true }} Refusal stack: what it runs;
- *   waits: it is a worker that waits for work, as it should
- * @typedef {Refusal & { threadId: number, busyMs: number }} Silent a thread that listens and does not answer;
- *   stack: undefined where it left no note
+ *   waits: it is a worker that waits for work, as expected
+ * @typedef {Refusal & { threadId: number, busyMs: number }} Silent a thread that listens but is silent;
+ *   stack: undefined if it left no note
  */
 
 /** A sentence for the user: its event loop is blocked, or a debugger has paused it. */
@@ -56,19 +56,19 @@ class BlockedError extends RefusedError {}
  * @property {string} [question] see lib/ask/session.js
  * @property {any[]} parts
  * @property {number} length characters of them
- * @property {number} until ms, when all of them are to be there
+ * @property {number} until ms, deadline for all of them
  * @property {(value: any) => void} resolve
  * @property {(error: Error) => void} reject
  * @property {NodeJS.Timeout} timer
  */
 
-/** Questions that are sent and not answered, by number. */
+/** Queries in flight, by id. */
 class Calls {
   /** @type {Map<number, Call>} */
   #calls = new Map()
   #lastId = 0
   #send
-  /** why nobody answers any more @type {Error | undefined} */
+  /** why nobody responds any longer @type {Error | undefined} */
   #end
 
   /** @param {(text: string) => void} send */
@@ -77,11 +77,11 @@ class Calls {
   }
 
   /**
-   * Sends a question.
+   * Sends a query.
    * @param {{ name?: string, [property: string]: any }} question
-   * @param {number} ms for which it may be silent
-   * @param {string} silence a sentence: it was
-   * @returns {Promise<any>} the answer
+   * @param {number} ms of silence that are allowed
+   * @param {string} silence message of the error after that
+   * @returns {Promise<any>} the response
    */
   ask (question, ms, silence) {
     return new Promise((resolve, reject) => {
@@ -99,7 +99,7 @@ class Calls {
   /** @param {number} id */
   get (id) { return this.#calls.get(id) }
 
-  /** Forgets a question, which is to be settled now. @param {number} id */
+  /** Removes a query, for the caller to settle. @param {number} id */
   close (id) {
     const call = this.#calls.get(id)
     clearTimeout(call?.timer)
@@ -107,7 +107,7 @@ class Calls {
     return call
   }
 
-  /** Nobody answers any more. @param {Error} error */
+  /** Rejects all queries: nobody responds any longer. @param {Error} error */
   end (error) {
     this.#end ??= error
     for (const id of this.#calls.keys()) this.close(id)?.reject(error)
@@ -122,9 +122,9 @@ class AskedThread {
   #calls
   /** @type {Facts} */
   facts = /** @type {any} */ (undefined)
-  /** called when the thread is gone, or this command has left it @type {() => void} */
+  /** called when the thread is gone, or this command has disconnected @type {() => void} */
   onClose = () => {}
-  /** called with what comes unasked @type {(event: string, value: any) => void} */
+  /** called with events, which are sent unprompted @type {(event: string, value: any) => void} */
   onEvent = () => {}
 
   /**
@@ -145,22 +145,22 @@ class AskedThread {
 
   get isClosed () { return this.#calls.isOver }
 
-  /** Leaves the thread, which takes back what was set for this command. */
+  /** Disconnects from the thread, which then undoes this command's settings. */
   close () {
     this.#socket.destroy()
   }
 
-  /** Has the thread tell what it is. @param {number} [ms] for which it may be silent */
+  /** Queries the facts of the thread. @param {number} [ms] of silence that are allowed */
   async introduce (ms) {
     this.facts = await this.call('facts', {}, ms)
   }
 
   /**
-   * Asks a question of lib/ask/session.js.
+   * Sends a query of lib/ask/session.js.
    * @param {string} name
    * @param {object} [argument]
-   * @param {number} [ms] for which the thread may be silent
-   * @returns {Promise<any>} the answer: what the question returns; where that is nothing, its parts joined
+   * @param {number} [ms] of silence that are allowed
+   * @returns {Promise<any>} the result of the query, or its joined parts if it returns nothing
    * @throws {RefusedError}
    */
   call (name, argument, ms = ANSWER_MS) {
@@ -168,7 +168,7 @@ class AskedThread {
     return this.#calls.ask({ name, argument }, ms, silence)
   }
 
-  /** What it is called in a sentence. */
+  /** Name of the thread in messages. */
   get name () {
     return this.pid === 0 ? `What listens on ${this.file}` : nameOfThread(this.pid, this.facts?.threadId)
   }
@@ -199,13 +199,13 @@ class AskedThread {
     this.onEvent(String(event), value)
   }
 
-  /** Reads what a socket of it sends. */
+  /** Creates a reader for data from its socket. */
   get reader () {
     return createLineReader((message, length) => this.receive(message, length),
       { maxLine: MAX_LINE, onTooLong: () => this.refuse('sends a line that is too long') })
   }
 
-  /** Leaves a thread that does not keep to the protocol. @param {string} reason as a predicate */
+  /** Disconnects from a thread that violates the protocol. @param {string} reason as a predicate */
   refuse (reason) {
     const end = reason.endsWith('.') ? '' : ': it may not be longstack.'
     this.#calls.end(new RefusedError(`${this.name} ${reason}${end}`))
@@ -213,7 +213,7 @@ class AskedThread {
   }
 }
 
-/** What a thread is called in a sentence. @param {number} pid @param {number} [threadId] */
+/** Returns the name of a thread in messages. @param {number} pid @param {number} [threadId] */
 function nameOfThread (pid, threadId = 0) {
   return threadId === 0 ? `Process ${pid}` : `Thread ${threadId} of process ${pid}`
 }
@@ -221,9 +221,9 @@ function nameOfThread (pid, threadId = 0) {
 /**
  * Connects to sockets of LONGSTACK_SOCKET.
  * @param {string[]} files
- * @param {number} [pid] as this command sees it; undefined: not known
+ * @param {number} [pid] as this command sees it; undefined if unknown
  * @returns {Promise<{ threads: AskedThread[], silent: Silent[], refused: Refusal[],
- *   codes: Array<string | undefined> }>} threads: those that answer, the main one first; codes: of errors
+ *   codes: Array<string | undefined> }>} threads: those that respond, the main one first; codes: of errors
  */
 async function connectTo (files, pid) {
   const own = pid && pidInside(pid)
@@ -279,7 +279,7 @@ function silentThread (file, processId) {
 }
 
 /**
- * Reads what lib/ask/server.js has noted.
+ * Reads the note that lib/ask/server.js left.
  * @param {string} socket
  * @returns {{ pid: number, threadId: number, since: number, stack: string } | undefined}
  */
@@ -290,13 +290,13 @@ function readNote (socket) {
   return isNote ? { pid, threadId, since, stack } : undefined
 }
 
-/** Returns the address of a socket that has no file, on Linux (unix(7), abstract). @param {string} name */
+/** Returns the address of a socket without a file, on Linux (unix(7), abstract). @param {string} name */
 const abstractAddress = (name) => `\0longstack-${name}`.padEnd(ABSTRACT_BYTES, '-')
 
 /**
- * The socket of this command. Each thread says a word that only it was told: others who connect learn
- * nothing. On Linux the socket has a name in no directory (unix(7), abstract), so that nothing has to be
- * removed, and a process that sees other files finds it.
+ * The socket of this command. Each thread sends a token that only it was given, so others that connect learn
+ * nothing. On Linux the socket has an abstract name (unix(7)): there is no file to remove, and a process that
+ * sees other files finds it.
  */
 class Meeting {
   /** by token @type {Map<string, { pid: number, resolve: (thread: AskedThread) => void }>} */
@@ -335,14 +335,14 @@ class Meeting {
       if (expected === undefined) return leave()
       this.#expected.delete(token)
       const thread = new AskedThread(expected.pid, socket)
-      socket.off('data', readToken).on('data', thread.reader) // it is asked first: nothing else has come
+      socket.off('data', readToken).on('data', thread.reader) // no other data precedes the first query
       expected.resolve(thread)
     }, { maxLine: MAX_TOKEN, onTooLong: leave })
     socket.setEncoding('utf8').on('data', readToken)
     socket.on('error', () => {}) // `close` follows
   }
 
-  /** Nobody connects any more. */
+  /** Stops listening. */
   close () {
     this.#server.close() // libuv removes its file
     if (this.#directory !== undefined) fs.rmdirSync(this.#directory)

@@ -1,7 +1,7 @@
 'use strict'
 
-// What is told of the connection on which something happened: who opened it, and whose answer came
-// (requests/asks.js).
+// Adds the connection on which something happened to an attribution: who opened it, and whose response
+// arrived (requests/asks.js).
 
 const { contextAt } = require('../core/context')
 const { FIRST_ASK, LAST_ASK, OUTER, STATE } = require('../core/records')
@@ -10,32 +10,32 @@ const { source } = require('../core/source')
 const { findStep, isOneFlow, isSame, requestOf } = require('./flows')
 const { requestText } = require('./queued-jobs')
 
-const MAX_STEPS = 64 // from what happened up to the connection
+const MAX_STEPS = 64 // up to the connection
 
 /**
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('./attribution').Part} Part
  */
 
-/** Whether a context is an answer, or a connection. @param {Context} context */
+/** Whether a context is a response or a connection. @param {Context} context */
 const isOfConnection = (context) => context.kind.asked || isClient(context)
 
 /**
- * Whether a context is an answer to an unknown question: one step stands for several flows.
+ * Whether a context is the response to an unknown query: one step stands for several flows.
  * @param {Context} context
  */
 const isOfSeveral = (context) => context.kind.asked && context.readWord(STATE) !== ONE
 
-/** Whether a context is of a connection that the program has made. @param {Context} context */
+/** Whether a context belongs to a connection that the program opened. @param {Context} context */
 function isClient ({ detail, parent, type }) {
   if (detail === undefined || (type !== 'TCPWRAP' && type !== 'PIPEWRAP')) return false
   return parent?.type.endsWith('SERVERWRAP') === false
 }
 
 /**
- * Adds what is told of the connection on which something happened to whose it is. What is awaited decides
- * where the connection does not know who asked, or contradicts.
- * @param {Part[]} parts first whose it is
+ * Adds the connection on which something happened. If the connection does not know who sent the query, or
+ * contradicts the awaiter, the awaiter decides.
+ * @param {Part[]} parts the owner first
  * @returns {Part[]}
  */
 function withConnection (parts) {
@@ -50,7 +50,7 @@ function withConnection (parts) {
   const state = step.readWord(STATE)
   if (state !== ONE) {
     const line = (state === SHARED ? sharedLine(step) : undefined) ?? openerLine(step, 'unasked')
-    const isTask = first.until !== undefined // of the awaiter's
+    const isTask = first.until !== undefined // of the awaiter
     const told = awaited === undefined || isTask ? parts : behindWaiter(awaited, parts)
     return line === undefined ? told : [...told, line]
   }
@@ -72,7 +72,7 @@ function connectionOf ({ context, until }) {
 }
 
 /**
- * Puts who waits before the part in which the error was made, which is marked then: it may have been in
+ * Puts the awaiter before the part that made the error. That part is then marked, since it may belong to
  * another request.
  * @param {Part} awaited
  * @param {Part[]} parts
@@ -84,7 +84,7 @@ function behindWaiter (awaited, parts) {
 }
 
 /**
- * Whether who waits is of another flow than who is taken for the asker.
+ * Whether the awaiter and the presumed sender of the query belong to different flows.
  * @param {Context} asked
  * @param {Part} awaited
  */
@@ -98,11 +98,11 @@ function isContradiction (asked, { context }) {
 /**
  * @param {Context} asked
  * @param {'opened' | 'unasked'} origin
- * @returns {Part | undefined} undefined where it is one flow that opened the connection and asks
+ * @returns {Part | undefined} undefined if one flow opened the connection and sent the query
  */
 function openerLine (asked, origin) {
   const connection = contextAt(asked.readWord(OUTER))
-  if (connection?.asyncId !== asked.asyncId) return undefined // it is forgotten
+  if (connection?.asyncId !== asked.asyncId) return undefined // its record is gone
   const opener = requestOf(connection)
   if (origin === 'opened') {
     if (opener !== 0 && opener === requestOf(asked)) return undefined
@@ -112,7 +112,7 @@ function openerLine (asked, origin) {
   return { context: connection, origin, label: requestText(connection) }
 }
 
-/** @param {Context} asked of several @returns {Part | undefined} undefined: one of them is not known */
+/** @param {Context} asked by several @returns {Part | undefined} undefined if one of them is unknown */
 function sharedLine (asked) {
   const asks = [FIRST_ASK, LAST_ASK].map((word) => contextAt(asked.readWord(word)))
   if (asks.some((each) => source.startOf(each) !== undefined)) return undefined

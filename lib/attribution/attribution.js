@@ -1,26 +1,25 @@
 'use strict'
 
-// Decides which context made an error. V8 formats `.stack` at the first read, in the context of whoever
-// reads, so the decision rests on facts alone: frames prove a function and never one execution of it, for
-// handlers are shared.
+// Decides which context made an error. V8 formats `.stack` at the first read, in the context of the reader,
+// so the decision rests on facts alone. Frames prove a function but never one execution of it, since handlers
+// are shared.
 //
-// The rules are evaluated in order, the first with an answer decides. Rules 1 to 4 find who made the error:
+// The rules are evaluated in order, and the first with a result decides. Rules 1 to 4 find the maker:
 //
 //   1. the frames end in Node's start-up: made by the main script, before any asynchronous step;
-//   2. the allocation clock knows the callback in which it was made (allocation-clock.js), now or when the
-// error was
+//   2. the allocation clock knows the callback that made it (allocation-clock.js), now or when the error was
 //      observed before;
 //   3. the receiver of the outermost function is a timer or an immediate, which calls its callback on itself;
 //   4. Node's core made it and reads its stack at once, as it does with the errors of sockets.
 //
-// Rules 5 to 7 find less, a context that is not known to have made it:
+// Rules 5 to 7 find only a context that is not known to have made it:
 //
-//   5. who threw it without anything catching it, or rejected with it without a handler;
-//   6. who rejected with it: of several the one whose flow reads it, else the last;
-//   7. who reads its stack.
+//   5. the context that threw it uncaught, or rejected with it without a handler;
+//   6. the context that rejected with it: of several the one whose flow reads it, else the last;
+//   7. the context that reads its stack.
 //
-// Who rejected with the error where that is another flow, who waited for the promise, who rejected with it
-// first, and who opened the connection are appended (askers.js).
+// Appended are the rejecter if it is of another flow, the awaiter of the promise, the first rejecter, and the
+// opener of the connection (askers.js).
 
 const { OWN_WORK, contextTag, root } = require('../core/context')
 const { currentContext } = require('../core/current-step')
@@ -38,8 +37,8 @@ const { descends, findPlace, findStep, findWaiter, isOneFlow, requestOf } = requ
 const { observe } = require('./observed-errors')
 const { withTrigger } = require('./queued-jobs')
 
-const UNKNOWN = -1 // in place of the reference of a request
-const MAX_STEPS = 256 // up to an answer
+const UNKNOWN = -1 // instead of a reference to a request
+const MAX_STEPS = 256 // up to a response
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -48,29 +47,29 @@ const MAX_STEPS = 256 // up to an answer
  *
  * @typedef {object} Part the hops of one context
  * @property {Context | undefined} context
- * @property {Origin} [origin] how it is known; left out: each hop as it was recorded
+ * @property {Origin} [origin] how it is known; if absent, each hop as recorded
  * @property {string} [label] of a connection: the request that opened it, or those that use it
- * @property {import('./queued-jobs').Doubt} [doubt] its request may be another one than whose error it is
+ * @property {import('./queued-jobs').Doubt} [doubt] its request may not be the one that owns the error
  * @property {boolean} [isRequestOnly] only the hop of its request is printed
- * @property {Context} [until] the first that is not told, of those that led to it
+ * @property {Context} [until] the first of its ancestors that is not printed
  * @property {boolean} [isMarked] its first hop has its mark, even below hops of the same origin
- * @property {boolean} [isPlace] told only where its functions are not
+ * @property {boolean} [isPlace] printed only if its functions are not printed elsewhere
  */
 
-/** What is known of an error when its stack is read. */
+/** The evidence about an error when its stack is read. */
 class Evidence {
   /**
    * @param {object} error
-   * @param {NodeJS.CallSite[] | undefined} sites undefined: not known
+   * @param {NodeJS.CallSite[] | undefined} sites undefined if unknown
    */
   constructor (error, sites) {
     this.sites = sites ?? []
     this.hasSites = sites !== undefined
     this.frames = readSites(this.sites).frames
-    /** also has pending rejections noted */
+    /** reading it also notes pending rejections */
     this.reader = foldedContext()
     this.observed = observe(error)
-    /** how it came to the reader by promises */
+    /** promises that delivered it to the reader */
     this.delivery = this.observed.rejections?.deliveryTo(this.reader)
     /** frames of functions that ran */
     this.sync = this.frames.filter((frame) => !frame.isAsync)
@@ -90,7 +89,7 @@ const rules = [
 
   function rule2AllocationClock (evidence) {
     const { hasSites, observed, sync } = evidence
-    // What Node's native code makes between two callbacks has no frames that ran.
+    // An error that Node's native code makes between two callbacks has no frames that ran.
     const isOther = observed.isNative && (!hasSites || sync.length > 0)
     return isOther ? undefined : partsOfMaker(observed.maker, evidence)
   },
@@ -121,16 +120,16 @@ const rules = [
   },
 
   function rule7Reader ({ outer, reader }) {
-    // The chain of who reads it at the prompt is that of the prompt.
+    // A reader at the prompt has the chain of the prompt.
     return outer !== undefined && isPrompt(outer.fileName) ? [] : [{ context: reader, origin: 'reader' }]
   }
 ]
 
 /**
- * Finds whose error it is.
+ * Finds the owner of an error.
  * @param {object} error
- * @param {NodeJS.CallSite[] | undefined} sites its call sites; undefined: they are not known
- * @returns {Part[]} first whose error it is; then who rejected with it, and who waited
+ * @param {NodeJS.CallSite[] | undefined} sites its call sites; undefined if unknown
+ * @returns {Part[]} the owner first, then the rejecters and the awaiter
  */
 function attribute (error, sites) {
   const evidence = new Evidence(error, sites)
@@ -145,7 +144,7 @@ function attribute (error, sites) {
 }
 
 /**
- * Adds who made the request that was destroyed with the error, if that is known of no other.
+ * Adds the maker of the request that was destroyed with the error, unless its flow is already there.
  * @param {Part[]} parts
  * @param {Context | undefined} subject
  * @returns {Part[]}
@@ -157,7 +156,7 @@ function withSubject (parts, subject) {
   return [...parts, { context: subject, origin: 'awaited', until, isPlace: true }]
 }
 
-/** Returns the context in which code runs; walks along its chain are short. */
+/** Returns the current context, with loops folded so that walks along its chain are short. */
 function foldedContext () {
   const context = currentContext()
   if (context !== undefined && !context.folded) foldLoops(context)
@@ -177,7 +176,7 @@ function partsOfMaker (maker, evidence) {
 }
 
 /**
- * Adds who rejected, who waited and who rejected first, if their flow is another.
+ * Adds the rejecter, the awaiter and the first rejecter, if they belong to other flows.
  * @param {Part[]} parts
  * @param {Evidence} evidence
  */
@@ -189,18 +188,18 @@ function withRejections (parts, { frames, observed, delivery }) {
   const first = observed.rejections?.first.context
   if (first === undefined || isTold(first, parts)) return told
   const waiter = told.find(({ origin }) => origin === 'awaited')?.context?.parent
-  const isJob = areOther(requestOrUnknown(waiter), requestOrUnknown(first)) // for who waits
+  const isJob = areOther(requestOrUnknown(waiter), requestOrUnknown(first)) // for the awaiter
   if (!isJob) told.push({ context: first, origin: 'first' })
   return told
 }
 
 /**
- * Adds who waited. If that is another request than the one in which the error was made, it comes first: a
- * queue starts a job in the callback in which the job before ended, so that the chain of the job leads to the
- * caller of that one. What rejects for another request is doubted likewise: it may settle a batch of several.
+ * Adds the awaiter. It comes first if its request is not the one in which the error was made: a queue starts
+ * a job in the callback in which the previous job ended, so the chain of the job leads to the caller of the
+ * previous one. A rejecter of another request is doubted likewise, since it may settle a batch of several.
  * @param {Part[]} parts
  * @param {[import('./flows').Delivery, import('./flows').Delivery | undefined]} deliveries to the reader, and
- *   to whom it was passed first
+ *   to the first recipient
  * @param {Frame[]} frames of the error
  * @returns {Part[]}
  */
@@ -229,7 +228,7 @@ function withWaiter (parts, [delivery, first], frames) {
   const told = isBehind ? behindWaiter(awaited, certain) : [...certain, awaited]
   const isMakerKnown = parts[0].origin === undefined
   const doubted = isMakerKnown ? [] : parts.filter(isDoubted)
-  // Not behind who threw the error, whose own story may end with what triggered that
+  // Not if the maker is known: its own chain may end with the trigger
   const triggers = doubted.map((part) => {
     return /** @type {Part} */ ({ ...part, origin: 'triggered', isMarked: true })
   })
@@ -237,11 +236,11 @@ function withWaiter (parts, [delivery, first], frames) {
 }
 
 /**
- * Adds where an error is waited for, also within its own flow: one without frames does not tell what failed,
- * that of an aborted `fetch`, nor one that has those of who aborted.
+ * Adds the place that awaits an error, even within its own flow. An error does not show what failed if it has
+ * no frames, like that of an aborted `fetch`, or only those of the code that aborted.
  * @param {Part[]} parts
  * @param {import('./flows').Delivery} delivery
- * @param {boolean} isAborted what was made by the main script is named as well
+ * @param {boolean} isAborted promises of the main script are named as well
  * @returns {Part[]}
  */
 function withPlace (parts, delivery, isAborted) {
@@ -254,14 +253,14 @@ function withPlace (parts, delivery, isAborted) {
   return [...parts, { context: place, origin: 'awaited', until, isPlace: true }]
 }
 
-/** Whether a frame is of the function that calls who listens for an abort. @param {Frame} frame */
+/** Whether a frame is of the function that calls the listeners of an abort. @param {Frame} frame */
 const isOfAbort = ({ kind, functionName }) => {
   if (kind !== 'core' || functionName === undefined) return false
   return withoutAlias(functionName) === 'AbortController.abort'
 }
 
 /**
- * Returns the call for which an abort made an error that it has read at once.
+ * Returns the call that listens for the abort under way, if an error comes from that abort.
  * @param {object} error
  * @param {Evidence} evidence
  */
@@ -269,7 +268,7 @@ function callOf (error, { frames }) {
   return isAbortReason(error) || (isAbortError(error) && frames.some(isOfAbort)) ? abortedCall() : undefined
 }
 
-/** By its class, or as Node says. @param {object} error */
+/** By its class or its name. @param {object} error */
 const isAbortError = (error) => {
   const name = className(error)
   return name === 'AbortError' || name === 'DOMException' || own(error, 'name') === 'AbortError'
@@ -278,7 +277,7 @@ const isAbortError = (error) => {
 /**
  * Whether the caller and the maker belong to different requests.
  * @param {Context} caller
- * @param {Part[]} parts the maker first; after an ambiguous answer, askers.js has put the connection there
+ * @param {Part[]} parts the maker first; ambiguous responses are left to askers.js
  */
 function isOtherRequest (caller, [{ context }]) {
   const request = requestOf(context)
@@ -294,7 +293,7 @@ function areOther (request, own) {
 
 /**
  * @param {Context | undefined} context
- * @returns {number} reference; UNKNOWN after an ambiguous answer or another thread's message, and where a
+ * @returns {number} reference; UNKNOWN after an ambiguous response or a message of another thread, or if a
  *   queue may have started the step; 0 without a request
  */
 function requestOrUnknown (context) {
@@ -303,7 +302,7 @@ function requestOrUnknown (context) {
   return doubtful === undefined ? request : UNKNOWN
 }
 
-/** Whether the request that led to a step may be any. @param {Context} step */
+/** Whether any request may have led to a step. @param {Context} step */
 const isOfAny = (step) => isOfSeveral(step) || isOfMessage(step)
 
 /** @param {Context} step */
@@ -315,13 +314,13 @@ function isSameRequest (caller, [{ context }]) {
   return request !== 0 && request === requestOf(context)
 }
 
-/** Whether the flow of a context is that of a part. @param {Context} context @param {Part[]} parts */
+/** Whether a context belongs to the flow of a part. @param {Context} context @param {Part[]} parts */
 function isTold (context, parts) {
   return parts.some((part) => isOneFlow(part.context, context))
 }
 
 /**
- * Whether an error is that of a line at the prompt, whose only chain is that of the prompt.
+ * Whether an error comes from a line typed at the prompt, which has no chain but that of the prompt.
  * @param {Context} context
  * @param {Frame | undefined} outer
  */
@@ -331,8 +330,8 @@ function isOfPrompt (context, outer) {
 }
 
 /**
- * Returns the context of the timer that called a function: a timer calls its callback on itself, and V8 shows
- * the receiver in sloppy code.
+ * Returns the context of the timer that called a function. A timer calls its callback on itself, and V8
+ * exposes the receiver in sloppy code.
  * @param {NodeJS.CallSite} site of the outermost function
  * @param {Frame | undefined} caller
  * @returns {Context | undefined}
@@ -351,11 +350,11 @@ function timerOf (site, caller) {
   return context?.type === 'Timeout' && !isReusedTimer(receiver) ? context : undefined
 }
 
-// What the frames of an error prove of the callback in which it was made.
+// Facts that the frames of an error prove about the callback in which it was made.
 
 /**
- * Whether the main script made it. Node's start lies below the main script; below an ESM one as awaiting,
- * unless a module of the program awaits, too.
+ * Whether the main script made the error. The frames of Node's start-up lie below the main script. Below an
+ * ES module they are async frames, unless a module of the program awaits as well.
  * @param {Frame[]} frames
  */
 function endsInStartUp (frames) {
@@ -384,14 +383,14 @@ function outermost (frames) {
 
 /**
  * Functions of Node's core that make an error and pass it to `stream.destroy()`, which reads its stack at
- * once, and from there to nextTick (lib/net.js, lib/internal/stream_base_commons.js,
+ * once and passes it to nextTick (lib/net.js, lib/internal/stream_base_commons.js,
  * lib/internal/streams/destroy.js).
  */
 const destroyers = ['afterConnect', 'internalConnectMultiple', 'onStreamRead', 'onWriteComplete']
 
 /**
- * Whether the callback that made an error also had its stack read or passed it to nextTick, before the
- * program got it.
+ * Whether the callback that made an error also read its stack or passed it to nextTick, before the program
+ * got it.
  * @param {Frame[]} frames that ran
  */
 function isReadAtOnce (frames) {

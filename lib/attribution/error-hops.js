@@ -1,7 +1,6 @@
 'use strict'
 
-// The hops of errors: the flow that an error belongs to, then the one that rejected with it and the one that
-// waits for it.
+// The hops of errors: the flow that owns the error, then the flows that rejected with it and await it.
 
 const guard = require('../core/guard')
 const { formatHops, placeOf } = require('../format/hops')
@@ -24,20 +23,20 @@ const { doubted } = require('./queued-jobs')
  * @typedef {import('../stacks/chain').PrintedHop} PrintedHop
  */
 
-/** Origins of parts that are a line about a connection. @type {Set<unknown>} */
+/** Origins of parts that are printed as one line about a connection. @type {Set<unknown>} */
 const connectionOrigins = new Set(['opened', 'unasked', 'shared'])
 
 const noLines = { lines: [], short: [] }
 
 const noStack = { text: undefined, sites: undefined }
 
-/** of a function that a timer called */
+/** stack of a function that a timer called */
 const WARM_STACK = '    at warm (longstack.js:1:1)\n    at listOnTimeout (node:internal/timers:1:1)'
 
 /** Returns the hops of an error whose stack was formatted. @param {object} error */
 const notedHopsOf = (error) => getObserved(error)?.hops
 
-/** Reads a stack as the program would, and notes its hops where they are appended. @param {Error} error */
+/** Reads a stack as the program would, which notes its hops if they are appended. @param {Error} error */
 function readError (error) {
   observe(error) // before anything is made for the query
   return formatter.readStack(error)
@@ -45,14 +44,14 @@ function readError (error) {
 
 /**
  * @param {Error} error
- * @param {import('../stacks/formatter').ReadStack} [read] its stack, where it was read for the query
+ * @param {import('../stacks/formatter').ReadStack} [read] its stack, if it was read for the query
  * @returns {PrintedHop[]}
  */
 function hopsOfError (error, read) {
   const { text, sites } = read ?? (notedHopsOf(error) === undefined ? readError(error) : noStack)
   const hops = notedHopsOf(error)
   if (hops !== undefined || isStartUpError(error)) return hops ?? []
-  // Another library formats, or did before: the text that Node wrote has to do.
+  // Another library formats, or did before, so only the text that Node wrote is available.
   const isLeftAlone = settings.enabled && settings.options.errors !== true
   const isReadable = sites === undefined && isLeftAlone && typeof text === 'string'
   const readableSites = isReadable ? sitesOfText(text) : sites
@@ -64,8 +63,8 @@ function hopsOfError (error, read) {
 
 /**
  * @param {object} error
- * @param {NodeJS.CallSite[] | undefined} sites undefined: they are not known
- * @returns {PrintedHop[]} of each flow at most as many as a chain may have
+ * @param {NodeJS.CallSite[] | undefined} sites undefined if unknown
+ * @returns {PrintedHop[]} per flow at most as many as a chain may have
  */
 function attributedHops (error, sites) {
   const { frames } = readSites(sites ?? [])
@@ -90,10 +89,10 @@ function attributedHops (error, sites) {
 }
 
 /**
- * Returns the hops of who ended, sent, destroyed or aborted what an error is about, up to where they are told
- * already.
+ * Returns the hops of the code that ended, sent, destroyed or aborted the object of an error, up to the first
+ * hop that is already printed.
  * @param {object} error
- * @param {import('./attribution').Part[]} parts whose it is
+ * @param {import('./attribution').Part[]} parts its owner and others
  * @param {PrintedHop[]} told hops of these
  * @param {import('../stacks/frames').Frame[]} frames of the error
  * @param {NodeJS.CallSite[]} sites of the error
@@ -115,7 +114,7 @@ function isSameHop (hop, other) {
 }
 
 /**
- * Whether hops tell all functions of another one.
+ * Whether all functions of a hop are already in other hops.
  * @param {PrintedHop | undefined} hop
  * @param {PrintedHop[]} told
  */
@@ -133,12 +132,13 @@ function areEqual (lines, others) {
 }
 
 /**
- * Returns a line about a connection; all of its chain with `internals`. If neither who asked nor who waits is
- * known, the code of the program that opened it follows: a pool opens connections for the queries it gets.
+ * Returns a line about a connection, with its whole chain if `internals` is on. If neither the sender of the
+ * query nor an awaiter is known, the program's code that opened it follows: a pool opens connections for the
+ * queries it gets.
  * @param {Context} context
  * @param {any} origin
  * @param {string | undefined} request
- * @param {boolean} isOpenerTold with its code
+ * @param {boolean} isOpenerTold whether the code that opened it follows
  * @returns {PrintedHop[]}
  */
 function connectionHops (context, origin, request, isOpenerTold) {
@@ -156,7 +156,7 @@ function connectionHops (context, origin, request, isOpenerTold) {
 const isOfProgram = ({ frames }) => frames.some(({ kind }) => kind === 'user')
 
 /**
- * Returns what is appended to an error's stack, and notes its hops.
+ * Returns the text to append to an error's stack, and notes its hops.
  * @param {object} error
  * @param {NodeJS.CallSite[]} sites
  */
@@ -168,8 +168,8 @@ function report (error, sites) {
 }
 
 /**
- * Makes hops for an error of longstack's own, so that the program's first error finds everything loaded and
- * compiled. Runs no code of the program. Takes about 5 ms once.
+ * Makes hops for an error of longstack itself, so that everything is loaded and compiled before the program's
+ * first error. Runs no code of the program. Takes about 5 ms once.
  */
 function preload () {
   guard.run(() => {
@@ -200,7 +200,7 @@ function stackText (error) {
   return hops.length === 0 ? head : `${head}\n${formatHops(hops)}`
 }
 
-/** Returns what a record of an error has as its stack. @param {Error} error */
+/** Returns the stack for a record of an error. @param {Error} error */
 function errorStack (error) {
   if (settings.options.errors !== true) return stackText(error)
   startQuery()
@@ -218,8 +218,8 @@ function nameByRequest (hop, context) {
 }
 
 /**
- * Returns whether an error only tells Jest where the console was used: Jest prints the first frame of it, and
- * all lines that are no frames, below what was logged.
+ * Returns whether an error only tells Jest the place of a console call: below the logged text Jest prints its
+ * first frame, and all lines that are no frames.
  * @param {object} error
  */
 function isPlaceOfLog (error) {

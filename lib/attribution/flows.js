@@ -1,49 +1,49 @@
 'use strict'
 
-// Whether two contexts are of one flow: one is the other, or an ancestor of it. And the rejections with one
-// error: who rejected a promise with it, and which promises it came through from
-// there. `await` and `then` pass a rejection on from promise to promise; an error that is kept, such as that
-// of a closed pool, is rejected with again by others.
+// Flows: two contexts belong to one flow if they are equal or one is an ancestor of the other. Also the
+// rejections with one error: who rejected a promise with it, and which promises it passed from there. `await`
+// and `then` pass a rejection on from promise to promise. An error that is kept, such as that of a closed
+// pool, is used again for later rejections.
 //
 // A queue starts the job of one caller in the callback in which the job of another ended, and rejects the
-// promise that it gave to the caller. The promises through which an error came tell the two apart: the
-// caller's was made in the caller's flow, and rejected in the other.
+// promise that it gave to the caller. The promises that an error passed tell the two apart: the caller's
+// promise was made in the caller's flow, and rejected in the other one.
 
 const { contextOf, OWN_WORK, root } = require('../core/context')
 const { idOf } = require('../core/record-ids')
 const requestRecords = require('../core/request-records')
 
-const MAX_ANCESTORS = 256 // the records of a loop lead through all of its turns
-const MAX_PROMISES = 32 // that an error is known to have come through
-const MAX_STEPS = 32 // from a step up to one that was given the error
-const MAX_PATH = 16 // promises that an error came through, of which all are known
+const MAX_ANCESTORS = 256 // the records of a loop include all of its iterations
+const MAX_PROMISES = 32 // that are kept per error
+const MAX_STEPS = 32 // from a step up to one that received the error
+const MAX_PATH = 16 // promises in a complete path of an error
 
 /** @type {typeof import('../core/request-of').requestOf | undefined} */
 let requestOfStep
 
 /**
  * @typedef {import('../core/context').Context} Context
- * @typedef {{ ref: number, chain: number, span: number }} RecordedStep 0: unknown
- * @typedef {{ context: Context }} Rejection somebody rejected a promise with an error that no promise had
- *   brought
+ * @typedef {{ ref: number, chain: number, span: number }} RecordedStep 0 if unknown
+ * @typedef {{ context: Context }} Rejection a promise was rejected with an error that came from no other
+ *   promise
  *
  * @typedef {object} Passage a promise that was rejected with the error
  * @property {RecordedStep} promise
- * @property {number} asyncId of the promise, 0: unknown
+ * @property {number} asyncId of the promise, 0 if unknown
  * @property {Context} by the step that rejected it
- * @property {Rejection} rejection with which the error came into the first promise
- * @property {Passage | undefined} from the promise that brought the error to that step
+ * @property {Rejection} rejection of the first promise with the error
+ * @property {Passage | undefined} from the promise that passed the error to that step
  * @property {number} length of the path of promises
  *
- * @typedef {object} Delivery how an error came to its reader
+ * @typedef {object} Delivery how an error reached its reader
  * @property {Passage} passage the last promise
  * @property {Context} [step] of the reader, or an ancestor, that awaited that promise
  *
  * @typedef {object} Waiter
- * @property {Context} context of the promise that is waited for
- * @property {Context} caller who waits
- * @property {Context} [task] where the job began that failed, if a queue may have started it: what led there
- *   may be of another caller
+ * @property {Context} context of the awaited promise
+ * @property {Context} caller that waits
+ * @property {Context} [task] start of the failed job, if a queue may have started it: its ancestors may be of
+ *   another caller
  */
 
 /** @param {Context | undefined} first @param {Context} second */
@@ -61,7 +61,7 @@ function descends (first, other) {
 }
 
 /**
- * Finds a context, or the nearest one that led to it.
+ * Finds a context or its nearest ancestor.
  * @param {Context | undefined} context
  * @param {(step: Context) => boolean} matches
  * @param {number} maxSteps
@@ -77,7 +77,7 @@ function findStep (context, matches, maxSteps) {
 }
 
 /**
- * Compares chains where a record is gone: nothing else is known of such a step.
+ * Compares contexts; if a record is gone, only the chains are known.
  * @param {Context} first
  * @param {Context} second
  */
@@ -86,13 +86,13 @@ function isSame (first, second) {
   return first.ref !== 0 && second.ref !== 0 ? first.ref === second.ref : first.chain === second.chain
 }
 
-/** @param {RecordedStep} step @returns {Context | undefined} undefined: unknown, or longstack's own work */
+/** @param {RecordedStep} step @returns {Context | undefined} undefined if unknown, or longstack's own work */
 function contextOfStep ({ chain, ref, span }) {
   const context = contextOf(chain, ref, span)
   return context === OWN_WORK ? undefined : context
 }
 
-/** @param {Context | undefined} context @returns {number} reference of its request, 0: none is known */
+/** @param {Context | undefined} context @returns {number} reference of its request, 0 if none is known */
 function requestOf (context) {
   if (context === undefined || context.ref === 0 || requestRecords.all() === undefined) return 0
   requestOfStep ??= require('../core/request-of').requestOf // loaded with the first request
@@ -117,14 +117,14 @@ class Rejections {
 
   /** @param {Context} context @param {RecordedStep} promise */
   note (context, promise) {
-    // What a promise of a subclass waits for is not known: taken for what was rejected last.
+    // A promise of a subclass waits for an unknown promise: assume the one that was rejected last.
     const isPassedOn = context.kind.promise && !context.awaited
     const from = this.#find(context)?.passage ?? (isPassedOn ? this.#last : undefined)
     this.#last = this.#add(context, promise, from, from?.rejection ?? { context })
   }
 
   /**
-   * Returns how the error came to a reader; if that is not known, its last rejection.
+   * Returns how the error reached a reader; if that is unknown, its last rejection.
    * @param {Context | undefined} reader
    * @returns {Delivery}
    */
@@ -133,8 +133,8 @@ class Rejections {
   }
 
   /**
-   * Returns how the error came to whom it was passed after its first rejection, before it was rejected anew.
-   * @returns {Delivery | undefined} undefined: that is forgotten
+   * Returns how the error was passed on after its first rejection, before it was rejected anew.
+   * @returns {Delivery | undefined} undefined if no longer known
    */
   firstDelivery () {
     const passage = this.#passages.findLast(({ rejection }) => rejection === this.first)
@@ -158,7 +158,7 @@ class Rejections {
   }
 
   /**
-   * Finds the newest promise that a step, or one that led to it, was given.
+   * Finds the newest promise that passed the error to a step or to one of its ancestors.
    * @param {Context} context
    * @returns {Delivery | undefined}
    */
@@ -173,7 +173,7 @@ class Rejections {
       }
       step = step.parent
     }
-    // What awaits a promise that the filter leaves out goes on in the step that began to.
+    // Code that awaits a promise that the filter leaves out continues in the step that began to await.
     const passage = this.#passages.find(({ asyncId, rejection }) => {
       return asyncId === 0 && descends(rejection.context, context)
     })
@@ -182,8 +182,8 @@ class Rejections {
 }
 
 /**
- * Finds who waits for the error, of those who made its promises: the first for whom a test holds, and who
- * does not go on with what the others began.
+ * Finds the awaiter among the makers of the error's promises: the first that passes a test and does not
+ * descend from the makers before it.
  * @param {Delivery} delivery
  * @param {(caller: Context) => boolean} isOther
  * @returns {Waiter | undefined}
@@ -210,7 +210,7 @@ function findWaiter ({ passage: last, step }, isOther) {
 }
 
 /**
- * Returns the first of the promises through which an error came that the program made.
+ * Returns the first promise in the path of an error that the program made.
  * @param {Delivery} delivery
  * @returns {Context | undefined}
  */
@@ -219,7 +219,7 @@ function findPlace ({ passage }) {
   return contexts.find((context) => context?.stack?.program === true)
 }
 
-/** @param {Passage} last @returns {Passage[]} all through which an error came, the first one first */
+/** @param {Passage} last @returns {Passage[]} the path of an error, the first promise first */
 function pathTo (last) {
   /** @type {Passage[]} */
   const path = []
@@ -230,10 +230,10 @@ function pathTo (last) {
 }
 
 /**
- * Whether a promise was rejected by other code than that which waits for it, such as a queue's. To resolve a
- * promise with another one that fails later is the same: V8 then awaits that one in the promise's own step.
+ * Whether a promise was rejected by code of another flow than its caller's, such as a queue. Resolving a
+ * promise with another one that fails later counts as well: V8 awaits that one in the promise's own step.
  * @param {Passage} passage
- * @param {Context} caller who made the promise
+ * @param {Context} caller that made the promise
  */
 function isPassedOver ({ by, promise }, caller) {
   const awaiting = by.awaited ? by.parent : by

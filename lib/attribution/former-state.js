@@ -1,7 +1,7 @@
 'use strict'
 
-// Who was first: an error that says that a stream has ended, or that a response was sent, is thrown at the
-// second call. Finds who made the first one, or destroyed, or aborted (core/state-changes.js).
+// An error about a stream that has ended, or a response that was sent, is thrown by the second call. Finds
+// the code that made the first call, or that destroyed or aborted the object (core/state-changes.js).
 
 const { contextOfNoted } = require('../core/context')
 const { isHandleType } = require('../core/kinds')
@@ -18,7 +18,7 @@ const REQUEST_TYPE = 'HTTPINCOMINGMESSAGE'
 const STREAMS = 'node:internal/streams/'
 /** functions there (lib/internal/streams/readable.js, pipeline.js) */
 const enders = new Set(['endFn', 'onend', 'pumpToNode'])
-const MAX_STEPS = 8 // from an error up to the connection of which it is
+const MAX_STEPS = 8 // from an error up to its connection
 const MAX_FLOW = 256 // and up to the request
 
 /**
@@ -37,11 +37,11 @@ const findersByCode = {
 }
 
 /**
- * Returns who brought about the state that an error comes of.
+ * Returns the code that caused the state behind an error.
  * @param {object} error
- * @param {Part[]} parts whose it is
+ * @param {Part[]} parts its owner first
  * @param {NodeJS.CallSite[]} sites
- * @returns {Part | undefined} undefined: it is not known, or the program did not
+ * @returns {Part | undefined} undefined if unknown, or not the program's code
  */
 function formerState (error, parts, sites) {
   const cause = own(error, 'cause')
@@ -64,7 +64,7 @@ function findChange (error, context, sites) {
 }
 
 /**
- * Returns who changed the object whose method made the error. Candidates are the response of the present
+ * Returns the change of the object whose method made the error. Candidates are the response of the present
  * request and the objects that were changed last.
  * @param {ContextType | undefined} context
  * @param {NodeJS.CallSite[]} sites
@@ -76,13 +76,13 @@ function changeOfReceiver (context, sites, states) {
   for (const object of response === undefined ? remembered() : [response, ...remembered()]) {
     const change = changeOf(object, states)
     if (change === undefined) continue
-    const ofHttp2 = hidden(object, 'response') // in the manner of HTTP/1
+    const ofHttp2 = hidden(object, 'response') // of the compatibility API
     if (isMadeOn(sites, object) || (isObject(ofHttp2) && isMadeOn(sites, ofHttp2))) return change
   }
   return undefined
 }
 
-/** @param {Change} change @returns {ContextType | undefined} undefined: it was none of the program's */
+/** @param {Change} change @returns {ContextType | undefined} undefined if the program did not make it */
 function contextOfChange ({ chain, cause, state, time }) {
   const made = capture.chainAt(chain)
   const isPiped = state === 'ended' && made?.stack?.frames.some(isOfPipe)
@@ -90,14 +90,14 @@ function contextOfChange ({ chain, cause, state, time }) {
   return contextOfNoted(chain, cause, time)
 }
 
-/** Whether Node ends a stream because the one ended that the program piped into it. @param {Frame} frame */
+/** Whether Node ends a stream because a stream that the program piped into it ended. @param {Frame} frame */
 const isOfPipe = ({ functionName, fileName }) => {
   const name = afterLast(withoutAlias(String(functionName)), '.')
   return fileName?.startsWith(STREAMS) === true && enders.has(name)
 }
 
 /**
- * Returns who destroyed the connection in whose callback an error was made.
+ * Returns the change that destroyed the connection in whose callback an error was made.
  * @param {ContextType | undefined} context
  */
 function destroyerOfConnection (context) {
@@ -111,7 +111,7 @@ function destroyerOfConnection (context) {
 const isOfConnection = ({ kind, type }) => isHandleType(type) || kind.asked || type === REQUEST_TYPE
 
 /**
- * Returns who ended the response to the request in which an error was made, if it names that request.
+ * Returns the change that ended the response to an error's request, if the error names that request.
  * @param {object} error
  * @param {ContextType | undefined} context
  */

@@ -1,12 +1,12 @@
 'use strict'
 
-// Where the listener of an event was registered (option `listeners`): told of errors that are made in it.
+// Shows where the failing event listener was registered (option `listeners`).
 //
-// A listener that is registered is called as it is, so nothing about the call changes. While the option is on
-// the methods that register are wrapped, and note the text of each listener that the program registers, the
-// event and the place. An error whose call site is called by `emit` or an EventTarget then tells where the
-// function begins (getEnclosingLineNumber in V8's src/builtins/builtins-callsite.cc). Where one noted text,
-// and no other, stands there in the file, and nowhere else in it, that function is the listener.
+// Listeners are called directly, so nothing about the call changes. While the option is on, the methods that
+// register listeners are wrapped, and note the source text of each listener of the program, the event and the
+// place. If `emit` or an EventTarget called the function of a call site, the call site gives the start of
+// that function (getEnclosingLineNumber in V8's src/builtins/builtins-callsite.cc). If exactly one noted text
+// starts there in the file, and occurs nowhere else in it, that function is the listener.
 
 const { EventEmitter } = require('node:events')
 const { types } = require('node:util')
@@ -31,8 +31,8 @@ const METHODS = ['addListener', 'on', 'prependListener', OF_TARGET]
 const DISPATCHERS = new Map([['node:events', /(?:^|\.)emit$/], [EVENT_TARGET, /kHybridDispatch/]])
 const KIND = 'LISTENER'
 const MAX_NOTED = 1000 // texts of listeners
-const MAX_NAME = 40 // characters of an event's
-const MAX_EVENTS = 3 // of a listener
+const MAX_NAME = 40 // characters of an event's name
+const MAX_EVENTS = 3 // per listener
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -41,15 +41,15 @@ const MAX_EVENTS = 3 // of a listener
  * @typedef {object} Registration of a listener
  * @property {string} method
  * @property {Set<string>} events
- * @property {number} chain of the stack that registered it last
- * @property {Context} context of the one that did first
- * @property {boolean} isAmbiguous several places register it: which of them is not known in a call
+ * @property {number} chain of the last registration's stack
+ * @property {Context} context of the first registration
+ * @property {boolean} isAmbiguous several places register it, and a call does not show which one did
  */
 
 /** by the text of the listener @type {Map<string, Registration>} */
 let noted = new Map()
 let isOn = false
-/** of the wrappers that note: one that the program has wrapped in turn stays */
+/** identifies the wrappers that note; a wrapper that the program wrapped in turn stays in place */
 let present = {}
 /** put the methods back @type {Array<() => boolean>} */
 let restores = []
@@ -102,7 +102,7 @@ function around (method, name) {
 /**
  * Notes a registration. Does not throw.
  * @param {unknown} event
- * @param {Function} listener the program's, or what Node makes of it in once()
+ * @param {Function} listener the program's, or Node's wrapper of it in once()
  * @param {string} method
  * @param {Function} above stacks begin below this function
  */
@@ -124,7 +124,7 @@ function add (event, listener, method, chain) {
   const known = noted.get(text)
   if (known === undefined) {
     const context = noted.size < MAX_NOTED ? contextOfChain(chain) : undefined
-    if (context?.stack === undefined) return // reading it, the context keeps it
+    if (context?.stack === undefined) return // reading it makes the context keep it
     noted.set(text, { method: name, events: new Set([nameOf(event)]), chain, context, isAmbiguous: false })
   } else if (!known.isAmbiguous) {
     known.isAmbiguous = known.method !== name || !isSamePlace(known, chain)
@@ -134,7 +134,7 @@ function add (event, listener, method, chain) {
 }
 
 /**
- * Whether a stack is that of a registration: chains may have been numbered anew.
+ * Whether a registration has the same stack; chains may have been renumbered.
  * @param {Registration} registration
  * @param {number} chain
  */
@@ -153,8 +153,8 @@ function nameOf (event) {
 /**
  * Returns a line about the listener in which an error was made.
  * @param {NodeJS.CallSite[]} sites of the error
- * @returns {import('../stacks/chain').PrintedHop[]} none: it was made in no listener, or it is not known
- *   where that was registered
+ * @returns {import('../stacks/chain').PrintedHop[]} empty if it was made in no listener, or the registration
+ *   is unknown
  */
 function listenerHops (sites) {
   if (noted.size === 0) return []
@@ -168,7 +168,7 @@ function listenerHops (sites) {
   if (events.length > MAX_EVENTS) events.splice(MAX_EVENTS, events.length, '…')
   const place = placeOf([hop])
   if (place === undefined) return []
-  // Not "at", to which parsers of stacks react: a search for "in wire" finds it
+  // Not "at", which parsers of stacks react to: a search for "in wire" finds it
   const label = `${methodOf(registration)}(${events.join(' or ')}) in ${place}`
   return [{ ...hop, label, ageMs: NaN, repeats: 1, origin: 'registered', lines: [], short: [] }]
 }
@@ -190,7 +190,7 @@ const isDispatcher = ({ fileName, functionName }) => {
 /**
  * @param {NodeJS.CallSite} site
  * @param {Frame} frame of it
- * @returns {Registration | undefined} undefined: none is known to be of this function
+ * @returns {Registration | undefined} undefined if none is known for this function
  */
 function registrationOf (site, { fileName, kind }) {
   const { getEnclosingLineNumber, getEnclosingColumnNumber } = /** @type {any} */ (site)
@@ -206,7 +206,7 @@ function registrationOf (site, { fileName, kind }) {
 }
 
 /**
- * Returns whether a function with this text begins at an offset: with its parameters, says V8.
+ * Returns whether a function with this text starts at an offset; V8 reports the start of its parameters.
  * @param {string} source
  * @param {string} text
  * @param {number} offset

@@ -1,6 +1,7 @@
 'use strict'
 
-// What was noted of an error before its stack was read: with the error's frames, all that attribution has.
+// Notes about an error from before its stack was read. With the error's frames they are all the evidence for
+// attribution.
 
 const { root, typeOfStep } = require('../core/context')
 const { createTag } = require('../core/tag')
@@ -11,31 +12,31 @@ const { Rejections, contextOfStep } = require('./flows')
 
 const { isNativeError, isProxy } = require('node:util').types
 const MAX_MEMBERS = 16 // of an AggregateError
-const MAX_VALUES = 64 // rejections with a value that is no object, in an iteration of the event loop
+const MAX_VALUES = 64 // rejections with a value that is no object, per iteration of the event loop
 
 /**
  * @typedef {import('../core/context').Context} Context
  * @typedef {import('./flows').RecordedStep} RecordedStep
  *
  * @typedef {object} Escape an error that nothing caught
- * @property {Context} context in which it was thrown, or that rejected its promise
- * @property {boolean} isRejection the context is that of the rejection
+ * @property {Context} context that threw it or rejected its promise
+ * @property {boolean} isRejection whether the context rejected
  */
 
-/** What is known of one error. */
+/** The notes about one error. */
 class ObservedError {
   constructor () {
-    /** in whose callback it was made @type {Context | undefined} */
+    /** context of the callback that made it @type {Context | undefined} */
     this.maker = undefined
-    /** made by Node's native code, before that callback: then it has no frames that ran */
+    /** made by Node's native code before that callback, so it has no frames that ran */
     this.isNative = false
     /** @type {Rejections | undefined} */
     this.rejections = undefined
-    /** reference of the promise that was rejected with it last, the unhandled one; 0: it has none */
+    /** reference of the last promise that was rejected with it, the unhandled one; 0 if there is none */
     this.lastPromise = 0
     /** @type {Escape | undefined} */
     this.escape = undefined
-    /** who passed it to nextTick, where Node did @type {Context | undefined} */
+    /** context in which Node passed it to nextTick @type {Context | undefined} */
     this.handedOverBy = undefined
     /** the hops that were appended to its stack @type {import('../stacks/chain').PrintedHop[] | undefined} */
     this.hops = undefined
@@ -43,7 +44,7 @@ class ObservedError {
 }
 
 /**
- * On the error itself, invisible: a WeakMap costs a read of `.stack` 2 µs more (bench/errors.js).
+ * Invisible tag on the error itself: a WeakMap makes a read of `.stack` 2 µs slower (bench/errors.js).
  * @type {ReturnType<typeof createTag<ObservedError>>}
  */
 const tag = createTag()
@@ -60,7 +61,7 @@ function observe (error) {
   return observed
 }
 
-/** Observes what may be an error, also where the program's stack is full. @param {unknown} value */
+/** Observes a possible error, even if the program's stack is full. @param {unknown} value */
 function observeQuietly (value) {
   try {
     if (isAnyObject(value)) observe(value)
@@ -72,7 +73,7 @@ function observeQuietly (value) {
  * @param {object} error
  */
 function observeRelated (error) {
-  if (!isNativeError(error)) return // nor a proxy, whose traps are the program's
+  if (!isNativeError(error)) return // also excludes proxies, which run traps of the program
   const cause = own(error, 'cause')
   if (typeof cause === 'object' && cause !== null) observe(cause)
   const members = own(error, 'errors')
@@ -87,7 +88,7 @@ function observeRelated (error) {
 const get = (error) => isAnyObject(error) ? tag.read(error) : undefined
 
 /**
- * Notes who rejected with an error.
+ * Notes the context that rejected with an error.
  * @param {object} error
  * @param {Context} context
  * @param {RecordedStep} promise
@@ -112,20 +113,20 @@ function noteEscape (error, escape) {
 }
 
 /**
- * Rejections of this iteration with values: these have no identity by which they could be tagged, but Node
- * reports them in the same one.
+ * Rejections of this iteration with values that are no objects. Values have no identity to tag, but Node
+ * reports them in the same iteration.
  * @type {Array<{ reason: unknown, context: Context }>}
  */
 let values = []
 
 /**
- * Notes who rejected with a value that is no object.
+ * Notes the context that rejected with a value that is no object.
  * @param {unknown} reason
  * @param {Context} context
  * @param {RecordedStep} record
  */
 function noteRejectedValue (reason, context, record) {
-  if (typeof reason === 'function') return // its text is the program's to make
+  if (typeof reason === 'function') return // the program may define its text
   if (values.length > MAX_VALUES) return
   const promise = contextOfStep(record)
   const isInner = promise?.parent === context || context === root
@@ -133,10 +134,10 @@ function noteRejectedValue (reason, context, record) {
 }
 
 /**
- * Returns who rejected with a value, by the error that Node made of it because it was unhandled
+ * Returns the context that rejected with a value, given the error that Node made of the unhandled value
  * (lib/internal/process/promises.js).
  * @param {any} error
- * @returns {Context | undefined} undefined where several may have
+ * @returns {Context | undefined} undefined if several contexts may have
  */
 function rejecterOfValue (error) {
   if (values.length === 0 || values.length > MAX_VALUES) return undefined
@@ -148,14 +149,14 @@ function rejecterOfValue (error) {
 }
 
 /**
- * Notes in whose callback an error was made, by the allocation clock.
+ * Notes the callback in which an error was made, by the allocation clock.
  * @param {object} error
  * @param {ObservedError} observed
  */
 function noteMaker (error, observed) {
   const allocation = locate(error)
   if (allocation === undefined) return
-  // Between two callbacks Node's native code makes the error that the second one is called with.
+  // Between two callbacks Node's native code makes the error that it passes to the second one.
   const isNative = allocation.chain === 0
   const step = isNative ? allocation.next : allocation
   if (step === undefined || step.chain === 0 || (isNative && !isReportedBy(error, step))) return
@@ -164,7 +165,7 @@ function noteMaker (error, observed) {
 }
 
 /**
- * Whether an error is of a failed system call of the kind that a request makes.
+ * Whether an error reports a failed system call of the kind that a file request makes.
  * @param {object} error
  * @param {RecordedStep} request
  */

@@ -2,13 +2,14 @@
 
 // Finds jobs that a queue started. A queue starts the next job when the previous one ends, so the chain of a
 // job leads to the owner of the previous job, often another request. If the job's caller awaits a promise,
-// that names the right one (flows.js). Otherwise nothing tells a queue from a request that calls a function
-// of its own twice: both chains come through the same function again. So the request at the end is doubted.
+// that promise names the right request (flows.js). Otherwise a queue looks like a request that calls one of
+// its functions twice: both chains pass through the same function again. So the request at the end is
+// doubted.
 //
 // A request that was in flight when the job began is doubted only if other requests were in flight as well,
-// and a callback or `then` started the job: an async function that continues is usually the request's own.
-// Requests that were answered before count while their work goes on.
-// Background work is doubted in the same way while a request is in flight, which may share the queue with it.
+// and a callback or `then` started the job: an async function that continues usually belongs to the request.
+// Requests that were answered before count while their work goes on. Background work is doubted in the same
+// way while a request is in flight, since the two may share the queue.
 
 const { contextAt } = require('../core/context')
 const { isRequest } = require('../core/records')
@@ -24,10 +25,10 @@ const { requestOf } = require('./flows')
 
 const MAX_STEPS = 64
 
-/** Functions that await for an async function that TypeScript or Babel compiled. */
+/** Functions that perform the await of an async function compiled by TypeScript or Babel. */
 const compiledAwaits = new Set(['step', 'asyncGeneratorStep'])
 
-/** Their `next` calls another handler of the same request. Some programs have two versions of Express. */
+/** In these `next` calls another handler of the same request. Some programs have two versions of Express. */
 const frameworks = new Set(['connect', 'express', 'express4', 'fastify', 'finalhandler', 'restify', 'router'])
 
 /**
@@ -36,8 +37,8 @@ const frameworks = new Set(['connect', 'express', 'express4', 'fastify', 'finalh
  * @typedef {import('../stacks/frames').Frame} Frame
  * @typedef {import('./attribution').Part} Part
  *
- * @typedef {'over' | 'before'} Doubt why a job may be of another request than the one at the end of its
- *   chain: that was answered before the job began; that was in flight, and others may have waited behind it
+ * @typedef {'over' | 'before'} Doubt why a job may belong to another request than the one at the end of its
+ *   chain: that one was answered before the job began, or was in flight with others waiting behind it
  */
 
 /** The label of a request's hop, by doubt. @type {Record<Doubt, (name: string) => string>} */
@@ -47,8 +48,8 @@ const doubts = {
 }
 
 /**
- * Parts a job of a queue from what had its turn before, if that may be another request. Of who waited or
- * rejected first, only the doubt is told.
+ * Separates a job of a queue from the job before it, if that may belong to another request. For the awaiter
+ * and the first rejecter only the doubt is kept.
  * @param {Part} part
  * @returns {Part[]}
  */
@@ -64,9 +65,9 @@ function withTrigger (part) {
 }
 
 /**
- * Returns the step that began what may be a job of another request than the one at the end of its chain.
+ * Finds the start of a job that may belong to another request than the one at the end of its chain.
  * @param {Context | undefined} newest
- * @returns {{ step: Context, doubt: Doubt } | undefined} the step in which that one began; undefined: the
+ * @returns {{ step: Context, doubt: Doubt } | undefined} the step in which the job began; undefined if the
  *   request is known
  */
 function findStart (newest) {
@@ -95,15 +96,15 @@ function findStart (newest) {
 }
 
 /**
- * Whether a step may be of a request if none is known at the end of its chain: that has no record any more,
- * asked on a connection, or is in another thread.
+ * Whether a step may belong to a request although its chain leads to none: the request has no record any
+ * more, sent a query on a connection, or is in another thread.
  * @param {Context} step
  */
 function mayBeOfRequest ({ chain, kind, type }) {
   return type === 'HTTPINCOMINGMESSAGE' || kind.asked || importedHopsOf(chain) !== undefined
 }
 
-/** @param {Context} step @returns {string[]} the functions that ran, without those of Node's core */
+/** @param {Context} step @returns {string[]} functions that ran, without those of Node's core */
 function functionsOf ({ stack }) {
   const ran = stack?.frames.filter((frame) => !frame.isAsync && isProgram(frame)) ?? []
   return ran.filter((frame) => !isOfFramework(frame)).map(({ functionName, fileName, text }) => {
@@ -118,7 +119,7 @@ function isOfFramework ({ kind, fileName }) {
 }
 
 /**
- * Whether a step came through a function of older ones. The callback itself may repeat itself.
+ * Whether a step passed through a function of older steps; a repeated callback does not count.
  * @param {string[][]} functions of all steps
  * @param {number} i
  * @param {number} repeats
@@ -135,7 +136,7 @@ function areEqual (names, others) {
   return names.length === others.length && names.every((name, i) => name === others[i])
 }
 
-/** Whether an async function goes on in a step, also a compiled one. @param {Context} step */
+/** Whether an async function continues in a step, even a compiled one. @param {Context} step */
 function isAwait (step) {
   const frames = step.stack?.frames ?? []
   if (!step.awaited) return false
@@ -143,7 +144,7 @@ function isAwait (step) {
 }
 
 /**
- * Returns the hops of a step, as of a part.
+ * Returns the hops of a step, like those of a part.
  * @param {Context | undefined} context
  * @param {Parameters<typeof hops>[1]} [details]
  * @returns {PrintedHop[]}
@@ -158,7 +159,7 @@ function hopsOfStep (context, details) {
 }
 
 /**
- * Names the request in hops as one that may be another.
+ * Labels the request in hops as doubtful.
  * @param {PrintedHop[]} printed
  * @param {Doubt | undefined} doubt
  */

@@ -1,16 +1,16 @@
 'use strict'
 
-// Errors that escape. Two ways in:
+// Uncaught errors. They arrive in two ways:
 //
 // - process.on('uncaughtExceptionMonitor') runs first and changes nothing: it notes the failing context, so
 //   that Node prints the right chain.
-// - process._fatalException, which Node calls for every error that escapes, on all supported versions. It is
-//   wrapped only while a handler of trace.onError exists, or stderr is a terminal. A handled error takes
-//   Node's own path for handled errors (async ids are cleaned up, ticks go on) with `uncaughtException` shown
-//   as handled; any other goes to Node untouched. If Node returns false, it prints the error and ends the
-//   process (TriggerUncaughtException in src/node_errors.cc), and the program runs no more.
-//   --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript, so it works as
-//   before; process.addUncaughtExceptionCaptureCallback would switch it off.
+// - process._fatalException, which Node calls for every uncaught error, on all supported versions. It is
+//   wrapped only while a handler of trace.onError exists, errors are printed, or stderr is a terminal. A
+//   handled error takes Node's own path for handled errors (async ids are cleaned up, ticks go on), as if a
+//   listener of `uncaughtException` had handled it. Any other error goes to Node untouched. If Node returns
+//   false, it prints the error and ends the process (TriggerUncaughtException in src/node_errors.cc), and the
+//   program runs no more. --abort-on-uncaught-exception acts when the error is thrown, before any JavaScript,
+//   so it works as before; process.addUncaughtExceptionCaptureCallback would switch it off.
 
 const { executionAsyncResource } = require('node:async_hooks')
 const { contextAt, settlerOf } = require('../core/context')
@@ -38,7 +38,7 @@ let handlers = []
 let errorPrinter
 /** Node's _fatalException @type {Function} */
 let original
-/** puts it back @type {(() => boolean) | undefined} */
+/** restores it @type {(() => boolean) | undefined} */
 let unwrap
 
 /** @param {unknown} error @param {string} origin */
@@ -56,7 +56,7 @@ const { fatalException } = { // a method: Node's cannot be called with `new` eit
     const callNode = () => original.call(this, error, fromPromise)
     if (handlers.length > 0) {
       noteUncaught(error, fromPromise ? 'unhandledRejection' : 'uncaughtException')
-      // A failure of longstack's own must not replace the error
+      // A failure in longstack must not replace the error
       if (attempt(() => askHandlers(error, fromPromise))) return asHandled(callNode)
     }
     const isHandled = callNode()
@@ -67,7 +67,7 @@ const { fatalException } = { // a method: Node's cannot be called with `new` eit
   }
 }
 
-/** Handlers see errors from now on, and so does what is printed on a terminal. */
+/** Wraps _fatalException for handlers and for errors that are printed. */
 function intercept () {
   unwrap ??= wrap(process, '_fatalException', (method) => {
     original = method
@@ -75,25 +75,25 @@ function intercept () {
   })
 }
 
-/** Tracing is enabled. */
+/** Starts to observe uncaught errors: tracing is enabled. */
 function monitor () {
   process.prependListener('uncaughtExceptionMonitor', noteUncaught)
   if (handlers.length > 0 || settings.options.errors === 'print' || mayPrintOnTerminal()) intercept()
 }
 
-/** Tracing is disabled. */
+/** Stops it: tracing is disabled. */
 function unmonitor () {
   process.removeListener('uncaughtExceptionMonitor', noteUncaught)
   release()
 }
 
-/** There are no handlers any more. */
+/** Unwraps _fatalException unless errors are still printed with it. */
 function release () {
   if (settings.enabled && (settings.options.errors === 'print' || mayPrintOnTerminal())) return
   if (unwrap?.()) unwrap = undefined
 }
 
-/** Has Node print errors with hops that their stacks do not have. @param {boolean} isOn */
+/** Makes Node print errors with hops even if their stacks have none. @param {boolean} isOn */
 function applyPrinting (isOn) {
   if (!isOn) return errorPrinter?.disable()
   guard.run(() => {
@@ -107,7 +107,7 @@ function applyPrinting (isOn) {
  * Registers a handler of trace.onError.
  * @param {Handler['matches']} matches the filter
  * @param {Handler['handler']} handler
- * @returns {() => void} which removes it
+ * @returns {() => void} removes it
  */
 function addHandler (matches, handler) {
   const entry = { matches, handler }
@@ -137,7 +137,7 @@ function noteEscaped (error, isRejection) {
 }
 
 /**
- * Asks the handlers of trace.onError.
+ * Calls the handlers of trace.onError.
  * @param {unknown} error
  * @param {boolean} fromPromise
  * @returns {boolean} whether one of them handled it
@@ -147,7 +147,7 @@ function askHandlers (error, fromPromise) {
   const context = contextAt(promise ?? 0) ?? presentContext()
   for (const entry of handlers) {
     const { matches, handler } = entry
-    if (!handlers.includes(entry)) continue // a handler before it has removed it
+    if (!handlers.includes(entry)) continue // an earlier handler has removed it
     const match = selectedContext(context, matches)
     if (match === null) continue
     try {
@@ -159,7 +159,7 @@ function askHandlers (error, fromPromise) {
   return false
 }
 
-/** A microtask's error is reported after its `after`. @returns {Context | undefined} */
+/** Node reports a microtask's error after its `after` hook. @returns {Context | undefined} */
 const presentContext = () => currentContext() ?? lastExited()
 
 /**
@@ -167,7 +167,7 @@ const presentContext = () => currentContext() ?? lastExited()
  * events).
  * @param {Context | undefined} context
  * @param {(type: string) => boolean} isSelected
- * @returns {Context | undefined | null} null: it selects none
+ * @returns {Context | undefined | null} null if it selects none
  */
 function selectedContext (context, isSelected) {
   if (context === undefined) return isSelected('unknown') ? undefined : null
@@ -180,12 +180,12 @@ function selectedContext (context, isSelected) {
   return null
 }
 
-/** Whether stderr may be a terminal. node:tty, which knows, loads net. */
+/** Whether stderr may be a terminal. node:tty would know for sure, but loads net. */
 const mayPrintOnTerminal = () => attempt(() => stateOfOpen(2).isCharacterDevice()) === true
 
 /**
- * Lets Node do what it does after a handled error without calling the program: meanwhile the listeners of
- * the process are silent and an active domain takes the error.
+ * Runs Node's steps after a handled error without calling the program: meanwhile the listeners of the process
+ * are silent, and an active domain takes the error.
  * @param {() => boolean} go
  */
 function asHandled (go) {

@@ -1,8 +1,8 @@
 'use strict'
 
-// longstack PID: looks at a running process for some seconds and prints one screen: what is wrong, where, and
-// which command to run next. Figures are those of longstack top; the run log becomes spans and a
-// report here.
+// longstack PID: observes a running process for some seconds and prints one screen: the problems, their
+// places and the next command to run. The figures are those of longstack top. The command turns the run log
+// into spans and a report.
 
 const fs = require('node:fs')
 const { setTimeout: sleep } = require('node:timers/promises')
@@ -19,14 +19,14 @@ const { incidentText, incidentJson } = require('./text')
 const { untilLimit, waitUntil } = require('./until')
 
 const MAX_SECONDS = 3600
-const LOOKS = 10 // at figures, at least, in the whole time
+const LOOKS = 10 // at least, in the whole time
 const [MIN_INTERVAL_MS, MAX_INTERVAL_MS] = [200, 1000]
-const BLOCKED_FROM_MS = 20 // what is shorter nobody notices
-const REST = 50 // ms for a ms of counting what is open
-const MAX_ASKING_MS = 1500 // beyond which it is part of the time
-const SILENT_MS = 3000 // after which a thread is asked by the inspector, too
-const BUSY_MS = 1000 // that it has then
-const ANSWER_MS = 1500 // for the questions at the end
+const BLOCKED_FROM_MS = 20 // shorter goes unnoticed
+const REST = 50 // ms of rest per ms of counting open handles
+const MAX_ASKING_MS = 1500 // for the first queries; longer ones shorten the observation
+const SILENT_MS = 3000 // after which a thread is also queried through the inspector
+const BUSY_MS = 1000 // for its event loop to become free then
+const ANSWER_MS = 1500 // for the last queries
 const LAST_QUESTIONS = ['requests', 'agentQueues', 'waitGraph', 'finishLog']
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
@@ -65,7 +65,7 @@ async function writeReport ({ report, name }, file) {
 }
 
 /**
- * Asks, looks, and leaves the processes as they were.
+ * Queries and observes the processes, and leaves them as they were.
  * @param {Observation} observation
  * @param {Target} target
  * @param {boolean} withChildren
@@ -75,7 +75,7 @@ async function look (observation, target, withChildren, traces) {
   const start = performance.now()
   const asked = await ask(target, { children: withChildren })
   observation.addAsked(asked)
-  if (observation.refused.some(({ waits }) => !waits)) { // a worker that is blocked took some of the time
+  if (observation.refused.some(({ waits }) => !waits)) { // a blocked worker took some of the time
     const tookMs = Math.max(0, performance.now() - start - MAX_ASKING_MS)
     observation.wantedMs = Math.max(observation.wantedMs / 2, observation.wantedMs - tookMs)
   }
@@ -92,7 +92,7 @@ async function look (observation, target, withChildren, traces) {
   report.catch(() => {}) // it is awaited below
   try {
     watched.watch(target, asked, withChildren)
-    if (watched.threads.length === 0) return // all are blocked: that is the answer, at once
+    if (watched.threads.length === 0) return // all are blocked, which is the finding
     await withStatus((show) => watch(observation, watched, show))
     observation.readCpuWaits()
     await Promise.all(watched.threads.map((thread) => askLast(observation, thread)))
@@ -104,12 +104,12 @@ async function look (observation, target, withChildren, traces) {
   }
 }
 
-/** @param {Observation} observation @returns {number} ms from one look at figures to the next */
+/** @param {Observation} observation @returns {number} ms between two looks at the figures */
 const intervalOf = ({ wantedMs }) =>
   Math.max(MIN_INTERVAL_MS, Math.min(MAX_INTERVAL_MS, wantedMs / LOOKS))
 
 /**
- * Looks until the time is over, Ctrl-C, or nobody answers any more.
+ * Polls until the time is over, Ctrl-C, a process is blocked, or all have ended.
  * @param {Observation} observation
  * @param {Watched} watched
  * @param {(status: string) => void} show
@@ -138,14 +138,14 @@ async function watch (observation, watched, show) {
   }
 }
 
-/** @param {Observation} observation @param {Watched} watched @returns {Promise<boolean>} nobody answers */
+/** @param {Observation} observation @param {Watched} watched @returns {Promise<boolean>} whether to stop */
 async function isOver (observation, watched) {
   try {
     const answers = await watched.poll()
     observation.addFigures(answers)
     const silent = answers.filter(({ silentMs }) => silentMs >= SILENT_MS)
     for (const { key, silentMs } of silent) {
-      if (observation.inspected.has(key)) continue // each look opens the inspector again
+      if (observation.inspected.has(key)) continue // each query opens the inspector again
       observation.inspected.add(key)
       await askSilent(observation, Number(key.split(' ')[0]), silentMs)
     }
@@ -158,7 +158,7 @@ async function isOver (observation, watched) {
 }
 
 /**
- * Asks what a thread does that does not answer.
+ * Queries what a silent thread is running.
  * @param {Observation} observation
  * @param {number} pid
  * @param {number} silentMs
@@ -174,7 +174,7 @@ async function askSilent (observation, pid, silentMs) {
 }
 
 /**
- * Asks what is in flight at the end.
+ * Queries what is in flight at the end.
  * @param {Observation} observation
  * @param {AskedThread} thread
  */

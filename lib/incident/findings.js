@@ -1,7 +1,7 @@
 'use strict'
 
-// What is wrong, by what was seen: facts that are rare in a healthy process, worst first, each with the
-// command that tells more. What the verdict of the report says is not found again by other rules.
+// Finds problems in an observation: facts that are rare in a healthy process, worst first, each with the
+// command that shows more. Other rules do not repeat problems of the report's verdict.
 
 const { isOfLimiter } = require('../../report/aggregate/frames')
 const { counted, digits, grouped, percent, time } = require('../../report/render/text-parts')
@@ -13,20 +13,20 @@ const { generalPath } = require('../path-names')
 const { shortFrame } = require('../text')
 const { isOutOfFiles } = require('./observation')
 
-const MIN_BLOCKED_MS = 250 // of one callback; what is shorter is work
-const MIN_BLOCKED_SHARE = 0.1 // of the time, where it happened some times
+const MIN_BLOCKED_MS = 250 // of one callback; shorter is normal work
+const MIN_BLOCKED_SHARE = 0.1 // of the time, if it happened several times
 const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
 const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_CPU_WAIT = 0.25 // of the time
 const MIN_COLLECTED = 0.2 // of the time
-const MIN_QUEUE = 5 // and twice as many as are let through: less is a limit that does its work
-const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // half of the time in between
+const MIN_QUEUE = 5 // and at least twice the limit; fewer is a limit at work
+const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // bounds; half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
 const MAX_OF_KIND = 3
 const MAX_IDLE_PEERS = 2
 
-// Growth is certain where counts lie on a line: what comes and goes does not, nor what fills up and is full.
+// Growth is certain if counts lie on a line. Counts that go up and down do not, nor do those that level off.
 const GROWTH = { MIN_MORE: 10, MIN_LOOKS: 4, MIN_FIT: 0.9, MIN_LAST_THIRD: 0.15 }
 
 /** @typedef {import('../../report/aggregate/verdict').Fault['rule']} VerdictRule */
@@ -44,7 +44,7 @@ const kindOfRule = {
   after: 'after',
   failing: 'failed'
 }
-/** What is worse than all that has a share. @type {Partial<Record<FindingKind, number>>} */
+/** Rank of a kind, to which the share is added. @type {Partial<Record<FindingKind, number>>} */
 const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1, after: -1 }
 
 /**
@@ -57,7 +57,7 @@ const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -
  * @property {string} sentence
  * @property {string} [at] function, file and line
  * @property {string} [stack]
- * @property {number} share how bad it is among those of its kind and others, from 0 to 1
+ * @property {number} share severity within and across kinds, mostly from 0 to 1, at most 2
  * @property {string} next a command
  */
 
@@ -124,7 +124,7 @@ function verdict ({ report }, _, pid) {
   })
 }
 
-/** @param {number | string} pid @returns {string} what tells more of spans */
+/** @param {number | string} pid @returns {string} records spans and reports on them */
 const recordCommand = (pid) =>
   `longstack attach ${pid} --spans spans.jsonl --seconds 60 && longstack report spans.jsonl`
 
@@ -145,7 +145,7 @@ function blocks ({ frame }, found, pid) {
     }))
 }
 
-/** Whether a site is of the program. @param {string} site */
+/** Whether a site is a frame. @param {string} site */
 const isFrame = (site) => / \(.*:\d+\)/.test(site)
 
 /** @param {string} frame */
@@ -169,7 +169,7 @@ function waitsFor ({ graphs, inFlight }, _, pid) {
   return graphs.flatMap(({ cycles, convoys }) => [
     ...cycles.map((cycle) => ({
       kind: /** @type {const} */ ('deadlock'),
-      // The label has the word already
+      // The label already has the word
       sentence: `${cycleSentence(cycle).replace(/^deadlock: /, '')} (${knownBy(cycle)}).`,
       at: cycle.members[0].at,
       share: 1,
@@ -192,10 +192,10 @@ const generalName = (request) => request.replace(/\/\S*$/, generalPath)
 function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
   const minMs = Math.max(MIN_HANG_MS, Math.min(HANG_MS, wantedMs / 2))
   const longest = new Map(frame.routes.map(({ name, maxMs }) => [name, maxMs]))
-  // Others of the route took as long, and were answered
+  // Other requests of the route took at least half as long, and were answered
   const isUsual = (/** @type {string} */ request, /** @type {number} */ ms) =>
     (longest.get(request) ?? 0) >= ms / 2
-  // Who waits for whom says more of these
+  // The wait graph shows more about these
   const known = new Set(graphs.flatMap(({ cycles, convoys }) =>
     [...cycles.flatMap(({ members }) => members), ...convoys].map(({ at: place }) => place)))
   const old = inFlight.filter(({ request, ageMs = frame.ms, answering, waits: [wait] }) =>
@@ -222,12 +222,12 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
 }
 
 /**
- * Says who used the connections last that a request may wait for: all of a peer's are idle.
+ * Names the last users of connections that a request may wait for, if all connections to a peer are idle.
  * @param {Observation['idle']} idle
  * @param {Observation['inFlight'][number]} request
  */
 function idleSentence (idle, { waits: [wait], uses, ageMs = Infinity }) {
-  // It uses no connection, and waits in a package, which may be a driver
+  // Only a request that uses no connection and waits in a package, which may be a driver
   const waitsAt = String(wait?.at)
   if (uses.length > 0 || !/ via \S+$/.test(waitsAt) || isOfLimiter(waitsAt)) return ''
   const minMs = Math.min(ageMs, MIN_HANG_MS)
@@ -247,7 +247,7 @@ function idleSentence (idle, { waits: [wait], uses, ageMs = Infinity }) {
 }
 
 /**
- * Says on which connections nothing has come or gone, all of a peer's: what is waited for is not known.
+ * Names peers with silent connections only, for a request that waits for something unknown.
  * @param {Observation['idle']} idle
  */
 function silenceSentence (idle) {
@@ -274,7 +274,7 @@ function failed ({ report, frame }, _, pid) {
       kind: 'failed',
       sentence: `${grouped(count)} × ${head}${where}.`,
       at: place,
-      share: 2 * count / Math.max(count, frame.total.count), // worse than what is slow
+      share: 2 * count / Math.max(count, frame.total.count), // worse than slow requests
       next: `${recordCommand(pid)} --full`
     }
   })
@@ -286,7 +286,7 @@ function starved ({ cpuWaits }) {
     kind: /** @type {const} */ ('busy'),
     sentence: `The main thread of process ${pid} waited for a CPU ${percent(share)} of the time: ` +
       'other processes used it, or its container reached its limit. This slowed callbacks and requests.',
-    share: 1 + share, // the rest may be its consequence
+    share: 1 + share, // other findings may be consequences
     next: 'ps -eo pid,pcpu,args --sort=-pcpu | head'
   }))
 }
@@ -347,10 +347,10 @@ function grows ({ looks, frame }, found, pid) {
     }]
   })
   const placed = grown.filter(({ at: place }) => place !== undefined)
-  return placed.length > 0 ? placed : grown // the others are mostly what came of these
+  return placed.length > 0 ? placed : grown // the others are mostly consequences of these
 }
 
-/** Follows the count of each place. @param {import('./observation').Look[]} looks */
+/** Returns the counts of each place over time. @param {import('./observation').Look[]} looks */
 function seriesOf (looks) {
   const counts = looks.flatMap(({ ms, rows }) => rows.map((row) => ({ ms, ...row })))
   return groupBy(counts, ({ noun, site }) => `${noun} ${site}`).map((same) => {
@@ -360,9 +360,9 @@ function seriesOf (looks) {
 }
 
 /**
- * Returns by how many counts grew steadily.
+ * Returns the increase of counts that grew steadily.
  * @param {number[][]} points ms and count
- * @returns {number | undefined} undefined: they did not
+ * @returns {number | undefined} undefined if they did not
  */
 function growthOf (points) {
   const { MIN_MORE, MIN_LOOKS, MIN_FIT, MIN_LAST_THIRD } = GROWTH

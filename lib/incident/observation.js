@@ -1,7 +1,7 @@
 'use strict'
 
-// Collects what longstack PID sees: the figures of each look, the run logs, the requests in flight at the
-// end, and which processes could not be asked.
+// Collects the data of longstack PID: the figures of each look, the run logs, the requests in flight at the
+// end, and the processes that could not be queried.
 
 const { Readable } = require('node:stream')
 const { isDeepStrictEqual } = require('node:util')
@@ -21,22 +21,22 @@ const { Model } = require('../top/model')
  * @typedef {{ ms: number, rows: Row[] }} Look
  */
 
-const MIN_FREE = 4 // files, that asking takes
+const MIN_FREE = 4 // files that a query needs
 const MAX_UNREAD = 1 << 26 // bytes of run logs
-const MIN_CPU_MS = 1000 // less says little of who has the CPU
+const MIN_CPU_MS = 1000 // shorter says little about the wait for a CPU
 
 /** @param {OpenFiles} files */
 const isOutOfFiles = ({ open, max }) => max - open < MIN_FREE
 
 class Observation {
   model = new Model()
-  /** how many files a process has open, near its limit or not @type {OpenFiles[]} */
+  /** open files of each process, near its limit or not @type {OpenFiles[]} */
   files = []
   /** @type {Refusal[]} */
   refused = []
-  /** that answer nothing @type {Array<{ pid: number, busy: string | undefined, busyMs: number }>} */
+  /** silent processes @type {Array<{ pid: number, busy: string | undefined, busyMs: number }>} */
   blocked = []
-  /** the facts of the threads, by process @type {Map<number, AskedThread[]>} */
+  /** threads by process @type {Map<number, AskedThread[]>} */
   threads = new Map()
   /** @type {RequestInFlight[]} */
   inFlight = []
@@ -46,28 +46,28 @@ class Observation {
   queues = []
   /** of each thread @type {WaitGraph[]} */
   graphs = []
-  /** ms of run logs that were too much to be sent */
+  /** ms of run logs that processes dropped, since there was too much to send */
   unsentMs = 0
-  /** this command could not keep up with the run logs: some of them is left out */
+  /** this command could not keep up with the run logs, and dropped parts of them */
   isBehind = false
-  /** the run logs of all threads, as they come: a recording */
+  /** the run logs of all threads as they arrive: a recording */
   log = new Readable({ read () {} })
-  /** what was counted at each place, by kind @type {Record<'handles' | 'waits', Look[]>} */
+  /** counts at each place, by kind @type {Record<'handles' | 'waits', Look[]>} */
   looks = { handles: [], waits: [] }
-  /** keys of threads of which the inspector was asked @type {Set<string>} */
+  /** keys of threads that were queried through the inspector @type {Set<string>} */
   inspected = new Set()
   hasEnded = false
-  /** for how long it looked */
+  /** duration of the observation */
   ms = 0
   isInterrupted = false
-  /** what the report makes of the spans @type {import('../../report/aggregate/model').Model | undefined} */
+  /** report on the spans @type {import('../../report/aggregate/model').Model | undefined} */
   report
   /**
-   * when each process was seen first, and ms for which its main thread had waited for a CPU by then
+   * when each process was first seen, and ms that its main thread had waited for a CPU by then
    * @type {Map<number, { at: number, waitedMs: number }>}
    */
   #cpu = new Map()
-  /** since then, as a share of the time, where it is known @type {Map<number, number>} */
+  /** CPU wait since then as a share of the time, if known @type {Map<number, number>} */
   cpuWaits = new Map()
   /**
    * ms of each thread, and its heap in bytes
@@ -118,7 +118,7 @@ class Observation {
 
   /**
    * @param {import('../ask/processes').Asked} asked
-   * @param {number} [silentMs] for which it was so already
+   * @param {number} [silentMs] that it was already silent
    */
   addBlocked ({ processes, refused }, silentMs = 0) {
     for (const { pid, threads, busy, busyMs } of processes) {
@@ -150,9 +150,9 @@ class Observation {
   addFigures (answers) {
     this.model.add(answers, Date.now())
     const { ms, handles, waits = [] } = this.model.frame(0)
-    if (answers.length === 0 || ms === this.looks.waits.at(-1)?.ms) return // nobody has told anything
+    if (answers.length === 0 || ms === this.looks.waits.at(-1)?.ms) return // no thread has responded
     const open = handles.map(({ noun, site, count }) => ({ noun, site, count }))
-    // Else they are those of the last look
+    // If equal, they are those of the last look
     if (!isDeepStrictEqual(open, this.looks.handles.at(-1)?.rows)) this.looks.handles.push({ ms, rows: open })
     const rows = waits.map(({ label, site, count, isOfRequest }) =>
       ({ noun: isOfRequest ? `${label} of requests` : label, site, count }))
@@ -170,7 +170,7 @@ class Observation {
   }
 
   /**
-   * Adds what a thread has said at the end.
+   * Adds the last responses of a thread.
    * @param {object} answer
    * @param {RequestInFlight[]} answer.requests
    * @param {import('../handles/idle-connections').IdleConnections[]} [answer.idle]
@@ -186,7 +186,7 @@ class Observation {
     this.unsentMs += unsentMs
   }
 
-  /** The time is over: what comes now is not looked at. */
+  /** Reads CPU waits at the end of the observation; later ones do not count. */
   readCpuWaits () {
     for (const [pid, { at: begun, waitedMs }] of this.#cpu) {
       const now = cpuWaitOf(pid)
@@ -195,7 +195,7 @@ class Observation {
     }
   }
 
-  /** What is seen so far, in a line. */
+  /** One line about the progress. */
   get status () {
     const { total } = this.frame
     return `looking, ${Math.round(this.ms / 1000)} of ${Math.round(this.wantedMs / 1000)} s: ` +

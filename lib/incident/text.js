@@ -1,6 +1,6 @@
 'use strict'
 
-// One screen of what longstack PID has found: which process, what it served, the findings, the next command.
+// The screen of longstack PID: the process, the requests that it served, the findings and the next command.
 
 const {
   counted, createContext, digits, grouped, lines, percent, rate, time, word
@@ -13,8 +13,8 @@ const STACK_LINES = 8
 const MAX_SENTENCE_CHARS = 500
 const MEGABYTE = 1e6
 const LABEL_COLUMNS = 9
-const MIN_REQUESTS = 10 // of a route, as the verdict of the report asks for
-const MIN_SLOW_MS = 100 // what is shorter is not missed
+const MIN_REQUESTS = 10 // of a route, as in the report's verdict
+const MIN_SLOW_MS = 100 // shorter is not slow
 const MAX_FEW = 4 // routes
 
 /**
@@ -100,7 +100,7 @@ function lastLine (observation, findings, { colours, paragraph }) {
 }
 
 /**
- * Names routes that had less requests than the verdict needs, and are slow.
+ * Names slow routes that had fewer requests than the verdict needs.
  * @param {Array<{ name: string, count: number, maxMs: number }>} routes
  */
 function fewOf (routes) {

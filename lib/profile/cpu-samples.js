@@ -1,13 +1,14 @@
 'use strict'
 
-// Samples of V8's own CPU profiler (domain Profiler of node:inspector), each put under the chain that ran
-// when it was taken. Their times are microseconds of the clock behind process.hrtime on Node 20 to 26 (both
-// V8's TimeTicks and uv_hrtime of libuv read it); elsewhere they are moved to fit the call that started it.
+// Samples of V8's CPU profiler (domain Profiler of node:inspector), each assigned to the chain that ran when
+// it was taken. Their times are microseconds of the clock behind process.hrtime on Node 20 to 26 (both V8's
+// TimeTicks and libuv's uv_hrtime read it). Times of another clock are shifted to match the start of the
+// profiler.
 
 const { now, originMs } = require('../core/clock')
 const { IDLE } = require('./steps')
 
-const INTERVAL_US = 4000 // of 1000, V8's default, a busy server pays three times as much
+const INTERVAL_US = 4000 // V8's default of 1000 costs a busy server three times as much
 const MAX_STACKS = 50_000
 const MAX_TOTALS = 100_000 // pairs of chain and stack
 const SLACK_MS = 5 // between the clocks
@@ -32,7 +33,7 @@ const SLOTS = 2 ** 20 // more than there are slots of totals
 
 /** Starts and stops V8's profiler in this thread. */
 class CpuProfiler {
-  /** @throws {Error} where Node was built without the inspector */
+  /** @throws {Error} if Node was built without the inspector */
   constructor () {
     const { Session } = require('node:inspector')
     /** @type {import('node:inspector').Session} */
@@ -42,7 +43,7 @@ class CpuProfiler {
     this.post('Profiler.setSamplingInterval', { interval: INTERVAL_US })
   }
 
-  /** Starts to sample. Takes 10 to 20 ms: V8 notes the functions that are compiled. */
+  /** Starts sampling. Takes 10 to 20 ms, since V8 records the compiled functions. */
   start () {
     this.before = now()
     this.post('Profiler.start')
@@ -50,8 +51,8 @@ class CpuProfiler {
   }
 
   /**
-   * Stops to sample.
-   * @returns {{ profile: CpuProfile, offset: number }} offset: ms of the clock that are 0 µs of the profile
+   * Stops sampling.
+   * @returns {{ profile: CpuProfile, offset: number }} offset: ms of the clock at 0 µs of the profile
    */
   stop () {
     const { profile } = this.post('Profiler.stop')
@@ -66,7 +67,7 @@ class CpuProfiler {
   }
 
   /**
-   * Calls a method of the inspector, which answers at once within its own thread.
+   * Calls a method of the inspector, which responds synchronously within the same thread.
    * @param {string} method
    * @param {object} [params]
    * @returns {any}
@@ -85,7 +86,7 @@ class CpuProfiler {
   }
 }
 
-/** CPU time by chain and stack. Stacks are numbers: each has the one that called it, and a frame. */
+/** CPU time by chain and stack. A stack is a number, with the stack of its caller and a frame. */
 class CpuTotals {
   constructor () {
     /** numbers by caller and frame @type {Map<string, number>} */
@@ -135,10 +136,10 @@ class CpuTotals {
   }
 
   /**
-   * Gives numbers to the stacks of a profile.
-   * @param {CpuProfile['nodes']} nodes each behind its caller (flattenNodesTree in V8's
+   * Numbers the stacks of a profile.
+   * @param {CpuProfile['nodes']} nodes each after its caller (flattenNodesTree in V8's
    *   src/inspector/v8-profiler-agent-impl.cc)
-   * @returns {Map<number, number>} by id of the node; without those of V8's idle time
+   * @returns {Map<number, number>} by id of the node; without V8's idle time
    */
   numberStacks (nodes) {
     /** @type {Map<number, number>} */

@@ -1,7 +1,7 @@
 'use strict'
 
 // Chains and CPU samples as one tree, from the route or the start of the program inwards: frames and labels
-// of hops, below them what waited and ran, below that the frames of the samples.
+// of hops, then the waits and runs below them, then the frames of the samples.
 
 const MAX_NODES = 5_000
 const SMALLER = '(smaller)'
@@ -12,7 +12,7 @@ const SELF = 'self'
  * @property {string} name
  * @property {'root' | 'route' | 'frame' | 'ran' | 'waited'} kind
  * @property {number} ms with its children
- * @property {number} count of callbacks; of a route its requests; of a frame of CPU samples its samples
+ * @property {number} count callbacks; for a route its requests; for a frame of CPU samples its samples
  * @property {PathNode[]} children most time first
  *
  * @typedef {object} Path
@@ -97,7 +97,7 @@ function addPath (root, { path: { route, names }, ranMs, waitedMs, count, reques
 }
 
 /**
- * Turns branches into nodes, the largest MAX_NODES of them; smaller ones of one parent are one.
+ * Turns the largest MAX_NODES branches into nodes; smaller ones of one parent are merged.
  * @param {Branch} root
  * @returns {PathNode}
  */
@@ -110,7 +110,7 @@ function prune (root) {
     const children = []
     const smaller = { name: SMALLER, kind, ms: 0, count: 0, children: [] }
     const sum = [...branches.values()].reduce((total, child) => total + child.ms, 0)
-    // Samples are an estimate: below a run they take at most its time
+    // Samples are an estimate: below a run their sum is limited to its time
     const childScale = kind === 'ran' && sum > ms ? ms / sum : scale
     for (const child of branches.values()) {
       if (child.ms >= limit) children.push(nodeOf(child, childScale))
@@ -129,7 +129,7 @@ function smallerKind (branches) {
   return first.kind === 'route' ? 'frame' : first.kind
 }
 
-/** Returns the ms below which branches are left out. @param {Branch} root */
+/** Returns the ms below which branches are merged. @param {Branch} root */
 function limitOf (root) {
   const sizes = []
   const pending = [root]

@@ -1,7 +1,7 @@
 'use strict'
 
-// A second preload, for longstack profile app.js: records a profile from the program's start, and writes it
-// to a file when its time is over or the program ends, however that is.
+// Second preload of longstack profile app.js: records a profile from the program's start, and writes it to a
+// file when the time is over or the program ends in any way.
 
 const fs = require('node:fs')
 const guard = require('../core/guard')
@@ -21,7 +21,7 @@ const signals = ['SIGINT', 'SIGTERM', 'SIGHUP']
 
 /**
  * @param {ProfileRequest} request
- * @returns {Record<string, string>} the environment that has the preload record a profile
+ * @returns {Record<string, string>} environment that makes the preload record a profile
  */
 function profileEnvironment (request) {
   return { [VARIABLE]: JSON.stringify(request) }
@@ -37,7 +37,7 @@ function record ({ file, seconds = MAX_SECONDS, samples }) {
     if (profile === undefined || isWritten) return
     isWritten = true
     fs.writeFileSync(`${file}.part`, JSON.stringify(profile), { mode: 0o600 })
-    fs.renameSync(`${file}.part`, file) // what reads it finds the whole
+    fs.renameSync(`${file}.part`, file) // readers find only a complete file
   }
 
   const finish = () => guard.run(() => write(tracer.finishProfile()))
@@ -57,14 +57,14 @@ function record ({ file, seconds = MAX_SECONDS, samples }) {
   }
 
   /**
-   * Ends the process by a signal, as it would have ended; a program that handles the signal goes on.
+   * Ends the process with the signal, as without this handler; a program that handles the signal goes on.
    * @param {NodeJS.Signals} signal
    */
   function end (signal) {
     if (process.listenerCount(signal) > 1) return
     finish()
     forgetSignals()
-    // kill() of Windows knows few names, and ends a process by each of them
+    // On Windows kill() knows few names, and ends a process with each of them
     process.kill(process.pid, process.platform === 'win32' ? 'SIGTERM' : signal)
   }
 }

@@ -1,7 +1,7 @@
 'use strict'
 
-// The result of a profile as data: chains with their figures, worst first; CPU samples by chain and stack;
-// and both as one tree. Chains that read the same (a step internal to Node differs) are one here.
+// The result of a profile as data: chains with their figures, worst first, CPU samples by chain and stack,
+// and both as one tree. Chains with the same text (only a step internal to Node differs) are merged.
 
 const { fileURLToPath } = require('node:url')
 const { requestTypes } = require('../core/kinds')
@@ -14,28 +14,28 @@ const { createTree } = require('./path-tree')
 const MAX_CHAINS = 2_000
 const MAX_SAMPLES = 20_000
 const OWN = '(longstack)'
-/** Types that wait for others to come: their wait is no work. */
+/** Types that wait for incoming events, such as connections: their wait does not count. */
 const listeningTypes = new Set((
   'TCPSERVERWRAP PIPESERVERWRAP SIGNALWRAP UDPWRAP MESSAGEPORT FSEVENTWRAP STATWATCHER TTYWRAP').split(' '))
 
 /**
- * @typedef {object} ProfileChain what ran or waited in one chain, for one route
- * @property {string[]} frames the program's own, innermost first, with the label of each hop further out as
- *   `── setTimeout(100) ──` between
- * @property {string} label of the newest hop: what was waited for, `await`, `setTimeout`, `fs.readFile`
- * @property {string} type Node's provider name of it
- * @property {string} kind its subsystem, `TCP`, `PROMISE`
+ * @typedef {object} ProfileChain the runs and waits of one chain, for one route
+ * @property {string[]} frames of the program, innermost first; each outer hop begins with its label:
+ *   `── setTimeout(100) ──`
+ * @property {string} label of the newest hop, the operation that was waited for: `await`, `fs.readFile`
+ * @property {string} type its provider name in Node
+ * @property {string} kind its subsystem: `TCP`, `PROMISE`
  * @property {string} [route] of the request that it ran for, `GET /users/:id`
  * @property {number} count callbacks that ran
  * @property {number} requests that began in it
  * @property {number} ranMs
- * @property {number} waitedMs from the end of the callback that registered it until it ran, added up
- * @property {number} waits callbacks whose wait is known: those that run once, and the first of others
+ * @property {number} waitedMs total time from the end of the registering callback until the run
+ * @property {number} waits callbacks with a known wait: those that run once, and the first run of others
  * @property {number} cpuMs by the samples
  *
  * @typedef {object} ProfileSample CPU samples of one stack in one chain
  * @property {number} chain index in `chains`
- * @property {string[]} frames innermost first; a function's position is that of its start
+ * @property {string[]} frames innermost first, with the position of the function's start
  * @property {number} ms
  * @property {number} count
  *
@@ -43,19 +43,19 @@ const listeningTypes = new Set((
  *
  * @typedef {object} Profile
  * @property {number} pid
- * @property {number} threadId 0: the main thread
+ * @property {number} threadId 0 for the main thread
  * @property {string} nodeVersion
  * @property {number} startUnixMs
- * @property {number} seconds that it lasted
- * @property {number} ranMs time in which the event loop ran code
- * @property {number} idleMs time in which it waited in the poll phase
- * @property {number} cpuSeconds of the whole process, its other threads included
- * @property {number} sampleCount CPU samples; 0 where there are none
+ * @property {number} seconds duration
+ * @property {number} ranMs time that the event loop ran code
+ * @property {number} idleMs time that it waited in the poll phase
+ * @property {number} cpuSeconds of the whole process, including its other threads
+ * @property {number} sampleCount CPU samples; 0 if there are none
  * @property {ProfileChain[]} chains most time first
- * @property {{ count: number, ranMs: number, waitedMs: number }} otherChains those past 2,000 of them
+ * @property {{ count: number, ranMs: number, waitedMs: number }} otherChains sums of the chains past 2,000
  * @property {ProfileSample[]} samples most time first
  * @property {PathNode} tree
- * @property {string[]} lacks what it does not have under the options in force, as sentences
+ * @property {string[]} lacks limits of the profile under the options in force, as sentences
  *
  * @typedef {{ label: string, type: string, lines: string[] }} DescribedHop
  */
@@ -118,7 +118,7 @@ function addUp (chains) {
   return sum
 }
 
-/** Describes the chains; those that read the same are one. @param {import('./totals').Totals} totals */
+/** Describes the chains, and merges those with the same text. @param {import('./totals').Totals} totals */
 function mergeChains (totals) {
   /** @type {Map<string, PathChain>} */
   const chainsByText = new Map()
@@ -152,7 +152,7 @@ function describeChain (hops, route) {
   const [newest] = hops
   const frames = newest.lines.map(frameOfLine)
   const path = []
-  let isOutside = false // of the request
+  let isOutside = false // beyond the request
   for (const [index, { label, type, lines }] of hops.entries()) {
     const name = !isOutside && requestTypes.has(type) ? route ?? label : label
     if (index > 0) frames.push(`── ${name} ──`, ...lines.map(frameOfLine))
@@ -208,8 +208,8 @@ function mergeStacks (cpu, chainsBySlot) {
 }
 
 /**
- * Returns the frames of a stack as text, as hops print theirs. longstack's own are one frame; those by which
- * Node calls the program are left out, and all others of Node stay: they tell where the CPU went.
+ * Returns the frames of a stack as text, in the format of hops. longstack's own become one frame. Frames by
+ * which Node calls the program are left out; all others of Node stay, since they show where the CPU went.
  * @param {Array<{ text: string, kind: string }>} frames innermost first
  */
 function textsOf (frames) {

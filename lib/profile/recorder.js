@@ -1,6 +1,6 @@
 'use strict'
 
-// Records a profile: reads the run log from its start on, and empties V8's profiler now and then, since it
+// Records a profile: reads the run log from the start on, and restarts V8's profiler at intervals, since it
 // keeps all samples until it is stopped.
 
 const guard = require('../core/guard')
@@ -22,7 +22,7 @@ const MAX_STEPS = 1 << 19 // that are kept until samples are joined with them: 8
 
 /** @typedef {import('./profile').Profile} Profile */
 
-/** ends the profile that is on @type {(() => Profile | undefined) | undefined} */
+/** ends the running profile @type {(() => Profile | undefined) | undefined} */
 let finishPresent
 
 /**
@@ -54,13 +54,13 @@ function record ({ seconds, samples }) {
 }
 
 /**
- * Ends the profile that is on: its promise resolves.
- * @returns {Profile | undefined} undefined if none is on
+ * Ends the running profile: its promise resolves.
+ * @returns {Profile | undefined} undefined if none is running
  */
 const finish = () => finishPresent?.()
 
 /**
- * Starts to record.
+ * Starts a recording.
  * @param {boolean} withSamples
  * @returns {() => Profile} ends it
  */
@@ -78,7 +78,7 @@ function startRecording (withSamples) {
   runLog.expectInterrupts(isSampled)
   logPresent()
 
-  /** Adds up steps, and forgets them. @param {number} [count] default: all but the last, which goes on */
+  /** Adds up steps, and drops them. @param {number} [count] default: all but the last, which still runs */
   function addUp (count = steps.count - 1) {
     const taken = profiler?.stop()
     totals.add(steps, count)
@@ -116,10 +116,10 @@ function startRecording (withSamples) {
   }
 }
 
-/** Has routes read as requests end; returns what stops that. */
+/** Reads routes as requests end; returns a function that stops it. */
 const watchResponses = () => channels.subscribe([['http.server.response.finish', served.answered]])
 
-/** Returns what a profile lacks under the options in force, as sentences. */
+/** Returns the limits of a profile under the options in force, as sentences. */
 function lacks () {
   const { filter } = settings.options
   if (filter.length === 1 && filter[0] === '*') return []

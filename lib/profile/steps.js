@@ -1,8 +1,8 @@
 'use strict'
 
 // The steps of a profile, read from the run log (core/run-log.js): which chain ran when, for which request,
-// and how long it had waited. A step lasts until the next one; where the loop waits in the poll phase, one of
-// IDLE lies between. What the log does not say of a step its record does, which is there for a while.
+// and how long it had waited. A step lasts until the next one; a wait of the loop in the poll phase is a step
+// of IDLE. Facts that the log lacks come from the record of the step, which is kept for a while.
 
 const { typeOfStep } = require('../core/context')
 const {
@@ -17,12 +17,12 @@ const { hasProgramFrame } = require('../stacks/capture')
 const { AWAITED, KIND_BITS, ONE_SHOT, OUTSIDE, TURNED, WORDS } = log
 const KIND = (1 << KIND_BITS) - 1
 const MARGIN = 1 << 12 // more steps than a piece of the log has
-const PLACES = 1 << 15 // for what is remembered: what is newer takes the place of what is older
-const UNKNOWN = PLACES // the place of a run that is not known
+const PLACES = 1 << 15 // for remembered runs; newer ones replace older ones
+const UNKNOWN = PLACES // the place of an unknown run
 
-// In place of a chain, or of a wait in µs.
+// Values instead of a chain, or of a wait in µs.
 const IDLE = -1 // the loop waited
-const NO_WAIT = -1 // a callback that waited for nothing, or whose wait is not known
+const NO_WAIT = -1 // a callback without a wait, or with an unknown one
 const RESUMED = -2 // no callback: the present one goes on
 const BEGUN = -3 // a request begins, within the callback of its parser
 
@@ -35,32 +35,32 @@ class Steps {
     this.capacity = capacity
     this.onFull = onFull
     this.count = 0
-    /** when each began; all times are µs since the profile did */
+    /** start of each step; all times are µs since the start of the profile */
     this.times = new Int32Array(capacity + MARGIN)
     this.chains = new Int32Array(capacity + MARGIN)
-    /** references, 0: none */
+    /** references, 0 for none */
     this.requests = new Int32Array(capacity + MARGIN)
     /** µs, NO_WAIT, RESUMED or BEGUN */
     this.waits = new Int32Array(capacity + MARGIN)
     /** ms of the clock */
     this.start = 0
-    /** when the last step began */
+    /** start of the last step */
     this.since = 0
 
-    // For each run: number, request, when it ended, or until when it has run
+    // Per run: its number, its request, and when it ended or last ran
     this.runs = new Int32Array(PLACES + 1)
     this.runRequests = new Int32Array(PLACES + 1)
     this.runEnds = new Int32Array(PLACES + 1)
-    /** place of the run that runs, or ran last */
+    /** place of the present or last run */
     this.running = UNKNOWN
-    // For what can run again: its reference, and the request it last ran for. What is over with one
-    // callback may, as well, but soon
+    // Per resource that can run again: its reference, and the request that it last ran for. One-shot
+    // resources may run again too, but only soon after
     this.repeated = new Int32Array(2 * PLACES)
     this.repeatedRequests = new Int32Array(2 * PLACES)
 
     /** the loop has polled since the last step */
     this.hasPolled = false
-    /** entries that are read @type {Int32Array<ArrayBufferLike>} */
+    /** entries being read @type {Int32Array<ArrayBufferLike>} */
     this.words = new Int32Array(0)
   }
 
@@ -89,7 +89,7 @@ class Steps {
     const kind = head & KIND
     if (kind !== log.RUN && kind !== log.POLL && kind !== log.RESUME) return
     if (this.count === 0) {
-      if (kind !== log.RESUME) return // the profile begins with what runs
+      if (kind !== log.RESUME) return // the profile begins with the present step
       this.start = ms
     }
     const time = Math.max(this.since, this.timeOf(ms))
@@ -98,20 +98,20 @@ class Steps {
     else this.goOn(kind === log.RUN ? number : 0, place, time)
   }
 
-  /** The loop has polled. @param {number} time of the end @param {number} slept µs */
+  /** Notes that the loop has polled. @param {number} time of the end @param {number} slept µs */
   poll (time, slept) {
     this.hasPolled = true
     if (slept > 0) this.leave(Math.max(this.since, time - slept), IDLE)
     if (slept > 0) this.leave(time, OWN_WORK_CHAIN)
   }
 
-  /** Nothing of the program runs until the next entry. @param {number} time @param {number} chain */
+  /** Ends the run: no program code until the next entry. @param {number} time @param {number} chain */
   leave (time, chain) {
     this.add(time, chain, 0, RESUMED)
     this.running = UNKNOWN
   }
 
-  /** A callback or continuation begins. @param {number} number @param {number} place @param {number} time */
+  /** Begins a callback or continuation. @param {number} number @param {number} place @param {number} time */
   enter (number, place, time) {
     const { words } = this
     const flags = words[place] >> KIND_BITS
@@ -137,8 +137,8 @@ class Steps {
   }
 
   /**
-   * A run goes on, which may be of another request from now on.
-   * @param {number} turned number of what is another run then, 0: it is not
+   * Continues a run, which may belong to another request from now on.
+   * @param {number} turned number of the run if it becomes another one, 0 if not
    * @param {number} place
    * @param {number} time
    */
@@ -152,7 +152,7 @@ class Steps {
     const present = run === UNKNOWN ? requestOf(ref, undefined, NEAR_STEPS) : this.runRequests[run]
     const request = turned !== 0 && isRequest(ref) ? ref : present
     if (request !== present) {
-      // The request's head was no part of the one that came before on this connection
+      // The head of the request was no part of the previous request on this connection
       if (run === this.running) this.requests[this.count - 1] = 0
       const parser = words[place + log.B] << 1
       const last = placeOfRepeated(parser, 0)
@@ -162,7 +162,7 @@ class Steps {
     this.run(turned || number, request, time)
   }
 
-  /** Notes what runs. @param {number} number 0: no known run @param {number} request @param {number} time */
+  /** Notes a run. @param {number} number 0 if unknown @param {number} request @param {number} time */
   run (number, request, time) {
     const place = number === 0 ? UNKNOWN : number & (PLACES - 1)
     this.running = place
@@ -178,11 +178,11 @@ class Steps {
   }
 
   /**
-   * Returns the request of a step: its record may have another one than the run that made it.
+   * Returns the request of a step; its record may have another one than the run that made it.
    * @param {number} ref
    * @param {number} flags of its run
    * @param {number} made place of the run that made it
-   * @returns {number} reference, 0: none
+   * @returns {number} reference, 0 for none
    */
   requestOf (ref, flags, made) {
     if (ref === 0 || isRequest(ref)) return ref
@@ -194,8 +194,8 @@ class Steps {
   }
 
   /**
-   * Returns how long a callback has waited since the end of the callback that registered it, but not longer
-   * than the profile lasts. What the filter leaves out has no record of its own.
+   * Returns how long a callback has waited since the end of the callback that registered it, at most since
+   * the start of the profile. Resources that the filter leaves out have no record of their own.
    * @param {number} ref
    * @param {number} flags of its run
    * @param {number} made place of the run that registered it
@@ -208,13 +208,13 @@ class Steps {
     if (made !== UNKNOWN) return time - this.runEnds[made]
     const record = findRecord(ref)
     const registered = record === undefined ? NaN : timeAt(record.words, record.offset)
-    // Made by the last tick before, right after the start
+    // Also if made right after the start: its time is rounded down to a tick
     if (registered > this.start - 1 / TICKS) return Math.max(0, time - Math.max(0, this.timeOf(registered)))
-    return isOneShot ? time : NO_WAIT // what is not over with one callback may have run before
+    return isOneShot ? time : NO_WAIT // others may have run before
   }
 
   /**
-   * A step begins.
+   * Begins a step.
    * @param {number} time
    * @param {number} chain
    * @param {number} request
@@ -230,7 +230,7 @@ class Steps {
     this.since = time
   }
 
-  /** Forgets steps. @param {number} count of the oldest */
+  /** Drops steps. @param {number} count of the oldest */
   forget (count) {
     const { chains, requests, times, waits } = this
     for (const words of [chains, requests, times, waits]) words.copyWithin(0, count, this.count)
@@ -244,7 +244,7 @@ function placeOfRepeated (ref, flags) {
 }
 
 /**
- * Whether a step is a tick or an await of Node's own, which has no hop in a chain: what ran goes on.
+ * Whether a step is a tick or an await of Node itself, which has no hop in a chain: the last step goes on.
  * @param {number} chain
  * @param {number} flags of its run
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// What a profile adds up: for each chain, and each route that it ran for, how often it ran, how long it ran
-// and how long it waited. Bounded: what comes past MAX_TOTALS and MAX_ROUTES is added up as one.
+// The totals of a profile per chain and route: how often the chain ran, how long it ran and how long it
+// waited. Bounded: entries past MAX_TOTALS and MAX_ROUTES are added up as one.
 
 const { NO_CHAIN } = require('../core/records')
 const served = require('../core/served-requests')
@@ -24,15 +24,15 @@ const OTHER_ROUTES = '(other requests)'
 
 class Totals {
   constructor () {
-    /** slots by chain, for each number of a route @type {Array<Map<number, number>>} */
+    /** slots by chain, per route number @type {Array<Map<number, number>>} */
     this.slotMaps = [new Map()]
     /** by slot @type {Total[]} */
     this.list = []
     /** by name @type {Map<string, number>} */
     this.routeNumbers = new Map()
-    /** names by number; 0: no request @type {Array<string | undefined>} */
+    /** names by number; 0 is no request @type {Array<string | undefined>} */
     this.routes = [undefined]
-    /** of the steps that are added: those of requests become known late @type {Map<number, number>} */
+    /** by request; cleared after `add`, since routes become known late @type {Map<number, number>} */
     this.requestRoutes = new Map()
     this.lastRequest = 0
     this.lastRoute = 0
@@ -42,7 +42,7 @@ class Totals {
   /**
    * Adds the first steps; each lasts until the next one.
    * @param {import('./steps').Steps} steps
-   * @param {number} count less than there are
+   * @param {number} count fewer than there are
    */
   add ({ chains, requests, times, waits }, count) {
     for (let i = 0; i < count; i++) {
@@ -69,7 +69,7 @@ class Totals {
   /**
    * Returns the slot of a chain and the route of a request.
    * @param {number} chain
-   * @param {number} request reference, 0: none
+   * @param {number} request reference, 0 for none
    * @returns {number}
    */
   slotOf (chain, request) {

@@ -1,7 +1,7 @@
 'use strict'
 
-// Counts of requests, with a histogram of how long they took, in constant memory: buckets whose width doubles
-// with every 16 of them, from 1 µs to 71 min. A bucket is at most 1/16 as wide as its values. Histograms are
+// Counts of requests with a histogram of their latency, in constant memory. The width of the buckets doubles
+// every 16 buckets, from 1 µs to 71 min, so a bucket is at most 1/16 as wide as its values. Histograms are
 // added bucket by bucket, so the quantiles of several threads and intervals are as exact as those of one.
 
 const BITS = 4
@@ -17,8 +17,8 @@ const MAX_US = 0xffffffff
  * @property {number} maxUs
  * @property {Map<number, number>} buckets of the time from request to response
  *
- * @typedef {Omit<RouteCounts, 'buckets'> & { buckets: readonly number[] }} PackedCounts buckets: one, its
- *   count, the next one, its count
+ * @typedef {Omit<RouteCounts, 'buckets'> & { buckets: readonly number[] }} PackedCounts buckets: a bucket,
+ *   its count, the next bucket, its count
  */
 
 /** @returns {RouteCounts} */
@@ -57,20 +57,20 @@ function startOf (bucket) {
 /** @param {Map<number, number>} buckets @returns {Array<[bucket: number, count: number]>} ascending */
 const sorted = (buckets) => [...buckets].sort(([a], [b]) => a - b)
 
-/** @param {Map<number, number>} buckets @returns {number[]} ascending, each with its count behind it */
+/** @param {Map<number, number>} buckets @returns {number[]} ascending, each followed by its count */
 const pack = (buckets) => sorted(buckets).flat()
 
 /**
  * Returns quantiles.
  * @param {Map<number, number>} counts by bucket
  * @param {readonly number[]} shares from 0 to 1
- * @returns {number[]} µs, at most half a bucket off; NaN where nothing was counted
+ * @returns {number[]} µs, at most half a bucket off; NaN if nothing was counted
  */
 function quantiles (counts, shares) {
   const buckets = sorted(counts)
   const total = buckets.reduce((sum, [, count]) => sum + count, 0)
   return shares.map((share) => {
-    let rank = Math.max(1, Math.ceil(share * total)) // among those that are left
+    let rank = Math.max(1, Math.ceil(share * total)) // among the remaining ones
     for (const [bucket, count] of buckets) {
       const start = startOf(bucket)
       if (rank <= count) return start + (startOf(bucket + 1) - start) * (rank - 0.5) / count

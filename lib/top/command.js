@@ -1,6 +1,6 @@
 'use strict'
 
-// longstack top: what a running process does now, on a terminal that is redrawn, or as text or JSON.
+// longstack top: live figures of a running process, on a redrawn terminal, or as text or JSON.
 
 const readline = require('node:readline')
 const { setTimeout: sleep } = require('node:timers/promises')
@@ -14,7 +14,7 @@ const { Watched } = require('./watched')
 
 /**
  * @typedef {object} Settings
- * @property {string} name of what is observed: a word of the command line
+ * @property {string} name of the target: a word of the command line
  * @property {number} intervalMs
  * @property {number | undefined} blockedMs
  * @property {boolean} once
@@ -38,7 +38,7 @@ const TAKE = '\u001b[?1049h\u001b[?25l\u001b[?7l\u001b[2J'
 const RETURN = '\u001b[?7h\u001b[?25h\u001b[?1049l'
 const CLEAR = '\u001b[2J'
 const HOME = '\u001b[H'
-const ERASE = '\u001b[K' // a line; after a text of the whole width it would take the last character
+const ERASE = '\u001b[K' // a line; after text of the full width it would erase the last character
 const MIN_COLUMNS = 20
 const MIN_ROWS = 4
 
@@ -76,10 +76,10 @@ function check ({ interval = `${DEFAULTS.topSeconds}`, sort, only = '', blocked,
 }
 
 /**
- * Asks at once, then at each interval, until it is ended.
+ * Polls at once, then at each interval, until it is aborted.
  * @param {Observation} observation
  * @param {AbortSignal} signal ends it
- * @param {() => Promise<void> | void} show called with each answer but the first
+ * @param {() => Promise<void> | void} show called after each poll but the first
  */
 async function pollUntilEnd ({ model, watched, settings: { once, intervalMs } }, signal, show) {
   const poll = async () => model.add(await watched.poll(), Date.now())
@@ -90,14 +90,14 @@ async function pollUntilEnd ({ model, watched, settings: { once, intervalMs } },
     if (signal.aborted) return
     next = performance.now() + intervalMs
     await poll()
-    if (model.isEmpty) continue // it is busy
+    if (model.isEmpty) continue // the process is busy
     await show()
     if (once) return
     watched.discover()
   }
 }
 
-/** Prints each look. @param {Observation} observation */
+/** Prints each frame. @param {Observation} observation */
 async function asLines (observation) {
   const { model, settings: { name, once, json, intervalMs, sort, filter } } = observation
   const choice = { sort: sort ?? routesPane.sort, filter }
@@ -160,11 +160,11 @@ async function onTerminal (observation) {
 }
 
 /**
- * Takes the terminal of stdin and stdout over.
+ * Takes over the terminal of stdin and stdout.
  * @param {object} handlers
  * @param {(text: string | undefined, key: import('./screen').Key) => void} handlers.press
- * @param {() => void} handlers.draw the size is another one, and nothing is drawn
- * @param {(code: number) => void} handlers.end a signal came, or the terminal is gone: the exit code
+ * @param {() => void} handlers.draw the size has changed, and the screen is empty
+ * @param {(code: number) => void} handlers.end a signal came, or the terminal is gone; takes the exit code
  */
 function takeTerminal ({ press, draw, end }) {
   const { stdin, stdout } = process
@@ -191,7 +191,7 @@ function takeTerminal ({ press, draw, end }) {
     draw()
   }
 
-  process.on('exit', giveBack).on('uncaughtExceptionMonitor', giveBack) // so that Node's message stays
+  process.on('exit', giveBack).on('uncaughtExceptionMonitor', giveBack) // so Node's message stays visible
   for (const signal of Object.keys(SIGNAL_CODES)) process.on(signal, onSignal)
   stdout.write(TAKE)
   stdout.on('resize', onResize)
@@ -209,7 +209,7 @@ function takeTerminal ({ press, draw, end }) {
       rows: Math.max(MIN_ROWS, stdout.rows || 24)
     }),
 
-    /** @param {string[]} lines as many as there are rows, or the first ones of a screen that is empty */
+    /** @param {string[]} lines one per row, or fewer on an empty screen */
     draw: (lines) => {
       if (isTaken) stdout.write(`${HOME}${lines.map((line) => ERASE + cleanText(line)).join('\r\n')}`)
     }

@@ -1,8 +1,8 @@
 'use strict'
 
-// What longstack top shows: the tables, their rows and columns, and what each row is asked for; as lines that
-// fit a width, with curves and a head. Data in, lines out; nothing foreign reaches a terminal that could
-// command it.
+// The contents of longstack top: the tables with their rows and columns, where to find the chain of each row,
+// the curves and the head, as lines that fit a width. Data in, lines out. No foreign text that could control
+// the terminal gets through.
 
 const {
   blockLine, columns, digits, grouped, noColours, percent, time, word
@@ -21,31 +21,31 @@ const { quantiles } = require('./buckets')
  * @property {(row: any) => number | string | undefined} value that rows are sorted by
  * @property {(row: any) => string} text
  *
- * @typedef {{ place: import('./model').Place } | { stack: string }} Reason whom to ask for a chain, or what
- *   is known of it
+ * @typedef {{ place: import('./model').Place } | { stack: string }} Reason where to query a chain, or its
+ *   known stack
  *
  * @typedef {object} Pane
  * @property {string} name
- * @property {string} letter that chooses it
+ * @property {string} letter that selects it
  * @property {Column[]} columns the first one is wide
  * @property {number} sort index of the column that rows are sorted by at first
  * @property {'routes' | 'waits' | 'handles' | 'blockers' | 'threads'} rows of a frame
- * @property {(frame: Frame) => string} empty a sentence where there is no row
+ * @property {(frame: Frame) => string} empty a sentence if there is no row
  */
 
-const GAP = 2 // columns between two of a table
-const MIN_FIRST = 12 // columns of the first one; where there are less, the last ones are left out
+const GAP = 2 // characters between two columns
+const MIN_FIRST = 12 // characters of the first column; if there are fewer, the last columns are left out
 const PLAIN_ROWS = 20
 const MEGABYTE = 1e6
 
-/** @param {(value: number) => string} format @returns {(value?: number) => string} a dash: not known */
+/** @param {(value: number) => string} format @returns {(value?: number) => string} a dash if unknown */
 const orDash = (format) => (value) => value === undefined || Number.isNaN(value) ? '-' : format(value)
 const duration = orDash(time)
 const share = orDash(percent)
 const megabytes = orDash((bytes) => `${digits(bytes / MEGABYTE)} MB`)
 /** @param {number} count */
 const counter = (count) => count === 0 ? '-' : grouped(count)
-/** @param {string} site a frame, or what was called */
+/** @param {string} site a frame, or the function that was called */
 const place = (site) => word(shortFrame(site))
 
 /** @param {number | undefined} perMinute */
@@ -145,7 +145,7 @@ const panes = [
 ]
 
 /**
- * Returns the CPU of a thread; of a main thread that of its process where Node tells no other.
+ * Returns the CPU share of a thread; for a main thread that of its process if Node reports no other.
  * @param {import('./model').ThreadRow} row
  */
 function cpuShare ({ cpuShare, processShare }) {
@@ -157,19 +157,19 @@ function threadName ({ pid, threadId }) {
   return threadId === 0 ? String(pid) : `${pid} thread ${threadId}`
 }
 
-/** Returns what a row is known by, whatever its figures are. @param {any} row @returns {string} */
+/** Returns the identity of a row, independent of its figures. @param {any} row @returns {string} */
 function idOf ({ key, isOfRequest, label, noun, name, site }) {
   return key ?? [isOfRequest, label, noun, name, site].join(' ').trim()
 }
 
-/** Returns what tells why there is a row. @param {any} row @returns {Reason | undefined} */
+/** Returns the source of a row's chain. @param {any} row @returns {Reason | undefined} */
 function reasonOf ({ place, stack }) {
   if (place !== undefined) return { place }
   return stack === undefined ? undefined : { stack }
 }
 
 /**
- * Returns the rows that a filter leaves, sorted: figures largest first, texts by the alphabet.
+ * Returns the rows that pass a filter, sorted: figures largest first, texts alphabetically.
  * @param {Pane} pane
  * @param {Frame} frame
  * @param {{ sort: number, filter: string }} choice
@@ -183,7 +183,7 @@ function rowsOf ({ rows, columns }, frame, { sort, filter }) {
       compare(value(b), value(a)) || compare(b.count, a.count) || compare(idOf(b), idOf(a)))
 }
 
-/** @param {any} a @param {any} b @returns {number} unknown values come first, texts the other way round */
+/** @param {any} a @param {any} b @returns {number} unknown values first, texts in reverse order */
 function compare (a, b) {
   if (typeof a === 'string') return a < b ? 1 : a > b ? -1 : 0
   const [first, second] = [a, b].map((value) => Number.isNaN(Number(value)) ? -Infinity : Number(value))
@@ -229,7 +229,7 @@ function tableLines (pane, rows, { width, sort, marked, colours = noColours }) {
 /**
  * @param {Frame} frame
  * @param {number} width
- * @param {string} name of what is observed
+ * @param {string} name of the target
  * @param {string} state
  */
 function titleLine (frame, width, name, state) {
@@ -277,16 +277,16 @@ function loadLine ({ threads }) {
   ].join('  ')
 }
 
-/** Returns who waits for whom, a sentence each. @param {Frame} frame @returns {string[]} */
+/** Returns a sentence for each cycle and convoy of waits. @param {Frame} frame @returns {string[]} */
 function waitsForLines ({ waitsFor: { cycles, convoys } }) {
   return [...cycles.map(cycleSentence), ...convoys.map(convoySentence)]
 }
 
 /**
- * Draws the rate and the p99 along time.
+ * Draws the rate and the p99 over time.
  * @param {import('./model').Interval[]} steps oldest first
  * @param {number} width
- * @param {string} [route] undefined: all
+ * @param {string} [route] undefined for all
  */
 function curveLine (steps, width, route) {
   const counts = steps.map(({ total, routes }) => route === undefined ? total : routes.get(route))
@@ -299,7 +299,7 @@ function curveLine (steps, width, route) {
 }
 
 /**
- * Makes a frame as plain text, for where there is no terminal.
+ * Formats a frame as plain text, for output without a terminal.
  * @param {Frame} frame
  * @param {{ width: number, name: string, choice: { sort: number, filter: string } }} options
  * @returns {string}

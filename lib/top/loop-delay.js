@@ -1,6 +1,6 @@
 'use strict'
 
-// How late timers of this thread are, by Node's histogram.
+// Event loop delay of this thread, by Node's histogram: how late timers are.
 
 const { monitorEventLoopDelay } = require('node:perf_hooks')
 

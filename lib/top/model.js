@@ -1,7 +1,7 @@
 'use strict'
 
-// Figures of several threads and processes as those of one: counts and histograms are added, of delays the
-// worst is named. What is kept is bounded, however long it runs.
+// Merges the figures of several threads and processes: counts and histograms are added, for delays the worst
+// is named. Memory is bounded, however long the command runs.
 
 const { getOrAdd, groupBy } = require('../group-by')
 const { addCounts, newCounts, quantiles } = require('./buckets')
@@ -9,9 +9,9 @@ const { addCounts, newCounts, quantiles } = require('./buckets')
 const MAX_BLOCKERS = 100 // places
 const GROWTH_MS = 60_000
 const STEP_MS = 1000 // between two counts that are kept
-const LENGTH = 60 // of a level, in its intervals
+const LENGTH = 60 // intervals per level
 const MERGED = 10 // intervals of a level that become one of the next
-const MAX_ROUTES = [300, 100, 50] // of an interval, by level; the rest is added up
+const MAX_ROUTES = [300, 100, 50] // per interval, by level; the rest is added up
 const OTHER = '(other)'
 
 /**
@@ -20,9 +20,9 @@ const OTHER = '(other)'
  * @typedef {import('./buckets').RouteCounts} RouteCounts
  * @typedef {RouteCounts | import('./buckets').PackedCounts} Added
  * @typedef {{ key: string, facts: TopFacts, figures: TopFigures | undefined, silentMs: number }} Answer of a
- *   thread; figures: undefined where it has not answered, silentMs: since when, 0 where it has
+ *   thread; figures: undefined if it has not responded; silentMs: how long it has not, 0 if it has
  *
- * @typedef {{ time: number, counts: Map<string, number> }} Snapshot of a thread: what was open, by group
+ * @typedef {{ time: number, counts: Map<string, number> }} Snapshot open handles of a thread, by group
  *
  * @typedef {object} RouteRow
  * @property {string} name
@@ -30,7 +30,7 @@ const OTHER = '(other)'
  * @property {number} perSecond
  * @property {number} errors
  * @property {number} lost
- * @property {number} meanMs NaN where nothing was finished, as all that follow
+ * @property {number} meanMs NaN if nothing was finished, as are the following
  * @property {number} p50Ms
  * @property {number} p99Ms
  * @property {number} maxMs
@@ -39,17 +39,17 @@ const OTHER = '(other)'
  * @property {string} site
  * @property {string} label
  * @property {boolean} isOfRequest
- * @property {number} count mean number that waits there
+ * @property {number} count mean number of waits there
  * @property {Place} place
  *
  * @typedef {object} HandleRow
  * @property {string} noun
  * @property {string} site
  * @property {number} count
- * @property {number | undefined} perMinute growth; undefined: not known yet
+ * @property {number | undefined} perMinute growth; undefined if not known yet
  * @property {Place} place
  *
- * @typedef {object} BlockerRow since the command looks
+ * @typedef {object} BlockerRow since the command started
  * @property {string} site
  * @property {number} count
  * @property {number} ms
@@ -62,7 +62,7 @@ const OTHER = '(other)'
  * @property {number} pid
  * @property {number} threadId
  * @property {string} name
- * @property {number | undefined} cpuShare of this thread, 1: a core
+ * @property {number | undefined} cpuShare of this thread; 1 is a core
  * @property {number | undefined} processShare
  * @property {number} loopShare
  * @property {number} delayMs p99
@@ -70,25 +70,25 @@ const OTHER = '(other)'
  * @property {number | undefined} rss bytes, of the process
  * @property {number} heap bytes
  * @property {number} perSecond requests
- * @property {number} silentMs it has not answered for as long
+ * @property {number} silentMs since its last response, 0 if it is not late
  *
- * @typedef {{ key: string, chain: number }} Place whom to ask for a chain
+ * @typedef {{ key: string, chain: number }} Place a chain, and the key of the thread to query for it
  *
- * @typedef {object} Frame what is shown
+ * @typedef {object} Frame the data of a screen
  * @property {number} unixMs
  * @property {number} ms observed so far
- * @property {number} windowMs what the figures of routes cover
+ * @property {number} windowMs time that the figures of routes cover
  * @property {RouteRow} total
  * @property {RouteRow[]} routes
  * @property {number} inFlight
  * @property {{ ms: number, name: string } | undefined} oldest
- * @property {WaitRow[] | undefined} waits undefined: not known
+ * @property {WaitRow[] | undefined} waits undefined if unknown
  * @property {HandleRow[]} handles
  * @property {number} handleCount
  * @property {BlockerRow[]} blockers
- * @property {number | undefined} blockedMs from which callbacks are reported; undefined: they are not
+ * @property {number | undefined} blockedMs from which callbacks are reported; undefined if they are not
  * @property {ThreadRow[]} threads
- * @property {import('./sampler').WaitsFor} waitsFor who waits for whom
+ * @property {import('./sampler').WaitsFor} waitsFor cycles and convoys of waits
  */
 
 class Interval {
@@ -107,13 +107,13 @@ class Interval {
     addCounts(getOrAdd(this.routes, name, newCounts), figures)
   }
 
-  /** Adds an interval that is next to this one. @param {Interval} other */
+  /** Adds an adjacent interval. @param {Interval} other */
   merge (other) {
     this.ms += other.ms
     for (const [name, route] of other.routes) this.add(name, route)
   }
 
-  /** Adds up the least used routes. @param {number} max that are left */
+  /** Merges the least used routes. @param {number} max routes that remain */
   limit (max) {
     if (this.routes.size <= max) return
     const routes = [...this.routes].sort(([, a], [, b]) => b.count + b.lost - a.count - a.lost)
@@ -123,8 +123,8 @@ class Interval {
 }
 
 /**
- * What was served, by interval, for an hour in constant memory: intervals of a minute ago and older are
- * merged by tens, those of ten minutes ago and older by tens again, with fewer routes each.
+ * Served requests by interval, for an hour in constant memory: intervals that are older than a minute are
+ * merged by tens, those older than ten minutes by tens again, with fewer routes each.
  */
 class History {
   /** newest last @type {Interval[][]} */
@@ -141,16 +141,16 @@ class History {
     if (level + 1 < MAX_ROUTES.length) this.add(merged, level + 1)
   }
 
-  /** Returns all intervals, newest first; those of long ago are longer. @returns {Interval[]} */
+  /** Returns all intervals, newest first; old ones are longer. @returns {Interval[]} */
   list () {
     return this.#levels.flatMap((intervals) => intervals.toReversed())
   }
 
   /**
-   * Returns figures along time, for a curve.
+   * Returns figures over time, for a curve.
    * @param {number} ms of a step, at least
    * @param {number} count of steps
-   * @returns {Interval[]} oldest first; fewer where less is known
+   * @returns {Interval[]} oldest first; fewer if less is known
    */
   steps (ms, count) {
     /** @type {Interval[]} */
@@ -162,7 +162,7 @@ class History {
       }
       steps[0].merge(interval)
     }
-    if (steps.length > 1 && steps[0].ms < ms - 1) steps.shift() // it is not whole
+    if (steps.length > 1 && steps[0].ms < ms - 1) steps.shift() // it is incomplete
     return steps
   }
 
@@ -174,7 +174,7 @@ class History {
 
 class Model {
   history = new History()
-  /** what each thread had open in the last minute, oldest first @type {Map<string, Snapshot[]>} */
+  /** open handles of each thread in the last minute, oldest first @type {Map<string, Snapshot[]>} */
   #snapshots = new Map()
   /** @type {Map<string, BlockerRow>} */
   #blockers = new Map()
@@ -184,7 +184,7 @@ class Model {
   #unixMs = Date.now()
 
   /**
-   * Adds the answers of an interval.
+   * Adds the responses of an interval.
    * @param {Answer[]} answers of all threads
    * @param {number} unixMs
    */
@@ -199,7 +199,7 @@ class Model {
     this.#unixMs = unixMs
     this.#observedMs += interval.ms
     if (interval.ms > 0) this.history.add(interval)
-    // One that does not answer keeps what it said last, but for what it has served
+    // A silent thread keeps its last figures, except for routes and blockers
     const previous = new Map(this.#answers.map(({ key, figures }) => [key, figures]))
     this.#answers = answers.map((answer) => {
       const last = previous.get(answer.key)
@@ -208,10 +208,10 @@ class Model {
     this.#snapshots = new Map(this.#answers.map((answer) => [answer.key, this.#noteOpen(answer)]))
   }
 
-  /** Notes what is open in a thread. @param {Answer} answer @returns {Snapshot[]} */
+  /** Notes the open handles of a thread. @param {Answer} answer @returns {Snapshot[]} */
   #noteOpen (answer) {
     const { key, facts, figures } = answer
-    // What was open when its figures were started is known as well
+    // The handles that were open when its figures started are known as well
     const start = { time: this.#observedMs - (figures?.ms ?? 0), counts: countsOf(facts.handles) }
     const snapshots = this.#snapshots.get(key) ?? (figures === undefined ? [] : [start])
     const time = this.#observedMs
@@ -221,7 +221,7 @@ class Model {
     return snapshots
   }
 
-  /** Returns by how many a group of handles grew in a minute. @param {HandleRow} row */
+  /** Returns the growth of a group of handles per minute. @param {HandleRow} row */
   #growthOf (row) {
     const key = keyOf(row)
     /** @type {number | undefined} */
@@ -240,7 +240,7 @@ class Model {
   /** @param {import('./sampler').BlockerFigures} blocker @param {number} unixMs */
   #addBlocker ({ site, count, ms, worstMs, stack }, unixMs) {
     const row = this.#blockers.get(site) ?? { site, count: 0, ms: 0, worstMs: 0, lastUnixMs: 0, stack }
-    this.#blockers.delete(site) // the last one comes last
+    this.#blockers.delete(site) // the most recent one comes last
     this.#blockers.set(site, row)
     row.count += count
     row.ms += ms
@@ -250,10 +250,10 @@ class Model {
     if (this.#blockers.size > MAX_BLOCKERS) this.#blockers.delete(oldest)
   }
 
-  /** Whether no thread has told figures yet. */
+  /** Whether no thread has reported figures yet. */
   get isEmpty () { return this.#observedMs === 0 }
 
-  /** @param {number} windowMs what the figures of routes are to cover @returns {Frame} */
+  /** @param {number} windowMs time that the figures of routes should cover @returns {Frame} */
   frame (windowMs) {
     const sum = this.history.sum(windowMs)
     const answers = this.#answers
@@ -282,7 +282,7 @@ class Model {
   }
 }
 
-/** @param {import('./sites').OpenFigures} handles @returns {Map<string, number>} what is open, by group */
+/** @param {import('./sites').OpenFigures} handles @returns {Map<string, number>} open handles, by group */
 function countsOf ({ groups }) {
   /** @type {Map<string, number>} */
   const counts = new Map()
@@ -305,7 +305,7 @@ function waitRows (answers) {
 }
 
 /**
- * Adds up the counts of groups that are the same in several threads.
+ * Adds up the counts of equal groups in several threads.
  * @param {Answer[]} answers
  * @param {(answer: Answer) => Array<{ chain: number, count: number }>} groupsOf
  * @returns {any[]} rows, with the place of the first one

@@ -1,7 +1,7 @@
 'use strict'
 
-// What `longstack top` asks a thread: figures of what was done since it asked last. Each command that looks
-// has a sampler of its own, which is stopped when the command goes, or does not ask any more.
+// The figures of a thread for `longstack top`, since its last query. Each command has its own sampler, which
+// stops when the command disconnects, or sends no queries any longer.
 
 const { performance } = require('node:perf_hooks')
 const timers = require('node:timers') // programs replace the global ones
@@ -24,25 +24,25 @@ const { ServedFigures } = require('./served')
 const { SiteFigures } = require('./sites')
 
 const SAMPLE_MS = 250
-const LEASE_MS = 30_000 // without a question, beyond three intervals
-const GRAPH_MS = 5000 // from one look at who waits for whom to the next
+const LEASE_MS = 30_000 // without a query, beyond three intervals
+const GRAPH_MS = 5000 // between two wait graphs
 const MAX_PLACES = 50 // of blocking callbacks
 const OTHER = '(other)'
 
 /**
  * @typedef {object} TopOptions
- * @property {number} [intervalMs] at which it asks
- * @property {number} [rest] ms of rest for a ms of counting what is open; default: in 0.1 % of the time
- * @property {number} [blockedMs] blocking callbacks are reported from this length on, where no option is set
+ * @property {number} [intervalMs] between queries
+ * @property {number} [rest] ms of rest per ms of counting; by default counting takes 0.1 % of the time
+ * @property {number} [blockedMs] from which callbacks are reported as blocking, if no option is set
  *
  * @typedef {object} TopFacts of a thread
  * @property {number} pid
- * @property {number} threadId 0: the main thread
+ * @property {number} threadId 0 for the main thread
  * @property {string} name of the program
- * @property {number | undefined} blockedMs from which callbacks are reported; undefined: none are
- * @property {import('./sites').OpenFigures} handles what is open already
+ * @property {number | undefined} blockedMs from which callbacks are reported; undefined if none are
+ * @property {import('./sites').OpenFigures} handles that are already open
  *
- * @typedef {object} TopFigures of a thread, since it was asked last
+ * @typedef {object} TopFigures of a thread, since the last query
  * @property {number} ms how long that was
  * @property {boolean} enabled tracing is on
  * @property {import('./served').RouteFigures[]} routes
@@ -50,9 +50,9 @@ const OTHER = '(other)'
  * @property {{ ms: number, name: string } | undefined} oldest request that is in flight
  * @property {Figures} thread
  * @property {BlockerFigures[]} blockers
- * @property {import('./sites').WaitFigures[] | undefined} waits undefined: not known
+ * @property {import('./sites').WaitFigures[] | undefined} waits undefined if unknown
  * @property {import('./sites').OpenFigures} handles
- * @property {WaitsFor} waitsFor who waits for whom, as of a few seconds ago at most
+ * @property {WaitsFor} waitsFor cycles and convoys of waits, at most a few seconds old
  *
  * @typedef {Pick<import('../handles/wait-graph').WaitGraph, 'cycles' | 'convoys'>} WaitsFor
  * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent
@@ -60,8 +60,8 @@ const OTHER = '(other)'
  *
  * @typedef {object} Figures
  * @property {{ share: number, p50Ms: number, p99Ms: number, maxMs: number }} loop share: of the time in which
- *   the event loop did not wait, 0 to 1; how late a timer was
- * @property {number | undefined} cpuMs of this thread; undefined where Node does not tell
+ *   the event loop did not wait, 0 to 1; the others: how late a timer was
+ * @property {number | undefined} cpuMs of this thread; undefined if Node does not report it
  * @property {{ cpuMs: number, rss: number } | undefined} process from its main thread
  * @property {number | undefined} collectedMs duration of garbage collections; undefined without the native
  *   engine
@@ -114,12 +114,12 @@ function takeCounters () {
     loop: performance.eventLoopUtilization(),
     collectedUs: allocationClock.collectedUs(),
     processCpu: process.cpuUsage(),
-    /** undefined where Node has none @type {CpuUsage | undefined} */
+    /** undefined if Node has none @type {CpuUsage | undefined} */
     threadCpu: /** @type {any} */ (process).threadCpuUsage?.()
   }
 }
 
-/** from how many ms on commands ask for them: the lowest is in force @type {Set<{ ms: number }>} */
+/** thresholds that commands request; the lowest applies @type {Set<{ ms: number }>} */
 const wishes = new Set()
 
 function applyWishes () {
@@ -136,7 +136,7 @@ class Blockers {
   #places = new Map()
   #wish
 
-  /** @param {number} [ms] from how many on */
+  /** @param {number} [ms] from which callbacks are counted */
   constructor (ms = Infinity) {
     this.#wish = { ms }
     wishes.add(this.#wish)
@@ -269,7 +269,7 @@ class Sampler {
 }
 
 /**
- * Starts to take figures for a command.
+ * Starts the figures for a command.
  * @param {TopOptions} options
  * @param {Session} session
  * @returns {Generator<undefined, TopFacts>}
@@ -285,7 +285,7 @@ function startTop (options, session) {
 /**
  * Returns the figures since the last call, and starts again.
  * @param {Session} session
- * @returns {Generator<void, TopFigures> | undefined} undefined: it was not started, or has stopped
+ * @returns {Generator<void, TopFigures> | undefined} undefined if they were not started, or have stopped
  */
 function readTop (session) {
   /** @type {Sampler | undefined} */
@@ -293,7 +293,7 @@ function readTop (session) {
   return sampler === undefined || sampler.isStopped ? undefined : sampler.read()
 }
 
-/** Takes everything back. @param {Session} session */
+/** Stops the figures for a command. @param {Session} session */
 function stopTop (session) {
   session.kept.get('top')?.stop()
 }

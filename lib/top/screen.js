@@ -1,6 +1,6 @@
 'use strict'
 
-// The screen of longstack top: what is chosen, what keys do, and the lines of a frame. Knows no terminal.
+// The screen of longstack top: the selection, the keys and the lines of a frame. Independent of a terminal.
 
 const { clean } = require('../text')
 const { noColours, time } = require('../../report/render/text-parts')
@@ -14,10 +14,10 @@ const {
  * @typedef {import('./model').Model} Model
  * @typedef {import('../../report/render/text-parts').Colours} Colours
  * @typedef {{ name?: string, ctrl?: boolean, shift?: boolean }} Key as node:readline reports it
- * @typedef {{ quit: true } | { ask: import('./lines').Reason }} Action what a key demands
+ * @typedef {{ quit: true } | { ask: import('./lines').Reason }} Action effect of a key
  */
 
-/** Spans that figures of routes can cover, and the steps of the curves beside them. */
+/** Time spans that figures of routes can cover, and the steps of the curves. */
 const SPANS = [
   { ms: 2_000, stepMs: 1_000 },
   { ms: 60_000, stepMs: 1_000 },
@@ -25,11 +25,11 @@ const SPANS = [
   { ms: 3_600_000, stepMs: 60_000 }
 ]
 const STEPS = 60 // of a curve
-/** Rows that a key goes on. @type {Record<string, number>} */
+/** Rows that a key moves the selection by. @type {Record<string, number>} */
 const STEPS_OF = { up: -1, down: 1, pageup: -10, pagedown: 10 }
 const MAX_FILTER = 60 // characters
 const HIGH = 12 // rows of a screen that has room for the whole head
-const LOW = 8 // for its last two lines
+const LOW = 8 // rows for its last two lines
 const HELP = [
   'q, Ctrl-C     quit',
   'Tab, r a h b c  Routes, Waits (awaits), Handles, Blockers, Processes (CPU)',
@@ -52,15 +52,15 @@ class Screen {
   #span = SPANS[0]
   #filter = ''
   #isTyping = false
-  /** text over the table; undefined: the table is shown @type {string[] | undefined} */
+  /** text over the table; undefined if the table is shown @type {string[] | undefined} */
   #text
   #scrolled = 0
-  /** what is shown while it is paused @type {Frame | undefined} */
+  /** frame that is shown while paused @type {Frame | undefined} */
   #paused
 
   /**
    * @param {Model} model
-   * @param {{ name: string, sort?: number, filter?: string }} options name of what is observed
+   * @param {{ name: string, sort?: number, filter?: string }} options name of the target
    */
   constructor (model, { name, sort = panes[0].sort, filter = '' }) {
     this.model = model
@@ -69,7 +69,7 @@ class Screen {
     this.#sorts.set(panes[0], sort)
   }
 
-  /** Shows text over the table: an answer. @param {string} text */
+  /** Shows text over the table, such as a chain. @param {string} text */
   show (text) {
     this.#text = text.split('\n').map(clean)
     this.#scrolled = 0
@@ -83,7 +83,7 @@ class Screen {
     return /** @type {number} */ (this.#sorts.get(this.#pane))
   }
 
-  /** Returns the rows of the pane, and which is selected: one that is gone has made room for another. */
+  /** Returns the rows of the pane, and the index of the selected one; 0 if that row is gone. */
   #rows () {
     const rows = rowsOf(this.#pane, this.#frame(), { sort: this.#sort(), filter: this.#filter })
     const id = this.#selected.get(this.#pane)
@@ -91,8 +91,8 @@ class Screen {
   }
 
   /**
-   * Does what a key demands.
-   * @param {string | undefined} text that the key stands for
+   * Handles a key.
+   * @param {string | undefined} text that the key produces
    * @param {Key} key
    * @returns {Action | undefined}
    */
@@ -156,7 +156,7 @@ class Screen {
   /**
    * Makes the lines of the screen.
    * @param {{ columns: number, rows: number, colours?: Colours }} size
-   * @returns {string[]} as many as there are rows, none wider than the screen
+   * @returns {string[]} one per row, none wider than the screen
    */
   lines ({ columns, rows, colours = noColours }) {
     const head = this.#head(columns, colours).slice(rows >= HIGH ? 0 : rows >= LOW ? -2 : -1)
@@ -227,7 +227,7 @@ class Screen {
 }
 
 /**
- * Returns the element that is some places after another, around the end.
+ * Returns the element some places after another, wrapping around.
  * @template T
  * @param {T[]} list
  * @param {T} element

@@ -1,9 +1,9 @@
 'use strict'
 
-// Figures of the requests that servers get, by route, since they were read last, as Node reports them through
-// diagnostics_channel; a stream of HTTP/2 is a request, of which Node 20 reports none. Of many requests over
-// HTTP/1 some are taken at random, each of which stands for several: what a busy server pays stays below 1 %
-// (bench/top.js). No object of the program is held.
+// Figures of served requests by route, since the last read, as Node reports requests through
+// diagnostics_channel. An HTTP/2 stream is a request; Node 20 reports none of these. On a busy server
+// requests over HTTP/1 are sampled at random, and each sample stands for several, so the cost stays below 1 %
+// (bench/top.js). No object of the program is kept alive.
 
 const { addCounts, bucketOf, newCounts, pack } = require('./buckets')
 const { now } = require('../core/clock')
@@ -14,36 +14,36 @@ const { handleOf } = require('../node-objects')
 const { hidden, isObject, own, textOf } = require('../objects')
 const { routeTextOf } = require('../requests/frameworks')
 
-const MAX_ROUTES = 300 // in an interval; those that come after are added up under one name
+const MAX_ROUTES = 300 // per interval; later ones are added up under one name
 const OTHER = '(other)'
-const MAX_RATE = 2000 // requests per second; of more, a part is taken
-const LOOKED_AT = 200 // requests at a time, whether their connections are closed
-const MIN_LOST_MS = 500 // a request is looked at when it is open for as long
+const MAX_RATE = 2000 // requests per second; of more, a part is sampled
+const LOOKED_AT = 200 // requests per sweep, to see whether their connections are closed
+const MIN_LOST_MS = 500 // age from which a sweep checks a request
 
 /**
- * @typedef {object} Served a request that is not answered
+ * @typedef {object} Served a request in flight
  * @property {number} since ms of the clock
- * @property {number} weight for how many requests it stands
+ * @property {number} weight number of requests that it stands for
  * @property {string} method
  * @property {string} url
- * @property {string} [route] that Fastify reports
- * @property {WeakRef<object>} [request] of HTTP/1, as the following
+ * @property {string} [route] that a framework reports
+ * @property {WeakRef<object>} [request] of HTTP/1, like the next
  * @property {WeakRef<object>} [socket]
  *
  * @typedef {import('./buckets').RouteCounts} RouteCounts
  * @typedef {import('./buckets').PackedCounts & { name: string }} RouteFigures name: `GET /users/:id`
  */
 
-/** Which requests are taken: all, or at random one of `weight` on the average. */
+/** Selects requests: all, or at random one of `weight` on average. */
 class Choice {
   weight = 1
   seen = 0
-  #taken = 0 // the number of the next one that is taken
-  #random = 1 // of a generator of its own: the program may have seeded that of V8
+  #taken = 0 // number of the next request that is selected
+  #random = 1 // of a separate generator: the program may have seeded that of V8
   #setAt = now()
   #setSeen = 0
 
-  /** Whether the request that came is taken. */
+  /** Whether the request that arrived is selected. */
   next () {
     if (++this.seen < this.#taken) return false
     if (this.weight > 1) {
@@ -53,7 +53,7 @@ class Choice {
     return true
   }
 
-  /** Takes as many as their rate allows. @param {number} time ms of the clock */
+  /** Adapts the weight to the rate of requests. @param {number} time ms of the clock */
   adapt (time) {
     const seconds = (time - this.#setAt) / 1000
     if (seconds > 0) this.weight = Math.max(1, Math.round((this.seen - this.#setSeen) / seconds / MAX_RATE))
@@ -66,14 +66,14 @@ class Choice {
 class ServedFigures {
   /** by request or stream @type {WeakMap<object, Served>} */
   #served = new WeakMap()
-  /** oldest first but for those from before @type {Set<Served>} */
+  /** oldest first, except those from before the start @type {Set<Served>} */
   #open = new Set()
   #unseen = this.#open.values()
   #inFlight = 0
   #choice = new Choice()
   /** @type {Map<string, RouteCounts>} */
   #routes = new Map()
-  /** names of which a framework has reported the route @type {Set<string>} */
+  /** names with a route that a framework reported @type {Set<string>} */
   #reported = new Set()
 
   /** @type {Array<[string, (message: any) => void]>} */
@@ -111,7 +111,7 @@ class ServedFigures {
     this.#begin(request, { since: time, weight: this.#choice.weight, method, url, ...objects })
   }
 
-  /** Adds the requests that are in flight already. @returns {Generator<undefined, void>} */
+  /** Adds the requests that are already in flight. @returns {Generator<undefined, void>} */
   * adoptOpen () {
     for (const served of servedRequests()) {
       if (served === undefined) yield undefined
@@ -157,7 +157,7 @@ class ServedFigures {
   }
 
   /**
-   * Adds a request that was answered.
+   * Adds a finished request.
    * @param {string} name
    * @param {number} us
    * @param {unknown} status
@@ -176,7 +176,7 @@ class ServedFigures {
     return getOrAdd(this.#routes, isListed ? name : OTHER, newCounts)
   }
 
-  /** Looks at some requests in turn: where the connection is closed, they are lost. */
+  /** Checks some requests in turn: those with a closed connection are lost. */
   sweep () {
     const time = now()
     this.#choice.adapt(time)
@@ -186,14 +186,14 @@ class ServedFigures {
         this.#unseen = this.#open.values()
         return
       }
-      if (served.socket === undefined) continue // Node tells of each stream that it is closed
+      if (served.socket === undefined) continue // Node reports the close of each stream
       const socket = served.socket.deref()
       if (socket === undefined || handleOf(socket) === undefined) this.#lose(served)
       else if (served.request?.deref() === undefined) this.#forget(served) // its end was not seen
     }
   }
 
-  /** Tracing was off for a while: what began before may have ended unseen. */
+  /** Forgets requests in flight: tracing was off, so they may have ended unseen. */
   forgetOpen () {
     this.#served = new WeakMap()
     this.#open.clear()
@@ -206,7 +206,7 @@ class ServedFigures {
   get begun () { return this.#choice.seen }
 
   /**
-   * Lists the counts since they were read last: of whom never reads them, since the beginning.
+   * Lists the counts since the last read; since the start if they are never read.
    * @returns {Array<{ name: string, isReported: boolean, counts: RouteCounts }>} isReported: by a framework
    */
   list () {

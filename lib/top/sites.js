@@ -1,7 +1,7 @@
 'use strict'
 
-// What waits, and what is open, by the number of the chain that began it. Counted now and then; names are
-// made of those that are read, and remembered.
+// Counts pending waits and open handles by the number of the chain that began them, at intervals. Names are
+// made only for those that are read, and cached.
 
 const { now } = require('../core/clock')
 const { requestOf } = require('../core/request-of')
@@ -12,12 +12,12 @@ const { pendingNote, visitInnermost } = require('../handles/pending')
 const { siteOf } = require('../spans/path-sites')
 const { placeText } = require('../text')
 
-const MAX_WAITS = 60 // sites in an answer, those with the most
-const MAX_GROUPS = 200 // of handles in an answer, likewise
-const NAMES = 10 // made in one go
-const MAX_CHAINS = 2000 // of waits in an interval
-const MIN_HANDLES_MS = 1000 // between two counts of what is open
-const REST = 1000 // ms of rest for a ms of counting: each kind takes 0.1 % of the time at most
+const MAX_WAITS = 60 // sites per response, the largest ones
+const MAX_GROUPS = 200 // of handles per response, the largest ones
+const NAMES = 10 // made without a pause
+const MAX_CHAINS = 2000 // of waits per interval
+const MIN_HANDLES_MS = 1000 // between two counts of open handles
+const REST = 1000 // ms of rest per ms of counting: each kind takes at most 0.1 % of the time
 
 /**
  * @typedef {import('../handles/subject').Subject} Subject
@@ -26,10 +26,10 @@ const REST = 1000 // ms of rest for a ms of counting: each kind takes 0.1 % of t
  *
  * @typedef {object} WaitFigures a site at which something waits
  * @property {number} chain
- * @property {string} site the innermost frame of the program, or what was called there
+ * @property {string} site the innermost frame of the program, or else the label
  * @property {string} label
  * @property {boolean} isOfRequest
- * @property {number} count mean number of what waits there: its share of the time, by Little's law
+ * @property {number} count mean number of waits there: their share of the time, by Little's law
  *
  * @typedef {object} HandleFigures handles of a type and a chain
  * @property {number} chain
@@ -41,18 +41,18 @@ const REST = 1000 // ms of rest for a ms of counting: each kind takes 0.1 % of t
  */
 
 class SiteFigures {
-  /** what was seen waiting, as of #countWaits @type {Map<number, CountedWait>} */
+  /** waits that were seen, with the keys of #countWaits @type {Map<number, CountedWait>} */
   #waits = new Map()
   #samples = 0
   #nextSample = 0
   #nextCount = 0
   #rest
-  /** what waited when it was read last, on the average, at all sites */
+  /** mean number of waits at all sites, as last read */
   waiting = 0
-  /** what was open when it was counted last @type {OpenFigures} */
+  /** open handles, as last counted @type {OpenFigures} */
   open = { count: 0, groups: [] }
 
-  /** @param {number} [rest] ms for a ms of counting; 0: counts whenever it is asked */
+  /** @param {number} [rest] ms per ms of counting; 0 to count on every call */
   constructor (rest = REST) {
     this.#rest = rest
   }
@@ -64,12 +64,12 @@ class SiteFigures {
   }
 
   /**
-   * Counts what is open, if it is time to.
+   * Counts open handles if a count is due.
    * @returns {Generator<undefined, void>} with pauses, in which the event loop may go on
    */
   * countHandles () {
     if (now() < this.#nextCount) return
-    const isFirst = this.#nextCount === 0 // it loads
+    const isFirst = this.#nextCount === 0 // includes loading
     const { ms, value } = yield * measured(this.#openGroups())
     this.open = value
     const minMs = this.#rest === 0 ? 0 : MIN_HANDLES_MS
@@ -100,12 +100,12 @@ class SiteFigures {
   }
 
   /**
-   * Looks at what waits, if it is time to.
+   * Samples pending waits if a sample is due.
    * @returns {Generator<undefined, void>} with pauses, in which the event loop may go on
    */
   * sample () {
     if (now() < this.#nextSample || pendingNote() !== undefined) return
-    const isFirst = this.#nextSample === 0 // it loads
+    const isFirst = this.#nextSample === 0 // includes loading
     const { ms, value } = yield * measured(this.#countWaits())
     for (const [key, wait] of value) {
       const known = this.#waits.get(key)
@@ -116,7 +116,7 @@ class SiteFigures {
     this.#samples++
   }
 
-  /** @returns {Generator<void, Map<number, CountedWait>>} by chain, and whether for a request */
+  /** @returns {Generator<void, Map<number, CountedWait>>} by chain and whether a request waits */
   * #countWaits () {
     /** @type {Map<number, CountedWait>} */
     const waits = new Map()
@@ -129,8 +129,8 @@ class SiteFigures {
   }
 
   /**
-   * Returns what waited since the last call.
-   * @returns {WaitFigures[] | undefined} undefined: not known
+   * Returns the waits since the last call.
+   * @returns {WaitFigures[] | undefined} undefined if unknown
    */
   readWaits () {
     const samples = this.#samples
@@ -144,7 +144,7 @@ class SiteFigures {
 }
 
 /**
- * Passes pauses on, and measures what is between them.
+ * Passes pauses through, and measures the time between them.
  * @template T
  * @param {{ next: () => IteratorResult<unknown, T> }} pieces
  * @returns {Generator<undefined, { ms: number, value: T }>}

@@ -1,9 +1,9 @@
 'use strict'
 
-// The threads that longstack top looks at: those of the processes that the user has named, and of the Node
-// processes that they have started, also later; worker threads that start later are found by their sockets.
-// They are asked for their figures again and again. One that does not answer in time holds nobody up: what it
-// says later counts for the interval in which it says it.
+// The threads that longstack top watches: those of the processes that the user named, and of the Node
+// processes that these start, even later. Worker threads that start later are found by their sockets. All
+// threads are polled for figures. A thread that does not respond in time delays no other: a late response
+// counts for the interval in which it arrives.
 
 const { setTimeout: sleep } = require('node:timers/promises')
 const { ask, blockedSentences } = require('../ask/processes')
@@ -12,50 +12,50 @@ const {
 } = require('../ask/system')
 const { BlockedError, connectTo } = require('../ask/threads')
 
-const BUSY_MS = 10_000 // for a busy event loop to come free
-const DISCOVER_MS = 5_000 // from one search for new processes to the next
-const YOUNG_BUSY_MS = 1_000 // for that of a process that was started meanwhile
-const MAX_FAILURES = 3 // in a row: the thread is gone, whether its connection is closed or not
-const ANSWER_MS = 500 // that an interval waits for answers, at most half of it
+const BUSY_MS = 10_000 // for a busy event loop to become free
+const DISCOVER_MS = 5_000 // between two searches for new processes
+const YOUNG_BUSY_MS = 1_000 // for the event loop of a process that started meanwhile
+const MAX_FAILURES = 3 // in a row, after which a thread counts as gone, even with an open connection
+const ANSWER_MS = 500 // that an interval waits for responses, at most half of the interval
 
 /**
  * @typedef {import('../ask/threads').AskedThread} AskedThread
  *
- * @typedef {object} Asked a thread, and what it has said
+ * @typedef {object} Asked a thread and its last responses
  * @property {AskedThread} thread
  * @property {string} key
  * @property {import('./sampler').TopFacts} [facts]
  * @property {import('./sampler').TopFigures} [figures] not yet given to the model
- * @property {Promise<void>} [question] that is not answered yet
- * @property {number} heardAt ms, when it answered last
- * @property {number} failures questions in a row that were refused
+ * @property {Promise<void>} [question] the query in flight
+ * @property {number} heardAt ms, time of the last response
+ * @property {number} failures queries in a row that failed
  */
 
 class Watched {
   /** @type {Map<string, Asked>} */
   #asked = new Map()
-  /** pids that were asked @type {Set<number>} */
+  /** pids that were queried @type {Set<number>} */
   #pids = new Set()
-  /** those of which new children are asked @type {number[]} */
+  /** pids with new children that are to be queried @type {number[]} */
   #roots = []
-  /** LONGSTACK_SOCKET that the user has named @type {string | undefined} */
+  /** LONGSTACK_SOCKET that the user named @type {string | undefined} */
   #socket
-  /** sockets of threads that are asked @type {Set<string>} */
+  /** sockets of known threads @type {Set<string>} */
   #files = new Set()
   #discoverAt = 0
   /** @type {Promise<void> | undefined} */
   #discovering
   #isClosed = false
   #options
-  /** Whether some thread has ever answered. */
+  /** Whether any thread has ever responded. */
   #hasAnswered = false
-  /** The last error that a thread answered with. @type {Error | undefined} */
+  /** The last error of a query. @type {Error | undefined} */
   #failure
 
   /**
    * @param {string} name a word of the command line
    * @param {{ intervalMs: number, blockedMs: number | undefined, rest?: number,
-   *   begin?: (thread: AskedThread) => Promise<void> }} options begin: asks a thread for more
+   *   begin?: (thread: AskedThread) => Promise<void> }} options begin: sends further queries to a new thread
    */
   constructor (name, options) {
     this.name = name
@@ -63,10 +63,10 @@ class Watched {
   }
 
   /**
-   * Connects to what the user has named.
+   * Connects to the processes that the user named.
    * @param {boolean} withChildren
-   * @returns {Promise<string[]>} sentences on processes that do not answer
-   * @throws {RefusedError} where none answers
+   * @returns {Promise<string[]>} sentences about processes that do not respond
+   * @throws {RefusedError} if none responds
    */
   async connect (withChildren) {
     const target = findTarget(this.name)
@@ -79,10 +79,10 @@ class Watched {
   }
 
   /**
-   * Starts the figures of threads that were asked.
+   * Starts the figures of threads that were queried.
    * @param {import('../ask/system').Target} target
    * @param {import('../ask/processes').Asked} asked
-   * @param {boolean} withChildren also those that are started meanwhile
+   * @param {boolean} withChildren also those that start later
    */
   watch (target, asked, withChildren) {
     this.#socket = target.socket
@@ -118,7 +118,7 @@ class Watched {
     if (this.#asked.get(asked.key) === asked) this.#asked.delete(asked.key)
   }
 
-  /** Looks for what was started meanwhile, now and then; does not wait for it. */
+  /** Starts a search for new processes and threads if one is due; does not wait for it. */
   discover () {
     if (performance.now() < this.#discoverAt) return
     this.#discoverAt = Infinity
@@ -141,9 +141,9 @@ class Watched {
   }
 
   /**
-   * Asks all threads.
+   * Queries all threads.
    * @returns {Promise<import('./model').Answer[]>}
-   * @throws {Error} where they are gone, or none has ever answered
+   * @throws {Error} if all are gone, or none has ever responded
    */
   async poll () {
     const present = [...this.#asked.values()]
@@ -163,7 +163,7 @@ class Watched {
     })
   }
 
-  /** Asks a thread, if its last question is answered. @param {Asked} asked @returns {Promise<void>} */
+  /** Queries a thread unless a query is in flight. @param {Asked} asked @returns {Promise<void>} */
   #ask (asked) {
     asked.question ??= this.#question(asked).then(() => {
       asked.heardAt = performance.now()
@@ -195,7 +195,7 @@ class Watched {
     return text === '' ? 'Its chain is not known any more.' : text
   }
 
-  /** Takes the figures back in all threads, and leaves them. */
+  /** Stops the figures in all threads, and disconnects. */
   async close () {
     this.#isClosed = true
     const { threads } = this
@@ -206,7 +206,7 @@ class Watched {
   }
 }
 
-/** Ends no earlier, and keeps nothing alive. @param {number} ms */
+/** Waits without keeping the process alive. @param {number} ms */
 const pause = (ms) => sleep(ms, undefined, { ref: false })
 
 module.exports = { Watched }
