@@ -20,6 +20,7 @@ const MIN_BUSY_SHARE = 0.9
 const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_CPU_WAIT = 0.25 // of the time
 const MIN_COLLECTED = 0.2 // of the time
+const MIN_OWN_CPU = 1.25 // CPUs: more than a main thread alone uses
 const MIN_QUEUE = 5 // and at least twice the limit; fewer is a limit at work
 const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // bounds; half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
@@ -66,7 +67,7 @@ function findingsOf (observation) {
   const [pid = observation.name] = [...observation.blocked, ...observation.refused]
     .map((one) => one.pid).concat([...observation.threads.keys()])
   const rules = [
-    blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, starved, collects, busy, grows
+    blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, collects, starved, busy, grows
   ]
   /** @type {Finding[]} */
   const findings = []
@@ -281,19 +282,30 @@ function failed ({ report, frame }, _, pid) {
 }
 
 /** @type {Rule} */
-function starved ({ cpuWaits }) {
-  return [...cpuWaits].filter(([, share]) => share >= MIN_CPU_WAIT).map(([pid, share]) => ({
+function starved ({ cpuWaits, collections, frame }) {
+  // Threads of a process that collects garbage compete for its CPUs
+  const collecting = new Set(collections.filter(isHigh).map(({ key }) => Number(key.split(' ')[0])))
+  const waits = [...cpuWaits].filter(([pid, share]) => share >= MIN_CPU_WAIT && !collecting.has(pid))
+  return waits.map(([pid, share]) => ({
     kind: /** @type {const} */ ('busy'),
     sentence: `The main thread of process ${pid} waited for a CPU ${percent(share)} of the time: ` +
-      'other processes used it, or its container reached its limit. This slowed callbacks and requests.',
+      `${competitorsOf(frame, pid)}. This slowed callbacks and requests.`,
     share: 1 + share, // other findings may be consequences
     next: 'ps -eo pid,pcpu,args --sort=-pcpu | head'
   }))
 }
 
+/** Names what competes for CPUs. @param {Observation['frame']} frame @param {number} pid @returns {string} */
+function competitorsOf ({ threads }, pid) {
+  const { processShare = 0 } = threads.find((thread) => thread.pid === pid && thread.threadId === 0) ?? {}
+  return processShare > MIN_OWN_CPU
+    ? `its own threads used ${percent(processShare)} of a CPU (workers, garbage collection, thread pool)`
+    : 'other processes used it, or its container reached its limit'
+}
+
 /** @type {Rule} */
 function collects ({ collections }) {
-  return collections.filter(({ share }) => share >= MIN_COLLECTED).map(({ key, share, used, limit }) => {
+  return collections.filter(isHigh).map(({ key, share, used, limit }) => {
     const [pid, threadId] = key.split(' ')
     const name = nameOfThread(Number(pid), Number(threadId))
     const ofLimit = limit === undefined ? '' : ` of at most ${megabytes(limit)}`
@@ -306,6 +318,9 @@ function collects ({ collections }) {
     }
   })
 }
+
+/** @param {{ share: number }} collections of a thread */
+const isHigh = ({ share }) => share >= MIN_COLLECTED
 
 /** @param {number} bytes */
 const megabytes = (bytes) => `${digits(bytes / 1e6)} MB`

@@ -72,7 +72,7 @@ test('off', async (t) => {
 test('which engine, and why', async (t) => {
   const asked = await diagnosis(t, 'tell()', { env: { LONGSTACK_CAPTURE: 'js' } })
   t.like(asked, { engine: 'js', engineWhy: 'asked for', engineCode: 'ASKED' })
-  t.notRegex(asked.text, /not in force/)
+  t.notRegex(asked.text, /not in use/)
   const forbidden = await diagnosis(t, 'tell()', { args: ['--no-addons'], env: { LONGSTACK_CAPTURE: 'auto' } })
   t.is(forbidden.engine, 'js')
   t.regex(forbidden.notes[0], /^The native engine is not in use: .+\.$/)
@@ -145,10 +145,10 @@ for (const [name, { source, args, formatter, sourceMaps = [], note }] of Object.
 const limits = {
   'Error.stackTraceLimit = 50': undefined,
   'Error.stackTraceLimit = Infinity': /is Infinity: creating any error is expensive/,
-  'Error.stackTraceLimit = 0': /is 0: errors have no frames/,
-  'delete Error.stackTraceLimit': /is undefined: errors have no frames/,
-  'Error.stackTraceLimit = "many"': /is many: errors have no frames/,
-  'Object.defineProperty(Error, "stackTraceLimit", { get: () => 10 })': /is undefined: errors have no frames/
+  'Error.stackTraceLimit = 0': /is 0: errors have neither frames nor hops/,
+  'delete Error.stackTraceLimit': /is undefined: errors have neither frames nor hops/,
+  'Error.stackTraceLimit = "many"': /is many: errors have neither frames nor hops/,
+  'Object.defineProperty(Error, "stackTraceLimit", { get: () => 10 })': /is undefined: errors have neither frames nor hops/
 }
 
 for (const [source, note] of Object.entries(limits)) {

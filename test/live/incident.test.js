@@ -139,7 +139,7 @@ own('a process that blocks for good meanwhile', async (t) => {
   say('block')
   const { code, words, ms } = await looking
   t.is(code, 1)
-  t.regex(words, /requests in .* blocked The event loop of process \d+ is blocked.* at \S*forever \(/)
+  t.regex(words, /requests in .* blocked The event loop of process \d+ has been blocked.* at \S*forever \(/)
   t.true(ms < 45_000)
 })
 
@@ -231,7 +231,7 @@ own('a pool whose connections were not given back: who used them last; requests 
   `, { traced: true })
   const { code, words } = await look(pid, 5)
   t.is(code, 0)
-  t.regex(words, new RegExp('hangs GET /ok is not answered for .* \\(the oldest of 2\\); it waits for await at transfer ' +
+  t.regex(words, new RegExp('hangs GET /ok has been pending for .* \\(the oldest of 2\\); it waits for await at transfer ' +
     '\\(app\\d+\\.js:\\d+\\) via driver\\. All 2 connections to 127\\.0\\.0\\.1:\\d+ have been idle for .* s, ' +
     'last used by GET /bad, at transfer \\(app\\d+\\.js:\\d+\\): check whether they are released there\\.'))
   t.regex(words, /hangs GET \/forgotten\/1 has been pending for .* s \(the oldest of 2 of GET \/forgotten\/\*\); what it waits for is unknown\./)
@@ -279,7 +279,7 @@ own('a process that was not traced, and hangs: on which connections nothing come
   const { code, words } = await look(pid, 5)
   t.is(code, 0)
   t.regex(words, new RegExp('hangs GET /work has been pending for at least .* \\(the oldest of 3\\); what it waits for is unknown\\. ' +
-    'Nothing was sent or received on any of the 2 connections to 127\\.0\\.0\\.1:\\d+ for .* s at least: ' +
+    'Nothing was sent or received on any of the 2 connections to 127\\.0\\.0\\.1:\\d+ for at least .* s: ' +
     'check whether they are released, and whether the peer responds\\.'))
   t.is(words.match(/Nothing was sent/g)?.length, 1)
 })
@@ -372,6 +372,16 @@ own('a busy loop that has no CPU', async (t) => {
   const { code, words } = await look(pid)
   t.is(code, 0)
   t.regex(words, /is busy \d+ % of the time, with \S+ % of a CPU: it waits for a CPU or in synchronous calls\./)
+})
+
+own('the time spent in garbage collection', async (t) => {
+  const { pid } = await run(`
+    const all = Array.from({ length: 3e5 }, (_, i) => ({ i, list: [i] }))
+    service(() => { gc(); return all.length }, 20)
+  `, { flags: ['--expose-gc'] })
+  const { code, words } = await look(pid)
+  t.is(code, 0)
+  t.regex(words, /busy Process \d+ spent \d+ % of the time in garbage collection; its heap has \d+ MB of at most \d+ MB\./)
 })
 
 own('what failed, with function and line', async (t) => {
