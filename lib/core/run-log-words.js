@@ -7,13 +7,12 @@
 // compared by (a - b) | 0; 0 means none or unknown. The number of a RUN entry is the number of that run.
 
 const WORDS = 12
-const ENTRIES = 1 << 14
 
 module.exports = {
-  ENTRIES, // in the ring, a power of two
+  ENTRIES: 1 << 14, // in the ring, a power of two
   WORDS, // per entry; half as many 64-bit floats
   HEADER: WORDS, // words before the first entry
-  BYTES: (WORDS + WORDS * ENTRIES) * 4, // total
+  BYTES: (WORDS + WORDS * (1 << 14)) * 4, // total
 
   // Words of the header.
   COUNT: 0, // number of the last entry; set once the entry is whole

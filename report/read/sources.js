@@ -39,11 +39,6 @@ function stats (name) {
   }
 }
 
-/** Returns whether the file can be read again. @param {string} name */
-function isFile (name) {
-  return stats(name)?.isFile() === true
-}
-
 /** Returns whether it exists and can be read only once. @param {string} name */
 function isPipe (name) {
   const stat = stats(name)
@@ -55,32 +50,29 @@ class RereadableSources {
   /** @type {Map<string, Buffer[]>} */
   #kept = new Map()
   #size = 0
-
-  #open
+  #source
 
   /** @param {Source} [source] that can be read only once; default: files and standard input */
-  constructor (source) {
-    this.#open = source ?? open
-    this.isFile = source === undefined ? isFile : () => false
-  }
+  constructor (source) { this.#source = source }
+
+  /** @param {string} name */
+  #isFile (name) { return this.#source === undefined && stats(name)?.isFile() === true }
 
   /** @type {Source} */
-  first = (name) => this.isFile(name) ? open(name) : this.#keep(name)
+  first = (name) => this.#isFile(name) ? open(name) : this.#keep(name)
 
   /** @type {Source} */
-  second = (name) => this.isFile(name) ? open(name) : Readable.from(this.#kept.get(name) ?? [])
+  second = (name) => this.#isFile(name) ? open(name) : Readable.from(this.#kept.get(name) ?? [])
 
   /** Whether more bytes came through pipes than are kept. */
-  get isIncomplete () {
-    return this.#size > MAX_KEPT_BYTES
-  }
+  get isIncomplete () { return this.#size > MAX_KEPT_BYTES }
 
   /** @param {string} name */
   async * #keep (name) {
     /** @type {Buffer[]} */
     const chunks = []
     this.#kept.set(name, chunks)
-    for await (const chunk of this.#open(name)) {
+    for await (const chunk of (this.#source ?? open)(name)) {
       this.#size += chunk.length
       if (this.isIncomplete) this.#kept.clear()
       else chunks.push(chunk)

@@ -39,7 +39,7 @@ const wrong = [
   [['why', '--watch=soon', '1'], /--watch must be a number of seconds, at least 0\.1\. Received "soon"/],
   [['why', '--older-than', '-1', '1'], /--older-than/],
   [['attach'], /Missing process id/],
-  [['attach', '--spans', '-', '1'], /--spans - is the output of the process: name a file/],
+  [['attach', '--spans', '-', '1'], /--spans - would write to the output of the process\. Name a file\./],
   [['attach', '--blocked', '0', '1'], /--blocked must be an integer of at least 1\. Received "0"/],
   [['diff'], /Missing process id/],
   [['diff', '--seconds', '0', '1'], /--seconds must be an integer of at least 1/],

@@ -66,12 +66,12 @@ test('the text says what the data say', async (t) => {
 test('off', async (t) => {
   const found = await diagnosis(t, 'trace.disable(); tell()', { preload: false })
   t.like(found, { enabled: false, promiseHooks: false, otherHooks: false, formatter: 'Node' })
-  t.regex(found.notes.join('\n'), /Tracing is off: trace\.enable\(\)/)
+  t.regex(found.notes.join('\n'), /Tracing is off\. Call trace\.enable\(\)/)
 })
 
 test('which engine, and why', async (t) => {
   const asked = await diagnosis(t, 'tell()', { env: { LONGSTACK_CAPTURE: 'js' } })
-  t.like(asked, { engine: 'js', engineWhy: 'asked for', engineCode: 'ASKED' })
+  t.like(asked, { engine: 'js', engineWhy: 'requested', engineCode: 'ASKED' })
   t.notRegex(asked.text, /not in use/)
   const forbidden = await diagnosis(t, 'tell()', { args: ['--no-addons'], env: { LONGSTACK_CAPTURE: 'auto' } })
   t.is(forbidden.engine, 'js')

@@ -173,7 +173,7 @@ serial('installing by name brings one binary package, and everything works under
   t.like(await stateOf(app, ['--import', `${NAME}/register`]), { engine })
 
   const off = await run(process.execPath, ['-p', `require('${NAME}').doctor().notes.join()`], { cwd: app })
-  t.regex(off.stdout, /Tracing is off: trace\.enable\(\), or node -r @scope\/longstack\/register\./)
+  t.regex(off.stdout, /Tracing is off\. Call trace\.enable\(\), or start with node -r @scope\/longstack\/register\./)
   const bin = path.join(app, 'node_modules', '.bin', 'longstack')
   const help = await run(bin, ['run', '--help'], { cwd: app })
   t.regex(help.stdout, /like node -r @scope\/longstack\/register\./)
