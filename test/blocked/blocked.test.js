@@ -160,7 +160,7 @@ watched(test, 'a call that cannot be looked into is said to be one', async (t) =
     if (event.samples > 0) t.regex(event.stack, /^ {4}at calls /)
   }
   const { stderr } = await run('shell', { LONGSTACK_CAPTURE: 'native' })
-  t.regex(stderr, /blocked for \d.*\n {2}(sampled .* late, as on leaving a native call|no sample could be taken inside)/)
+  t.regex(stderr, /blocked for \d.*\n {2}(sampled .* late, for example after a native call|no sample inside)/)
 })
 
 watched(test, 'Atomics.wait is looked into', async (t) => {

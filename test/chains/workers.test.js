@@ -159,7 +159,7 @@ test('two copies of the package share one tracer', async (t) => {
     const { version } = require('../../package.json')
     t.deepEqual(copies, [root, folder].map((directory) => `${version} in ${directory}`))
     const several = problems.find(({ code }) => code === 'SEVERAL_COPIES')
-    t.is(several.message, `Several copies of longstack are loaded: ${copies[0]} traces, and serves ${copies[1]}.`)
+    t.is(several.message, `Several copies of longstack are loaded: ${copies[0]} traces; it also serves ${copies[1]}.`)
     // The copy may also come first.
     const { stdout } = await program(`console.log(require(${JSON.stringify(folder)}) === require(${JSON.stringify(root)}))`,
       { preload: false, args: ['-r', path.join(folder, 'lib', 'register.js')] })

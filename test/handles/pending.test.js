@@ -167,7 +167,7 @@ test('where it is not known what is awaited, it says so', async (t) => {
   const { stdout } = await program(source, { env: { LONGSTACK: '*,-PROMISE' } })
   const [length, noteCode, keys, text] = JSON.parse(stdout)
   t.deepEqual([length, noteCode, keys], [0, 'FILTER', []])
-  t.regex(text, /^The filter leaves promises out/)
+  t.regex(text, /^The filter excludes promises/)
   const off = await program(source, { preload: false })
   t.regex(JSON.parse(off.stdout)[3], /^Tracing is off/)
 })

@@ -151,7 +151,7 @@ test('what is no snapshot is refused with a code', async (t) => {
   const { stdout } = await program(`${PRELUDE}
     for (const value of [undefined, null, {}, 'x', new Proxy(trace.snapshot(), {})]) {
       for (const method of ['diff', 'assertNoLeaks']) {
-        try { trace[method](value); console.log('no error') } catch (error) { console.log(error.code, error.message.startsWith('trace.' + method + ' takes what trace.snapshot() returned. Received ')) }
+        try { trace[method](value); console.log('no error') } catch (error) { console.log(error.code, error.message.startsWith('trace.' + method + ' takes the return value of trace.snapshot(). Received ')) }
       }
     }`)
   t.is(stdout, 'LONGSTACK_ERR_INVALID_SNAPSHOT true\n'.repeat(10))

@@ -427,7 +427,7 @@ test('mistakes of the caller', async (t) => {
   for (const one of [undefined, null, 'http', {}, require('node:net').createServer(), tls.createServer(), http2.createServer(), http2.createSecureServer(pair), new Proxy(server, {})]) {
     t.is(codeOf(one).code, 'LONGSTACK_ERR_INVALID_SERVER')
   }
-  t.regex(codeOf(42).message, /^trace\.intercept takes a server that speaks HTTP\/1.*\. Received 42\.$/)
+  t.regex(codeOf(42).message, /^trace\.intercept takes an HTTP\/1 server.*\. Received 42\.$/)
   t.is(codeOf(server, 'x').code, 'LONGSTACK_ERR_INVALID_HANDLER')
   t.is(codeOf(server, 'x').message, 'The transform of trace.intercept must be a function. Received "x".')
   t.is(codeOf(server, null).code, 'LONGSTACK_ERR_INVALID_HANDLER')

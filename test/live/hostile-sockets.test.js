@@ -72,7 +72,7 @@ test.serial('an answer of another shape is refused in a sentence', async (t) => 
     const all = await listen(t, (socket) => answerEach(socket, ({ id }) => line({ id, value })))
     const { code, stderr } = await endsWell(t, ['why'], all)
     t.is(code, 1)
-    t.regex(stderr, /^longstack: What listens on .* sends what this longstack does not understand/)
+    t.regex(stderr, /^longstack: What listens on .* sends data in an unknown format/)
     const after = await listen(t, (socket) => answerEach(socket, ({ id, name }) => line({ id, value: name === 'facts' ? FACTS : value })))
     t.is((await endsWell(t, ['why'], after)).code, 1)
   }
@@ -83,7 +83,7 @@ for (const args of COMMANDS) {
     const file = await listen(t, (socket) => answerEach(socket, ({ id, name }) => line({ id, value: name === 'facts' ? FACTS : { a: [{}] } })))
     const { code, stderr } = await endsWell(t, args, file)
     t.is(code, 1)
-    t.regex(stderr, /^longstack: .*(sends what this longstack does not understand|ended)/m)
+    t.regex(stderr, /^longstack: .*(sends data in an unknown format|ended)/m)
   })
 }
 
@@ -96,7 +96,7 @@ test.serial('a line without end ends the command, in bounded memory', async (t) 
   })
   const { code, stderr } = await endsWell(t, ['why'], file, { flags: ['--max-old-space-size=300'] })
   t.is(code, 1)
-  t.regex(stderr, /^longstack: What listens on .* sends a line without end/)
+  t.regex(stderr, /^longstack: What listens on .* sends a line that is too long/)
 })
 
 test.serial('so does an answer without end', async (t) => {
@@ -110,7 +110,7 @@ test.serial('so does an answer without end', async (t) => {
   }))
   const { code, stderr } = await endsWell(t, ['why'], file, { flags: ['--max-old-space-size=1000'] })
   t.is(code, 1)
-  t.regex(stderr, /^longstack: .* sends an answer without end/)
+  t.regex(stderr, /^longstack: .* sends a response that is too long/)
 })
 
 test.serial('noise, silence, a half line and the end of the connection', async (t) => {

@@ -42,7 +42,7 @@ test.serial('one that uses the CPU is blocked', async (t) => {
   const { pid } = await start(spinning)
   const { code, stdout } = await longstack('why', pid)
   t.is(code, 1)
-  t.regex(stdout, /^Thread \d+ of process \d+ is blocked/m)
+  t.regex(stdout, /^Thread \d+ of process \d+ has been blocked/m)
 })
 
 for (const flag of ['why-still-running', 'fail-on-leak']) {

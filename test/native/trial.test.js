@@ -20,15 +20,15 @@ const SEVERAL = 3 // processes at once
 
 /** What the addon does, by the numbers of test/fixtures/trial/addon.c, and what is told of it. */
 const harms = [
-  { name: 'SIGSEGV', harm: 1, code: 'TRIAL_CRASHED', why: 'its trial in a process of its own ended with SIGSEGV' },
-  { name: 'SIGILL', harm: 2, code: 'TRIAL_CRASHED', why: 'its trial in a process of its own ended with SIGILL' },
-  { name: 'abort()', harm: 3, code: 'TRIAL_CRASHED', why: 'its trial in a process of its own ended with SIGABRT' },
-  { name: 'the end of the process', harm: 4, code: 'TRIAL_FAILED', why: 'its trial in a process of its own failed: exit code 3' },
-  { name: 'waiting for ever', harm: 5, code: 'TRIAL_HUNG', why: 'its trial in a process of its own did not end within 1.5 s' },
-  { name: 'a loop without end', harm: 6, code: 'TRIAL_HUNG', why: 'its trial in a process of its own did not end within 1.5 s' },
-  { name: 'a self-test that fails', harm: 7, code: 'TRIAL_FAILED', why: 'its trial in a process of its own failed: self-test failed: 1' },
-  { name: 'SIGSEGV in the self-test', harm: 8, code: 'TRIAL_CRASHED', why: 'its trial in a process of its own ended with SIGSEGV' },
-  { name: 'SIGSEGV at the end', harm: 9, code: 'TRIAL_CRASHED', why: 'its trial in a process of its own ended with SIGSEGV' }
+  { name: 'SIGSEGV', harm: 1, code: 'TRIAL_CRASHED', why: 'its trial in a child process ended with SIGSEGV' },
+  { name: 'SIGILL', harm: 2, code: 'TRIAL_CRASHED', why: 'its trial in a child process ended with SIGILL' },
+  { name: 'abort()', harm: 3, code: 'TRIAL_CRASHED', why: 'its trial in a child process ended with SIGABRT' },
+  { name: 'the end of the process', harm: 4, code: 'TRIAL_FAILED', why: 'its trial in a child process failed: exit code 3' },
+  { name: 'waiting for ever', harm: 5, code: 'TRIAL_HUNG', why: 'its trial in a child process did not end within 1.5 s' },
+  { name: 'a loop without end', harm: 6, code: 'TRIAL_HUNG', why: 'its trial in a child process did not end within 1.5 s' },
+  { name: 'a self-test that fails', harm: 7, code: 'TRIAL_FAILED', why: 'its trial in a child process failed: self-test failed: 1' },
+  { name: 'SIGSEGV in the self-test', harm: 8, code: 'TRIAL_CRASHED', why: 'its trial in a child process ended with SIGSEGV' },
+  { name: 'SIGSEGV at the end', harm: 9, code: 'TRIAL_CRASHED', why: 'its trial in a child process ended with SIGSEGV' }
 ]
 
 const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-trial-')))

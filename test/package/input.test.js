@@ -21,7 +21,7 @@ const mistakes = [
   ['a provider type misspelt', () => trace.enable(['TCPCONECTWRAP']), 'UNKNOWN_SUBSYSTEM',
     /Did you mean "TCPCONNECTWRAP"\?/],
   ['a word like nothing known', () => trace.enable(['XYZZYXYZZY']), 'UNKNOWN_SUBSYSTEM',
-    /"XYZZYXYZZY"\. A filter names subsystems/],
+    /"XYZZYXYZZY"\. A filter lists subsystems/],
   ['a number in a filter', () => trace.enable([42]), 'INVALID_FILTER', /array of names.*Received 42/],
   ['null in a filter', () => trace.enable([null]), 'INVALID_FILTER', /Received null/],
   ['an empty name', () => trace.enable(['']), 'INVALID_FILTER', /Received ""/],
@@ -75,7 +75,7 @@ const mistakes = [
   ['signal: sigusr2', () => trace.enable({ signal: 'sigusr2' }), 'INVALID_OPTION', /Received "sigusr2"/],
   ['signal: 12', () => trace.enable({ signal: 12 }), 'INVALID_OPTION', /Received 12/],
 
-  ['why(42)', () => trace.why(42), 'INVALID_TARGET', /an async resource behind it.*Received 42/],
+  ['why(42)', () => trace.why(42), 'INVALID_TARGET', /backed by an async resource.*Received 42/],
   ['why()', () => trace.why(), 'INVALID_TARGET', /Received undefined/],
   ['why(null)', () => trace.why(null), 'INVALID_TARGET', /Received null/],
   ['why of a text', () => trace.why('socket'), 'INVALID_TARGET', /Received "socket"/],

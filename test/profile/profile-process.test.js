@@ -87,7 +87,7 @@ own('over LONGSTACK_SOCKET without the inspector; a command that is killed ends 
     const closed = new Promise((resolve) => first.once('close', resolve))
     await new Promise((resolve) => setTimeout(resolve, 500))
     const { stderr } = await second()
-    isRefused = /^longstack: Process \d+: A profile of this thread is being recorded already; wait until it is over\.$/m.test(stderr)
+    isRefused = /^longstack: Process \d+: A profile is already running in this thread\. Wait until it ends\.$/m.test(stderr)
     first.kill('SIGKILL')
     await closed
   }

@@ -25,12 +25,12 @@ test('a file may have a name with "=" and ":" in it; drive letters and file: add
 
 /** @type {Array<[given: unknown, code: string, sentence: RegExp]>} */
 const mistakes = [
-  ['', 'INVALID_OUTPUT', /^Spans cannot go to "": expected a file, "-" or an http address/],
+  ['', 'INVALID_OUTPUT', /^Cannot write spans to "": expected a file, "-" or an http address/],
   [' , ', 'INVALID_OUTPUT', /expected a file/],
   [[], 'INVALID_OUTPUT', /got|an array/],
-  [5, 'INVALID_OUTPUT', /cannot go to 5/],
-  [null, 'INVALID_OUTPUT', /cannot go to null/],
-  [{ slower: 5 }, 'INVALID_OUTPUT', /cannot go to undefined/],
+  [5, 'INVALID_OUTPUT', /^Cannot write spans to 5/],
+  [null, 'INVALID_OUTPUT', /^Cannot write spans to null/],
+  [{ slower: 5 }, 'INVALID_OUTPUT', /^Cannot write spans to undefined/],
   [{ to: '  ' }, 'INVALID_OUTPUT', /expected a file/],
   ['a\0b', 'INVALID_OUTPUT', /expected a file/],
   [';errors', 'INVALID_OUTPUT', /expected a file/],
