@@ -179,7 +179,8 @@ const topFigures = object({
   oldest: optional(object({ ms: number, name: text })),
   thread: object({
     loop: object({ share: figure, p50Ms: figure, p99Ms: figure, maxMs: figure }),
-    cpuMs: optional(number), collectedMs: optional(number),
+    cpuMs: optional(number),
+    collectedMs: optional(number),
     process: optional(object({ cpuMs: number, rss: number })),
     heap: object({ used: number, limit: optional(number) })
   }),
