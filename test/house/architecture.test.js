@@ -19,7 +19,7 @@ const maxLines = {
   '.': 2245,
   handles: 2324,
   requests: 1117,
-  ask: 1744,
+  ask: 1745,
   top: 1412,
   metrics: 218,
   incident: 736,
