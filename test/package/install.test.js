@@ -175,7 +175,7 @@ for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {
     const text = fs.readFileSync(manifest, 'utf8')
     const { version } = ownManifest()
     fs.writeFileSync(manifest, text.replace(`"version": "${version}"`, '"version": "0.0.9"'))
-    await works(new RegExp(`^the package with the binary is of another version: longstack-${platform}@0.0.9, expected ${version}$`), { isReported: true })
+    await works(new RegExp(`^the package with the binary has another version: longstack-${platform}@0.0.9, expected ${version}$`), { isReported: true })
     fs.rmSync(path.dirname(binary), { recursive: true })
     await works(new RegExp(`^the package with the binary is not installed: npm install longstack-${platform}@${version}$`), { isReported: true })
   })
