@@ -191,7 +191,7 @@ class Openers {
     if (result != nullptr && returned.ToLocal(result)) return kReturned;
     if (!returned.IsEmpty()) return kReturned;
     if (!failure.HasTerminated()) return kFailed;
-    failure.ReThrow();
+    isolate->TerminateExecution();
     return kTerminated;
   }
 

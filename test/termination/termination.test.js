@@ -35,6 +35,24 @@ for (const engine of /** @type {const} */ (['native', 'js'])) {
   }
 }
 
+for (const engine of ['native', 'js']) {
+  test(`code that is terminated while it makes the first span of a process ends: ${engine}`, async (t) => {
+    for (let i = 0; i < 16; i++) { // the native engine of Node 20 lost every second one
+      const { stdout, stderr, signal } = await program(`
+        const trace = require(${JSON.stringify(root)})
+        trace.on('span', () => {})
+        const code = 'for (;;) span("outer", () => span("inner", () => {}))'
+        try {
+          require('node:vm').runInNewContext(code, { span: trace.span }, { timeout: ${1 + i % 5} })
+        } catch (error) { console.log(error.code) }
+        process.exit()
+      `, { env: { LONGSTACK_CAPTURE: engine }, timeout: 30_000 })
+      t.is(signal, null, 'it goes on for good')
+      t.is(stdout, 'ERR_SCRIPT_EXECUTION_TIMEOUT\n', stderr)
+    }
+  })
+}
+
 const hasOwnHooks = Number(process.versions.node.split('.')[0]) >= 24 // V8's, see installer.js
 
 const check = `
