@@ -2,8 +2,8 @@
 
 // node examples/03-primes-in-nexttick.js
 //
-// 30,000 ticks, each of which tests one number and schedules the next tick. The chain of an error at the end
-// has one hop with a count, and tracing does not keep 30,000 contexts.
+// 30,000 ticks. Each tests one number and schedules the next. The chain of an error at the end has
+// one hop with a count, and tracing does not keep 30,000 contexts.
 //
 // The test of a number is inside the closure passed to nextTick, or in a function beside it. In "You Did
 // What?!? Understanding Node Optimizations" (Trevor Norris, 2013) the large closure took 4.2 times as long;

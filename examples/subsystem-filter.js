@@ -3,7 +3,7 @@
 // node examples/subsystem-filter.js
 //
 // trace.enable(['TCP']): only connections get a stack and reach hooks. All other resources still pass the
-// context on: the chain below spans a lookup, a promise and a timer, none of which was recorded.
+// context on: the chain below spans a lookup, a promise and a timer, although none of them was recorded.
 
 const dns = require('node:dns')
 const net = require('node:net')

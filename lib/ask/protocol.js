@@ -1,9 +1,9 @@
 'use strict'
 
 // The protocol between a command and a process: JSON messages, one per line, and the file names of
-// LONGSTACK_SOCKET. NAME is a link into the directory NAME.longstack, in which each thread of each process
-// has a socket PID.THREAD. In a container the number of its PID namespace follows, since several containers
-// may share the directory. PID.THREAD.busy is the note of a blocked thread.
+// LONGSTACK_SOCKET. NAME is a link into the directory NAME.longstack. There, each thread of each process has
+// a socket PID.THREAD. In a container the number of its PID namespace follows, since several containers may
+// share the directory. PID.THREAD.busy is the note of a blocked thread.
 
 const { attempt } = require('../files')
 

@@ -194,9 +194,9 @@ function withRejections (parts, { frames, observed, delivery }) {
 }
 
 /**
- * Adds the awaiter. It comes first if its request is not the one in which the error was made: a queue starts
- * a job in the callback in which the previous job ended, so the chain of the job leads to the caller of the
- * previous one. A rejecter of another request is doubted likewise, since it may settle a batch of several.
+ * Adds the awaiter. It comes first if the error was made in another request. A queue starts a job in the
+ * callback that ends the previous job, so the chain of the job leads to the caller of the previous one. A
+ * rejecter of another request is doubted likewise, since it may settle a batch of several.
  * @param {Part[]} parts
  * @param {[import('./flows').Delivery, import('./flows').Delivery | undefined]} deliveries to the reader, and
  *   to the first recipient
@@ -350,7 +350,7 @@ function timerOf (site, caller) {
   return context?.type === 'Timeout' && !isReusedTimer(receiver) ? context : undefined
 }
 
-// Facts that the frames of an error prove about the callback in which it was made.
+// Facts about the callback that made an error, proved by the frames of the error.
 
 /**
  * Whether the main script made the error. The frames of Node's start-up lie below the main script. Below an

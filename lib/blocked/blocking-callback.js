@@ -19,7 +19,7 @@ const { frameLines, joinFrames } = require('../stacks/text-scan')
  * @typedef {import('../stacks/chain').HopFrame} HopFrame
  *
  * @typedef {object} BlockedEvent a callback that blocked the event loop, or still does
- * @property {number} ms duration, without time in which the process was stopped, the machine was asleep, or a
+ * @property {number} ms duration, excluding time while the process was stopped, the machine slept, or a
  *   debugger paused it
  * @property {boolean} stillRunning the callback has not ended: listeners are called inside it
  * @property {number} [sampledLate] ms from requesting the sample to taking it: the thread was in a native

@@ -100,8 +100,8 @@ Flags may also come first: longstack --json 4711.
 A process without longstack is traced for this time only, and then left as it was.`,
     flags: () => flagsIn(`
       seconds N  duration; default ${DEFAULTS.incidentSeconds}; Ctrl-C ends it early
-      until LIMIT  first wait until a limit is exceeded over ten seconds, for example "p99 > 500 ms",
-          "GET /report: max > 2 s", "errors > 1 %", or the process stops responding
+      until LIMIT  first wait, tracing the process, until the last ten seconds exceed a limit, for example
+          "p99 > 500 ms", "GET /report: max > 2 s" or "errors > 1 %", or its event loop is blocked
       html FILE  also write an HTML page with the recorded requests
       ${NO_CHILDREN}
       json  print the findings as one JSON object`),

@@ -41,8 +41,8 @@ const MAX_IDS = 5 // per place
  * @property {number} count number of waits there
  * @property {number} oldestMs age of the oldest
  * @property {number} newestMs age of the newest
- * @property {Array<{ request: string, count: number }>} requests server requests in which the waits
- *   began, most frequent first
+ * @property {Array<{ request: string, count: number }>} requests server requests that wait there,
+ *   most frequent first
  * @property {number[]} asyncIds of some of them, oldest first
  * @property {import('../stacks/chain').Hop[]} chain of the oldest
  *

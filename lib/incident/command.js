@@ -5,10 +5,11 @@
 // into spans and a report.
 
 const fs = require('node:fs')
+const path = require('node:path')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { createModel } = require('../../report/aggregate/model')
 const { DEFAULTS } = require('../cli/commands')
-const { number } = require('../cli/flags')
+const { UsageError, number } = require('../cli/flags')
 const { asJson, colours, print, printError, width, withStatus } = require('../cli/terminal')
 const { ask } = require('../ask/processes')
 const { GoneError, RefusedError, findTarget, openFiles } = require('../ask/system')
@@ -42,11 +43,12 @@ async function main (values, [word]) {
   const withChildren = !values['no-children']
   const seconds = number('seconds', text, 1, MAX_SECONDS)
   const limit = values.until === undefined ? undefined : untilLimit(values.until)
-  if (html !== undefined) fs.closeSync(fs.openSync(html, 'a', 0o600)) // it fails now, not after the incident
-  const target = findTarget(word)
+  if (html === '-') throw new UsageError('--html - would mix the page with the text. Name a file.')
+  if (html !== undefined) fs.accessSync(path.dirname(html), fs.constants.W_OK) // fails early
   if (limit !== undefined) {
     printError(`longstack: ${await withStatus((show) => waitUntil(word, limit, withChildren, show))}`)
   }
+  const target = findTarget(word)
   const observation = new Observation(word, seconds * 1000)
   observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
   if (!observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)

@@ -282,56 +282,48 @@ function failed ({ report, frame }, _, pid) {
 }
 
 /** @type {Rule} */
-function starved ({ cpuWaits, collections, frame }) {
-  // Threads of a process that collects garbage compete for its CPUs
-  const collecting = new Set(collections.filter(isHigh).map(({ key }) => Number(key.split(' ')[0])))
-  const waits = [...cpuWaits].filter(([pid, share]) => share >= MIN_CPU_WAIT && !collecting.has(pid))
-  return waits.map(([pid, share]) => ({
+function starved ({ cpuWaits, loads }) {
+  return [...cpuWaits].filter(([, share]) => share >= MIN_CPU_WAIT).map(([pid, share]) => ({
     kind: /** @type {const} */ ('busy'),
     sentence: `The main thread of process ${pid} waited for a CPU ${percent(share)} of the time: ` +
-      `${competitorsOf(frame, pid)}. This slowed callbacks and requests.`,
+      `${competitorsOf(loads, pid)}. This slowed callbacks and requests.`,
     share: 1 + share, // other findings may be consequences
     next: 'ps -eo pid,pcpu,args --sort=-pcpu | head'
   }))
 }
 
-/** Names what competes for CPUs. @param {Observation['frame']} frame @param {number} pid @returns {string} */
-function competitorsOf ({ threads }, pid) {
-  const { processShare = 0 } = threads.find((thread) => thread.pid === pid && thread.threadId === 0) ?? {}
+/** Names what competes for CPUs. @param {Observation['loads']} loads @param {number} pid @returns {string} */
+function competitorsOf (loads, pid) {
+  const { processShare = 0 } = loads.find((load) => load.pid === pid && load.threadId === 0) ?? {}
   return processShare > MIN_OWN_CPU
     ? `its own threads used ${percent(processShare)} of a CPU (workers, garbage collection, thread pool)`
     : 'other processes used it, or its container reached its limit'
 }
 
 /** @type {Rule} */
-function collects ({ collections }) {
-  return collections.filter(isHigh).map(({ key, share, used, limit }) => {
-    const [pid, threadId] = key.split(' ')
-    const name = nameOfThread(Number(pid), Number(threadId))
+function collects ({ loads }) {
+  const high = loads.filter(({ collectedShare }) => collectedShare >= MIN_COLLECTED)
+  return high.map(({ pid, threadId, collectedShare: share, used, limit }) => {
     const ofLimit = limit === undefined ? '' : ` of at most ${megabytes(limit)}`
     return {
       kind: /** @type {const} */ ('busy'),
-      sentence: `${name} spent ${percent(share)} of the time in garbage collection; its heap has ` +
-        `${megabytes(used)}${ofLimit}. This slowed callbacks and requests.`,
+      sentence: `${nameOfThread(pid, threadId)} spent ${percent(share)} of the time in garbage collection; ` +
+        `its heap has ${megabytes(used)}${ofLimit}. This slowed callbacks and requests.`,
       share: 1 + share, // the rest may be its consequence
       next: `longstack profile ${pid}`
     }
   })
 }
 
-/** @param {{ share: number }} collections of a thread */
-const isHigh = ({ share }) => share >= MIN_COLLECTED
-
 /** @param {number} bytes */
 const megabytes = (bytes) => `${digits(bytes / 1e6)} MB`
 
 /** @type {Rule} */
-function busy ({ busiest }, found) {
+function busy ({ loads: [busiest] }, found) {
   if (busiest === undefined || busiest.share < MIN_BUSY_SHARE) return []
   if (found.some(({ kind }) => kind === 'blocks' || kind === 'blocked' || kind === 'busy')) return []
-  const [pid, threadId] = busiest.key.split(' ')
-  const name = threadId === '0' ? `process ${pid}` : `thread ${threadId} of process ${pid}`
-  const { share, cpuShare } = busiest
+  const { pid, threadId, share, cpuShare } = busiest
+  const name = nameOfThread(pid, threadId).toLowerCase()
   const without = cpuShare > MIN_CPU_SHARE * share
     ? ''
     : `, with ${percent(cpuShare)} of a CPU: it waits for a CPU or in synchronous calls`

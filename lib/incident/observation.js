@@ -19,6 +19,16 @@ const { Model } = require('../top/model')
  *
  * @typedef {{ noun: string, site: string, count: number }} Row
  * @typedef {{ ms: number, rows: Row[] }} Look
+ *
+ * @typedef {object} Load of a thread, in shares of the time
+ * @property {number} pid
+ * @property {number} threadId
+ * @property {number} share in which its event loop was busy
+ * @property {number} cpuShare CPU of the thread
+ * @property {number} processShare CPU of the whole process, from its main thread; may exceed 1
+ * @property {number} collectedShare garbage collection; 0 if unknown
+ * @property {number} used largest heap in bytes
+ * @property {number} [limit] of the heap in bytes
  */
 
 const MIN_FREE = 4 // files that a query needs
@@ -70,10 +80,11 @@ class Observation {
   /** CPU wait since then as a share of the time, if known @type {Map<number, number>} */
   cpuWaits = new Map()
   /**
-   * ms of each thread, and its heap in bytes
-   * @type {Map<string, { busyMs: number, cpuMs: number, collectedMs: number, used: number, limit?: number }>}
+   * by thread, ms and bytes
+   * @type {Map<string, { busyMs: number, cpuMs: number, processMs: number, collectedMs: number, used: number,
+   *   limit?: number }>}
    */
-  #loops = new Map()
+  #sums = new Map()
 
   /** @param {string} name a word of the command line @param {number} wantedMs */
   constructor (name, wantedMs) {
@@ -91,22 +102,14 @@ class Observation {
   /** Sums over the whole time. */
   get frame () { return this.model.frame(Infinity) }
 
-  /** The busiest thread. @returns {{ key: string, share: number, cpuShare: number } | undefined} */
-  get busiest () {
+  /** Shares of the time, per thread, the busiest first. @returns {Load[]} */
+  get loads () {
     const { ms } = this.frame
-    const shares = [...this.#loops].map(([key, { busyMs, cpuMs }]) =>
-      ({ key, share: busyMs / ms, cpuShare: cpuMs / ms }))
-    return shares.sort((a, b) => b.share - a.share)[0]
-  }
-
-  /**
-   * Garbage collection of each thread.
-   * @returns {Array<{ key: string, share: number, used: number, limit?: number }>}
-   */
-  get collections () {
-    const { ms } = this.frame
-    return [...this.#loops].map(([key, { collectedMs, used, limit }]) =>
-      ({ key, share: collectedMs / ms, used, limit }))
+    return [...this.#sums].map(([key, { busyMs, cpuMs, processMs, collectedMs, used, limit }]) => {
+      const [pid, threadId] = key.split(' ').map(Number)
+      const shares = { share: busyMs / ms, cpuShare: cpuMs / ms, processShare: processMs / ms }
+      return { pid, threadId, ...shares, collectedShare: collectedMs / ms, used, limit }
+    }).sort((a, b) => b.share - a.share)
   }
 
   /** @param {import('../ask/processes').Asked} asked */
@@ -160,12 +163,13 @@ class Observation {
     for (const { key, figures } of answers) {
       if (figures?.thread === undefined) continue
       const { loop, cpuMs, process, collectedMs = 0, heap } = figures.thread
-      const sums = this.#loops.get(key) ?? { busyMs: 0, cpuMs: 0, collectedMs: 0, used: 0 }
+      const sums = this.#sums.get(key) ?? { busyMs: 0, cpuMs: 0, processMs: 0, collectedMs: 0, used: 0 }
       sums.busyMs += loop.share * figures.ms
       sums.cpuMs += cpuMs ?? process?.cpuMs ?? 0
+      sums.processMs += process?.cpuMs ?? 0
       sums.collectedMs += collectedMs
       Object.assign(sums, { used: Math.max(sums.used, heap.used), limit: heap.limit })
-      this.#loops.set(key, sums)
+      this.#sums.set(key, sums)
     }
   }
 

@@ -45,7 +45,7 @@ function incidentText (observation, findings, options) {
 
 /** @param {Observation} observation @param {import('../../report/render/text-parts').Context} context */
 function figureLines (observation, { paragraph }) {
-  const { frame, busiest, ms } = observation
+  const { frame, loads: [busiest], ms } = observation
   if (frame.ms === 0) return []
   const { count, perSecond, p50Ms, p99Ms, maxMs, errors, lost } = frame.total
   const parts = [`${requestsText(count)} in ${time(ms)}`]

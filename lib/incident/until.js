@@ -7,7 +7,6 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { isExceeded, metrics } = require('../../report/aggregate/limits')
 const { routePattern } = require('../../report/aggregate/route-names')
 const { counted, value } = require('../../report/render/text-parts')
-const { RefusedError } = require('../ask/system')
 const { UsageError, quote } = require('../cli/flags')
 const { parseLimit } = require('../cli/limit-parser')
 const { Model } = require('../top/model')
@@ -49,19 +48,19 @@ function untilLimit (expression) {
 }
 
 /**
- * Waits until a process exceeds a limit.
+ * Waits until a process exceeds a limit. It is traced meanwhile.
  * @param {string} name of the process, a word of the command line
  * @param {Limit} limit
  * @param {boolean} withChildren
  * @param {(status: string) => void} show
  * @returns {Promise<string>} a sentence that says what was exceeded
- * @throws {RefusedError} if the process ends meanwhile
+ * @throws {import('../ask/system').RefusedError} if the process does not respond at first, or ends
  */
 async function waitUntil (name, limit, withChildren, show) {
   const watched = new Watched(name, { intervalMs: INTERVAL_MS, blockedMs: undefined })
   const model = new Model()
   try {
-    if (!await isConnected(watched, withChildren)) return `${name} does not respond.`
+    await watched.connect(withChildren)
     for (;;) {
       const answers = await watched.poll()
       model.add(answers, Date.now())
@@ -77,17 +76,6 @@ async function waitUntil (name, limit, withChildren, show) {
     }
   } finally {
     await watched.close()
-  }
-}
-
-/** @param {Watched} watched @param {boolean} withChildren @returns {Promise<boolean>} false: it is blocked */
-async function isConnected (watched, withChildren) {
-  try {
-    await watched.connect(withChildren)
-    return true
-  } catch (error) {
-    if (error instanceof RefusedError) return false
-    throw error
   }
 }
 

@@ -22,7 +22,7 @@ const maxLines = {
   ask: 1745,
   top: 1412,
   metrics: 218,
-  incident: 736,
+  incident: 721,
   cli: 1428,
   sinks: 1210,
   format: 1014,

@@ -437,9 +437,10 @@ own('a limit that --until cannot wait for is wrong usage', async (t) => {
   for (const [limit, message] of [
     ['wait > 5 ms', /--until "wait > 5 ms": the metric must be one of p50, /],
     ['p99 > +5 %', /--until "p99 > \+5 %": a change needs a run to compare with\./],
-    ['p99', /--until "p99": expected >/]
+    ['p99', /--until "p99": expected >/],
+    ['p99 > 1 s', /--html - would mix the page with the text\./]
   ]) {
-    const { code, stderr } = await longstack(process.pid, '--until', limit)
+    const { code, stderr } = await longstack(process.pid, '--until', limit, '--html', '-')
     t.is(code, 2)
     t.regex(stderr, /** @type {RegExp} */ (message))
   }
