@@ -34,6 +34,7 @@ class SpanSource {
   constructor (onTold) {
     if (onTold !== undefined) this.#reader.onTold = onTold
     this.#reader.onAfter = (after) => this.#maker.addAfter(after)
+    this.#reader.onCalled = (chain, start, due) => this.#maker.addCalled(chain, start, due)
   }
 
   /** Whether some ended spans are not returned yet. */

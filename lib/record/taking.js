@@ -107,10 +107,14 @@ function begin () {
   taken = runLog.lastTaken()
   takenAt = now()
   isOver = false
-  texts.begin({ source: { pid: process.pid, node: process.version }, resource: spanResource() })
+  const source = { pid: process.pid, node: process.version, threads: poolThreads() }
+  texts.begin({ source, resource: spanResource() })
   runLog.onDue(() => take())
   removeListener = on('iteration', iterationBegan)
 }
+
+/** @returns {number | undefined} configured size of libuv's thread pool */
+const poolThreads = () => attempt(() => Number(process.env.UV_THREADPOOL_SIZE) || undefined)
 
 function iterationBegan () {
   isBusy = isScheduled = false // V8 may have terminated that code

@@ -36,13 +36,14 @@ const MAX_CONVOYS = 20
  */
 
 /**
- * Returns the waits of a request for other requests.
+ * Returns the waits of a request for other requests, or for something else.
  * @param {import('../read/span-line').Span} span
  * @param {import('./critical-paths').PathEntry[]} waits of its line
+ * @param {(until: string | undefined) => boolean} [isWanted] whether waits with this end count
  * @returns {Turn[]}
  */
-function turnsOf (span, waits) {
-  const isTurn = waits.map(({ place }) => endOf(place.until).settler !== undefined)
+function turnsOf (span, waits, isWanted = (until) => endOf(until).settler !== undefined) {
+  const isTurn = waits.map(({ place }) => isWanted(place.until))
   const runs = isTurn.includes(true) ? spellsOf(span.attributes['longstack.runs'], MAX_RUNS) : []
   if (runs.length === MAX_RUNS) return []
   runs.sort((a, b) => a[0] - b[0])

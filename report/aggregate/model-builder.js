@@ -19,6 +19,8 @@ const { TimeAxis, Times } = require('./time-axis')
 const { verdictOf } = require('./verdict')
 const { AfterFacts } = require('./verdict/after')
 const { IntervalFacts } = require('./verdict/facts')
+const { TaskFacts } = require('./verdict/threads')
+const { WorkerFacts } = require('./verdict/workers')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -42,6 +44,8 @@ class ModelBuilder {
   #calls = new Calls()
   #intervals = new IntervalFacts()
   #after = new AfterFacts()
+  #tasks = new TaskFacts()
+  #workers = new WorkerFacts()
   #recordings = new Recordings()
   #endedIds = new IdTable()
   #open = new OpenSpans()
@@ -83,6 +87,8 @@ class ModelBuilder {
   /** @param {Span} record that is not a span */
   addFacts (record) {
     if ('longstack.after' in record.attributes) this.#after.add(record)
+    else if ('longstack.tasks' in record.attributes) this.#tasks.add(record)
+    else if ('longstack.worker' in record.attributes) this.#workers.add(record)
     else this.#intervals.add(record)
   }
 
@@ -118,7 +124,8 @@ class ModelBuilder {
     }
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
     const { peers } = this.#calls
-    const others = { intervals: this.#intervals, after: this.#after, peers }
+    const facts = { intervals: this.#intervals, after: this.#after, tasks: this.#tasks }
+    const others = { ...facts, workers: this.#workers, peers }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
   }

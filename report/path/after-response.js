@@ -3,10 +3,9 @@
 // Queries and HTTP calls of the program that requests did not await and that were answered after the
 // response. They are summed by request and place, and reported in one record at the end.
 
-const ids = require('../../lib/encoding/ids')
 const { textsOf } = require('../../lib/encoding/span-form')
-const { unixNano } = require('../../lib/encoding/times')
 const { ERROR } = require('../../lib/core/run-log-words')
+const { factsRecord } = require('./facts-record')
 
 const MAX_GROUPS = 200
 const MIN_MS = 10 // less may be a write to a cache or a counter, which nobody awaits
@@ -75,20 +74,10 @@ class AfterResponse {
   }
 
   /** @param {SourceTexts} texts @returns {object | undefined} undefined if there is nothing to report */
-  record ({ origin, resource }) {
+  record (texts) {
     if (this.#groups.size === 0) return undefined
-    const time = unixNano(origin, this.#latest)
-    return {
-      traceId: 'f'.repeat(32), // in every sample
-      spanId: ids.spanId(),
-      name: 'after responses',
-      kind: 'INTERNAL',
-      startTimeUnixNano: time,
-      endTimeUnixNano: time,
-      status: { code: 'UNSET' },
-      attributes: { 'longstack.after': [...this.#groups.values()] },
-      resource
-    }
+    const attributes = { 'longstack.after': [...this.#groups.values()] }
+    return factsRecord('after responses', attributes, this.#latest, texts)
   }
 }
 

@@ -12,7 +12,9 @@ const { withAttributes } = require('../../lib/encoding/serialize')
 const { CLIENT } = require('../../lib/core/run-log-words')
 const { AfterResponse } = require('./after-response')
 const { Latest } = require('./latest')
+const { PoolTasks } = require('./pool-tasks')
 const { NO_CHAIN, SourceTexts } = require('./source-texts')
+const { workerRecord } = require('./worker-load')
 
 const MAX_DELAYERS = 5
 const MAX_WAITING = 4_000 // spans whose text or end has not come
@@ -43,9 +45,16 @@ class SpanMaker {
   /** @type {MadeSpan[]} */
   #records = []
   #after = new AfterResponse()
+  #tasks = new PoolTasks()
 
-  /** Description of the recording process, as reported by the source. */
-  get source () { return this.#texts.source }
+  /**
+   * Description of the recording thread, as reported by itself.
+   * @returns {{ pid?: unknown, thread?: unknown }}
+   */
+  get source () { return { ...this.#texts.source, thread: this.#texts.resource['longstack.thread'] } }
+
+  /** @param {number} origin ms since 1970 when the clock was 0 */
+  setOrigin (origin) { this.#texts.origin = origin }
 
   /** @returns {number} spans whose end, or the name of another request, has not come */
   get waiting () {
@@ -121,10 +130,23 @@ class SpanMaker {
   /** @param {import('./after-response').After} after */
   addAfter (after) { this.#after.add(after, this.#texts) }
 
-  /** Builds the rest at the end. Spans whose ends are lost have unknown figures. */
-  finish () {
-    const after = this.#after.record(this.#texts)
-    if (after !== undefined) this.#records.push(recordOf(after))
+  /**
+   * @param {number} chain of a callback that the event loop called
+   * @param {number} start of its operation, ms of the clock
+   * @param {number} due
+   */
+  addCalled (chain, start, due) { this.#tasks.add(chain, start, due, this.#texts) }
+
+  /**
+   * Builds the rest at the end. Spans whose ends are lost have unknown figures.
+   * @param {import('./worker-load').Load} [load] of the thread, for a record of it
+   */
+  finish (load) {
+    const texts = this.#texts
+    const worker = load && workerRecord(load, texts)
+    for (const record of [this.#after.record(texts), this.#tasks.record(texts), worker]) {
+      if (record !== undefined) this.#records.push(recordOf(record))
+    }
     const made = this.make([])
     for (const span of this.#told.values()) made.push(this.#formWith(withUnknown(span), noFigures(span)))
     this.#told.clear()

@@ -3,8 +3,8 @@
 // Reads a run log block by block, and returns the spans that have ended since. Memory is bounded.
 
 const {
-  BEGIN, CAME, CLIENT, DISCARDED, END, ERROR, POLL, RESUME, RUN, SENT, SERVER, SETTLED_BY_ANSWER, TIME,
-  WORDS
+  BEGIN, CALLED, CAME, CLIENT, DISCARDED, END, ERROR, OUTSIDE, POLL, RESUME, RUN, SENT, SERVER,
+  SETTLED_BY_ANSWER, TIME, WORDS
 } = require('../../lib/core/run-log-words')
 const { MIN_SHARE } = require('../../lib/encoding/span-figures')
 const { Walk } = require('./critical-path')
@@ -16,7 +16,7 @@ const { isAsking, queriesOf } = require('./queries')
 const { Traffic } = require('./query-writes')
 const { Spans } = require('./requests')
 const { runsOf } = require('./runs')
-const { Timeline, isSameIteration } = require('./timeline')
+const { Timeline, findArrival, isSameIteration } = require('./timeline')
 
 const BYTES = WORDS * 4 // per entry
 const CHUNK = 1 << 10 // entries read at once
@@ -51,6 +51,8 @@ const MAX_OPEN = 1 << 14 // spans
  * @property {import('./runs').Run[]} runs its callbacks, without those of inner spans
  */
 
+const arrival = { after: 0, by: 0 }
+
 class SpanReader {
   /** @type {EndedSpan[]} */
   #ended = []
@@ -83,6 +85,12 @@ class SpanReader {
     this.spans.onEnclosed = (span, request, since) => this.turns.rename(span, request, since)
     /** called for each reported span: for a deeply nested one, reporting takes a millisecond */
     this.onTold = () => {}
+    /**
+     * called with each callback of the event loop: its chain, when its operation began at the latest, and
+     * when it was due at the earliest
+     * @type {((chain: number, start: number, due: number) => void) | undefined}
+     */
+    this.onCalled = undefined
     /** called with activity of requests after responses @type {((after: After) => void) | undefined} */
     this.onAfter = undefined
   }
@@ -132,6 +140,12 @@ class SpanReader {
     this.#tellAfter(Infinity)
   }
 
+  /** How busy the event loop was so far. @returns {import('./worker-load').Load} */
+  get load () {
+    const { recording: { begin }, timeline: { busy, now, open } } = this
+    return { begin, end: now, busy, isRunning: open !== NONE }
+  }
+
   /** Returns the spans that have ended since the last call, with hindsight. */
   ended () {
     const ended = this.#ended
@@ -148,7 +162,11 @@ class SpanReader {
     }
     timeline.add(i)
     switch (kind[i]) {
-      case RUN: spans.addSlice(i); break
+      case RUN: {
+        spans.addSlice(i)
+        if ((recording.flags[i] & (CALLED | OUTSIDE)) === CALLED) this.#tellCalled(i)
+        break
+      }
       case RESUME: if (recording.run[i] !== NONE) spans.addSlice(i); break
       case POLL: if (this.isWaiting) this.#tellEnded(); break
       case BEGIN: spans.begin(i); break
@@ -163,6 +181,16 @@ class SpanReader {
       case CAME: traffic.receive(i); break
       case SETTLED_BY_ANSWER: traffic.settle(i)
     }
+  }
+
+  /** @param {number} i the run of a callback */
+  #tellCalled (i) {
+    const { recording, recording: { chain, end, last, registered } } = this
+    const maker = registered[i]
+    if (this.onCalled === undefined || maker === NONE) return
+    findArrival(recording, i, arrival)
+    const begun = end[last[maker]]
+    this.onCalled(chain[i], begun, Math.max(begun, arrival.after))
   }
 
   /** Reports spans whose callback is over, unless they have unanswered queries. */

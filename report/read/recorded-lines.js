@@ -47,6 +47,7 @@ class RecordedLines {
     let lines = ''
     for (const block of blocks) {
       const source = this.#sourceOf(block.source)
+      source.maker.setOrigin(block.origin)
       source.maker.add(block.texts)
       source.spans.push(block)
       lines += this.#write(source, source.maker.make(source.spans.ended(), block.now))
@@ -58,9 +59,10 @@ class RecordedLines {
   end () {
     let lines = ''
     for (const source of this.#sources.values()) {
+      const { load } = source.spans
       source.spans.end()
       lines += this.#write(source, source.maker.make(source.spans.ended()))
-      lines += this.#write(source, source.maker.finish())
+      lines += this.#write(source, source.maker.finish(load))
     }
     return { lines, problems: this.#missing() }
   }
@@ -79,6 +81,7 @@ class RecordedLines {
       const maker = new SpanMaker()
       source = { spans: new SpanReader(), maker, definitions: new Definitions() }
       source.spans.onAfter = (after) => maker.addAfter(after)
+      source.spans.onCalled = (chain, start, due) => maker.addCalled(chain, start, due)
       this.#sources.set(number, source)
     }
     return source
@@ -103,7 +106,7 @@ const nothing = () => {}
 /** @param {Record<string, any> | undefined} source */
 function nameOfSource ({ pid, thread } = {}) {
   if (typeof pid !== 'number') return 'a process'
-  return thread === undefined || thread === 0 ? `process ${pid}` : `process ${pid}, thread ${thread}`
+  return thread === undefined ? `process ${pid}` : `process ${pid}, thread ${thread}`
 }
 
 module.exports = { RecordedLines }

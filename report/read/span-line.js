@@ -18,7 +18,7 @@ const { amount, isRecord, list, parseJson } = require('./values')
  * @property {number} weight number of spans that this line represents
  * @property {boolean} open had not ended when the line was written
  * @property {boolean} blocked a blocking callback, not a span
- * @property {boolean} facts a record of open intervals or of work after responses, not a span
+ * @property {boolean} facts not a span, but facts for the verdict, such as open intervals
  * @property {boolean} failed
  * @property {Record<string, any>} record the line itself
  * @property {number} size characters of the line
@@ -33,7 +33,10 @@ const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
 const MAX_NAME_CHARS = 300
 const BY_SUBSYSTEM = /^(longstack\.wait_ms)\.(.+)$/s
 const JSON_ATTRIBUTES =
-  /^longstack\.(delayed_by|delays|runs|waits|asked|asked_more|ran|wait_ms|open_intervals|after)$/
+  /^longstack\.(delayed_by|delays|runs|waits|asked|asked_more|ran|wait_ms|open_intervals|after|tasks|worker)$/
+
+/** Attributes of records that are not spans. */
+const FACTS = ['longstack.open_intervals', 'longstack.after', 'longstack.tasks', 'longstack.worker']
 
 /** Reasons why a line is not a span. */
 const reasons = {
@@ -87,7 +90,7 @@ function parseSpan (record, size) {
     weight: ratio === undefined ? 1 : 1 / ratio,
     open: attributes['longstack.end'] === 'open',
     blocked: amount(attributes['longstack.blocked_ms']) !== undefined,
-    facts: Array.isArray(attributes['longstack.open_intervals'] ?? attributes['longstack.after']),
+    facts: FACTS.some((name) => Array.isArray(attributes[name])),
     failed: record.status?.code === 'ERROR'
   }
 }

@@ -15,6 +15,7 @@ const { BoundedMap, Sums, getOrCreate, sum } = require('../lists')
 const { processOf } = require('../recording')
 const { endOf } = require('../route-names')
 const { siteTextsOf } = require('../sites')
+const { pidOf } = require('./workers')
 
 const WORK = /** @type {const} */ (['spans', 'ms', 'delayed', 'count', 'sent', 'beside'])
 const MIN_TURN_MS = 0.1
@@ -26,6 +27,8 @@ const MAX_CONNECTIONS = 4000 // per peer
 const MAX_PEERS = 100
 const MAX_GROUPS = 50 // per record of intervals
 const MAX_PROCESSES = 1000
+const MAX_SENDERS = 5000 // requests per route
+const MESSAGE = 'MESSAGE' // end of a wait for one
 
 /**
  * @typedef {import('../sites').Place} Place
@@ -102,6 +105,10 @@ class RouteFacts {
   isSampled = false
   /** @type {import('../convoys').Turn[]} */
   turns = []
+  /** the first requests @type {import('./stampede').Sender[]} */
+  senders = []
+  /** waits for messages of other threads @type {Array<import('../convoys').Turn & { pid: number }>} */
+  messages = []
   /**
    * first and last use of each connection in ms since 1970, by peer, then by process and id
    * @type {BoundedMap<string, BoundedMap<string, [number, number]>>}
@@ -133,6 +140,10 @@ class RouteFacts {
     this.failedPath.add(span)
     for (const each of tries) this.#addTries(each, weight)
     if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
+    if (this.messages.length < MAX_INTERVALS) {
+      const messages = turnsOf(span, waits, (until) => until === MESSAGE)
+      this.messages.push(...messages.map((wait) => ({ ...wait, pid: pidOf(span) })))
+    }
     const places = waits.map(({ place }) => this.#places.find(place, () => new PlaceFacts(place)))
     // part of each wait that was for a turn
     const turns = waits.map(({ ms, unsent = 0 }, i) =>
@@ -146,6 +157,11 @@ class RouteFacts {
     const { intervals } = this
     if (group === 1 && intervals.length < MAX_INTERVALS) intervals.push([startMs, turn, startMs + ms])
     const { 'network.peer.address': address, 'network.peer.port': port } = attributes
+    if (this.senders.length < MAX_SENDERS) {
+      const sent = waits.filter(({ place, sent = 0 }) => sent > 0 && endOf(place.until).peer !== undefined)
+      const sender = { process: processOf(span), start: startMs, end: startMs + ms }
+      this.senders.push({ ...sender, places: sent.map(({ place }) => place) })
+    }
     places.forEach((facts, i) => {
       const isOfClient = kind === 'SERVER' && facts?.peer === `${address}:${port}`
       if (facts !== undefined && !isOfClient) this.#addWait(facts, waits[i], turns[i], group, span)

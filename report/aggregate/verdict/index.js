@@ -1,8 +1,7 @@
 'use strict'
 
 // Definite problems, found by named rules. A rule that is not sure returns nothing. Each documents what it
-// reports and the reasons for its limits. The simple rules are here, and the sentence and advice of each
-// finding.
+// reports and the reasons for its limits. The simple rules are here.
 
 const { after } = require('./after')
 const { fanOut, retries } = require('./calls')
@@ -10,22 +9,24 @@ const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
 const { loop } = require('./loop')
 const { pool } = require('./pool')
+const { sentences, whatIfSentence } = require('./sentences')
 const { sequence } = require('./sequence')
+const { stampede } = require('./stampede')
+const { lookups, threads } = require('./threads')
+const { workers } = require('./workers')
 const { OUTSIDE } = require('../blockers')
 const { groupsOf, sum } = require('../lists')
 const { Replay } = require('../replay')
 const { whatIf } = require('../what-if')
-const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
-const UNTIMED = new Set(['interval', 'after', 'failing']) // these do not slow down requests
+const UNTIMED = new Set(['interval', 'after', 'failing', 'stampede']) // these do not slow down requests
 const MAX_FINDINGS = 20
-const MAX_NAME_CHARS = 100
 
 /**
  * @typedef {object} Fault finding of a rule
  * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
- *   'fanOut' | 'after' | 'failing'} rule
+ *   'fanOut' | 'threads' | 'lookups' | 'workers' | 'stampede' | 'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -46,13 +47,15 @@ const MAX_NAME_CHARS = 100
  * @property {number} totalMs of all requests
  * @property {import('./facts').IntervalFacts} intervals
  * @property {import('./after').AfterFacts} after
+ * @property {import('./threads').TaskFacts} tasks of libuv's thread pool
+ * @property {import('./workers').WorkerFacts} workers
  * @property {Set<string>} peers called over HTTP
  */
 
 /**
  * @param {import('../model').Model} model complete except for the verdict
  * @param {Evidence['routes']} routes
- * @param {Pick<Evidence, 'intervals' | 'after' | 'peers'>} others
+ * @param {Pick<Evidence, 'intervals' | 'after' | 'tasks' | 'workers' | 'peers'>} others
  * @param {import('../recording').Recordings} recordings
  * @returns {Finding[]} worst first; empty if there is no definite problem
  */
@@ -61,8 +64,10 @@ function verdictOf (model, routes, others, recordings) {
   const evidence = { model, routes, totalMs, ...others }
   /** @type {Fault[]} */
   const faults = []
+  /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
-    blocker, retries, fanOut, pool, sequence, dependency, delayer, loop, interval, after, failing
+    blocker, retries, fanOut, pool, lookups, threads, workers, stampede, sequence, dependency, delayer, loop,
+    interval, after, failing
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))
@@ -202,159 +207,6 @@ function interval ({ routes, intervals }) {
     const figures = { open: count, requests: Math.round(requests), oldestMs }
     return [{ rule: 'interval', route: name, at: frame, lostMs: 0, share: 0, figures, details: { label } }]
   })
-}
-
-/** @param {number} share from 0 to 1 */
-const percent = (share) => `${Math.round(share * 100)} %`
-
-/** Formats a duration, with a decimal below 10 ms. @param {number} ms */
-const time = (ms) => ms < 9.95 ? `${ms.toFixed(1)} ms` : formatDuration(ms)
-
-/** @param {number} count @param {string} noun @param {string} [nouns] */
-const counted = (count, noun, nouns = `${noun}s`) => `${count} ${count === 1 ? noun : nouns}`
-
-/** @param {string} name of a route or function, from a file */
-const short = (name) => name.length > MAX_NAME_CHARS ? `${name.slice(0, MAX_NAME_CHARS)}…` : name
-
-/** Formats a frame as function, file and line. @param {string} frame */
-const place = (frame) => short(shortFrame(frame))
-
-/** Formats a mean count, as an integer if it is close to one. @param {number} mean */
-function meanText (mean) {
-  const rounded = Math.round(mean)
-  return Math.abs(mean - rounded) < 0.05 || mean >= 20 ? String(rounded) : mean.toFixed(1)
-}
-
-/** Sentence and advice by rule. @type {Record<Fault['rule'], (fault: any) => [string, string]>} */
-const sentences = {
-  blocker ({ at: frame, share, figures, details: { owner } }) {
-    const { times, totalMs, worstMs, delayedMs, delayedRequests } = figures
-    const others = delayedRequests > 0 ? `; it delayed others by ${time(delayedMs)}` : ''
-    return [
-      `${place(frame)}${owner === undefined ? '' : ` in ${short(owner)}`} blocked the event loop ` +
-        `${counted(times, 'time')} (${time(totalMs)} total, ${time(worstMs)} max): ${percent(share)} of ` +
-        `all request time${others}.`,
-      'split it into slices, or move it to a worker thread'
-    ]
-  },
-  delayer: ({ route, share, figures: { runMs, othersRunMs } }) => [
-    `${short(route)} runs ${time(runMs)} per request, other routes ${time(othersRunMs)}; it delays them ` +
-      `for ${percent(share)} of their time.`,
-    'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
-  ],
-  dependency: ({ route, share, figures: { peer, answerMs } }) => [
-    `${short(route)} spends ${percent(share)} of its time waiting for ${short(peer)}, which responds in ` +
-      `${time(answerMs)}.`,
-    'check that service, cache its responses, or drop the call'
-  ],
-  loop ({ route, share, figures: { unreadMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
-    const forClients = victim === undefined
-      ? ''
-      : ` ${short(victim)} takes ${time(victimMs)} here and ${time(victimMs + victimUnreadMs)} for clients.`
-    return [
-      `Requests lay unread for ${time(unreadMs)} on average, ${percent(share)} of their latency, while the ` +
-        `event loop ran ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all run ` +
-        `time).${forClients}`,
-      'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
-    ]
-  },
-  retries: ({ route, share, figures: { call, callsPerRequest, most, failedShare } }) => [
-    `${short(route)} repeats ${short(call)} until it succeeds: ${meanText(callsPerRequest)} calls per ` +
-      `request, up to ${most}; ${percent(failedShare)} of them fail, which takes ${percent(share)} of its ` +
-      'time.',
-    'find out why these calls fail; back off between retries, and limit them'
-  ],
-  fanOut ({ route, at: frame, share, figures: { queries, unsentMs, answerMs, atOnce, peer } }) {
-    const site = frame === undefined ? '' : ` at ${place(frame)}`
-    const limit = `${atOnce} at a time are in flight${peer === undefined ? '' : ` to ${short(peer)}`}`
-    return [
-      `${short(route)} issues ${meanText(queries)} queries at once${site}, but only ${limit}: each waits ` +
-        `${time(unsentMs)} to be sent and ${time(answerMs)} for its response, ${percent(share)} of its time.`,
-      'combine them into one query, or limit how many run at once'
-    ]
-  },
-  interval ({ route, at: frame, figures: { open, requests }, details: { label } }) {
-    const site = frame === undefined ? '' : `, set at ${place(frame)}`
-    return [
-      `${short(route)} leaves ${label === undefined ? 'an interval' : short(label)} behind with each ` +
-        `request${site}: ${open} are open after ${counted(requests, 'request')}.`,
-      'clear it when the response closes'
-    ]
-  },
-  failing: ({ route, figures: { path, failed, others } }) => [
-    `All ${counted(failed, 'request')} of ${short(route)} that fail are ${short(path)}; ` +
-      `${counted(others, 'request')} of other paths succeed.`,
-    'reproduce this request, and check what is special about it'
-  ],
-  after ({ route, at: frame, figures, details: { caller, count } }) {
-    const { requests, calls, asked, failed, lateMs } = figures
-    const each = meanText(asked / requests)
-    const [one, several] = calls > 0 ? ['call', 'calls'] : ['query', 'queries']
-    const failures = failed > 0 ? `; ${failed} of ${counted(asked, one, several)} fail` : ''
-    return [
-      `${short(route)} continues after its response in ${requests} of ${counted(count, 'request')}: ` +
-        `${each} ${each === '1' ? one : several} at ${place(frame)}` +
-        `${caller === undefined ? '' : ` ← ${place(caller)}`}, for ${time(lateMs)}${failures}.`,
-      'await it before sending the response, or handle its errors: no client sees them'
-    ]
-  },
-  pool ({ route, at: frame, share, figures, details: { isQueue, routes } }) {
-    const { peer, connections, queries, waitShare, atATime } = figures
-    const sizes = []
-    if (atATime !== undefined) sizes.push(`up to ${atATime} at a time`)
-    if (connections !== undefined) sizes.push(counted(connections, 'connection'))
-    if (!isQueue) {
-      const noun = meanText(queries) === '1' ? 'query' : 'queries'
-      sizes.push(`${routes > 1 ? 'up to ' : ''}${meanText(queries)} ${noun} per request`,
-        `${percent(waitShare)} of the wait for ${short(peer)} is for a free connection`)
-    }
-    const isAlone = route !== undefined
-    return [
-      `${isAlone ? `${short(route)} waits` : `${routes} routes wait`} for ` +
-        `${atATime === 1 ? 'a lock' : 'a turn'}${frame === undefined ? '' : ` at ${place(frame)}`} ` +
-        `${percent(share)} of ${isAlone ? 'its' : 'their'} time` +
-        `${sizes.length === 0 ? '' : ': '}${sizes.join(', ')}.`,
-      isQueue
-        ? 'raise the limit, or hold the lock or slot for a shorter time'
-        : 'use more connections if the peer can take them, or fewer queries per request'
-    ]
-  },
-  sequence ({ route, at: frame, share, figures, details: { loop } }) {
-    const { steps, queries, requestMs, places } = figures
-    const sites = `at ${places === 1 ? '' : `${places} places of `}${place(frame)}`
-    const repeated = loop === undefined
-      ? ''
-      : `: ${Math.round(loop.steps)} × ${short(loop.frame.replace(/ \(.*$/, ''))} in each request`
-    const part = queries - steps < 0.5 ? '' : `${meanText(steps)} of them `
-    const answers = queries === undefined
-      ? `waits for ${Math.round(steps)} responses `
-      : `sends ${meanText(queries)} queries per request, ${part}`
-    return [
-      `${short(route)} ${answers}one after another ${sites}${repeated}, for ` +
-        `${time(requestMs)} per request; if they are independent, running them at once would save ` +
-        `${percent(share)} of its time.`,
-      'use Promise.all, or combine them into one query'
-    ]
-  }
-}
-
-const FIGURE_NAMES = { median: 'the median', p99: 'p99' }
-const MAX_PREDICTIONS = 2
-
-/** @param {Fault} fault @param {import('../what-if').WhatIf} gain */
-function whatIfSentence ({ at: frame, route, details }, { change, places, predictions }) {
-  const changes = {
-    offThread: () => frame === undefined
-      ? `Without long callbacks of ${short(String(route))} on the main thread,`
-      : `Without ${short(frame.replace(/ \(.*$/, ''))} on the main thread,`,
-    places: () => `With ${places} connections to ${short(String(details?.peer))}, responding as fast,`,
-    atOnce: () => 'If responses stay as fast with all of them at once,'
-  }
-  const falls = predictions.slice(0, MAX_PREDICTIONS).map(({ figure, route, beforeMs, afterMs, unread }) => {
-    const name = `${FIGURE_NAMES[figure]} of ${short(route)}`
-    return `${name} falls from ${time(beforeMs)} to ${time(afterMs)}${unread ? ' for clients' : ''}`
-  })
-  return `${changes[change]()} ${falls.join(', ')}.`
 }
 
 /**
