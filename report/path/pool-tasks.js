@@ -18,9 +18,9 @@ const MIN_QUEUE_MS = 1 // mean of all
 const LOOKUP = 'GETADDRINFOREQWRAP'
 // Other types of these subsystems are not tasks: watchers, c-ares queries.
 const TYPES = new Set([
-  'FSREQCALLBACK', 'FSREQPROMISE', 'FILEHANDLECLOSEREQ', LOOKUP, 'GETNAMEINFOREQWRAP', 'ZLIB',
-  .../** @type {ReadonlySet<string>} */ (subsystems.get('CRYPTO'))
+  'FSREQCALLBACK', 'FSREQPROMISE', 'FILEHANDLECLOSEREQ', LOOKUP, 'GETNAMEINFOREQWRAP', 'ZLIB'
 ])
+for (const type of subsystems.get('CRYPTO') ?? []) TYPES.add(type)
 
 /**
  * @typedef {import('./source-texts').SourceTexts} SourceTexts
