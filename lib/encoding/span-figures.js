@@ -64,18 +64,21 @@ class SiteWait {
     this.sent = 0
     /** ms before anything was sent for it on these connections */
     this.unsent = 0
+    /** ms until own HTTP calls had opened their connection */
+    this.opening = 0
     /** runs of the request off the critical path in the meantime */
     this.beside = 0
   }
 
-  /** @param {Pick<SiteWait, 'ms' | 'delayed' | 'delayedMax' | 'sent' | 'unsent' | 'beside'>} wait */
-  add ({ ms, delayed, delayedMax, sent, unsent, beside }) {
+  /** @param {Omit<import('../../report/path/critical-path').Wait, 'site'>} wait */
+  add ({ ms, delayed, delayedMax, sent, unsent, opening, beside }) {
     this.ms += ms
     this.delayed += delayed
     this.delayedMax += delayedMax
     this.count++
     this.sent += sent
     this.unsent += unsent
+    this.opening += opening
     this.beside += beside
   }
 

@@ -285,7 +285,8 @@ function callbackLine ({ start, us: micros, wait }, { waits, duration }, type) {
 /** Returns a wait as passed to listeners. @param {SiteWait} wait */
 function waitOf (wait) {
   const line = waitLine(wait)
-  const { us: micros, count = 1, delayed, delayed_max: delayedMax, unproven, on, sent, unsent, beside } = line
+  const { us: micros, count = 1, delayed, delayed_max: delayedMax, unproven, on, sent, beside } = line
+  const { unsent, opening } = line
   return defined({
     ms: toMs(micros),
     count,
@@ -295,6 +296,7 @@ function waitOf (wait) {
     on,
     sent,
     unsent: toMs(unsent),
+    opening: toMs(opening),
     beside,
     ...textsOf(wait.site),
     until: endText(wait)
@@ -307,7 +309,7 @@ function waitOf (wait) {
  * @param {Definitions} [definitions] if omitted, only the figures are returned
  */
 function waitLine (wait, definitions) {
-  const { ms, count, delayed, delayedMax, unproven, sent, unsent, beside, on, site } = wait
+  const { ms, count, delayed, delayedMax, unproven, sent, unsent, opening, beside, on, site } = wait
   return {
     us: us(ms),
     count: count === 1 ? undefined : count,
@@ -317,6 +319,7 @@ function waitLine (wait, definitions) {
     on,
     sent: sent > 0 ? sent : undefined,
     unsent: unsent >= MIN_MS ? us(unsent) : undefined,
+    opening: opening >= MIN_MS ? us(opening) : undefined,
     beside: sent > 0 && beside > 0 ? beside : undefined,
     site: definitions?.numberOfSite(site),
     until: wait.until === undefined ? undefined : definitions?.numberOfName(wait.until),

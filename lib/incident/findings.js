@@ -42,6 +42,7 @@ const kindOfRule = {
   workers: 'waits',
   stampede: 'slow',
   lookups: 'slow',
+  opening: 'slow',
   sequence: 'slow',
   dependency: 'slow',
   retries: 'slow',

@@ -27,6 +27,7 @@ const { siteTextsOf } = require('./sites')
  * @property {number[] | undefined} on asyncIds of the connections whose callbacks ended it
  * @property {number | undefined} sent waits for which the request had sent something on that connection first
  * @property {number | undefined} unsent ms before anything was sent for it
+ * @property {number | undefined} opening ms until its connection was open
  * @property {number | undefined} beside own callbacks meanwhile that are off the path
  *
  * @typedef {object} Ran own code on the critical path

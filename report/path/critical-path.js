@@ -4,7 +4,7 @@
 // the two are the cause's own code, other code of the request, the wait until the awaited event arrived, and
 // from then on code of others, which delayed it. The parts of all steps add up to the duration.
 
-const { AWAITED, CALLED, CLIENT, CONNECTION, TIMER, USED } = require('../../lib/core/run-log-words')
+const { AWAITED, CALLED, CLIENT, CONNECTION, HELD, TIMER, USED } = require('../../lib/core/run-log-words')
 const { NONE } = require('./entries')
 const { callbackAt } = require('./runs')
 const { findAnswer, isAskedByOther, lastWriteBefore, queryEndedBy, writeOf } = require('./queries')
@@ -35,6 +35,7 @@ const MAX_TICKS = 16 // from the callback of a connection to the code that settl
  * @property {number} settler number of another request whose code ended it, 0 if none
  * @property {number} sent 1 if it waited for a response and had sent something for it
  * @property {number} unsent ms before anything was sent for it: a pool had no free connection
+ * @property {number} opening ms until its own HTTP call had a connection, if it opened one
  * @property {number} beside callbacks of the request meanwhile that are off its path
  *
  * @typedef {object} Path
@@ -410,6 +411,7 @@ class Walk {
       settler: cause.settler,
       sent: 0,
       unsent: 0,
+      opening: 0,
       beside: run === NONE ? 0 : this.callbacksBeside(cause.run, run, begin)
     }
     if (data !== NONE && ms >= MIN_WAIT) this.addQuestion(wait, data, newest)
@@ -432,14 +434,25 @@ class Walk {
       return this.addQueued(wait, recording.asked[data], newest)
     }
     wait.sent = write > run ? 1 : 0
-    // Its own HTTP request waited for the connection, not for one of a pool.
-    if (query === NONE && log.spans.outermostOf(recording.request[write]) === outermost) return
     const sentAt = log.traffic.timeOf(write)
     const isHeld = sentAt > recording.time[write]
     if (sentAt <= wait.begin) return
     if (!isHeld && isSameIteration(recording, run, recording.registered[write])) return
-    const unsent = sentAt - wait.begin - this.requestBetween(wait.begin, sentAt, newest)
-    wait.unsent = Math.max(0, Math.min(wait.ms, unsent))
+    if (query !== NONE || log.spans.outermostOf(recording.request[write]) !== outermost) {
+      wait.unsent = this.waitedUntil(sentAt, wait, newest)
+    } else if (isHeld || isFirst(recording, write)) {
+      wait.opening = this.waitedUntil(sentAt, wait, newest) // its own HTTP call
+    }
+  }
+
+  /**
+   * Returns the ms of a wait until something was sent.
+   * @param {number} sentAt
+   * @param {Wait} wait
+   * @param {number} newest slice of the whole request before then
+   */
+  waitedUntil (sentAt, { begin, ms }, newest) {
+    return Math.max(0, Math.min(ms, sentAt - begin - this.requestBetween(begin, sentAt, newest)))
   }
 
   /**
@@ -456,8 +469,7 @@ class Walk {
       ? undefined
       : top.queued.find(({ begin, end }) => begin >= wait.begin && begin <= sentAt && end >= wait.cameBy)
     if (call === undefined) return
-    const unsent = sentAt - wait.begin - this.requestBetween(wait.begin, sentAt, newest)
-    wait.unsent = Math.max(0, Math.min(wait.ms, unsent))
+    wait.unsent = this.waitedUntil(sentAt, wait, newest)
     wait.sent = 1
     wait.site = call.chain
     wait.isProven = true
@@ -486,6 +498,16 @@ class Walk {
     }
     return count
   }
+}
+
+/**
+ * Whether a write is the first on its connection, or went out with the first one, which was held.
+ * @param {import('./entries').Recording} recording
+ * @param {number} write
+ */
+function isFirst ({ b, previous }, write) {
+  const before = previous[write]
+  return before === NONE || ((b[before] & HELD) !== 0 && previous[before] === NONE)
 }
 
 module.exports = { Walk }

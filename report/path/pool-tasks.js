@@ -15,6 +15,7 @@ const THREADS = 4 // libuv's default
 const MAX_THREADS = 1024 // libuv's limit
 const MIN_TASKS = 20 // that waited
 const MIN_QUEUE_MS = 1 // mean of all
+const MIN_LOOKUP_MS = 5 // mean of a place
 const LOOKUP = 'GETADDRINFOREQWRAP'
 // Other types of these subsystems are not tasks: watchers, c-ares queries.
 const TYPES = new Set([
@@ -92,18 +93,22 @@ class PoolTasks {
     return group
   }
 
-  /** @param {SourceTexts} texts @returns {object | undefined} undefined if tasks were hardly ever queued */
+  /** @param {SourceTexts} texts @returns {object | undefined} undefined if there is nothing to report */
   record (texts) {
     this.#sum(texts)
     const groups = [...this.#groups.values()]
     const queuedMs = groups.reduce((sum, group) => sum + group.queuedMs, 0)
     const tasks = groups.reduce((sum, group) => sum + group.tasks, 0)
-    if (this.#waited < MIN_TASKS || queuedMs < tasks * MIN_QUEUE_MS) return undefined
+    const isFull = this.#waited >= MIN_TASKS && queuedMs >= tasks * MIN_QUEUE_MS
+    if (!isFull && !groups.some(isSlowLookup)) return undefined
     const own = { most: this.#most, threads: threadsOf(texts) }
     const attributes = { 'longstack.tasks': groups.map((group) => ({ ...group, ...own })) }
     return factsRecord('thread pool', attributes, this.#latest, texts)
   }
 }
+
+/** @param {Group} group */
+const isSlowLookup = ({ until, tasks, ranMs }) => until === 'DNS' && ranMs >= tasks * MIN_LOOKUP_MS
 
 /** @param {SourceTexts} texts @returns {number} */
 function threadsOf ({ source }) {

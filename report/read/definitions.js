@@ -197,7 +197,8 @@ function askedOf (line, duration, sites, names) {
  */
 function waitOf (wait, sites, names) {
   if (!isRecord(wait)) return wait
-  const { us, delayed, delayed_max: delayedMax, unsent, site, until, peer, request, ...figures } = wait
+  const { us, delayed, delayed_max: delayedMax, site, until, peer, request, ...figures } = wait
+  const { unsent, opening } = wait
   return {
     ms: toMs(us),
     count: 1,
@@ -205,6 +206,7 @@ function waitOf (wait, sites, names) {
     delayed: toMs(delayed),
     delayed_max: toMs(delayedMax),
     unsent: toMs(unsent),
+    opening: toMs(opening),
     ...sites.get(site),
     until: endText({ until: names.get(until), peer: wordOf(peer), request: names.get(request) })
   }

@@ -17,7 +17,7 @@ const { endOf } = require('../route-names')
 const { siteTextsOf } = require('../sites')
 const { pidOf } = require('./workers')
 
-const WORK = /** @type {const} */ (['spans', 'ms', 'delayed', 'count', 'sent', 'beside'])
+const WORK = /** @type {const} */ (['spans', 'ms', 'opening', 'delayed', 'count', 'sent', 'beside'])
 const MIN_TURN_MS = 0.1
 const MIN_LONG_MS = 25
 const MAX_PLACES = 300 // per route
@@ -45,6 +45,7 @@ const MESSAGE = 'MESSAGE' // end of a wait for one
  * @typedef {object} Work waits for responses at one place, weighted
  * @property {number} spans requests that waited there
  * @property {number} ms
+ * @property {number} opening ms of these until connections were open
  * @property {number} delayed ms, in addition
  * @property {number} count waits
  * @property {number} sent waits for which the request itself had sent something first
@@ -78,7 +79,7 @@ class PlaceFacts {
 
 /** @returns {Work} */
 function noWork () {
-  return { spans: 0, ms: 0, delayed: 0, count: 0, sent: 0, beside: 0 }
+  return { spans: 0, ms: 0, opening: 0, delayed: 0, count: 0, sent: 0, beside: 0 }
 }
 
 /** @param {Work} sums @param {Work} work @param {number} weight */
@@ -198,7 +199,7 @@ class RouteFacts {
    * @param {number} group
    * @param {Span} span
    */
-  #addWait (facts, { ms, delayed, count, sent = 0, beside = 0, on: ids }, turn, group, span) {
+  #addWait (facts, { ms, opening = 0, delayed, count, sent = 0, beside = 0, on: ids }, turn, group, span) {
     const { weight } = span
     if (turn > 0) {
       facts.turnMs += turn * weight
@@ -206,7 +207,7 @@ class RouteFacts {
       facts.turnLines++
     }
     if (sent === 0 && turn > ms - MIN_TURN_MS) return
-    addWork(facts.work[group], { spans: 1, ms: ms - turn, delayed, count, sent, beside }, weight)
+    addWork(facts.work[group], { spans: 1, ms: ms - turn, opening, delayed, count, sent, beside }, weight)
     if (facts.peer !== undefined && ids !== undefined) this.#addConnections(facts.peer, span, ids)
   }
 

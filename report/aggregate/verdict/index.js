@@ -8,11 +8,12 @@ const { fanOut, retries } = require('./calls')
 const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
 const { loop } = require('./loop')
+const { lookups, opening } = require('./opening')
 const { pool } = require('./pool')
 const { sentences, whatIfSentence } = require('./sentences')
 const { sequence } = require('./sequence')
 const { stampede } = require('./stampede')
-const { lookups, threads } = require('./threads')
+const { threads } = require('./threads')
 const { workers } = require('./workers')
 const { OUTSIDE } = require('../blockers')
 const { groupsOf, sum } = require('../lists')
@@ -26,7 +27,7 @@ const MAX_FINDINGS = 20
 /**
  * @typedef {object} Fault finding of a rule
  * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
- *   'fanOut' | 'threads' | 'lookups' | 'workers' | 'stampede' | 'after' | 'failing'} rule
+ *   'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -66,8 +67,8 @@ function verdictOf (model, routes, others, recordings) {
   const faults = []
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
-    blocker, retries, fanOut, pool, lookups, threads, workers, stampede, sequence, dependency, delayer, loop,
-    interval, after, failing
+    blocker, retries, fanOut, pool, lookups, opening, threads, workers, stampede, sequence, dependency,
+    delayer, loop, interval, after, failing
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))
@@ -162,7 +163,7 @@ const DEPENDENCY = {
 
 /**
  * Reports routes that spend most of their time in long waits for one peer. Waits for a free connection to it
- * belong to the rule `pool`, many short waits to `sequence`.
+ * belong to the rule `pool`, for a new one to `opening`, many short waits to `sequence`.
  * @param {Evidence} evidence
  * @returns {Fault[]}
  */
@@ -172,7 +173,7 @@ function dependency ({ routes }) {
       peer !== undefined && sent >= count / 2)
     return groupsOf(asked, ({ peer }) => String(peer)).flatMap((sites) => {
       const [{ peer }] = sites
-      const ms = sum(sites, ({ allWork }) => allWork.ms)
+      const ms = sum(sites, ({ allWork }) => allWork.ms - allWork.opening)
       const count = sum(sites, ({ allWork }) => allWork.count)
       const share = ms / facts.totalMs
       // A wait may include several queries, and the wait for a free connection

@@ -97,6 +97,15 @@ const sentences = {
       `${queuedMs === undefined ? '' : `, ${time(queuedMs)} of it in the queue of libuv's thread pool`}.`,
     'reuse connections (keep-alive), cache lookups, or check the resolver of this machine'
   ],
+  opening ({ route, at: frame, share, figures: { peer, openingMs, lookupMs, queuedMs } }) {
+    const queue = queuedMs === undefined ? '' : ` (${time(queuedMs)} in the queue of libuv's thread pool)`
+    const lookup = lookupMs === undefined ? '' : `, ${time(lookupMs)} of it for the host name${queue}`
+    return [
+      `${short(route)} spends ${percent(share)} of its time opening connections to ${short(peer)}` +
+        `${atPlace(frame)}: each takes ${time(openingMs)}${lookup}.`,
+      'reuse connections (keep-alive); check how long names are resolved, and the peer accepts'
+    ]
+  },
   workers ({ route, at: frame, share, figures: { atOnce, workers, busyShare, queuedMs, ranMs } }) {
     const most = workers === 1 ? '' : 'up to '
     const busy = busyShare === undefined ? '' : ` (${most}${percent(busyShare)} busy)`

@@ -1,7 +1,6 @@
 'use strict'
 
-// Slow lookups of host names, and libuv's thread pool as the bottleneck: file system, crypto, zlib and
-// dns.lookup wait for a thread.
+// libuv's thread pool as the bottleneck: file system, crypto, zlib and dns.lookup wait for a thread.
 
 const { amount, isRecord, list, text } = require('../../read/values')
 const { BoundedMap, sum } = require('../lists')
@@ -10,14 +9,9 @@ const { siteTextsOf } = require('../sites')
 const MAX_GROUPS = 200 // per record
 const MAX_PLACES = 2000
 const MIN_REQUESTS = 10
-const MIN_QUEUE_MS = 5 // mean of a task
+const MIN_MS = 5 // in the queue per request
 const MIN_SHARE = 0.2 // share of the route's time
 const MIN_HELD = 0.5 // share of the time in which threads ran
-const LOOKUP = 'DNS'
-const LOOKUPS = {
-  MIN_MS: 20, // per lookup; one that is answered by a cache or a near resolver takes less
-  MIN_SHARE: 0.3
-}
 const MAX_SUBSYSTEM_CHARS = 20
 
 /**
@@ -53,7 +47,7 @@ class TaskFacts {
 
   /**
    * Returns the means of the tasks at a place.
-   * @param {import('../sites').Place} place
+   * @param {Pick<TaskSums, 'at' | 'until'>} place
    * @returns {{ queuedMs: number, ranMs: number, queuedShare: number }} 0 if unknown
    */
   at (place) {
@@ -74,44 +68,23 @@ class TaskFacts {
 const keyOf = ({ at: frame, until }) => JSON.stringify([frame, until])
 
 /**
- * Reports routes that wait long for names of hosts to be resolved.
- * @param {import('./index').Evidence} evidence
- * @returns {import('./index').Fault[]}
- */
-function lookups ({ routes, tasks }) {
-  return routes.flatMap(({ name, facts }) => {
-    const sites = facts.places.filter(({ place: { until } }) => until === LOOKUP)
-    const lostMs = sum(sites, ({ allWork }) => allWork.ms)
-    const count = sum(sites, ({ allWork }) => allWork.count)
-    const share = lostMs / facts.totalMs
-    if (facts.lines < MIN_REQUESTS || count < facts.count / 2 || !(share >= LOOKUPS.MIN_SHARE)) return []
-    const { place } = sites.reduce((worst, site) => site.allWork.ms > worst.allWork.ms ? site : worst)
-    const lookupMs = lostMs / count
-    const { queuedMs, queuedShare } = tasks.at(place)
-    if (lookupMs * (1 - queuedShare) < LOOKUPS.MIN_MS) return []
-    const figures = { lookupMs, queuedMs: queuedMs < MIN_QUEUE_MS ? undefined : queuedMs }
-    return [{ rule: /** @type {const} */ ('lookups'), route: name, at: place.at, lostMs, share, figures }]
-  })
-}
-
-/**
- * Reports routes that wait for a thread of libuv's pool for a part of their time, unless the lookups of host
- * names that they wait for are slow.
+ * Reports routes that wait for a thread of libuv's pool for a part of their time, unless they open connections
+ * or resolve names for longer.
  * @param {import('./index').Evidence} evidence
  * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
 function threads ({ routes, tasks }, faults) {
-  const resolving = new Set(faults.filter(({ rule }) => rule === 'lookups').map(({ route }) => route))
+  const ofOpening = faults.filter(({ rule }) => rule === 'lookups' || rule === 'opening')
+  const resolving = new Set(ofOpening.map(({ route }) => route))
   return routes.flatMap(({ name, facts }) => {
     if (facts.lines < MIN_REQUESTS || resolving.has(name)) return []
     const lostAt = facts.places.map(({ place, allWork: { ms } }) => ms * tasks.at(place).queuedShare)
     const lostMs = sum(lostAt, Number)
     const share = lostMs / facts.totalMs
-    if (!(share >= MIN_SHARE)) return []
+    if (!(share >= MIN_SHARE) || lostMs < facts.count * MIN_MS) return []
     const { place } = facts.places[lostAt.indexOf(Math.max(...lostAt))]
     const { queuedMs, ranMs } = tasks.at(place)
-    if (queuedMs < MIN_QUEUE_MS) return []
     const { holder } = tasks
     const isOwn = holder?.at === place.at && holder?.until === place.until
     const figures = { queuedMs, ranMs, atOnce: tasks.most, threads: tasks.threads, subsystem: place.until }
@@ -127,4 +100,4 @@ function threads ({ routes, tasks }, faults) {
   })
 }
 
-module.exports = { TaskFacts, lookups, threads }
+module.exports = { TaskFacts, threads }
