@@ -36,6 +36,7 @@ const kindOfRule = {
   blocker: 'blocks',
   delayer: 'blocks',
   loop: 'blocks',
+  background: 'blocks',
   pool: 'waits',
   fanOut: 'waits',
   threads: 'waits',
@@ -48,7 +49,8 @@ const kindOfRule = {
   retries: 'slow',
   interval: 'grows',
   after: 'after',
-  failing: 'failed'
+  failing: 'failed',
+  unanswered: 'hangs'
 }
 /** Rank of a kind, to which the share is added. @type {Partial<Record<FindingKind, number>>} */
 const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1, after: -1 }

@@ -18,6 +18,7 @@ const { MAX_PLACES } = require('./sites')
 const { TimeAxis, Times } = require('./time-axis')
 const { verdictOf } = require('./verdict')
 const { AfterFacts } = require('./verdict/after')
+const { BackgroundFacts } = require('./verdict/background')
 const { IntervalFacts } = require('./verdict/facts')
 const { TaskFacts } = require('./verdict/threads')
 const { WorkerFacts } = require('./verdict/workers')
@@ -42,10 +43,15 @@ class ModelBuilder {
   #blockers = new Blockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
   #calls = new Calls()
-  #intervals = new IntervalFacts()
-  #after = new AfterFacts()
-  #tasks = new TaskFacts()
-  #workers = new WorkerFacts()
+  /** records that are not spans, by attribute */
+  #facts = {
+    'longstack.open_intervals': new IntervalFacts(),
+    'longstack.after': new AfterFacts(),
+    'longstack.tasks': new TaskFacts(),
+    'longstack.worker': new WorkerFacts(),
+    'longstack.background': new BackgroundFacts()
+  }
+
   #recordings = new Recordings()
   #endedIds = new IdTable()
   #open = new OpenSpans()
@@ -86,10 +92,7 @@ class ModelBuilder {
 
   /** @param {Span} record that is not a span */
   addFacts (record) {
-    if ('longstack.after' in record.attributes) this.#after.add(record)
-    else if ('longstack.tasks' in record.attributes) this.#tasks.add(record)
-    else if ('longstack.worker' in record.attributes) this.#workers.add(record)
-    else this.#intervals.add(record)
+    for (const [name, facts] of Object.entries(this.#facts)) if (name in record.attributes) facts.add(record)
   }
 
   /**
@@ -124,8 +127,14 @@ class ModelBuilder {
     }
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
     const { peers } = this.#calls
-    const facts = { intervals: this.#intervals, after: this.#after, tasks: this.#tasks }
-    const others = { ...facts, workers: this.#workers, peers }
+    const others = {
+      intervals: this.#facts['longstack.open_intervals'],
+      after: this.#facts['longstack.after'],
+      tasks: this.#facts['longstack.tasks'],
+      workers: this.#facts['longstack.worker'],
+      background: this.#facts['longstack.background'],
+      peers
+    }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
   }

@@ -183,7 +183,9 @@ class Routes {
 
   /** @param {Span} span that is open */
   addOpen (span) {
-    this.#find(span).open++
+    const sums = this.#find(span)
+    sums.open++
+    sums.facts.unanswered.add(span, [])
   }
 
   /**

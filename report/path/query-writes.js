@@ -233,8 +233,9 @@ class Traffic {
    * @param {number} data that settled it
    */
   #writeOf (connection, promise, data) {
-    const { b, came, flags, previous, registered } = this.recording
+    const { asked, b, came, flags, previous, registered } = this.recording
     const made = registered[promise]
+    if (this.#isOnlyQuery(asked[data], made)) return asked[data]
     let [first, own, free, driver, later] = [NONE, NONE, NONE, NONE, NONE]
     let write = connection.write
     for (let i = 0; i < MAX_WRITES && write > made; i++, write = previous[write]) {
@@ -260,6 +261,19 @@ class Traffic {
     if (free === NONE || free === first) return first
     // A queue writes when the previous query is answered; an earlier write is a command after this one.
     return free > came[first] ? free : first
+  }
+
+  /**
+   * Whether the program sent a write in the callback of the previous response, after a promise was made, and
+   * nothing else is in flight. Earlier writes belong to other promises, made before the recording began.
+   * @param {number} write the last one before the data that settled the promise
+   * @param {number} made run of the promise
+   */
+  #isOnlyQuery (write, made) {
+    const { b, came, flags, previous } = this.recording
+    if (write === NONE || write <= made || (flags[write] & (SETTLED | IN_ANSWER)) !== IN_ANSWER) return false
+    const before = previous[write]
+    return (b[write] & ASKED) !== 0 && before !== NONE && came[before] !== NONE && came[before] < write
   }
 
   /**

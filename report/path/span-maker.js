@@ -11,6 +11,7 @@ const { unpack } = require('../../lib/encoding/packed-spans')
 const { withAttributes } = require('../../lib/encoding/serialize')
 const { CLIENT } = require('../../lib/core/run-log-words')
 const { AfterResponse } = require('./after-response')
+const { Background } = require('./background')
 const { Latest } = require('./latest')
 const { PoolTasks } = require('./pool-tasks')
 const { NO_CHAIN, SourceTexts } = require('./source-texts')
@@ -46,6 +47,7 @@ class SpanMaker {
   #records = []
   #after = new AfterResponse()
   #tasks = new PoolTasks()
+  #background = new Background()
 
   /**
    * Description of the recording thread, as reported by itself.
@@ -130,6 +132,9 @@ class SpanMaker {
   /** @param {import('./after-response').After} after */
   addAfter (after) { this.#after.add(after, this.#texts) }
 
+  /** @param {number} chain of code outside of requests @param {number} ms */
+  addBackground (chain, ms) { this.#background.add(chain, ms) }
+
   /**
    * @param {number} chain of a callback that the event loop called
    * @param {number} start of its operation, ms of the clock
@@ -139,12 +144,12 @@ class SpanMaker {
 
   /**
    * Builds the rest at the end. Spans whose ends are lost have unknown figures.
-   * @param {import('./worker-load').Load} [load] of the thread, for a record of it
+   * @param {import('./worker-load').Load} [load] of the thread, for records of it
    */
   finish (load) {
     const texts = this.#texts
-    const worker = load && workerRecord(load, texts)
-    for (const record of [this.#after.record(texts), this.#tasks.record(texts), worker]) {
+    const ofLoad = load && [workerRecord(load, texts), this.#background.record(load, texts)]
+    for (const record of [this.#after.record(texts), this.#tasks.record(texts), ...ofLoad ?? []]) {
       if (record !== undefined) this.#records.push(recordOf(record))
     }
     const made = this.make([])

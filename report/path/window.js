@@ -91,6 +91,8 @@ class SpanReader {
      * @type {((chain: number, start: number, due: number) => void) | undefined}
      */
     this.onCalled = undefined
+    /** called with code outside of requests @type {((chain: number, ms: number) => void) | undefined} */
+    this.onBackground = undefined
     /** called with activity of requests after responses @type {((after: After) => void) | undefined} */
     this.onAfter = undefined
   }
@@ -160,7 +162,9 @@ class SpanReader {
       timeline.close(recording.time[i])
       this.#tellEnded()
     }
+    const before = timeline.open
     timeline.add(i)
+    if (before !== NONE && before !== timeline.open) this.#tellSlice(before)
     switch (kind[i]) {
       case RUN: {
         spans.addSlice(i)
@@ -181,6 +185,12 @@ class SpanReader {
       case CAME: traffic.receive(i); break
       case SETTLED_BY_ANSWER: traffic.settle(i)
     }
+  }
+
+  /** @param {number} i slice that has ended */
+  #tellSlice (i) {
+    const { at, chain, end, outer, run } = this.recording
+    if (outer[i] === 0 && run[i] !== NONE) this.onBackground?.(chain[run[i]], end[i] - at[i])
   }
 
   /** @param {number} i the run of a callback */

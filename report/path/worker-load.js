@@ -5,6 +5,7 @@
 const { factsRecord } = require('./facts-record')
 
 const MIN_MS = 500 // shorter says little
+const MIN_BUSY = 0.5
 
 /**
  * @typedef {object} Load of an event loop
@@ -18,12 +19,14 @@ const MIN_MS = 500 // shorter says little
 /**
  * @param {Load} load
  * @param {import('./source-texts').SourceTexts} texts
- * @returns {object | undefined} undefined for a main thread, and if the load is unknown
+ * @returns {object | undefined} undefined for a main thread, and a worker that is not busy
  */
 function workerRecord ({ begin, end, busy: busyMs, isRunning }, texts) {
   const ms = end - begin
-  if (texts.resource['longstack.thread'] === undefined || (ms < MIN_MS && !isRunning)) return undefined
-  const load = ms < MIN_MS ? {} : { busyMs, ms }
+  if (texts.resource['longstack.thread'] === undefined) return undefined
+  const isKnown = ms >= MIN_MS
+  if (isKnown ? busyMs < ms * MIN_BUSY : !isRunning) return undefined
+  const load = isKnown ? { busyMs, ms } : {}
   return factsRecord('worker', { 'longstack.worker': [load] }, end, texts)
 }
 

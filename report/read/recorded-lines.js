@@ -81,6 +81,7 @@ class RecordedLines {
       const maker = new SpanMaker()
       source = { spans: new SpanReader(), maker, definitions: new Definitions() }
       source.spans.onAfter = (after) => maker.addAfter(after)
+      source.spans.onBackground = (chain, ms) => maker.addBackground(chain, ms)
       source.spans.onCalled = (chain, start, due) => maker.addCalled(chain, start, due)
       this.#sources.set(number, source)
     }

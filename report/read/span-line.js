@@ -32,11 +32,10 @@ const OTLP_CODES = ['UNSET', 'OK', 'ERROR']
 const [Y2000, Y2200] = [946_684_800, 7_258_118_400] // in seconds
 const MAX_NAME_CHARS = 300
 const BY_SUBSYSTEM = /^(longstack\.wait_ms)\.(.+)$/s
-const JSON_ATTRIBUTES =
-  /^longstack\.(delayed_by|delays|runs|waits|asked|asked_more|ran|wait_ms|open_intervals|after|tasks|worker)$/
-
+const SPAN_LISTS = ['delayed_by', 'delays', 'runs', 'waits', 'asked', 'asked_more', 'ran', 'wait_ms']
 /** Attributes of records that are not spans. */
-const FACTS = ['longstack.open_intervals', 'longstack.after', 'longstack.tasks', 'longstack.worker']
+const FACTS = ['open_intervals', 'after', 'tasks', 'worker', 'background'].map((name) => `longstack.${name}`)
+const JSON_ATTRIBUTES = new Set([...SPAN_LISTS.map((name) => `longstack.${name}`), ...FACTS])
 
 /** Reasons why a line is not a span. */
 const reasons = {
@@ -176,7 +175,7 @@ function unflatten (pairs) {
   const attributes = new Map()
   for (const [key, value] of pairs) {
     const [, name, subsystem] = BY_SUBSYSTEM.exec(key) ?? []
-    const isJson = typeof value === 'string' && JSON_ATTRIBUTES.test(key)
+    const isJson = typeof value === 'string' && JSON_ATTRIBUTES.has(key)
     if (subsystem === undefined) attributes.set(key, isJson ? parseJson(value) : value)
     else attributes.set(name, { ...attributes.get(name), [subsystem]: value })
   }

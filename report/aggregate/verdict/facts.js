@@ -15,6 +15,7 @@ const { BoundedMap, Sums, getOrCreate, sum } = require('../lists')
 const { processOf } = require('../recording')
 const { endOf } = require('../route-names')
 const { siteTextsOf } = require('../sites')
+const { Unanswered } = require('./unanswered')
 const { pidOf } = require('./workers')
 
 const WORK = /** @type {const} */ (['spans', 'ms', 'opening', 'delayed', 'count', 'sent', 'beside'])
@@ -95,6 +96,7 @@ class RouteFacts {
   longRuns = 0 // requests that ran for MIN_LONG_MS or longer
   queuedMs = 0 // how long requests sat in the socket buffer before Node read them
   failedPath = new FailedPath()
+  unanswered = new Unanswered()
   /** retried calls, by name @type {BoundedMap<string, TriesFacts>} */
   tries = new BoundedMap(MAX_NAMES)
   /** requests without a turn, and with one @type {[number, number]} */
@@ -139,6 +141,7 @@ class RouteFacts {
     if (split.run >= MIN_LONG_MS) this.longRuns += weight
     this.queuedMs += (amount(attributes['longstack.queued_ms']) ?? 0) * weight
     this.failedPath.add(span)
+    this.unanswered.add(span, waits)
     for (const each of tries) this.#addTries(each, weight)
     if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
     if (this.messages.length < MAX_INTERVALS) {

@@ -4,6 +4,7 @@
 // reports and the reasons for its limits. The simple rules are here.
 
 const { after } = require('./after')
+const { background } = require('./background')
 const { fanOut, retries } = require('./calls')
 const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
@@ -14,6 +15,7 @@ const { sentences, whatIfSentence } = require('./sentences')
 const { sequence } = require('./sequence')
 const { stampede } = require('./stampede')
 const { threads } = require('./threads')
+const { unanswered } = require('./unanswered')
 const { workers } = require('./workers')
 const { OUTSIDE } = require('../blockers')
 const { groupsOf, sum } = require('../lists')
@@ -21,13 +23,15 @@ const { Replay } = require('../replay')
 const { whatIf } = require('../what-if')
 
 const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
-const UNTIMED = new Set(['interval', 'after', 'failing', 'stampede']) // these do not slow down requests
+/** Rules whose findings do not slow down requests, or by an unknown time. */
+const UNTIMED = new Set(['interval', 'after', 'failing', 'stampede', 'unanswered'])
 const MAX_FINDINGS = 20
 
 /**
  * @typedef {object} Fault finding of a rule
  * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
- *   'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'after' | 'failing'} rule
+ *   'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'background' | 'unanswered' |
+ *   'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -50,13 +54,14 @@ const MAX_FINDINGS = 20
  * @property {import('./after').AfterFacts} after
  * @property {import('./threads').TaskFacts} tasks of libuv's thread pool
  * @property {import('./workers').WorkerFacts} workers
+ * @property {import('./background').BackgroundFacts} background code outside of requests
  * @property {Set<string>} peers called over HTTP
  */
 
 /**
  * @param {import('../model').Model} model complete except for the verdict
  * @param {Evidence['routes']} routes
- * @param {Pick<Evidence, 'intervals' | 'after' | 'tasks' | 'workers' | 'peers'>} others
+ * @param {Pick<Evidence, 'intervals' | 'after' | 'tasks' | 'workers' | 'background' | 'peers'>} others
  * @param {import('../recording').Recordings} recordings
  * @returns {Finding[]} worst first; empty if there is no definite problem
  */
@@ -68,7 +73,8 @@ function verdictOf (model, routes, others, recordings) {
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
     blocker, retries, fanOut, pool, lookups, opening, threads, workers, stampede, sequence, dependency,
-    delayer, loop, interval, after, failing
+    delayer, loop, background, interval, after, failing,
+    unanswered
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))

@@ -1,34 +1,37 @@
 'use strict'
 
-// The event loop as the bottleneck: requests are unread while one route runs.
+// The event loop as the bottleneck: requests are unread or delayed while one route runs.
 
 const { sum } = require('../lists')
 
 const MIN_REQUESTS = 10
 const MIN_SHARE = 0.2 // share of the time that clients wait
-const MIN_UNREAD_MS = 5 // mean; nobody notices less
+const MIN_LOST_MS = 5 // mean; nobody notices less
 const MIN_OF_RUNS = 0.5 // share of all run time; below it, no single route is at fault
 // Share of the recorded time. If the loop ran for less than this, requests may be unread because the process
 // got no CPU.
 const MIN_BUSY = 0.7
-const MIN_RUN_MS = 10 // per request of that route; many short ones are load, not a fault
+const MIN_RUN_MS = 5 // per request of that route; many short ones are load, not a fault
 const MIN_RUN_PART = 0.6 // share of its undelayed time; a route that waits lets others run
 
 /**
- * Reports the route that ran for most of the time, if a large part of what clients wait is time before Node
- * read their requests. Ignores a route that an earlier rule reports as blocking.
+ * Reports the route that ran for most of the time, if clients wait for a large part of the time until Node
+ * reads their requests, or until that route lets them run. Ignores a route that an earlier rule reports as
+ * blocking.
  * @param {import('./index').Evidence} evidence
  * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
 function loop ({ model, routes, totalMs }, faults) {
-  const lostMs = sum(routes, ({ facts }) => facts.queuedMs)
+  const queuedMs = sum(routes, ({ facts }) => facts.queuedMs)
   const requests = sum(routes, ({ facts }) => facts.count)
   const runMs = sum(routes, ({ facts }) => facts.runMs)
-  const share = lostMs / (totalMs + lostMs)
-  if (requests < MIN_REQUESTS || !(share >= MIN_SHARE) || lostMs < requests * MIN_UNREAD_MS) return []
+  if (requests < MIN_REQUESTS) return []
   const busiest = routes.reduce((most, route) => route.facts.runMs > most.facts.runMs ? route : most)
   const { name, facts } = busiest
+  const lostMs = queuedMs + sum(routes, ({ facts }) => facts.delayedBy.get(name))
+  const share = lostMs / (totalMs + queuedMs)
+  if (!(share >= MIN_SHARE) || lostMs < requests * MIN_LOST_MS) return []
   const ofLoop = faults.filter(({ rule }) => rule === 'blocker' || rule === 'delayer')
   const isTold = ofLoop.some(({ route }) => route === name)
   const { fromUnixMs = 0, toUnixMs = 0 } = model.span ?? {}
@@ -43,7 +46,7 @@ function loop ({ model, routes, totalMs }, faults) {
     lostMs,
     share,
     figures: {
-      unreadMs: lostMs / requests,
+      lostMs: lostMs / requests,
       runMs: facts.runMs / facts.count,
       runShare: facts.runMs / runMs,
       victim: worst?.name,

@@ -55,17 +55,23 @@ const sentences = {
       `${time(answerMs)}.`,
     'check that service, cache its responses, or drop the call'
   ],
-  loop ({ route, share, figures: { unreadMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
+  loop ({ route, share, figures: { lostMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
     const forClients = victim === undefined
       ? ''
       : ` ${short(victim)} takes ${time(victimMs)} here and ${time(victimMs + victimUnreadMs)} for clients.`
     return [
-      `Requests lay unread for ${time(unreadMs)} on average, ${percent(share)} of their latency, while the ` +
-        `event loop ran ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all run ` +
+      `Requests wait for the event loop for ${time(lostMs)} on average, ${percent(share)} of their ` +
+        `latency, while it runs ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all run ` +
         `time).${forClients}`,
       'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
     ]
   },
+  background: ({ at: frame, share, figures: { delayMs, busyShare, meanMs, maxMs } }) => [
+    `Requests wait for the event loop for ${time(delayMs)} on average, ${percent(share)} of their latency, ` +
+      `while it runs code outside of requests: callbacks scheduled${atPlace(frame)} take ` +
+      `${percent(busyShare)} of the time (${time(meanMs)} each, ${time(maxMs)} max).`,
+    'run it less often or in smaller slices, or move it to a worker thread'
+  ],
   retries: ({ route, share, figures: { call, callsPerRequest, most, failedShare } }) => [
     `${short(route)} repeats ${short(call)} until it succeeds: ${meanText(callsPerRequest)} calls per ` +
       `request, up to ${most}; ${percent(failedShare)} of them fail, which takes ${percent(share)} of its ` +
@@ -138,6 +144,17 @@ const sentences = {
       `${counted(others, 'request')} of other paths succeed.`,
     'reproduce this request, and check what is special about it'
   ],
+  unanswered ({ route, at: frame, figures: { requests, longestMs, answeredMs, path } }) {
+    const isKnown = path === undefined || route?.endsWith(` ${path}`)
+    const of = isKnown ? short(route) : `${short(route)} (all ${short(path)})`
+    const last = frame === undefined ? '' : ` They last ran${atPlace(frame)}.`
+    return [
+      `${counted(requests, 'request')} of ${of} got no response for up to ${time(longestMs)}, and their ` +
+        `clients gave up or still wait; the others take ${time(answeredMs)}.${last}`,
+      'look for a code path without a response, and for a connection or lock that is not released; run ' +
+        'longstack why while one is pending'
+    ]
+  },
   after ({ route, at: frame, figures, details: { caller, count } }) {
     const { requests, calls, asked, failed, lateMs } = figures
     const each = meanText(asked / requests)

@@ -68,8 +68,8 @@ class TaskFacts {
 const keyOf = ({ at: frame, until }) => JSON.stringify([frame, until])
 
 /**
- * Reports routes that wait for a thread of libuv's pool for a part of their time, unless they open connections
- * or resolve names for longer.
+ * Reports routes that wait for a thread of libuv's pool for a part of their time, unless an earlier rule
+ * reports that they open connections or resolve names.
  * @param {import('./index').Evidence} evidence
  * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
