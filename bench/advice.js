@@ -17,7 +17,7 @@ const { parseArgs, promisify } = require('node:util')
 const { faulty, healthy } = require('../test/fixtures/verdict/expected')
 
 const WARM_MS = 2500
-const MAX_RUN_MS = 90_000
+const MAX_RUN_MS = 60_000
 const JUDGED = 2 // findings
 const NOTHING = /(?!)/
 const BUSY_MACHINE = / waited for a CPU / // true of any service on a busy machine
@@ -36,7 +36,7 @@ const run = promisify(execFile)
  * @returns {Promise<string[]>}
  */
 async function findingsOf (node, args) {
-  const { stdout, stderr } = await run(node, [cli, ...args, '--json'], { maxBuffer: 1e9 })
+  const { stdout, stderr } = await run(node, [cli, ...args, '--json'], { maxBuffer: 1e9, timeout: MAX_RUN_MS })
     .catch((error) => error)
   if (!stdout.startsWith('{')) throw new Error(stderr)
   const { verdict, findings = verdict } = JSON.parse(stdout)

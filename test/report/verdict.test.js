@@ -14,18 +14,25 @@ const { folder } = require('../helpers/span-files')
 const { node, register, root, runsAll } = require('../helpers/run')
 
 const fixtures = path.join(root, 'test', 'fixtures', 'verdict')
-/** @type {import('node:child_process').ChildProcess} */
-let database
+/** @type {Array<import('node:child_process').ChildProcess>} */
+const servers = []
 let port = ''
+let upstreamPort = ''
+
+/** Starts a server that the services use, and returns its port. @param {string} name */
+async function start (name) {
+  const stdio = /** @type {const} */ (['pipe', 'pipe', 'inherit'])
+  const child = spawn(process.execPath, [path.join(fixtures, name)], { stdio })
+  servers.push(child)
+  return String((await once(child.stdout, 'data'))[0]).trim()
+}
 
 test.before(async () => {
-  const stdio = /** @type {const} */ (['pipe', 'pipe', 'inherit'])
-  const child = spawn(process.execPath, [path.join(fixtures, 'database.js')], { stdio })
-  database = child
-  port = String((await once(child.stdout, 'data'))[0]).trim()
+  port = await start('database.js')
+  upstreamPort = await start('upstream.js')
 })
 
-test.after.always(() => { database.kill() })
+test.after.always(() => { for (const server of servers) server.kill() })
 
 /**
  * Runs a service to its end, and returns the verdict on it. A machine that gives the service no CPU is a
@@ -60,7 +67,7 @@ async function verdictOn (t, name, expected, env, convoy) {
  */
 async function modelOfRun (t, name, env = {}) {
   const file = path.join(folder(t), 'spans.jsonl')
-  const options = { env: { LONGSTACK_SPANS: file, DATABASE_PORT: port, ...env } }
+  const options = { env: { LONGSTACK_SPANS: file, DATABASE_PORT: port, UPSTREAM_PORT: upstreamPort, ...env } }
   const { stderr, code } = await node(['-r', register, path.join(fixtures, `${name}.js`)], options)
   t.is(code, 0, stderr)
   const model = await createModel([file])
