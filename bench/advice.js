@@ -36,8 +36,8 @@ const run = promisify(execFile)
  * @returns {Promise<string[]>}
  */
 async function findingsOf (node, args) {
-  const { stdout, stderr } = await run(node, [cli, ...args, '--json'], { maxBuffer: 1e9, timeout: MAX_RUN_MS })
-    .catch((error) => error)
+  const options = { maxBuffer: 1e9, timeout: MAX_RUN_MS }
+  const { stdout, stderr } = await run(node, [cli, ...args, '--json'], options).catch((error) => error)
   if (!stdout.startsWith('{')) throw new Error(stderr)
   const { verdict, findings = verdict } = JSON.parse(stdout)
   return findings.map(({ sentence, advice }) => {
@@ -90,8 +90,10 @@ function judge (findings, expectation, mode) {
 
 /** Starts a server that the services use, and returns its port. @param {string} name */
 async function start (name) {
-  const child = spawn(process.execPath, [path.join(fixtures, name)], { stdio: ['pipe', 'pipe', 'inherit'] })
-  return { child, port: String((await once(child.stdout, 'data'))[0]).trim() }
+  const file = path.join(fixtures, `${name}.js`)
+  const child = spawn(process.execPath, [file], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const [port] = await once(child.stdout, 'data')
+  return { child, variable: `${name.toUpperCase()}_PORT`, port: String(port).trim() }
 }
 
 /** @param {string[]} names the chosen ones; none: all @returns {Array<[string, Partial<Expectation>]>} */
@@ -115,8 +117,8 @@ async function main () {
       brief: { type: 'boolean' }
     }
   })
-  const [database, upstream] = [await start('database.js'), await start('upstream.js')]
-  const ports = { DATABASE_PORT: database.port, UPSTREAM_PORT: upstream.port }
+  const servers = await Promise.all(['database', 'upstream', 'redis'].map(start))
+  const ports = Object.fromEntries(servers.map(({ variable, port }) => [variable, port]))
   const modes = /** @type {const} */ (['report', 'pid'])
     .filter((mode) => values.only === undefined || mode === values.only)
   /** @type {Record<string, number>} */
@@ -138,8 +140,7 @@ async function main () {
     }
   }
   console.log(Object.entries(counts).sort().map(([group, count]) => `${group} ${count}`).join('\n'))
-  database.child.stdin?.end()
-  upstream.child.stdin?.end()
+  for (const { child } of servers) child.stdin?.end()
 }
 
 main()

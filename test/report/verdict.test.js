@@ -16,21 +16,18 @@ const { node, register, root, runsAll } = require('../helpers/run')
 const fixtures = path.join(root, 'test', 'fixtures', 'verdict')
 /** @type {Array<import('node:child_process').ChildProcess>} */
 const servers = []
-let port = ''
-let upstreamPort = ''
+/** by environment variable @type {Record<string, string>} */
+const ports = {}
 
-/** Starts a server that the services use, and returns its port. @param {string} name */
+/** Starts a server that the services use. @param {string} name */
 async function start (name) {
   const stdio = /** @type {const} */ (['pipe', 'pipe', 'inherit'])
-  const child = spawn(process.execPath, [path.join(fixtures, name)], { stdio })
+  const child = spawn(process.execPath, [path.join(fixtures, `${name}.js`)], { stdio })
   servers.push(child)
-  return String((await once(child.stdout, 'data'))[0]).trim()
+  ports[`${name.toUpperCase()}_PORT`] = String((await once(child.stdout, 'data'))[0]).trim()
 }
 
-test.before(async () => {
-  port = await start('database.js')
-  upstreamPort = await start('upstream.js')
-})
+test.before(() => Promise.all(['database', 'upstream', 'redis'].map(start)))
 
 test.after.always(() => { for (const server of servers) server.kill() })
 
@@ -67,7 +64,7 @@ async function verdictOn (t, name, expected, env, convoy) {
  */
 async function modelOfRun (t, name, env = {}) {
   const file = path.join(folder(t), 'spans.jsonl')
-  const options = { env: { LONGSTACK_SPANS: file, DATABASE_PORT: port, UPSTREAM_PORT: upstreamPort, ...env } }
+  const options = { env: { LONGSTACK_SPANS: file, ...ports, ...env } }
   const { stderr, code } = await node(['-r', register, path.join(fixtures, `${name}.js`)], options)
   t.is(code, 0, stderr)
   const model = await createModel([file])
@@ -117,7 +114,7 @@ for (const [name, { rule, route, at: functionName, figures = {}, env }] of Objec
     const [finding] = await verdictOn(t, `faulty/${name}`, [`${rule} ${route}`], env)
     t.true(finding.share >= 0 && finding.share <= 1, JSON.stringify(finding))
     for (const [key, value] of Object.entries(figures)) {
-      t.is(finding.figures[key], typeof value === 'string' ? value.replace('PORT', port) : value, key)
+      t.is(finding.figures[key], typeof value === 'string' ? value.replace('PORT', ports.DATABASE_PORT) : value, key)
     }
     t.regex(finding.sentence, /^\S.*\.$/)
     if (functionName === undefined) return
