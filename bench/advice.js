@@ -103,8 +103,9 @@ function servicesOf (names) {
     ...Object.entries(faulty).map(([name, expectation]) => [`faulty/${name}`, expectation]),
     ...files.map((name) => [`healthy/${name}`, healthy[name] ?? {}])
   ]
-  if (names.length === 0) return all
-  return all.filter(([name]) => names.some((part) => name.match(`^(?:${part}|.*/${part})$`)))
+  const usable = all.filter(([, { platform = process.platform }]) => platform === process.platform)
+  if (names.length === 0) return usable
+  return usable.filter(([name]) => names.some((part) => name.match(`^(?:${part}|.*/${part})$`)))
 }
 
 async function main () {
