@@ -61,8 +61,8 @@ const sentences = {
       : ` ${short(victim)} takes ${time(victimMs)} here and ${time(victimMs + victimUnreadMs)} for clients.`
     return [
       `Requests wait for the event loop for ${time(lostMs)} on average, ${percent(share)} of their ` +
-        `latency, while it runs ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all run ` +
-        `time).${forClients}`,
+        `latency, while it runs ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all ` +
+        `run time).${forClients}`,
       'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
     ]
   },
