@@ -21,6 +21,7 @@ const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_CPU_WAIT = 0.25 // of the time
 const MIN_COLLECTED = 0.2 // of the time
 const MIN_OWN_CPU = 1.25 // CPUs: more than a main thread alone uses
+const MIN_FAILED_CALLS = 0.1 // share of HTTP calls; rare failures are retried
 const MIN_QUEUE = 5 // and at least twice the limit; fewer is a limit at work
 const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // bounds; half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
@@ -271,7 +272,14 @@ function silenceSentence (idle) {
 
 /** @type {Rule} */
 function failed ({ report, frame }, _, pid) {
-  return (report?.failures ?? []).map(({ type, message, at: place, count, routes }) => {
+  const known = new Map((report?.routes ?? []).map((route) => [route.name, route]))
+  return (report?.failures ?? []).filter(({ type, count, routes }) => {
+    const called = routes.map(({ name }) => known.get(name))
+    const isOfCalls = called.every((route) => route?.kind === 'CLIENT')
+    const calls = called.reduce((sum, route) => sum + (route?.weighted ?? 0), 0)
+    // A client may go away at any time; if it waited for long, the verdict says so.
+    return isOfCalls ? count >= calls * MIN_FAILED_CALLS : type !== 'aborted'
+  }).map(({ type, message, at: place, count, routes }) => {
     const hasType = message.includes(type)
     const head = hasType ? message : [type, message].filter(Boolean).join(': ')
     const [first, ...others] = routes

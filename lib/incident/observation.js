@@ -151,7 +151,7 @@ class Observation {
 
   /** @param {import('../top/model').Answer[]} answers of one look */
   addFigures (answers) {
-    this.model.add(answers, Date.now())
+    this.model.add(answers.map(withoutWork), Date.now())
     const { ms, handles, waits = [] } = this.model.frame(0)
     if (answers.length === 0 || ms === this.looks.waits.at(-1)?.ms) return // no thread has responded
     const open = handles.map(({ noun, site, count }) => ({ noun, site, count }))
@@ -205,6 +205,17 @@ class Observation {
     return `looking, ${Math.round(this.ms / 1000)} of ${Math.round(this.wantedMs / 1000)} s: ` +
       `${grouped(total.count)} requests`
   }
+}
+
+/**
+ * Removes the blockers of a worker that serves no requests: nothing waits for its event loop.
+ * @param {import('../top/model').Answer} answer
+ * @returns {import('../top/model').Answer}
+ */
+function withoutWork (answer) {
+  const { facts, figures } = answer
+  if (figures === undefined || facts.threadId === 0 || figures.routes.length > 0) return answer
+  return { ...answer, figures: { ...figures, blockers: [] } }
 }
 
 module.exports = { Observation, isOutOfFiles }

@@ -22,6 +22,7 @@ const MIN_SERIAL = 0.95 // share of the queries of one place; below it, they are
  * @property {string | undefined} at innermost program frame
  * @property {string[]} callers innermost first
  * @property {string | undefined} peer
+ * @property {number | undefined} connection asyncId
  * @property {number | undefined} unsent ms before it was sent
  * @property {string | undefined} operation
  *
@@ -48,6 +49,7 @@ function askedOf (asked, max = MAX_SHOWN) {
       at: place,
       callers,
       peer: text(question.peer, MAX_TEXT_CHARS),
+      connection: amount(question.connection),
       unsent: amount(question.unsent),
       operation: text(question.operation, MAX_TEXT_CHARS)
     }
@@ -177,4 +179,4 @@ function coveredMs (asked) {
   return sum(periods, (period) => Math.max(...period.map(({ end }) => end)) - period[0].start)
 }
 
-module.exports = { AskedSums, askedOf }
+module.exports = { AskedSums, MAX_ASKED, askedOf }

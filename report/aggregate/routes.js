@@ -102,7 +102,8 @@ class RouteSums {
     if (!isRequest) return this.innerPaths.add(path, weight, traceId)
     this.times.add(bucket, 0, weight, split.run * weight, split.waited * weight, split.delayed * weight)
     this.outermostPaths.add(path, weight, traceId, bucket)
-    this.facts.add(span, split, waits, tries)
+    // How long an upgraded connection stays open is no latency.
+    if (attributes['longstack.end'] !== 'upgraded') this.facts.add(span, split, waits, tries)
     this.slowest.add(ms, weight, traceId, path)
   }
 

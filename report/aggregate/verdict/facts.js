@@ -9,6 +9,7 @@
 
 const { FailedPath } = require('./failing')
 const { amount, isRecord, list, text } = require('../../read/values')
+const { MAX_ASKED, askedOf } = require('../asked')
 const { turnsOf } = require('../convoys')
 const { delayersOf } = require('../digest')
 const { BoundedMap, Sums, getOrCreate, sum } = require('../lists')
@@ -29,6 +30,7 @@ const MAX_PEERS = 100
 const MAX_GROUPS = 50 // per record of intervals
 const MAX_PROCESSES = 1000
 const MAX_SENDERS = 5000 // requests per route
+const MAX_QUERIES = 5000 // per route
 const MESSAGE = 'MESSAGE' // end of a wait for one
 
 /**
@@ -108,6 +110,8 @@ class RouteFacts {
   isSampled = false
   /** @type {import('../convoys').Turn[]} */
   turns = []
+  /** answered queries of the first requests @type {import('./shared').SentQuery[]} */
+  queries = []
   /** the first requests @type {import('./stampede').Sender[]} */
   senders = []
   /** waits for messages of other threads @type {Array<import('../convoys').Turn & { pid: number }>} */
@@ -161,6 +165,7 @@ class RouteFacts {
     const { intervals } = this
     if (group === 1 && intervals.length < MAX_INTERVALS) intervals.push([startMs, turn, startMs + ms])
     const { 'network.peer.address': address, 'network.peer.port': port } = attributes
+    if (this.queries.length < MAX_QUERIES) this.queries.push(...queriesOf(span))
     if (this.senders.length < MAX_SENDERS) {
       const sent = waits.filter(({ place, sent = 0 }) => sent > 0 && endOf(place.until).peer !== undefined)
       const sender = { process: processOf(span), start: startMs, end: startMs + ms }
@@ -222,6 +227,17 @@ class RouteFacts {
     const use = () => [startMs, startMs + ms]
     for (const id of ids) widen(uses?.find(`${pid} ${id}`, use), use())
   }
+}
+
+/** @param {Span} span @returns {import('./shared').SentQuery[]} answered queries with known connections */
+function queriesOf (span) {
+  const process = processOf(span)
+  return askedOf(span.attributes['longstack.asked'], MAX_ASKED).flatMap((query) => {
+    const { peer, connection, unanswered } = query
+    if (unanswered || peer === undefined || connection === undefined) return []
+    const start = span.startMs + query.start
+    return [{ peer, connection: `${process} ${connection}`, start, end: start + query.ms }]
+  })
 }
 
 /**

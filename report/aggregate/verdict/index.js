@@ -13,6 +13,7 @@ const { lookups, opening } = require('./opening')
 const { pool } = require('./pool')
 const { sentences, whatIfSentence } = require('./sentences')
 const { sequence } = require('./sequence')
+const { sharedBy } = require('./shared')
 const { stampede } = require('./stampede')
 const { threads } = require('./threads')
 const { unanswered } = require('./unanswered')
@@ -174,6 +175,7 @@ const DEPENDENCY = {
  * @returns {Fault[]}
  */
 function dependency ({ routes }) {
+  const sent = routes.flatMap(({ facts }) => facts.queries)
   return routes.flatMap(({ name, facts, asked: queries }) => {
     const asked = facts.places.filter(({ peer, allWork: { sent, count } }) =>
       peer !== undefined && sent >= count / 2)
@@ -187,7 +189,7 @@ function dependency ({ routes }) {
       if (facts.lines < MIN_REQUESTS || count < facts.count / 2) return []
       if (!(share >= DEPENDENCY.MIN_SHARE && answerMs >= DEPENDENCY.MIN_ANSWER_MS)) return []
       const { place } = sites.reduce((worst, site) => site.allWork.ms > worst.allWork.ms ? site : worst)
-      const figures = { peer, answerMs, requestMs: ms / facts.count }
+      const figures = { peer, answerMs, requestMs: ms / facts.count, ...sharedBy(sent, String(peer)) }
       const rule = /** @type {const} */ ('dependency')
       return [{ rule, route: name, at: place.at, lostMs: ms, share, figures }]
     })

@@ -15,6 +15,7 @@ const MIN_WORK_MS = 0.1 // share of the turn; less is not work
 const CONNECTS = /^(?:TCP|PIPE)$/ // end of a wait for a new connection
 const MIN_STEADY_PART = 0.6 // share of the time with waiters; below it, the number varies or is unknown
 const MIN_QUERIES = 0.5 // per request
+const HTTP_CALL = /^https?\.(?:get|request)$/ // label of a call that waits for a socket of its http.Agent
 const MIN_SETTLERS = 0.8 // share of the turns; a request that gives one has needed one, too
 
 /**
@@ -28,7 +29,7 @@ const MIN_SETTLERS = 0.8 // share of the turns; a request that gives one has nee
  * @property {number} ms
  * @property {number} spans
  * @property {number} lines
- * @property {{ ms: number, at: string | undefined }} worst
+ * @property {{ ms: number, at: string | undefined, label: string | undefined }} worst
  * @property {boolean} isGiven by another request, which settled the awaited promise
  */
 
@@ -78,14 +79,17 @@ function addTurns (pools, route, users) {
   const peer = peerOf(facts)
   const key = peer ?? String(worst.place.at)
   const turns = getOrCreate(pools, key, () =>
-    ({ routes: [], peer, ms: 0, spans: 0, lines: 0, worst: { ms: 0, at: undefined }, isGiven: false }))
+    ({ routes: [], peer, ms: 0, spans: 0, lines: 0, worst: NO_PLACE, isGiven: false }))
   turns.routes.push(route)
   turns.ms += lostMs
   turns.spans += Math.max(...sites.map(({ turnSpans }) => turnSpans))
   turns.lines += Math.max(...sites.map(({ turnLines }) => turnLines))
-  if (worst.turnMs > turns.worst.ms) turns.worst = { ms: worst.turnMs, at: worst.place.at }
+  const { turnMs, place: { at: frame, label } } = worst
+  if (turnMs > turns.worst.ms) turns.worst = { ms: turnMs, at: frame, label }
   if (worst.settler !== undefined) turns.isGiven = true
 }
+
+const NO_PLACE = { ms: 0, at: undefined, label: undefined }
 
 /**
  * Whether a wait for another request was one for a connection: the request used one afterwards.
@@ -169,7 +173,7 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
       turnMs: ms / requests,
       ...(isQueue ? { atATime } : { peer, connections, ...queries })
     },
-    details: { isQueue, routes: routes.length, peer }
+    details: { isQueue, isAgent: isOwn && HTTP_CALL.test(String(worst.label)), routes: routes.length, peer }
   }
 }
 

@@ -50,11 +50,17 @@ const sentences = {
       `for ${percent(share)} of their time.`,
     'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
   ],
-  dependency: ({ route, share, figures: { peer, answerMs } }) => [
-    `${short(route)} spends ${percent(share)} of its time waiting for ${short(peer)}, which responds in ` +
-      `${time(answerMs)}.`,
-    'check that service, cache its responses, or drop the call'
-  ],
+  dependency ({ route, share, figures: { peer, answerMs, queuedMs, ownMs, connections, atOnce } }) {
+    const head = `${short(route)} spends ${percent(share)} of its time waiting for ${short(peer)}, which ` +
+      `responds in ${time(answerMs)}`
+    const advice = 'check that service, cache its responses, or drop the call'
+    if (queuedMs === undefined) return [`${head}.`, advice]
+    return [
+      `${head}: up to ${atOnce} queries at once share ${counted(connections, 'connection')}; each waits ` +
+        `${time(queuedMs)} for others and then takes ${time(ownMs)}.`,
+      'use more connections if the peer can take them, or find the slow queries among them'
+    ]
+  },
   loop ({ route, share, figures: { lostMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
     const forClients = victim === undefined
       ? ''
@@ -167,7 +173,7 @@ const sentences = {
       'await it before sending the response, or handle its errors: no client sees them'
     ]
   },
-  pool ({ route, at: frame, share, figures, details: { isQueue, routes } }) {
+  pool ({ route, at: frame, share, figures, details: { isAgent, isQueue, routes } }) {
     const { peer, connections, queries, waitShare, atATime } = figures
     const sizes = []
     if (atATime !== undefined) sizes.push(`up to ${atATime} at a time`)
@@ -178,14 +184,18 @@ const sentences = {
         `${percent(waitShare)} of the wait for ${short(peer)} is for a free connection`)
     }
     const isAlone = route !== undefined
+    const awaited = isAgent ? 'a free socket of an http.Agent' : atATime === 1 ? 'a lock' : 'a turn'
+    const morePlaces = 'raise the limit of the pool, or of the queue in front of it, if the peer can take more; ' +
+      'or send fewer queries per request'
+    const shorter = isAgent
+      ? 'raise maxSockets of the agent, if the peer can take more'
+      : 'raise the limit, or hold the lock or slot for a shorter time'
     return [
       `${isAlone ? `${short(route)} waits` : `${routes} routes wait`} for ` +
-        `${atATime === 1 ? 'a lock' : 'a turn'}${atPlace(frame)} ` +
+        `${awaited}${atPlace(frame)} ` +
         `${percent(share)} of ${isAlone ? 'its' : 'their'} time` +
         `${sizes.length === 0 ? '' : ': '}${sizes.join(', ')}.`,
-      isQueue
-        ? 'raise the limit, or hold the lock or slot for a shorter time'
-        : 'use more connections if the peer can take them, or fewer queries per request'
+      isQueue ? shorter : morePlaces
     ]
   },
   sequence ({ route, at: frame, share, figures, details: { loop } }) {

@@ -281,11 +281,121 @@ test('loop: requests lie unread while one route runs', (t) => {
   const found = only(t, [...login(), ...health()], 'loop')
   t.is(found.route, 'POST /login')
   near(t, found.share, 2400 / (2400 + 800 + 16))
-  t.is(found.sentence, 'Requests lay unread for 30 ms on average, 75 % of their latency, while the ' +
-    'event loop ran POST /login (20 ms per request, 98 % of all run time). GET /health takes 0.4 ms here and 60 ms for clients.')
+  t.is(found.sentence, 'Requests wait for the event loop for 30 ms on average, 75 % of their latency, while ' +
+    'it runs POST /login (20 ms per request, 98 % of all run time). GET /health takes 0.4 ms here and 60 ms for clients.')
   only(t, [...login(), ...health(4)])
-  only(t, [...login(9, 10), ...health()])
+  only(t, [...login(4, 5), ...health()])
   only(t, [...login(20, 60), ...health()]) // the loop was idle for most of the time
+})
+
+test('loop: requests of a route delay each other', (t) => {
+  const delayedBy = [{ name: 'POST /login', spanId: 'ab'.repeat(8), ms: 60 }]
+  const login = (/** @type {number} */ delayed) =>
+    requests(40, () => [], { name: 'POST /login', run: 20, apart: 22, delayed, delayedBy: [{ ...delayedBy[0], ms: delayed }] })
+  near(t, only(t, login(60), 'loop').share, 0.75)
+  only(t, login(4)) // a fifth of the time at least
+})
+
+/** @param {string} name @param {object} attributes of a record that is no span */
+const facts = (name, attributes) =>
+  span({ name, kind: 'INTERNAL', at: 20_000, ms: 0, startTimeUnixNano: nanos(20_000), attributes })
+
+const HASH = { at: 'hash (/app/hash.js:4:9)', callers: ['login (/app/app.js:9:3)'], until: 'CRYPTO' }
+
+test('threads: requests wait for a thread of libuv', (t) => {
+  const served = (run = 1) => requests(40, () => [{ ...HASH, ms: 99, count: 1 }], { run })
+  const tasks = (/** @type {object[]} */ ...groups) => facts('thread pool', {
+    'longstack.tasks': groups.map((group) => ({ ...HASH, tasks: 40, queuedMs: 3200, ranMs: 800, most: 16, threads: 4, ...group }))
+  })
+  const found = only(t, [...served(), tasks({})], 'threads')
+  near(t, found.share, 99 * 0.8 / 100)
+  t.is(found.sentence, "GET /report waits 79 % of its time for a thread of libuv's pool at hash (hash.js:4): up to " +
+    '16 tasks at once for 4 threads; each CRYPTO task waits 80 ms and then takes 20 ms.')
+  const other = { at: 'read (/app/read.js:7:5)', until: 'FS', queuedMs: 0, ranMs: 9000 }
+  t.regex(only(t, [...served(), tasks({}, other)], 'threads').sentence,
+    /takes 20 ms\. These threads mostly run FS tasks at read \(read\.js:7\)\.$/)
+  only(t, [...served(), tasks({ queuedMs: 190, ranMs: 810 })])
+  only(t, [...served(), tasks({ at: 'other (/app/other.js:1:1)' })])
+  only(t, [...requests(9, () => [{ ...HASH, ms: 99, count: 1 }]), tasks({})])
+})
+
+test('lookups: names of hosts are resolved slowly', (t) => {
+  const place = { at: 'look (/app/dns.js:4:9)', callers: [], until: 'DNS' }
+  const served = (/** @type {number} */ ms) => requests(40, () => [{ ...place, ms, count: 1 }], { run: 20 })
+  t.is(only(t, served(60), 'lookups').sentence,
+    'GET /report spends 75 % of its time resolving host names at look (dns.js:4): each lookup takes 60 ms.')
+  only(t, served(19))
+  const tasks = facts('thread pool', { 'longstack.tasks': [{ ...place, tasks: 40, queuedMs: 1800, ranMs: 600, most: 9, threads: 4 }] })
+  t.regex(only(t, [...served(100), tasks], 'lookups').sentence, /takes 100 ms, 45 ms of it in the queue of libuv's thread pool\.$/)
+  only(t, [...served(60), tasks], 'threads') // a lookup alone takes 15 ms
+})
+
+test('opening: each call opens a connection', (t) => {
+  const peer = 'TCP 127.0.0.1:8080'
+  const call = (/** @type {object} */ more) => ({ ...query(200), until: peer, ...more })
+  const found = only(t, requests(30, () => [call({ opening: 120 })], { run: 50 }), 'opening')
+  t.is(found.sentence, 'GET /report spends 48 % of its time opening connections to 127.0.0.1:8080 at query (db.js:5): ' +
+    'each takes 120 ms.')
+  only(t, requests(30, () => [call({ opening: 19, ms: 60 })], { run: 1 }))
+  t.like(only(t, requests(30, () => [call({ opening: 50 })], { run: 5 }), 'dependency').figures, { answerMs: 150 })
+})
+
+test('workers: more tasks than the workers can take', (t) => {
+  const wait = { at: 'render (/app/app.js:12:5)', callers: [], until: 'MESSAGE', ms: 80, count: 1 }
+  const served = (/** @type {number} */ apart) => requests(40, () => [wait], { apart }).map((record) => ({
+    ...record,
+    attributes: { ...record.attributes, 'longstack.runs': [[0, 0.5, 'HTTPINCOMINGMESSAGE'], [80.5, 0.5, 'MESSAGEPORT', 1]] }
+  }))
+  const worker = (busyMs = 950) => facts('worker', { 'longstack.worker': [{ busyMs, ms: 1000 }] })
+  const found = only(t, [...served(20), worker()], 'workers')
+  t.is(found.sentence, 'GET /report waits 72 % of its time for a free worker thread at render (app.js:12): up to 4 tasks at once ' +
+    'for 1 worker (95 % busy); each task waits 59 ms and then takes 22 ms.')
+  only(t, [...served(20), worker(690)]) // the worker has time
+  only(t, served(20)) // nothing is known about workers
+  only(t, [...served(20), worker(), worker(), worker(), worker()])
+  only(t, [...served(90), worker()]) // one at a time
+})
+
+test('stampede: now and then many requests send a query that most do not send', (t) => {
+  const served = (/** @type {(i: number) => boolean} */ sends) =>
+    requests(200, (i) => sends(i) ? [query(60)] : [], { apart: 2 })
+  const found = only(t, served((i) => i % 50 < 12), 'stampede')
+  t.is(found.sentence, 'GET /report sends a query at query (db.js:5) ← report (app.js:24) in only 48 of 200 requests, but then ' +
+    'up to 12 at once do, 4 times: a cache entry expires.')
+  only(t, served((i) => i % 4 === 0)) // at random
+  only(t, served((i) => i < 12)) // the cache was empty at first
+  t.not(verdict(served((i) => i % 50 < 45))[0]?.rule, 'stampede') // no cache
+})
+
+test('background: code outside of requests keeps the loop busy', (t) => {
+  const served = (delayed = 9) => requests(40, () => [], { delayed })
+  const job = (/** @type {object} */ more) => facts('background', {
+    'longstack.background': [{ at: 'reindex (/app/job.js:3:5)', ms: 900, count: 450, maxMs: 4, ranMs: 950, recordedMs: 1000, ...more }]
+  })
+  t.is(only(t, [...served(), job({})], 'background').sentence, 'Requests wait for the event loop for 9.0 ms on average, 90 % of ' +
+    'their latency, while it runs code outside of requests: callbacks scheduled at reindex (job.js:3) take 90 % of the time ' +
+    '(2.0 ms each, 4.0 ms max).')
+  only(t, [...served(0.2), job({})])
+  only(t, [...served(), job({ ms: 400 })]) // no single place
+  only(t, [...served(), job({ ms: 190, ranMs: 200 })]) // the loop is mostly idle
+})
+
+test('unanswered: clients gave up on requests that others got an answer to', (t) => {
+  const ended = (/** @type {number} */ count, /** @type {object} */ attributes, ms = 3000) =>
+    requests(count, () => [{ at: 'send (/app/app.js:7:3)', ms, count: 1, until: 'TCP 127.0.0.1:60000' }]).map((record) => ({
+      ...record,
+      attributes: {
+        ...record.attributes, 'network.peer.address': '127.0.0.1', 'network.peer.port': 60000, 'url.path': '/a', ...attributes
+      }
+    }))
+  const served = requests(40, () => [])
+  const aborted = { 'longstack.end': 'aborted' }
+  t.is(only(t, [...served, ...ended(4, aborted)], 'unanswered').sentence, '4 requests of GET /report (all /a) got no response ' +
+    'for up to 3.0 s, and their clients gave up or still wait; the others take 1.0 ms. They last ran at send (app.js:7).')
+  only(t, [...served, ...ended(2, aborted)])
+  only(t, [...served, ...ended(4, aborted, 900)])
+  only(t, [...served, ...ended(4, { ...aborted, 'http.response.status_code': 200 })]) // a stream that the client left
+  only(t, [...ended(9, {}, 3000), ...ended(4, aborted)]) // the others take as long
 })
 
 test('dependency: a peer that takes long', (t) => {

@@ -1,0 +1,53 @@
+'use strict'
+
+// Connections that are shared by queries of several requests: the peer answers one query after another, so
+// they wait for each other.
+
+const { queuedOf } = require('../../path/queue')
+const { groupsOf, sum } = require('../lists')
+
+const MIN_QUERIES = 20
+const MIN_QUEUED = 0.5 // share of the time until the response
+// The 10th percentile of the times between responses, relative to their mean. If a peer answers several
+// queries at once, some responses come close together.
+const MIN_GAP = 0.3
+
+/**
+ * @typedef {{ peer: string, connection: string, start: number, end: number }} SentQuery ms since 1970
+ *
+ * @typedef {object} Shared queries of all routes to a peer
+ * @property {number} queuedMs mean time behind others on the same connection
+ * @property {number} ownMs mean time until the response from then on
+ * @property {number} connections
+ * @property {number} atOnce queries on one connection
+ */
+
+/**
+ * @param {SentQuery[]} queries of all routes
+ * @param {string} peer
+ * @returns {Shared | undefined} undefined if they do not wait for each other
+ */
+function sharedBy (queries, peer) {
+  const own = queries.filter((query) => query.peer === peer)
+  if (own.length < MIN_QUERIES) return undefined
+  const connections = groupsOf(own, ({ connection }) => connection)
+  const queues = connections.map((sent) => queuedOf(sent, 1))
+  const queuedMs = sum(queues.flatMap(({ queued }) => [...queued.values()]), Number)
+  const ms = sum(own, ({ start, end }) => end - start)
+  if (queuedMs < ms * MIN_QUEUED || !connections.every(answersInTurn)) return undefined
+  return {
+    queuedMs: queuedMs / own.length,
+    ownMs: (ms - queuedMs) / own.length,
+    connections: connections.length,
+    atOnce: Math.max(...queues.map(({ most }) => most))
+  }
+}
+
+/** Whether the responses on a connection come one after another. @param {SentQuery[]} queries */
+function answersInTurn (queries) {
+  const ends = queries.map(({ end }) => end).sort((a, b) => a - b)
+  const gaps = ends.slice(1).map((end, i) => end - ends[i]).sort((a, b) => a - b)
+  return gaps.length > 0 && gaps[Math.floor(gaps.length / 10)] >= sum(gaps, Number) / gaps.length * MIN_GAP
+}
+
+module.exports = { sharedBy }
