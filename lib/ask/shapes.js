@@ -180,7 +180,6 @@ const topFigures = object({
   thread: object({
     loop: object({ share: figure, p50Ms: figure, p99Ms: figure, maxMs: figure }),
     cpuMs: optional(number),
-    collectedMs: optional(number),
     process: optional(object({ cpuMs: number, rss: number })),
     heap: object({ used: number, limit: optional(number) })
   }),

@@ -4,7 +4,7 @@
 // command that shows more. Other rules do not repeat problems of the report's verdict.
 
 const { isOfLimiter } = require('../../report/aggregate/frames')
-const { counted, digits, grouped, percent, time } = require('../../report/render/text-parts')
+const { counted, grouped, percent, time } = require('../../report/render/text-parts')
 const { nameOfThread } = require('../ask/threads')
 const { placeOf } = require('../format/pending')
 const { convoySentence, cycleSentence, knownBy } = require('../format/wait-graph')
@@ -19,7 +19,6 @@ const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
 const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_CPU_WAIT = 0.25 // of the time
-const MIN_COLLECTED = 0.2 // of the time
 const MIN_OWN_CPU = 1.25 // CPUs: more than a main thread alone uses
 const MIN_FAILED_CALLS = 0.1 // share of HTTP calls; rare failures are retried
 const MIN_QUEUE = 5 // and at least twice the limit; fewer is a limit at work
@@ -41,6 +40,8 @@ const kindOfRule = {
   pool: 'waits',
   fanOut: 'waits',
   threads: 'waits',
+  collects: 'busy',
+  starved: 'busy',
   workers: 'waits',
   stampede: 'slow',
   lookups: 'slow',
@@ -75,7 +76,7 @@ function findingsOf (observation) {
   const [pid = observation.name] = [...observation.blocked, ...observation.refused]
     .map((one) => one.pid).concat([...observation.threads.keys()])
   const rules = [
-    blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, collects, starved, busy, grows
+    blocked, files, verdict, blocks, queues, waitsFor, hangs, failed, starved, busy, grows
   ]
   /** @type {Finding[]} */
   const findings = []
@@ -124,11 +125,14 @@ function files ({ files }) {
 }
 
 /** @type {Rule} */
-function verdict ({ report }, _, pid) {
-  return (report?.verdict ?? []).map(({ rule, sentence, at: place, share }) => {
+function verdict ({ report, cpuWaits }, _, pid) {
+  // The system knows more about the wait for a CPU
+  const known = (report?.verdict ?? []).filter(({ rule }) => rule !== 'starved' || cpuWaits.size === 0)
+  return known.map(({ rule, sentence, at: place, share: ownShare }) => {
     const kind = kindOfRule[rule]
-    const next = kind === 'blocks' ? `longstack profile ${pid}` : `longstack diff ${pid}`
-    const isOfSpans = kind !== 'blocks' && kind !== 'grows'
+    const next = kind === 'blocks' || kind === 'busy' ? `longstack profile ${pid}` : `longstack diff ${pid}`
+    const share = kind === 'busy' ? 1 + ownShare : ownShare // others may be its consequences
+    const isOfSpans = kind !== 'blocks' && kind !== 'grows' && kind !== 'busy'
     return { kind, sentence, at: place, share, next: isOfSpans ? recordCommand(pid) : next }
   })
 }
@@ -314,24 +318,6 @@ function competitorsOf (loads, pid) {
     ? `its own threads used ${percent(processShare)} of a CPU (workers, garbage collection, thread pool)`
     : 'other processes used it, or its container reached its limit'
 }
-
-/** @type {Rule} */
-function collects ({ loads }) {
-  const high = loads.filter(({ collectedShare }) => collectedShare >= MIN_COLLECTED)
-  return high.map(({ pid, threadId, collectedShare: share, used, limit }) => {
-    const ofLimit = limit === undefined ? '' : ` of at most ${megabytes(limit)}`
-    return {
-      kind: /** @type {const} */ ('busy'),
-      sentence: `${nameOfThread(pid, threadId)} spent ${percent(share)} of the time in garbage collection; ` +
-        `its heap has ${megabytes(used)}${ofLimit}. This slowed callbacks and requests.`,
-      share: 1 + share, // the rest may be its consequence
-      next: `longstack profile ${pid}`
-    }
-  })
-}
-
-/** @param {number} bytes */
-const megabytes = (bytes) => `${digits(bytes / 1e6)} MB`
 
 /** @type {Rule} */
 function busy ({ loads: [busiest] }, found) {

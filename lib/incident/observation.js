@@ -26,9 +26,6 @@ const { Model } = require('../top/model')
  * @property {number} share in which its event loop was busy
  * @property {number} cpuShare CPU of the thread
  * @property {number} processShare CPU of the whole process, from its main thread; may exceed 1
- * @property {number} collectedShare garbage collection; 0 if unknown
- * @property {number} used largest heap in bytes
- * @property {number} [limit] of the heap in bytes
  */
 
 const MIN_FREE = 4 // files that a query needs
@@ -79,11 +76,7 @@ class Observation {
   #cpu = new Map()
   /** CPU wait since then as a share of the time, if known @type {Map<number, number>} */
   cpuWaits = new Map()
-  /**
-   * by thread, ms and bytes
-   * @type {Map<string, { busyMs: number, cpuMs: number, processMs: number, collectedMs: number, used: number,
-   *   limit?: number }>}
-   */
+  /** by thread, in ms @type {Map<string, { busyMs: number, cpuMs: number, processMs: number }>} */
   #sums = new Map()
 
   /** @param {string} name a word of the command line @param {number} wantedMs */
@@ -105,10 +98,10 @@ class Observation {
   /** Shares of the time, per thread, the busiest first. @returns {Load[]} */
   get loads () {
     const { ms } = this.frame
-    return [...this.#sums].map(([key, { busyMs, cpuMs, processMs, collectedMs, used, limit }]) => {
+    return [...this.#sums].map(([key, { busyMs, cpuMs, processMs }]) => {
       const [pid, threadId] = key.split(' ').map(Number)
       const shares = { share: busyMs / ms, cpuShare: cpuMs / ms, processShare: processMs / ms }
-      return { pid, threadId, ...shares, collectedShare: collectedMs / ms, used, limit }
+      return { pid, threadId, ...shares }
     }).sort((a, b) => b.share - a.share)
   }
 
@@ -162,13 +155,11 @@ class Observation {
     this.looks.waits.push({ ms, rows })
     for (const { key, figures } of answers) {
       if (figures?.thread === undefined) continue
-      const { loop, cpuMs, process, collectedMs = 0, heap } = figures.thread
-      const sums = this.#sums.get(key) ?? { busyMs: 0, cpuMs: 0, processMs: 0, collectedMs: 0, used: 0 }
+      const { loop, cpuMs, process } = figures.thread
+      const sums = this.#sums.get(key) ?? { busyMs: 0, cpuMs: 0, processMs: 0 }
       sums.busyMs += loop.share * figures.ms
       sums.cpuMs += cpuMs ?? process?.cpuMs ?? 0
       sums.processMs += process?.cpuMs ?? 0
-      sums.collectedMs += collectedMs
-      Object.assign(sums, { used: Math.max(sums.used, heap.used), limit: heap.limit })
       this.#sums.set(key, sums)
     }
   }

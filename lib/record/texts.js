@@ -23,11 +23,13 @@ const { placeStack } = require('../format/chain-texts')
 const { addressOf } = require('../node-objects')
 const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
+const { vitals } = require('./vitals')
 
 const KIND = (1 << KIND_BITS) - 1
 const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, without an explaining query
 const MAX_PEERS = 10_000 // connections with an already written peer
 const MIN_OPEN = 100 // ms that a request has been open when its name is written
+const VITALS_MS = 1000
 const ID_STEP = 2 ** 29 // between two written ids
 const MAX_FORMS = 2000
 const MAX_TOLD = 10_000 // definitions: readers remember more
@@ -95,6 +97,7 @@ let isPartial = false
 let toldId = 0
 /** ms of the clock when the names of open requests were last checked */
 let namedAt = 0
+let vitalsAt = -Infinity // ms of the clock
 /** ms of the clock up to which the frames of blocking callbacks are written */
 let framesUpTo = 0
 /** source of spans */
@@ -302,6 +305,15 @@ function addNewestId () {
   add({ newestId: newest })
 }
 
+/** Adds the CPU time, garbage collection and heap of this thread, once a second. */
+function addVitals () {
+  const at = now()
+  if (at - vitalsAt < VITALS_MS) return
+  vitalsAt = at
+  const present = vitals()
+  if (present !== undefined) add({ vitals: [at, ...present] })
+}
+
 /** Repeats each text with the next entry that needs it. @returns {string} the beginning of a file */
 function all () {
   chains = new ChainValues()
@@ -337,6 +349,7 @@ module.exports = {
     sourceLine = `${JSON.stringify(source)}\n`
     lines = ''
     framesUpTo = now()
+    vitalsAt = -Infinity
     all()
   },
 
@@ -366,6 +379,7 @@ module.exports = {
   takeNew (first, last) {
     if (ints === undefined) return ''
     addNewestId()
+    addVitals()
     addNumbers(first, last)
     addPacked()
     const taken = lines

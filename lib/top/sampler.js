@@ -9,7 +9,6 @@ const { getHeapStatistics } = require('node:v8')
 const { isMainThread, threadId } = require('node:worker_threads')
 const { runInSlices } = require('../ask/session')
 const { applyBlocked, observers } = require('../blocked/wanted')
-const allocationClock = require('../core/allocation-clock')
 const { now } = require('../core/clock')
 const guard = require('../core/guard')
 const { getOrAdd } = require('../group-by')
@@ -63,8 +62,6 @@ const OTHER = '(other)'
  *   the event loop did not wait, 0 to 1; the others: how late a timer was
  * @property {number | undefined} cpuMs of this thread; undefined if Node does not report it
  * @property {{ cpuMs: number, rss: number } | undefined} process from its main thread
- * @property {number | undefined} collectedMs duration of garbage collections; undefined without the native
- *   engine
  * @property {{ used: number, limit: number }} heap bytes
  *
  * @typedef {object} BlockerFigures
@@ -85,16 +82,13 @@ class ThreadFigures {
   /** @returns {Figures} */
   read () {
     const since = this.#since
-    const { loop, processCpu, threadCpu, collectedUs } = this.#since = takeCounters()
+    const { loop, processCpu, threadCpu } = this.#since = takeCounters()
     const { p50Ms, p99Ms, maxMs } = this.#delay.read()
     const { heapUsed, rss } = process.memoryUsage()
     return {
       loop: { share: performance.eventLoopUtilization(loop, since.loop).utilization, p50Ms, p99Ms, maxMs },
       cpuMs: threadCpu && since.threadCpu && cpuMs(since.threadCpu, threadCpu),
       process: isMainThread ? { cpuMs: cpuMs(since.processCpu, processCpu), rss } : undefined,
-      collectedMs: collectedUs === undefined || since.collectedUs === undefined
-        ? undefined
-        : ((collectedUs - since.collectedUs) >>> 0) / 1000,
       heap: { used: heapUsed, limit: getHeapStatistics().heap_size_limit }
     }
   }
@@ -112,7 +106,6 @@ function cpuMs (before, present) {
 function takeCounters () {
   return {
     loop: performance.eventLoopUtilization(),
-    collectedUs: allocationClock.collectedUs(),
     processCpu: process.cpuUsage(),
     /** undefined if Node has none @type {CpuUsage | undefined} */
     threadCpu: /** @type {any} */ (process).threadCpuUsage?.()

@@ -21,6 +21,7 @@ const { AfterFacts } = require('./verdict/after')
 const { BackgroundFacts } = require('./verdict/background')
 const { IntervalFacts } = require('./verdict/facts')
 const { TaskFacts } = require('./verdict/threads')
+const { VitalsFacts } = require('./verdict/vitals')
 const { WorkerFacts } = require('./verdict/workers')
 
 /**
@@ -49,7 +50,8 @@ class ModelBuilder {
     'longstack.after': new AfterFacts(),
     'longstack.tasks': new TaskFacts(),
     'longstack.worker': new WorkerFacts(),
-    'longstack.background': new BackgroundFacts()
+    'longstack.background': new BackgroundFacts(),
+    'longstack.vitals': new VitalsFacts()
   }
 
   #recordings = new Recordings()
@@ -133,6 +135,7 @@ class ModelBuilder {
       tasks: this.#facts['longstack.tasks'],
       workers: this.#facts['longstack.worker'],
       background: this.#facts['longstack.background'],
+      vitals: this.#facts['longstack.vitals'],
       peers
     }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)

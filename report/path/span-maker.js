@@ -148,7 +148,9 @@ class SpanMaker {
    */
   finish (load) {
     const texts = this.#texts
-    const ofLoad = load && [workerRecord(load, texts), this.#background.record(load, texts)]
+    const ofLoad = load && [
+      workerRecord(load, texts), this.#background.record(load, texts), texts.vitals.record(load, texts)
+    ]
     for (const record of [this.#after.record(texts), this.#tasks.record(texts), ...ofLoad ?? []]) {
       if (record !== undefined) this.#records.push(recordOf(record))
     }

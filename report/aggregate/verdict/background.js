@@ -45,7 +45,8 @@ class BackgroundFacts {
  * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
-function background ({ routes, background: { places, ranMs, recordedMs } }, faults) {
+function background ({ routes, background: { places, ranMs, recordedMs }, vitals }, faults) {
+  if (vitals.starved.length > 0) return [] // all callbacks are long
   const requests = sum(routes, ({ facts }) => facts.count)
   const [worst] = [...places.values()].sort((a, b) => b.ms - a.ms)
   if (worst === undefined || worst.ms < ranMs * MIN_PART || worst.ms < recordedMs * MIN_BUSY) return []

@@ -17,6 +17,7 @@ const { sharedBy } = require('./shared')
 const { stampede } = require('./stampede')
 const { threads } = require('./threads')
 const { unanswered } = require('./unanswered')
+const { collects, starved } = require('./vitals')
 const { workers } = require('./workers')
 const { OUTSIDE } = require('../blockers')
 const { groupsOf, sum } = require('../lists')
@@ -31,8 +32,8 @@ const MAX_FINDINGS = 20
 /**
  * @typedef {object} Fault finding of a rule
  * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
- *   'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'background' | 'unanswered' |
- *   'after' | 'failing'} rule
+ *   'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'background' | 'collects' |
+ *   'starved' | 'unanswered' | 'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -55,6 +56,7 @@ const MAX_FINDINGS = 20
  * @property {import('./after').AfterFacts} after
  * @property {import('./threads').TaskFacts} tasks of libuv's thread pool
  * @property {import('./workers').WorkerFacts} workers
+ * @property {import('./vitals').VitalsFacts} vitals
  * @property {import('./background').BackgroundFacts} background code outside of requests
  * @property {Set<string>} peers called over HTTP
  */
@@ -62,7 +64,7 @@ const MAX_FINDINGS = 20
 /**
  * @param {import('../model').Model} model complete except for the verdict
  * @param {Evidence['routes']} routes
- * @param {Pick<Evidence, 'intervals' | 'after' | 'tasks' | 'workers' | 'background' | 'peers'>} others
+ * @param {Omit<Evidence, 'model' | 'routes' | 'totalMs'>} others
  * @param {import('../recording').Recordings} recordings
  * @returns {Finding[]} worst first; empty if there is no definite problem
  */
@@ -73,9 +75,8 @@ function verdictOf (model, routes, others, recordings) {
   const faults = []
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
-    blocker, retries, fanOut, pool, lookups, opening, threads, workers, stampede, sequence, dependency,
-    delayer, loop, background, interval, after, failing,
-    unanswered
+    collects, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers, stampede, sequence,
+    dependency, delayer, loop, background, interval, after, failing, unanswered
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))
@@ -141,7 +142,8 @@ const DELAYER = {
  * @param {Fault[]} faults of earlier rules, which handle known functions
  * @returns {Fault[]}
  */
-function delayer ({ routes }, faults) {
+function delayer ({ routes, vitals }, faults) {
+  if (vitals.starved.length > 0) return [] // all callbacks are long
   const blocking = new Set(faults.filter(({ rule }) => rule === 'blocker').map(({ route }) => route))
   return routes.flatMap(({ name, facts }) => {
     if (blocking.has(name) || facts.lines < MIN_REQUESTS) return []

@@ -22,7 +22,8 @@ const MIN_RUN_PART = 0.6 // share of its undelayed time; a route that waits lets
  * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
-function loop ({ model, routes, totalMs }, faults) {
+function loop ({ model, routes, totalMs, vitals }, faults) {
+  if (vitals.starved.length > 0) return [] // all callbacks are long
   const queuedMs = sum(routes, ({ facts }) => facts.queuedMs)
   const requests = sum(routes, ({ facts }) => facts.count)
   const runMs = sum(routes, ({ facts }) => facts.runMs)

@@ -12,6 +12,9 @@ const percent = (share) => `${Math.round(share * 100)} %`
 /** Formats a duration, with a decimal below 10 ms. @param {number} ms */
 const time = (ms) => ms < 9.95 ? `${ms.toFixed(1)} ms` : formatDuration(ms)
 
+/** @param {number} bytes */
+const megabytes = (bytes) => `${Math.round(bytes / 1e6)} MB`
+
 /** @param {number} count @param {string} noun @param {string} [nouns] */
 const counted = (count, noun, nouns = `${noun}s`) => `${count} ${count === 1 ? noun : nouns}`
 
@@ -35,6 +38,20 @@ const atPlace = (frame) => frame === undefined ? '' : ` at ${place(frame)}`
  * @type {Record<import('./index').Fault['rule'], (fault: any) => [string, string]>}
  */
 const sentences = {
+  collects ({ share, figures: { pid, thread, used, limit } }) {
+    const name = thread === undefined ? `Process ${pid}` : `Thread ${thread} of process ${pid}`
+    return [
+      `${name} spent ${percent(share)} of the time in garbage collection; its heap has ${megabytes(used)} ` +
+        `of at most ${megabytes(limit)}. This slowed callbacks and requests.`,
+      'compare heap snapshots to find what fills it; raise --max-old-space-size if all of it is needed'
+    ]
+  },
+  starved: ({ figures: { pid, cpuShare, busyShare } }) => [
+    `The event loop of process ${pid} was busy ${percent(busyShare)} of the time, but used only ` +
+      `${percent(cpuShare)} of a CPU: it waited for a CPU or in synchronous calls. This slowed callbacks and ` +
+      'requests.',
+    'give the process more CPU, or look for synchronous calls; other findings may be consequences'
+  ],
   blocker ({ at: frame, share, figures, details: { owner } }) {
     const { times, totalMs, worstMs, delayedMs, delayedRequests } = figures
     const others = delayedRequests > 0 ? `; it delayed others by ${time(delayedMs)}` : ''
@@ -185,8 +202,8 @@ const sentences = {
     }
     const isAlone = route !== undefined
     const awaited = isAgent ? 'a free socket of an http.Agent' : atATime === 1 ? 'a lock' : 'a turn'
-    const morePlaces = 'raise the limit of the pool, or of the queue in front of it, if the peer can take more; ' +
-      'or send fewer queries per request'
+    const morePlaces = 'raise the limit of the pool, or of the queue in front of it, if the peer can take ' +
+      'more; or send fewer queries per request'
     const shorter = isAgent
       ? 'raise maxSockets of the agent, if the peer can take more'
       : 'raise the limit, or hold the lock or slot for a shorter time'

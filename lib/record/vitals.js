@@ -1,0 +1,24 @@
+'use strict'
+
+// CPU time, garbage collection and heap of this thread.
+
+const process = require('node:process')
+const allocationClock = require('../core/allocation-clock')
+const { attempt } = require('../files')
+
+// Of the thread since Node 23.9.
+const { cpuUsage, threadCpuUsage = cpuUsage } = /** @type {any} */ (process)
+
+/**
+ * @returns {Array<number | null> | undefined} µs of CPU of the thread, or of the process if Node does not
+ *   report it; µs of garbage collections, null if unknown; bytes of the heap, and its limit
+ */
+function vitals () {
+  return attempt(() => {
+    const { user, system } = threadCpuUsage.call(process)
+    const { used_heap_size: used, heap_size_limit: limit } = require('node:v8').getHeapStatistics()
+    return [user + system, allocationClock.collectedUs() ?? null, used, limit]
+  })
+}
+
+module.exports = { vitals }
