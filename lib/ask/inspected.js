@@ -43,12 +43,18 @@ function cpuMs () {
 }
 
 /**
- * Resolves when the event loop is free.
+ * Resolves when this thread runs microtasks.
  * @param {{ isOpened: boolean }} inspector isOpened: a command opened it, and may be killed
  */
-async function idle ({ isOpened }) {
+async function settle ({ isOpened }) {
   await undefined
   if (isOpened) live().hold()
+}
+
+/** Resolves when the event loop is free. Microtasks alone do not show that: they may never end. */
+async function idle () {
+  await undefined
+  await new Promise((resolve) => { setImmediate(() => resolve(undefined)) })
 }
 
 /**
@@ -72,4 +78,4 @@ async function closeLater () {
   setImmediate(() => require('node:inspector').close()).unref()
 }
 
-module.exports = { busy, cpuMs, idle, join, closeInspector }
+module.exports = { busy, cpuMs, settle, idle, join, closeInspector }

@@ -23,7 +23,7 @@ const POLL_MS = 20
 const CLOSE_MS = 500 // for the inspector to close
 const PORT_MS = 2_000 // for another process to free the port
 const REQUEST_MS = 2_000 // for a response of the inspector itself
-const ANSWER_MS = 15_000 // for a response of the process, beyond the time that the call may take
+const ANSWER_MS = 15_000 // for a response of the process
 const MAX_LIST = 1 << 20 // characters of /json/list
 const MAX_BYTES = 1 << 24 // of a response: a stack or an evaluated value
 
@@ -79,12 +79,12 @@ class InspectedThread {
    * Calls a function of lib/ask/inspected.js in the process.
    * @param {keyof typeof import('./inspected')} name
    * @param {object} [argument]
-   * @param {number} [ms] that the call itself may take
+   * @param {number} [ms] that the call may take
    * @returns {Promise<any>}
    * @throws {RefusedError} if the process does not respond, or the function throws
    */
-  call (name, argument = {}, ms = 0) {
-    return this.#call(name, argument, { awaitPromise: true }, ms + ANSWER_MS)
+  call (name, argument = {}, ms = ANSWER_MS) {
+    return this.#call(name, argument, { awaitPromise: true }, ms)
   }
 
   /**

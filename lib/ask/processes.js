@@ -19,9 +19,11 @@ const BUSY_MS = 3_000 // for a busy event loop to become free
 const POLL_MS = 50
 const GONE_MS = 500 // from the end of a connection to the end of its process
 const BLOCKED_MS = 250 // shorter is normal work
+const MIN_BUSY_MS = 500 // the least wait for a busy event loop, if a deadline is near
 const QUIET_LOOKS = 6 // consecutive looks without CPU use after which a worker counts as waiting for work
 const MIN_QUIET_LOOKS = 2 // the same if time runs out
 const MAX_CPU_SHARE = 0.2 // during such a look: the query itself uses some CPU
+const UNKNOWN_STACK = 'in Node itself'
 const THREAD_ID = "process.getBuiltinModule('worker_threads').threadId"
 const ownWorker = /[\\/]lib[\\/](record[\\/]apart|sinks[\\/]otlp)-thread\.js$/
 
@@ -44,6 +46,8 @@ const ownWorker = /[\\/]lib[\\/](record[\\/]apart|sinks[\\/]otlp)-thread\.js$/
  * @property {boolean} [children] also query the Node processes that it started
  * @property {boolean} [workers] also query its worker threads
  * @property {number} [busyMs] how long to wait for a busy event loop
+ * @property {number} [until] deadline, in ms of Date.now(); later waits are short, and no further process is
+ *   queried
  */
 
 /**
@@ -104,6 +108,10 @@ async function ask ({ pids, socket }, { children = true, ...options } = {}) {
   const refused = []
   for (const pid of family) { // one after another: each inspector opens on the same port
     const isThere = !hasEnded(pid)
+    if (Date.now() > (options.until ?? Infinity)) {
+      refused.push({ pid, sentence: `Process ${pid} was not queried: other processes took too long.` })
+      continue
+    }
     try {
       processes.push(await askProcess(pid, refused, options))
     } catch (error) {
@@ -126,7 +134,8 @@ async function ask ({ pids, socket }, { children = true, ...options } = {}) {
  * @param {AskOptions} options
  * @returns {Promise<AskedProcess>}
  */
-async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
+async function askProcess (pid, refused, options) {
+  const { busyMs: maxMs = BUSY_MS, workers = true, until = Infinity } = options
   const { threads, silent, refused: odd } = await connectTo(socketsOf(pid), pid)
   const { blocked: [blocked], refusals } = sortSilent(silent)
   if (threads[0]?.facts.isMainThread && silent.every(({ stack }) => stack !== undefined)) {
@@ -136,17 +145,19 @@ async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
   for (const thread of threads) thread.close() // the inspector reaches all of them
   if (blocked !== undefined) return blocked
   const target = await inspectProcess(pid)
+  const busyMs = () => Math.max(Math.min(maxMs, MIN_BUSY_MS), Math.min(maxMs, until - Date.now()))
   /** @type {Meeting | undefined} */
   let meeting
   try {
-    const { stack, ms } = await waitForLoop(target, busyMs)
-    if (ms >= busyMs) return { pid, threads: [], busy: stack, busyMs: ms }
+    const { stack, ms, isBlocked } = await waitForLoop(target, busyMs())
+    if (isBlocked) return { pid, threads: [], busy: stack, busyMs: ms }
     const present = meeting = new Meeting()
     await present.isListening
     const inspected = (workers ? await target.workers().catch(() => []) : [])
       .filter(({ url = '' }) => !ownWorker.test(url))
+    const joinedAt = Date.now()
     const [main, ...others] = await Promise.all([
-      join(target, present).catch((error) => error),
+      join(target, present, busyMs()).catch((error) => error),
       ...inspected.map((worker) => joinWorker(worker, present, busyMs))
     ])
     const joined = others.filter((thread) => thread instanceof AskedThread)
@@ -155,7 +166,9 @@ async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
       return { pid, threads: [main, ...joined], busy: stack, busyMs: ms }
     }
     for (const thread of joined) thread.close()
-    throw main
+    const late = main instanceof BlockedError ? await target.callNow('busy').catch(() => '') : ''
+    if (late === '') throw main
+    return { pid, threads: [], busy: late, busyMs: Date.now() - joinedAt }
   } finally {
     meeting?.close()
     await target.close()
@@ -163,32 +176,44 @@ async function askProcess (pid, refused, { busyMs = BUSY_MS, workers = true }) {
 }
 
 /**
- * Waits until the event loop of a process is free.
+ * Waits until the event loop of a process is free. Microtasks, or the lack of program code at some moment, do
+ * not show that: microtasks may never end.
  * @param {import('./inspector').InspectedThread} target
  * @param {number} busyMs
  * @param {boolean} [isWorker] which may wait in Atomics.wait, like an idle worker of a pool
- * @returns {Promise<{ stack: string | undefined, ms: number, waits?: true }>} stack: of what ran at first;
- *   waits: it uses no CPU but still runs calls of the inspector, which only Atomics.wait allows
+ * @returns {Promise<{ stack: string | undefined, ms: number, isBlocked?: boolean, waits?: boolean,
+ *   settles?: boolean }>} stack: of what ran at first; isBlocked: the event loop did not become free; waits:
+ *   it uses no CPU but still runs calls of the inspector, which only Atomics.wait allows; settles: it runs
+ *   microtasks
  */
 async function waitForLoop (target, busyMs, isWorker = false) {
   const start = Date.now()
   let quiet = 0
   const { isOpened } = target
   let isFree = false // the loop was free at some time since the start
+  let settles = false
   let stack = await target.callNow('busy') // loads longstack, which no other call may interrupt
-  target.call('idle', { isOpened }, busyMs).then(() => { isFree = true }, () => {})
-  for (const first = stack; ; stack = await target.callNow('busy')) {
+  let first = stack
+  target.call('settle', { isOpened }).then(() => { settles = true }, () => {})
+  const idle = target.call('idle', {}, busyMs + JOIN_MS).then(() => { isFree = true }, () => {})
+  const pause = () => Promise.race([idle, sleep(POLL_MS)])
+  for (await pause(); ; stack = await target.callNow('busy')) {
     const ms = Date.now() - start
-    if ((stack === '' || isFree) && ms < BLOCKED_MS) return { stack: undefined, ms: 0 }
-    if (stack === '' || isFree) return { stack: first === '' ? undefined : first, ms }
-    if (quiet >= QUIET_LOOKS || (ms >= busyMs && quiet >= MIN_QUIET_LOOKS)) return { stack, ms, waits: true }
-    if (ms >= busyMs) return { stack: first === '' ? undefined : first, ms }
+    if (isFree && ms < BLOCKED_MS) return { stack: undefined, ms: 0 }
+    if (isFree) return { stack: first === '' ? undefined : first, ms }
+    if (quiet >= QUIET_LOOKS || (ms >= busyMs && quiet >= MIN_QUIET_LOOKS)) {
+      return { stack, ms, isBlocked: true, waits: true }
+    }
+    if (first === '') first = stack
+    if (ms >= busyMs || (isWorker && settles && ms >= BUSY_MS)) {
+      return { stack: first === '' ? UNKNOWN_STACK : first, ms, isBlocked: true, settles }
+    }
     if (!isWorker) {
-      await sleep(POLL_MS)
+      await pause()
       continue
     }
     const before = await target.callNow('cpuMs')
-    await sleep(POLL_MS)
+    await pause()
     const after = await target.callNow('cpuMs')
     const isQuiet = before !== '' && Number(after) - Number(before) < POLL_MS * MAX_CPU_SHARE
     quiet = isQuiet ? quiet + 1 : 0
@@ -199,12 +224,13 @@ async function waitForLoop (target, busyMs, isWorker = false) {
  * Makes a thread connect to this command.
  * @param {import('./inspector').InspectedThread} inspected
  * @param {Meeting} meeting
+ * @param {number} busyMs that a callback may take meanwhile
  * @returns {Promise<AskedThread>}
  */
-async function join (inspected, meeting) {
+async function join (inspected, meeting, busyMs) {
   const { pid } = inspected
   const { token, thread } = meeting.expect(pid)
-  await inspected.call('join', { path: meeting.address, token }, JOIN_MS)
+  await inspected.call('join', { path: meeting.address, token }, Math.max(JOIN_MS, busyMs))
   const asked = await Promise.race([thread, sleep(JOIN_MS, undefined, { ref: false })])
   if (asked === undefined) throw new BlockedError(`Process ${pid} ended, or closed its connection.`)
   await asked.introduce()
@@ -215,7 +241,7 @@ async function join (inspected, meeting) {
  * Makes a worker connect as soon as its event loop is free.
  * @param {import('./inspector').InspectedThread} worker
  * @param {Meeting} meeting
- * @param {number} busyMs
+ * @param {() => number} busyMs
  * @returns {Promise<AskedThread | Refusal | undefined>} undefined if it has ended
  */
 async function joinWorker (worker, meeting, busyMs) {
@@ -223,9 +249,14 @@ async function joinWorker (worker, meeting, busyMs) {
   const id = await worker.evaluate(THREAD_ID).catch(() => undefined)
   const name = !Number.isInteger(id) ? `A worker of process ${pid}` : nameOfThread(pid, id)
   try {
-    const { stack, ms, waits } = await waitForLoop(worker, busyMs, true)
+    const { stack, ms, isBlocked, waits, settles } = await waitForLoop(worker, busyMs(), true)
     if (waits) return { pid, sentence: `${name} waits in Atomics.wait${placeOf(stack)}.`, waits }
-    if (ms < busyMs) return await join(worker, meeting)
+    if (!isBlocked) return await join(worker, meeting, busyMs())
+    if (settles) { // such as a busy worker of Piscina
+      const sentence = `${name} is busy${placeOf(stack)}: it runs microtasks but not its event loop, so it ` +
+        'cannot be queried.'
+      return { pid, sentence, waits: true }
+    }
     const sentence = `${name} has been blocked for at least ${formatDuration(ms)}. It is running`
     return { pid, sentence, stack }
   } catch (error) {

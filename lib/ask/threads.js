@@ -301,6 +301,8 @@ const abstractAddress = (name) => `\0longstack-${name}`.padEnd(ABSTRACT_BYTES, '
 class Meeting {
   /** by token @type {Map<string, { pid: number, resolve: (thread: AskedThread) => void }>} */
   #expected = new Map()
+  /** connections without a token so far @type {Set<net.Socket>} */
+  #unknown = new Set()
   #server = net.createServer((socket) => this.#receive(socket))
   /** @type {string | undefined} */
   #directory
@@ -329,22 +331,29 @@ class Meeting {
 
   /** @param {net.Socket} socket */
   #receive (socket) {
+    this.#unknown.add(socket)
     const leave = () => { socket.destroy() }
     const readToken = createLineReader(({ token }) => {
       const expected = this.#expected.get(token)
       if (expected === undefined) return leave()
       this.#expected.delete(token)
+      this.#unknown.delete(socket)
       const thread = new AskedThread(expected.pid, socket)
       socket.off('data', readToken).on('data', thread.reader) // no other data precedes the first query
       expected.resolve(thread)
     }, { maxLine: MAX_TOKEN, onTooLong: leave })
     socket.setEncoding('utf8').on('data', readToken)
     socket.on('error', () => {}) // `close` follows
+    socket.on('close', () => { this.#unknown.delete(socket) })
   }
 
-  /** Stops listening. */
+  /**
+   * Stops listening. A thread that connected but has been busy since then sends no token; it disconnects as
+   * soon as it is free.
+   */
   close () {
     this.#server.close() // libuv removes its file
+    for (const socket of this.#unknown) socket.destroy()
     if (this.#directory !== undefined) fs.rmdirSync(this.#directory)
   }
 }

@@ -24,9 +24,13 @@ const LOOKS = 10 // at least, in the whole time
 const [MIN_INTERVAL_MS, MAX_INTERVAL_MS] = [200, 1000]
 const BLOCKED_FROM_MS = 20 // shorter goes unnoticed
 const REST = 50 // ms of rest per ms of counting open handles
-const MAX_ASKING_MS = 1500 // for the first queries; longer ones shorten the observation
+const EXTRA_MS = 3000 // for all queries, beyond the time of the observation
+const MAX_ASKING_MS = 1200 // for the first queries; longer ones shorten the observation
+const MIN_UNTIL_MS = 5000 // after which the first queries wait for no further thread
 const SILENT_MS = 3000 // after which a thread is also queried through the inspector
 const BUSY_MS = 1000 // for its event loop to become free then
+const [LATE_MS, LATE_SILENT_MS] = [1500, 1000] // before the end, a thread that is silent ends the observation
+const CLOSE_MS = 700 // to close the inspector and to disconnect
 const ANSWER_MS = 1500 // for the last queries
 const LAST_QUESTIONS = ['requests', 'agentQueues', 'waitGraph', 'finishLog']
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
@@ -50,6 +54,7 @@ async function main (values, [word]) {
   }
   const target = findTarget(word)
   const observation = new Observation(word, seconds * 1000)
+  observation.endAt += EXTRA_MS
   observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
   if (!observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
   const findings = findingsOf(observation)
@@ -74,13 +79,13 @@ async function writeReport ({ report, name }, file) {
  * @param {boolean} traces for a page
  */
 async function look (observation, target, withChildren, traces) {
+  const { wantedMs } = observation
   const start = performance.now()
-  const asked = await ask(target, { children: withChildren })
+  const until = Date.now() + Math.max(MIN_UNTIL_MS, wantedMs / 2)
+  const asked = await ask(target, { children: withChildren, until })
   observation.addAsked(asked)
-  if (observation.refused.some(({ waits }) => !waits)) { // a blocked worker took some of the time
-    const tookMs = Math.max(0, performance.now() - start - MAX_ASKING_MS)
-    observation.wantedMs = Math.max(observation.wantedMs / 2, observation.wantedMs - tookMs)
-  }
+  const lateMs = Math.max(0, performance.now() - start - MAX_ASKING_MS)
+  observation.wantedMs = Math.max(wantedMs / 2, wantedMs - lateMs)
   const watched = new Watched(observation.name, {
     intervalMs: intervalOf(observation),
     blockedMs: BLOCKED_FROM_MS,
@@ -125,7 +130,7 @@ async function watch (observation, watched, show) {
     const intervalMs = intervalOf(observation)
     const start = performance.now()
     for (let look = 1; ; look++) {
-      const isLast = await isOver(observation, watched)
+      const isLast = await isOver(observation, watched, wantedMs - (performance.now() - start))
       const ms = observation.ms = performance.now() - start
       if (isLast) return
       show(observation.status)
@@ -140,8 +145,14 @@ async function watch (observation, watched, show) {
   }
 }
 
-/** @param {Observation} observation @param {Watched} watched @returns {Promise<boolean>} whether to stop */
-async function isOver (observation, watched) {
+/**
+ * Polls once.
+ * @param {Observation} observation
+ * @param {Watched} watched
+ * @param {number} leftMs until the end
+ * @returns {Promise<boolean>} whether to stop
+ */
+async function isOver (observation, watched, leftMs) {
   try {
     const answers = await watched.poll()
     observation.addFigures(answers)
@@ -151,7 +162,8 @@ async function isOver (observation, watched) {
       observation.inspected.add(key)
       await askSilent(observation, Number(key.split(' ')[0]), silentMs)
     }
-    return observation.isBlocked
+    const isLate = leftMs < LATE_MS && answers.some((one) => one.silentMs >= LATE_SILENT_MS)
+    return observation.isBlocked || isLate // the last queries find out more
   } catch (error) {
     if (!(error instanceof GoneError)) throw error
     observation.hasEnded = true
@@ -160,12 +172,19 @@ async function isOver (observation, watched) {
 }
 
 /**
- * Queries what a silent thread is running.
+ * Queries what a silent thread is running, as long as there is time.
  * @param {Observation} observation
  * @param {number} pid
  * @param {number} silentMs
  */
 async function askSilent (observation, pid, silentMs) {
+  const leftMs = Math.max(BUSY_MS, observation.endAt - performance.now() - CLOSE_MS)
+  const isOver = sleep(leftMs, true, { ref: false })
+  if (await Promise.race([readSilent(observation, pid, silentMs), isOver])) observation.addSilent(pid)
+}
+
+/** @type {typeof askSilent} */
+async function readSilent (observation, pid, silentMs) {
   try {
     const asked = await ask({ pids: [pid] }, { children: false, busyMs: BUSY_MS })
     observation.addBlocked(asked, silentMs)

@@ -83,6 +83,8 @@ class Observation {
   constructor (name, wantedMs) {
     this.name = name
     this.wantedMs = wantedMs
+    /** ms of performance.now() when the result is due */
+    this.endAt = performance.now() + wantedMs
   }
 
   get isBlocked () { return this.blocked.length > 0 }
@@ -105,7 +107,7 @@ class Observation {
     }).sort((a, b) => b.share - a.share)
   }
 
-  /** @param {import('../ask/processes').Asked} asked */
+  /** @param {Pick<import('../ask/processes').Asked, 'processes' | 'refused'>} asked */
   addAsked (asked) {
     this.addBlocked(asked)
     this.refused.push(...asked.refused.filter(({ pid, sentence }) =>
@@ -113,7 +115,7 @@ class Observation {
   }
 
   /**
-   * @param {import('../ask/processes').Asked} asked
+   * @param {Pick<import('../ask/processes').Asked, 'processes' | 'refused'>} asked
    * @param {number} [silentMs] that it was already silent
    */
   addBlocked ({ processes, refused }, silentMs = 0) {
@@ -126,6 +128,12 @@ class Observation {
       if ((refusal.stack === undefined && !refusal.waits) || isKnown) continue
       this.refused.push(refusal)
     }
+  }
+
+  /** Notes that it stays unknown what a process is running. @param {number} pid */
+  addSilent (pid) {
+    const sentence = `Process ${pid} does not respond: its event loop is blocked.`
+    if (!this.isBlocked) this.addAsked({ processes: [], refused: [{ pid, sentence }] })
   }
 
   /** @param {AskedThread} thread */

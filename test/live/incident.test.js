@@ -15,6 +15,7 @@ const { isEmulated } = require('../helpers/time-factor')
 const { start, directory } = livePrograms(test)
 const own = process.platform === 'linux' ? test.serial : test.skip
 const SECONDS = 3
+const MAX_MS = isEmulated ? 60_000 : 18_000 // for an observation of 10 s, and the start of the command
 const BY_LINE = isEmulated ? 20 : 6 // seconds, for counts to lie on a line
 // A machine that is busy is all that may be found; an emulated CPU is busy with this alone.
 const BUSY = `The main thread of process \\d+ waited for a CPU${isEmulated ? '|The event loop of process \\d+ is busy' : ''}`
@@ -153,6 +154,51 @@ own('a worker that is blocked', async (t) => {
   const { code, words } = await look(pid)
   t.is(code, 1)
   t.regex(words, /requests in .* blocked Thread \d+ of process \d+ has been blocked .* It is running at .*grind/)
+})
+
+own('microtasks without an end block the event loop', async (t) => {
+  const { pid } = await run(`
+    setTimeout(async function forever () { for (;;) { await undefined; spin(20) } }, 300)
+    console.log('ready')
+  `)
+  await new Promise((resolve) => setTimeout(resolve, 1000))
+  const { code, words, ms } = await look(pid, 10)
+  t.is(code, 1)
+  t.regex(words, /^blocked The event loop of process \d+ has been blocked for at least \S+ s\. It is running at .*forever \(/)
+  t.true(ms < MAX_MS, `${ms}`)
+})
+
+// Like a worker of Piscina, which runs task after task in Atomics.wait and microtasks
+own('a worker that is always busy: the command ends, and the worker too is left as it was', async (t) => {
+  const { pid, say, told } = await run(`
+    const { Worker } = require('node:worker_threads')
+    const stop = new Int32Array(new SharedArrayBuffer(4))
+    new Worker(\`
+      const { parentPort, workerData: stop } = require('node:worker_threads')
+      async function task () {
+        await undefined
+        for (const end = performance.now() + 20; performance.now() < end;);
+        Atomics.wait(stop, 0, 0, 1)
+      }
+      (async () => {
+        while (Atomics.load(stop, 0) === 0) await task()
+        setTimeout(() => parentPort.postMessage({
+          enabled: process.getBuiltinModule('async_hooks')[Symbol.for('longstack.tracer.3')]?.tracer.settings.enabled ?? false,
+          resources: process.getActiveResourcesInfo().filter((name) => /Pipe|TCP/.test(name))
+        }), 500)
+      })()
+    \`, { eval: true, workerData: stop }).on('message', (state) => console.log('worker', JSON.stringify(state)))
+    process.stdin.once('data', () => { stop[0] = 1 })
+    ${healthy}
+  `)
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  const { code, words, ms } = await look(pid, 10)
+  t.is(code, 0)
+  t.regex(words, /Thread 1 of process \d+ is busy \(.*\): it runs microtasks but not its event loop, so it cannot be queried\./)
+  t.notRegex(words, /blocked/)
+  t.true(ms < MAX_MS, `${ms}`)
+  say('stop')
+  t.deepEqual(await told('worker'), { enabled: false, resources: [] })
 })
 
 for (const traced of [false, true]) {
