@@ -101,6 +101,7 @@ const requests = object({
   requests: list(object({
     request: text,
     ageMs: optional(figure),
+    leastMs: optional(figure),
     answering: flag,
     waits: list(object({ at: optional(text), label: text, count: number, oldestMs: figure })),
     uses: list(object({ what: text, sinceMs: optional(figure) })),

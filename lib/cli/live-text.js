@@ -11,6 +11,7 @@ const { groupBy } = require('../group-by')
 const { clean, formatDuration } = require('../text')
 
 const MAX_REQUESTS = 20 // printed groups of requests
+const MIN_LEAST_MS = 1000 // of an unknown age, worth a figure
 
 /**
  * @typedef {import('../format/handles').Printed} Printed
@@ -125,7 +126,7 @@ function requestBlocks (threads, colours) {
 /** @param {RequestInFlight[]} group requests that wait for the same thing, oldest first */
 function formatRequests (group) {
   const [first] = group
-  const age = first.ageMs === undefined ? 'age unknown' : formatDuration(first.ageMs)
+  const age = first.ageMs === undefined ? unknownAge(first) : formatDuration(first.ageMs)
   const lines = [group.length === 1
     ? `${clean(first.request)}, for ${age}`
     : `${group.length} \u00d7 ${clean(first.request)}, oldest ${age}`]
@@ -139,6 +140,10 @@ function formatRequests (group) {
   if (first.waits.length === 0 && first.uses.length === 0) lines.push('  what it waits for is unknown')
   return first.hops.length === 0 ? lines.join('\n') : `${lines.join('\n')}\n${formatHops(first.hops)}`
 }
+
+/** @param {RequestInFlight} request with an unknown age */
+const unknownAge = ({ leastMs = 0 }) =>
+  leastMs < MIN_LEAST_MS ? 'age unknown' : `at least ${formatDuration(leastMs)}`
 
 /** @param {RequestInFlight} request */
 const ageOf = ({ ageMs }) => ageMs ?? Infinity

@@ -39,7 +39,9 @@ const MAX_USES = 10 // per request
  *
  * @typedef {object} RequestInFlight
  * @property {string} request `GET /report`
- * @property {number | undefined} ageMs since its head was parsed; undefined: before tracing was on
+ * @property {number | undefined} ageMs since its head was parsed; undefined if unknown, for example before
+ *   tracing was on
+ * @property {number} [leastMs] how long it has been in flight at least, if ageMs is unknown
  * @property {boolean} answering the head of its response was sent
  * @property {WaitOfRequest[]} waits innermost waits, see pending.js
  * @property {UseOfRequest[]} uses outgoing requests and connections
@@ -57,8 +59,16 @@ const MAX_USES = 10 // per request
  * @property {number} sockets sockets in use
  * @property {number} max maxSockets, or maxTotalSockets
  *
- * @typedef {{ ref: number, label: string, answering: boolean, time: number | undefined }} Served
+ * @typedef {object} Served
+ * @property {number} ref
+ * @property {string} label
+ * @property {boolean} answering
+ * @property {number | undefined} time ms of the clock when its head was parsed
+ * @property {number} [seen] likewise, when it was first seen, if `time` is unknown
  */
+
+/** when responses of requests without a record were first seen @type {WeakMap<object, number>} */
+const firstSeen = new WeakMap()
 
 /**
  * Returns the requests in flight. Yields between pieces of work.
@@ -73,11 +83,12 @@ function * requestsInFlight () {
   const served = requests.sort(byAge)
   /** @type {RequestInFlight[]} */
   const list = []
-  for (const { ref, label, answering, time: begun } of served.slice(0, MAX_REQUESTS)) {
+  for (const { ref, label, answering, time: begun, seen } of served.slice(0, MAX_REQUESTS)) {
     yield
     list.push({
       request: label,
       ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
+      leastMs: seen === undefined ? undefined : Math.max(0, time - seen),
       answering,
       waits: [...waits.get(ref)?.values() ?? []],
       uses: uses.get(ref) ?? [],
@@ -179,7 +190,11 @@ function servedOn (socket, response, lastRequests) {
   const ref = (isLast && lastRequests.get((idOf(parser) ?? 0) << 1)) || 0
   const context = ref === 0 ? undefined : contextAt(ref)
   const answering = typeof own(response, '_header') === 'string'
-  return { ref, label: context?.request ?? requestLabel(request), answering, time: context?.time }
+  const known = { ref, label: context?.request ?? requestLabel(request), answering, time: context?.time }
+  if (context !== undefined) return known
+  const seen = firstSeen.get(response) ?? now()
+  firstSeen.set(response, seen)
+  return { ...known, seen }
 }
 
 /** @param {Entry} entry of a stream @returns {Served | undefined} undefined: no server request */

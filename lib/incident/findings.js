@@ -211,12 +211,12 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
   // The wait graph shows more about these
   const known = new Set(graphs.flatMap(({ cycles, convoys }) =>
     [...cycles.flatMap(({ members }) => members), ...convoys].map(({ at: place }) => place)))
-  const old = inFlight.filter(({ request, ageMs = frame.ms, answering, waits: [wait] }) =>
+  const old = inFlight.filter(({ request, leastMs = 0, ageMs = leastMs, answering, waits: [wait] }) =>
     !answering && ageMs >= minMs && !known.has(String(wait?.at)) && !isUsual(request, ageMs))
   return groupBy(old, ({ request, waits, uses }) =>
     JSON.stringify([generalName(request), waits.map(placeOf), uses.map(({ what }) => what)])).map((group) => {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
-    const age = first.ageMs === undefined ? `at least ${time(frame.ms)}` : time(first.ageMs)
+    const age = first.ageMs === undefined ? `at least ${time(first.leastMs ?? 0)}` : time(first.ageMs)
     const [wait] = first.waits
     const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...first.uses.map(({ what }) => what)]
     const isOne = group.every(({ request }) => request === first.request)

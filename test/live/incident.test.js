@@ -225,6 +225,22 @@ own('connections and intervals that leak, by who opened them', async (t) => {
   t.regex(words, next('longstack diff \\d+'))
 })
 
+own('pipelined requests are not pending since the start', async (t) => {
+  const { pid } = await run(`
+    serve((request, response) => { setTimeout(() => response.end(), 100) }).then((port) => {
+      const client = net.connect(port, '127.0.0.1').setEncoding('latin1')
+      const send = () => client.write('GET /piped HTTP/1.1\\r\\nHost: x\\r\\n\\r\\n')
+      client.on('data', (text) => { for (const _ of text.match(/HTTP\\/1.1 200/g) ?? []) send() })
+      for (let i = 0; i < 10; i++) send()
+      console.log('ready')
+    })
+  `)
+  const { code, words } = await look(pid, 4)
+  t.is(code, 0)
+  t.regex(words, nothing)
+  t.notRegex(words, /pending/)
+})
+
 own('a pool that is exhausted for good', async (t) => {
   const { pid } = await run(`
     const pool = new Pool()
