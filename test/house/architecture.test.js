@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 10_694,
+  report: 11_457,
   core: 4295,
   spans: 2420,
   stacks: 2865,
@@ -92,7 +92,7 @@ const required = {
 const offline = [
   { 'report/path/': ['core/run-log-words.js', 'encoding/', 'subsystems.js'] },
   { 'report/read/': ['encoding/', 'record/block.js', 'report/path/', 'text.js'] },
-  { 'report/aggregate/': ['group-by.js', 'path-names.js', 'report/read/', 'text.js'] },
+  { 'report/aggregate/': ['group-by.js', 'path-names.js', 'report/path/', 'report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'format/', 'text.js'] }
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.

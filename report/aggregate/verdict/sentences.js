@@ -48,8 +48,8 @@ const sentences = {
   },
   starved: ({ figures: { pid, cpuShare, busyShare } }) => [
     `The event loop of process ${pid} was busy ${percent(busyShare)} of the time, but used only ` +
-      `${percent(cpuShare)} of a CPU: it waited for a CPU or in synchronous calls. This slowed callbacks and ` +
-      'requests.',
+      `${percent(cpuShare)} of a CPU: it waited for a CPU or in synchronous calls. This slowed callbacks ` +
+      'and requests.',
     'give the process more CPU, or look for synchronous calls; other findings may be consequences'
   ],
   blocker ({ at: frame, share, figures, details: { owner } }) {
