@@ -5,6 +5,9 @@
 const { factsRecord } = require('./facts-record')
 
 const MIN_MS = 1000 // shorter says little
+// Other figures are normal.
+const MIN_COLLECTED = 0.1 // of the time
+const MAX_CPU = 0.7 // of the time that the event loop is busy
 
 /**
  * @typedef {object} Vitals
@@ -35,23 +38,20 @@ class VitalsHistory {
   /**
    * @param {import('./worker-load').Load} load
    * @param {import('./source-texts').SourceTexts} texts
-   * @returns {object | undefined} undefined if the time is too short
+   * @returns {object | undefined} undefined if they are normal, or the time is too short
    */
   record ({ begin, end, busy }, texts) {
     const [first, last] = [this.#first, this.#last]
     if (first === undefined || last === undefined || last.at - first.at < MIN_MS) return undefined
     const isKnown = first.collectedUs !== null && last.collectedUs !== null
     const collectedUs = (Number(last.collectedUs) - Number(first.collectedUs)) >>> 0
-    return factsRecord('vitals', {
-      'longstack.vitals': [{
-        ms: last.at - first.at,
-        cpuMs: (last.cpuUs - first.cpuUs) / 1000,
-        busyShare: busy / (end - begin),
-        collectedMs: isKnown ? collectedUs / 1000 : undefined,
-        used: this.#most,
-        limit: last.limit
-      }]
-    }, end, texts)
+    const ms = last.at - first.at
+    const cpuMs = (last.cpuUs - first.cpuUs) / 1000
+    const busyShare = busy / (end - begin)
+    const collectedMs = isKnown ? collectedUs / 1000 : undefined
+    if (Number(collectedMs ?? 0) < ms * MIN_COLLECTED && cpuMs >= ms * busyShare * MAX_CPU) return undefined
+    const facts = { ms, cpuMs, busyShare, collectedMs, used: this.#most, limit: last.limit }
+    return factsRecord('vitals', { 'longstack.vitals': [facts] }, end, texts)
   }
 }
 
