@@ -146,7 +146,8 @@ function blocks ({ frame }, found, pid) {
   const known = new Set(found.map(({ at: place }) => place && functionOf(place)))
   return frame.blockers
     .filter(({ site, count, ms, worstMs }) => isFrame(site) && !known.has(functionOf(site)) &&
-      ((worstMs >= MIN_BLOCKED_MS && !isOfNode(site)) || (count >= MIN_BLOCKED_TIMES && ms >= frame.ms * MIN_BLOCKED_SHARE)))
+      ((worstMs >= MIN_BLOCKED_MS && !isOfNode(site)) ||
+        (count >= MIN_BLOCKED_TIMES && ms >= frame.ms * MIN_BLOCKED_SHARE)))
     .map(({ site, count, ms, worstMs, stack }) => ({
       kind: 'blocks',
       sentence: `${shortFrame(site)} blocked the event loop ${counted(count, 'time')} (${time(ms)}` +

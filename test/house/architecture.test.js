@@ -22,7 +22,7 @@ const maxLines = {
   ask: 1785,
   top: 1412,
   metrics: 218,
-  incident: 744,
+  incident: 745,
   cli: 1431,
   sinks: 1210,
   format: 1014,

@@ -18,7 +18,7 @@ const SECONDS = 3
 const MAX_MS = isEmulated ? 60_000 : 18_000 // for an observation of 10 s, and the start of the command
 const BY_LINE = isEmulated ? 20 : 6 // seconds, for counts to lie on a line
 // A machine that is busy is all that may be found; an emulated CPU is busy with this alone.
-const BUSY = `The main thread of process \\d+ waited for a CPU${isEmulated ? '|The event loop of process \\d+ is busy' : ''}`
+const BUSY = `The main thread of process \\d+ waited for a CPU|used only \\d+ % of a CPU${isEmulated ? '|The event loop of process \\d+ is busy' : ''}`
 const nothing = new RegExp(`nothing found|${BUSY}`)
 
 /**
