@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 11_457,
+  report: 11_480,
   core: 4295,
   spans: 2420,
   stacks: 2865,

@@ -62,10 +62,11 @@ async function verdictOn (t, name, expected, env, convoy) {
  * @param {import('ava').ExecutionContext} t
  * @param {string} name
  * @param {Record<string, string>} [env]
+ * @param {'LONGSTACK_SPANS' | 'LONGSTACK_RECORD'} [output]
  */
-async function modelOfRun (t, name, env = {}) {
-  const file = path.join(folder(t), 'spans.jsonl')
-  const options = { env: { LONGSTACK_SPANS: file, ...ports, ...env } }
+async function modelOfRun (t, name, env = {}, output = 'LONGSTACK_SPANS') {
+  const file = path.join(folder(t), output === 'LONGSTACK_SPANS' ? 'spans.jsonl' : 'app.rec')
+  const options = { env: { [output]: file, ...ports, ...env } }
   const { stderr, code } = await node(['-r', register, path.join(fixtures, `${name}.js`)], options)
   t.is(code, 0, stderr)
   const model = await createModel([file])
@@ -125,6 +126,35 @@ for (const [name, { rule, route, at: functionName, figures = {}, env }] of Objec
   })
 }
 
+/**
+ * Faults that a recording shows: rule, route and part of the sentence.
+ * @type {Record<string, [rule: string, route: string | undefined, words: RegExp]>}
+ */
+const recorded = {
+  'threads-pbkdf2': ['threads', 'GET /login', /a thread of libuv's pool at hashPassword .* up to 1[0-6] tasks at once for 4 /],
+  'worker-one': ['workers', 'GET /thumbnail', /a free worker thread at .* up to [78] tasks at once for 1 worker/],
+  'dns-slow': ['opening', 'GET /convert', /opening connections to 127\.0\.0\.1:\d+ at dns-slow\.js:\d+: each takes 1\d\d ms/],
+  'stampede-cache': ['stampede', 'GET /prices', /sends a query at query .* ← loadPrices .* up to \d+ at once do, \d+ times/],
+  'no-answer': ['unanswered', 'GET /item/*', /\(all \/item\/2\) got no response .* They last ran at sendItem /],
+  'one-connection': ['dependency', 'GET /user', /up to 8 queries at once share 1 connection; each waits /],
+  'agent-sockets': ['pool', 'GET /price', /a free socket of an http\.Agent at agent-sockets\.js:\d+ .*: up to 1 at a time/]
+}
+if (runsAll) {
+  for (const [name, [rule, route, words]] of Object.entries(recorded)) {
+    test.serial(`${name}: the fault is found in a recording`, async (t) => {
+      const { verdict: findings } = await modelOfRun(t, `faulty/${name}`, {}, 'LONGSTACK_RECORD')
+      const finding = findings.find((each) => each.rule === rule && each.route === route)
+      t.regex(String(finding?.sentence), words, JSON.stringify(findings))
+    })
+  }
+
+  test.serial('code outside of requests is found, unless the process waits for a CPU', async (t) => {
+    const { verdict: findings } = await modelOfRun(t, 'faulty/small-callbacks', {}, 'LONGSTACK_RECORD')
+    const finding = findings.find(({ rule }) => rule === 'background' || rule === 'starved')
+    t.regex(String(finding?.sentence), /scheduled at reindex \(small-callbacks\.js:\d+\)|used only \d+ % of a CPU/)
+  })
+}
+
 test.serial('questions one after another are counted, also where the loop and a pool are busy', async (t) => {
   for (const CLIENTS of ['1', '12']) {
     const { verdict: findings } = await modelOfRun(t, 'faulty/sequence-pool', { CLIENTS })
@@ -139,8 +169,6 @@ test.serial('a lock is called one, though what it guards uses connections', asyn
   t.regex(finding.sentence, /waits for a lock at lock \(lock\.js:\d+\)/)
   t.is(finding.figures.atATime, 1)
 })
-
-/** Healthy services for which the verdict still has findings. */
 
 test('bench/advice.js has an expectation of each faulty service', (t) => {
   const files = fs.readdirSync(path.join(fixtures, 'faulty')).map((file) => `faulty/${path.basename(file, '.js')}`)

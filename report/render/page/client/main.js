@@ -34,7 +34,16 @@ const rules = {
   delayer: 'delays others',
   loop: 'busy event loop',
   retries: 'retries',
-  fanOut: 'too many at once'
+  fanOut: 'too many at once',
+  threads: 'thread pool is the limit',
+  workers: 'workers are the limit',
+  lookups: 'slow lookups',
+  opening: 'a connection per call',
+  stampede: 'cache stampede',
+  background: 'busy event loop',
+  collects: 'garbage collection',
+  starved: 'no CPU',
+  unanswered: 'no response'
 }
 const NO_SPAN = { fromUnixMs: NaN, toUnixMs: NaN }
 
