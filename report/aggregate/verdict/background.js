@@ -46,10 +46,11 @@ class BackgroundFacts {
  * @returns {import('./index').Fault[]}
  */
 function background ({ routes, background: { places, ranMs, recordedMs }, vitals }, faults) {
-  if (vitals.starved.length > 0) return [] // all callbacks are long
   const requests = sum(routes, ({ facts }) => facts.count)
   const [worst] = [...places.values()].sort((a, b) => b.ms - a.ms)
-  if (worst === undefined || worst.ms < ranMs * MIN_PART || worst.ms < recordedMs * MIN_BUSY) return []
+  if (worst === undefined || worst.ms < ranMs * MIN_PART) return []
+  // All callbacks are long while the process waits for a CPU.
+  if (worst.ms * vitals.cpuPart < recordedMs * MIN_BUSY) return []
   const isTold = faults.some(({ rule, route }) => rule === 'blocker' && route === undefined)
   if (requests < MIN_REQUESTS || isTold) return []
   const latencyMs = sum(routes, ({ facts }) => facts.totalMs + facts.queuedMs)

@@ -142,8 +142,7 @@ const DELAYER = {
  * @param {Fault[]} faults of earlier rules, which handle known functions
  * @returns {Fault[]}
  */
-function delayer ({ routes, vitals }, faults) {
-  if (vitals.starved.length > 0) return [] // all callbacks are long
+function delayer ({ routes }, faults) {
   const blocking = new Set(faults.filter(({ rule }) => rule === 'blocker').map(({ route }) => route))
   return routes.flatMap(({ name, facts }) => {
     if (blocking.has(name) || facts.lines < MIN_REQUESTS) return []

@@ -23,7 +23,6 @@ const MIN_RUN_PART = 0.6 // share of its undelayed time; a route that waits lets
  * @returns {import('./index').Fault[]}
  */
 function loop ({ model, routes, totalMs, vitals }, faults) {
-  if (vitals.starved.length > 0) return [] // all callbacks are long
   const queuedMs = sum(routes, ({ facts }) => facts.queuedMs)
   const requests = sum(routes, ({ facts }) => facts.count)
   const runMs = sum(routes, ({ facts }) => facts.runMs)
@@ -37,7 +36,8 @@ function loop ({ model, routes, totalMs, vitals }, faults) {
   const isTold = ofLoop.some(({ route }) => route === name)
   const { fromUnixMs = 0, toUnixMs = 0 } = model.span ?? {}
   const isBusy = runMs >= (toUnixMs - fromUnixMs) * MIN_BUSY && facts.runMs >= runMs * MIN_OF_RUNS
-  const isLong = facts.runMs >= facts.count * MIN_RUN_MS && facts.runMs >= facts.undelayedMs * MIN_RUN_PART
+  const cpuMs = facts.runMs * vitals.cpuPart // all callbacks are long while the process waits for a CPU
+  const isLong = cpuMs >= facts.count * MIN_RUN_MS && facts.runMs >= facts.undelayedMs * MIN_RUN_PART
   if (isTold || !isBusy || !isLong) return []
   const worst = routes.filter((route) => route !== busiest && route.facts.count >= MIN_REQUESTS)
     .sort((a, b) => unreadOf(b) - unreadOf(a))[0]

@@ -8,9 +8,9 @@ const { groupsOf, sum } = require('../lists')
 
 const MIN_QUERIES = 20
 const MIN_QUEUED = 0.5 // share of the time until the response
-// The 10th percentile of the times between responses, relative to their mean. If a peer answers several
-// queries at once, some responses come close together.
-const MIN_GAP = 0.3
+// The lower quartile of the times between responses, relative to their mean. If a peer answers several
+// queries at once, responses come close together; those at random times have 0.29.
+const MIN_GAP = 0.35
 
 /**
  * @typedef {{ peer: string, connection: string, start: number, end: number }} SentQuery ms since 1970
@@ -47,7 +47,7 @@ function sharedBy (queries, peer) {
 function answersInTurn (queries) {
   const ends = queries.map(({ end }) => end).sort((a, b) => a - b)
   const gaps = ends.slice(1).map((end, i) => end - ends[i]).sort((a, b) => a - b)
-  return gaps.length > 0 && gaps[Math.floor(gaps.length / 10)] >= sum(gaps, Number) / gaps.length * MIN_GAP
+  return gaps.length > 0 && gaps[Math.floor(gaps.length / 4)] >= sum(gaps, Number) / gaps.length * MIN_GAP
 }
 
 module.exports = { sharedBy }

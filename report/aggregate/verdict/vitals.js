@@ -41,6 +41,11 @@ class VitalsFacts {
     })
   }
 
+  /** Least part of its busy time that a main thread had a CPU; at most 1. */
+  get cpuPart () {
+    return Math.min(1, ...this.starved.map(({ cpuShare, busyShare }) => cpuShare / busyShare))
+  }
+
   /** Main threads that were busy for much longer than they had a CPU. */
   get starved () {
     return this.threads.filter(({ thread, cpuShare, busyShare }) =>
