@@ -19,7 +19,7 @@ const { Load } = require('./attach/load')
 
 const root = path.join(__dirname, '..')
 const CONNECTIONS = 6
-const COMMAND_EVERY = 25 // cycles
+const COMMAND_EVERY = 25 // cycles, by default
 const MEMORY_EVERY = 10
 const WARM_UP = 0.3 // of all cycles
 const START_MS = 60_000
@@ -36,6 +36,7 @@ const commandNames = Object.keys(commandCycles)
  * @property {string} [node] the binary
  * @property {boolean} [isControl]
  * @property {string} [only] name of a cycle
+ * @property {number} [commandEvery] cycles from one with a command to the next
  * @property {boolean} [isPreloaded]
  * @property {boolean} [isAlone]
  * @property {(line: string) => void} [log]
@@ -159,6 +160,7 @@ function brokenLines (file) {
 async function attachOften (settings) {
   const { seed, count = Infinity, seconds = Infinity, node = process.execPath, log = () => {} } = settings
   const { isControl = false, isPreloaded = false, isAlone = false, only } = settings
+  const { commandEvery = COMMAND_EVERY } = settings
   const random = createRandom(seed)
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-attach-'))
   const spans = path.join(folder, 'spans.ndjson')
@@ -183,12 +185,12 @@ async function attachOften (settings) {
     if (warmUp.length > 0) await service.ask('remember')
     for (; done < count && performance.now() < end && findings.length < MAX_FINDINGS; done++) {
       const isCommand = only === undefined
-        ? done % COMMAND_EVERY === COMMAND_EVERY - 1
+        ? done % commandEvery === commandEvery - 1
         : only in commandCycles
       const name = isControl
         ? 'control'
         : only ?? (isCommand
-          ? commandNames[Math.floor(done / COMMAND_EVERY) % commandNames.length]
+          ? commandNames[Math.floor(done / commandEvery) % commandNames.length]
           : names[done < names.length ? done : Math.floor(random() * names.length)])
       const found = (/** @type {string} */ text) => {
         findings.push(`cycle ${done}, ${name}: ${text}`)

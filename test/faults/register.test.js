@@ -93,10 +93,13 @@ test('whichever file of longstack is broken, in whatever way: at most one line, 
     .flatMap((parent) => fs.readdirSync(parent).map((name) => path.join(parent, name)))
     .filter((name) => path.basename(name).startsWith('bundle'))
   const names = Object.keys(damages)
+  const others = names.filter((name) => name !== 'absent')
   let off = 0
   for (const [i, file] of [...ownFiles, ...bundles].entries()) {
     const sample = i % 3 === 0 ? [names[(i / 3) % names.length]] : []
-    for (const name of runsAll ? names : sample) {
+    // Every file is absent once, and is broken in two of the other ways
+    const full = ['absent', others[i % others.length], others[(i + 2) % others.length]]
+    for (const name of runsAll ? full : sample) {
       const original = fs.readFileSync(file)
       damages[name](file)
       const result = run(directory, ['-r', './lib/register.js', 'program.js'])

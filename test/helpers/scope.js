@@ -24,15 +24,20 @@ const runsAll = scope === 'all' || scope === 'rest'
 /** Tests independent of the version of Node: files, amounts, arithmetic, the report. */
 const onOldest = [
   'chains/{asyncids,uptime}',
+  'cli/cli-env', // what shells read
   'examples/**',
   'faults/{collector,files,process}',
   'fuzz/**',
   'handles/terminal',
   'house/**',
   'layouts/paths',
-  'native/{binary,mach-o,musl}',
+  'live/{hostile-names,hostile-sockets}', // what commands print, whoever answers
+  'native/{binary,mach-o,musl,trial}',
   'package/{docs,input,install,registry,transparent-suites,types,windows}', // the oldest installs for each version
+  'path/random', // invariants of recordings
+  'profile/profile-formats',
   'report/**',
+  'sinks/otlp-jaeger', // what Jaeger accepts; every version sends
   'spans/{asked,spans-line,spans-load,waits-drivers}',
   'unit/**' // parts without I/O
 ]
@@ -42,10 +47,9 @@ const onOldestAndNewest = [
   'cli/**',
   'handles/wait-graph',
   'live/{incident,metrics,refused,socket-files,top-figures,top-screen}',
-  'native/trial',
-  'profile/{profile-command,profile-formats}',
+  'profile/profile-command',
   'runners/{chains,jest-vitest,lines}', // every version tests the gate, and how realms end
-  'sinks/{otlp,otlp-jaeger,sinks-outputs,sinks-pipes,sinks-preload}'
+  'sinks/{otlp,sinks-outputs,sinks-pipes,sinks-preload}'
 ]
 
 const onPlatforms = [

@@ -185,12 +185,13 @@ own('longstack why tells of an attached process who opened what and what hangs, 
   await isAsBefore(t, target)
 })
 
-const count = runsAll ? 100 : 10
+const count = runsAll ? 48 : 10
 const often = isInspectable ? test.serial : test.serial.skip
 for (const isPreloaded of [false, true]) {
   const subject = isPreloaded ? 'a preloaded process' : 'a bare process'
   often(`attaches to ${subject} ${count} times under load, and leaves nothing behind`, async (t) => {
-    const { findings, requests, done } = await attachOften({ seed: 20261123, count, isPreloaded })
+    const settings = { seed: 20261123, count, isPreloaded, commandEvery: 12 }
+    const { findings, requests, done } = await attachOften(settings)
     t.deepEqual(findings, [])
     t.is(done, count)
     t.true(requests > count)

@@ -1,18 +1,20 @@
 'use strict'
 
 // Transparency checked by other projects' test suites: the same test names and states with and without the
-// preload. All packages run if TESTS=all is set, as CI does for one version of Node, otherwise a sample. A
-// package runs in one mode; together they cover all modes.
+// preload. Runs of long suites without it are recorded (test/suites/record-bare.js). All packages run if
+// TESTS=all is set, as CI does for one version of Node, otherwise a sample. A package runs in one mode;
+// together they cover all modes.
 
 const test = require('ava')
 const fs = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { compare } = require('../helpers/compare-suites')
+const { compare, digestOf, run } = require('../helpers/compare-suites')
 const { install } = require('../helpers/install-suites')
 const { runsAll } = require('../helpers/run')
 const { packages, suiteOf } = require('../suites/packages')
 const { parseTap, parseTape } = require('../suites/parsers')
+const { recordedOf } = require('../suites/record-bare')
 
 const LIMIT_MS = 15 * 60_000
 
@@ -38,6 +40,24 @@ test('the comparison reports a difference, and leaves out what does not occur ag
   t.deepEqual(byStacks.map(({ name, mode }) => [name, mode]), [['sees hops', 'full'], ['sees hops', 'js']])
   t.deepEqual(byHook.map(({ name, mode }) => [name, mode]), [['sees any preload', 'full'], ['sees any preload', 'js']])
   t.deepEqual(unsteady.map(({ name, bare, traced }) => [name, bare, traced]), [['differs once', 'ok', 'not ok']])
+})
+
+test('a file runs without longstack only if it differs from the recorded run', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-suites-'))
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const file = path.join(folder, 'test.js')
+  fs.writeFileSync(file, `
+    const { test } = require('node:test')
+    test('same', () => {})
+    test('sees longstack', () => { if (/register/.test(process.env.NODE_OPTIONS)) throw new Error('seen') })`)
+  /** @type {import('../helpers/compare-suites').Suite} */
+  const suite = { cwd: folder, files: [file], command: () => ['--test-reporter=tap', file], parse: parseTap }
+  const compared = async (/** @type {string} */ digest) => {
+    const { tests, passed, differences, bareMs } = await compare(suite, { modes: ['full'], recorded: { [file]: digest } })
+    return [tests, passed, differences.length, bareMs > 0]
+  }
+  t.deepEqual(await compared(digestOf(await run(suite, file, 'bare'))), [2, 2, 2, true]) // the exit code differs, too
+  t.deepEqual(await compared(digestOf(await run(suite, file, 'full'))), [2, 1, 0, false])
 })
 
 test('the output of each runner is read test by test', (t) => {
@@ -71,7 +91,7 @@ if (modules === undefined) {
 function declare ({ name, minPassed, minSample = minPassed }, suite, mode) {
   test.serial(`${name}, ${mode}`, async (t) => {
     t.timeout(LIMIT_MS)
-    const result = await compare(suite, { modes: [mode], progress: t.log })
+    const result = await compare(suite, { modes: [mode], progress: t.log, recorded: recordedOf(name) })
     const { tests, passed, differences, byHook, byStacks, unsteady, bareMs, tracedMs } = result
     const counts = `${suite.files.length} files, ${tests} tests, ${passed} passed`
     const causes = `${byHook.length} by an empty hook, ${byStacks.length} in stacks, ${unsteady.length} unsteady`

@@ -11,10 +11,10 @@ const test = require('ava')
 const { node, register, root, runsAll } = require('../helpers/run')
 const { preload, testRunners } = require('../helpers/runners')
 
-const FILES = 200
+const FILES = 110
 const FROM = 20 // the file from which growth counts: by then all is loaded
 const RUN_MS = 280_000
-const MAX_GROWTH = 8 * 2 ** 20 // bytes: stacks of 180 files, 30 to 40 kB each under Jest
+const MAX_GROWTH = 4 * 2 ** 20 // bytes: stacks of 90 files, 30 to 40 kB each under Jest
 
 /** @param {number} index @param {string} declare @returns {string} two of them record the heap */
 const source = (index, declare) => `

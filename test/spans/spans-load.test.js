@@ -11,7 +11,7 @@ const { program, root, sound } = require('../helpers/spans')
 const { recordsOf } = require('../helpers/records')
 
 const COUNT = runsAll ? 10_000 : 3_000
-const LINKS = runsAll ? 20_000 : 8_000
+const LINKS = runsAll ? 10_000 : 8_000
 
 // How many spans and how much heap there are, when all has settled.
 const counting = `'use strict'
