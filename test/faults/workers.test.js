@@ -8,7 +8,7 @@ const { runOnce, temporary, ways } = require('../helpers/faults')
 const { register, runsAll } = require('../helpers/run')
 
 const WORKERS = runsAll ? 300 : 60
-const MAX_HEAP_GROWTH = 4 << 20 // bytes: records and stacks are bounded, and kept
+const MAX_HEAP_GROWTH = 5 << 20 // bytes: records and stacks are bounded, and kept
 const MAX_GROWTH = 40 << 20 // bytes of the whole process, which is the allocator's slack of eight threads
 
 const file = path.join(__dirname, '..', 'fixtures', 'faults', 'workers.js')
