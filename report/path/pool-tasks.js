@@ -15,6 +15,7 @@ const THREADS = 4 // libuv's default
 const MAX_THREADS = 1024 // libuv's limit
 const MIN_TASKS = 20 // that waited
 const MIN_QUEUE_MS = 1 // mean of all
+const MIN_LOOKUPS = 10 // of a place
 const MIN_LOOKUP_MS = 5 // mean of a place
 const LOOKUP = 'GETADDRINFOREQWRAP'
 // Other types of these subsystems are not tasks: watchers, c-ares queries.
@@ -31,8 +32,8 @@ for (const type of subsystems.get('CRYPTO') ?? []) TYPES.add(type)
  * @property {string[] | undefined} callers
  * @property {string | undefined} until subsystem
  * @property {number} tasks
- * @property {number} queuedMs sum of their times in the queue
- * @property {number} ranMs sum of the times in which a thread ran them
+ * @property {number} queuedMs total time in the queue
+ * @property {number} ranMs total running time
  */
 
 class PoolTasks {
@@ -108,7 +109,8 @@ class PoolTasks {
 }
 
 /** @param {Group} group */
-const isSlowLookup = ({ until, tasks, ranMs }) => until === 'DNS' && ranMs >= tasks * MIN_LOOKUP_MS
+const isSlowLookup = ({ until, tasks, ranMs }) =>
+  until === 'DNS' && tasks >= MIN_LOOKUPS && ranMs >= tasks * MIN_LOOKUP_MS
 
 /** @param {SourceTexts} texts @returns {number} */
 function threadsOf ({ source }) {
