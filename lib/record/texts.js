@@ -305,8 +305,9 @@ function addNewestId () {
   add({ newestId: newest })
 }
 
-/** Adds the CPU time, garbage collection and heap of this thread, once a second. */
+/** Adds the CPU time, garbage collection and heap of this thread, once a second. Spans do not need them. */
 function addVitals () {
+  if (isPartial) return
   const at = now()
   if (at - vitalsAt < VITALS_MS) return
   vitalsAt = at

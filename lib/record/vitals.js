@@ -6,7 +6,7 @@ const process = require('node:process')
 const allocationClock = require('../core/allocation-clock')
 const { attempt } = require('../files')
 
-// Of the thread since Node 23.9.
+// Node 23.9 and later report the CPU time of a thread, earlier ones only that of the process.
 const { cpuUsage, threadCpuUsage = cpuUsage } = /** @type {any} */ (process)
 
 /**

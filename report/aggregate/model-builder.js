@@ -20,9 +20,8 @@ const { verdictOf } = require('./verdict')
 const { AfterFacts } = require('./verdict/after')
 const { BackgroundFacts } = require('./verdict/background')
 const { IntervalFacts } = require('./verdict/facts')
+const { LoadFacts } = require('./verdict/load')
 const { TaskFacts } = require('./verdict/threads')
-const { VitalsFacts } = require('./verdict/vitals')
-const { WorkerFacts } = require('./verdict/workers')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -49,9 +48,8 @@ class ModelBuilder {
     'longstack.open_intervals': new IntervalFacts(),
     'longstack.after': new AfterFacts(),
     'longstack.tasks': new TaskFacts(),
-    'longstack.worker': new WorkerFacts(),
     'longstack.background': new BackgroundFacts(),
-    'longstack.vitals': new VitalsFacts()
+    'longstack.load': new LoadFacts()
   }
 
   #recordings = new Recordings()
@@ -133,9 +131,8 @@ class ModelBuilder {
       intervals: this.#facts['longstack.open_intervals'],
       after: this.#facts['longstack.after'],
       tasks: this.#facts['longstack.tasks'],
-      workers: this.#facts['longstack.worker'],
       background: this.#facts['longstack.background'],
-      vitals: this.#facts['longstack.vitals'],
+      load: this.#facts['longstack.load'],
       peers
     }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)

@@ -30,7 +30,7 @@ class Background {
   }
 
   /**
-   * @param {import('./worker-load').Load} load
+   * @param {import('./thread-load').LoopLoad} load
    * @param {SourceTexts} texts
    * @returns {object | undefined} undefined if little ran
    */

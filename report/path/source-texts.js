@@ -6,7 +6,7 @@
 const { attributesOf } = require('../../lib/encoding/packed-spans')
 const { connectionTypes } = require('../../lib/subsystems')
 const { Latest } = require('./latest')
-const { VitalsHistory } = require('./vitals')
+const { ThreadLoad } = require('./thread-load')
 
 const MAX_CHAINS = 50_000
 const NAMES = 1 << 13 // known spans, a power of two, since numbers are consecutive
@@ -72,7 +72,7 @@ class SourceTexts {
   #frames = []
   /** approximate, as last reported */
   #newestId = 0
-  vitals = new VitalsHistory()
+  load = new ThreadLoad()
   /** start of the newest form's clock, ms since 1970 */
   origin = 0
   /** @type {Record<string, unknown>} */
@@ -99,7 +99,7 @@ class SourceTexts {
     else if (Array.isArray(frame)) this.#addFrame(frame)
     else if (isNumber(newestId)) this.#newestId = newestId
     else if (isNumber(rejected)) this.#rejected.set(rejected, true)
-    else if (text.vitals !== undefined) this.vitals.add(text.vitals)
+    else if (text.vitals !== undefined) this.load.add(text.vitals)
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}

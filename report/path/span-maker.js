@@ -15,7 +15,6 @@ const { Background } = require('./background')
 const { Latest } = require('./latest')
 const { PoolTasks } = require('./pool-tasks')
 const { NO_CHAIN, SourceTexts } = require('./source-texts')
-const { workerRecord } = require('./worker-load')
 
 const MAX_DELAYERS = 5
 const MAX_WAITING = 4_000 // spans whose text or end has not come
@@ -144,13 +143,11 @@ class SpanMaker {
 
   /**
    * Builds the rest at the end. Spans whose ends are lost have unknown figures.
-   * @param {import('./worker-load').Load} [load] of the thread, for records of it
+   * @param {import('./thread-load').LoopLoad} [load] of the thread, for records of it
    */
   finish (load) {
     const texts = this.#texts
-    const ofLoad = load && [
-      workerRecord(load, texts), this.#background.record(load, texts), texts.vitals.record(load, texts)
-    ]
+    const ofLoad = load && [this.#background.record(load, texts), texts.load.record(load, texts)]
     for (const record of [this.#after.record(texts), this.#tasks.record(texts), ...ofLoad ?? []]) {
       if (record !== undefined) this.#records.push(recordOf(record))
     }

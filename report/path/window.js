@@ -142,7 +142,7 @@ class SpanReader {
     this.#tellAfter(Infinity)
   }
 
-  /** How busy the event loop was so far. @returns {import('./worker-load').Load} */
+  /** How busy the event loop was so far. @returns {import('./thread-load').LoopLoad} */
   get load () {
     const { recording: { begin }, timeline: { busy, now, open } } = this
     return { begin, end: now, busy, isRunning: open !== NONE }
@@ -164,7 +164,8 @@ class SpanReader {
     }
     const before = timeline.open
     timeline.add(i)
-    if (before !== NONE && before !== timeline.open) this.#tellSlice(before)
+    const hasEnded = before !== NONE && before !== timeline.open
+    if (hasEnded && this.onBackground !== undefined) this.#tellSlice(before)
     switch (kind[i]) {
       case RUN: {
         spans.addSlice(i)

@@ -45,12 +45,12 @@ class BackgroundFacts {
  * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
-function background ({ routes, background: { places, ranMs, recordedMs }, vitals }, faults) {
+function background ({ routes, background: { places, ranMs, recordedMs }, load }, faults) {
   const requests = sum(routes, ({ facts }) => facts.count)
   const [worst] = [...places.values()].sort((a, b) => b.ms - a.ms)
   if (worst === undefined || worst.ms < ranMs * MIN_PART) return []
   // All callbacks are long while the process waits for a CPU.
-  if (worst.ms * vitals.cpuPart < recordedMs * MIN_BUSY) return []
+  if (worst.ms * load.cpuPart < recordedMs * MIN_BUSY) return []
   const isTold = faults.some(({ rule, route }) => rule === 'blocker' && route === undefined)
   if (requests < MIN_REQUESTS || isTold) return []
   const latencyMs = sum(routes, ({ facts }) => facts.totalMs + facts.queuedMs)

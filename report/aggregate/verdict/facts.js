@@ -8,6 +8,7 @@
 // only requests without a turn do it, they did it for the others as well (a shared response).
 
 const { FailedPath } = require('./failing')
+const { pidOf } = require('./load')
 const { amount, isRecord, list, text } = require('../../read/values')
 const { MAX_ASKED, askedOf } = require('../asked')
 const { turnsOf } = require('../convoys')
@@ -17,7 +18,6 @@ const { processOf } = require('../recording')
 const { endOf } = require('../route-names')
 const { siteTextsOf } = require('../sites')
 const { Unanswered } = require('./unanswered')
-const { pidOf } = require('./workers')
 
 const WORK = /** @type {const} */ (['spans', 'ms', 'opening', 'delayed', 'count', 'sent', 'beside'])
 const MIN_TURN_MS = 0.1

@@ -8,6 +8,7 @@ const { background } = require('./background')
 const { fanOut, retries } = require('./calls')
 const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
+const { collects, starved } = require('./load')
 const { loop } = require('./loop')
 const { lookups, opening } = require('./opening')
 const { pool } = require('./pool')
@@ -17,7 +18,6 @@ const { sharedBy } = require('./shared')
 const { stampede } = require('./stampede')
 const { threads } = require('./threads')
 const { unanswered } = require('./unanswered')
-const { collects, starved } = require('./vitals')
 const { workers } = require('./workers')
 const { OUTSIDE } = require('../blockers')
 const { groupsOf, sum } = require('../lists')
@@ -55,8 +55,7 @@ const MAX_FINDINGS = 20
  * @property {import('./facts').IntervalFacts} intervals
  * @property {import('./after').AfterFacts} after
  * @property {import('./threads').TaskFacts} tasks of libuv's thread pool
- * @property {import('./workers').WorkerFacts} workers
- * @property {import('./vitals').VitalsFacts} vitals
+ * @property {import('./load').LoadFacts} load of threads
  * @property {import('./background').BackgroundFacts} background code outside of requests
  * @property {Set<string>} peers called over HTTP
  */
@@ -176,7 +175,6 @@ const DEPENDENCY = {
  * @returns {Fault[]}
  */
 function dependency ({ routes }) {
-  const sent = routes.flatMap(({ facts }) => facts.queries)
   return routes.flatMap(({ name, facts, asked: queries }) => {
     const asked = facts.places.filter(({ peer, allWork: { sent, count } }) =>
       peer !== undefined && sent >= count / 2)
@@ -190,7 +188,7 @@ function dependency ({ routes }) {
       if (facts.lines < MIN_REQUESTS || count < facts.count / 2) return []
       if (!(share >= DEPENDENCY.MIN_SHARE && answerMs >= DEPENDENCY.MIN_ANSWER_MS)) return []
       const { place } = sites.reduce((worst, site) => site.allWork.ms > worst.allWork.ms ? site : worst)
-      const figures = { peer, answerMs, requestMs: ms / facts.count, ...sharedBy(sent, String(peer)) }
+      const figures = { peer, answerMs, requestMs: ms / facts.count, ...sharedBy(routes, String(peer)) }
       const rule = /** @type {const} */ ('dependency')
       return [{ rule, route: name, at: place.at, lostMs: ms, share, figures }]
     })

@@ -22,7 +22,7 @@ const MIN_RUN_PART = 0.6 // share of its undelayed time; a route that waits lets
  * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
-function loop ({ model, routes, totalMs, vitals }, faults) {
+function loop ({ model, routes, totalMs, load }, faults) {
   const queuedMs = sum(routes, ({ facts }) => facts.queuedMs)
   const requests = sum(routes, ({ facts }) => facts.count)
   const runMs = sum(routes, ({ facts }) => facts.runMs)
@@ -36,7 +36,7 @@ function loop ({ model, routes, totalMs, vitals }, faults) {
   const isTold = ofLoop.some(({ route }) => route === name)
   const { fromUnixMs = 0, toUnixMs = 0 } = model.span ?? {}
   const isBusy = runMs >= (toUnixMs - fromUnixMs) * MIN_BUSY && facts.runMs >= runMs * MIN_OF_RUNS
-  const cpuMs = facts.runMs * vitals.cpuPart // all callbacks are long while the process waits for a CPU
+  const cpuMs = facts.runMs * load.cpuPart // all callbacks are long while the process waits for a CPU
   const isLong = cpuMs >= facts.count * MIN_RUN_MS && facts.runMs >= facts.undelayedMs * MIN_RUN_PART
   if (isTold || !isBusy || !isLong) return []
   const worst = routes.filter((route) => route !== busiest && route.facts.count >= MIN_REQUESTS)
@@ -47,7 +47,7 @@ function loop ({ model, routes, totalMs, vitals }, faults) {
     lostMs,
     share,
     figures: {
-      lostMs: lostMs / requests,
+      delayMs: lostMs / requests,
       runMs: facts.runMs / facts.count,
       runShare: facts.runMs / runMs,
       victim: worst?.name,

@@ -16,7 +16,9 @@ const CONNECTS = /^(?:TCP|PIPE)$/ // end of a wait for a new connection
 const MIN_STEADY_PART = 0.6 // share of the time with waiters; below it, the number varies or is unknown
 const MIN_QUERIES = 0.5 // per request
 const HTTP_CALL = /^https?\.(?:get|request)$/ // label of a call that waits for a socket of its http.Agent
+const MAX_UNKNOWN = 0.05 // relative to the requests with a known turn
 const MIN_SETTLERS = 0.8 // share of the turns; a request that gives one has needed one, too
+const NO_PLACE = { ms: 0, at: undefined, label: undefined }
 
 /**
  * @typedef {import('./facts').RouteFacts} RouteFacts
@@ -89,8 +91,6 @@ function addTurns (pools, route, users) {
   if (worst.settler !== undefined) turns.isGiven = true
 }
 
-const NO_PLACE = { ms: 0, at: undefined, label: undefined }
-
 /**
  * Whether a wait for another request was one for a connection: the request used one afterwards.
  * @param {PlaceFacts} site
@@ -118,15 +118,16 @@ function usersOf (routes) {
  * (p-queue). It is then a part of the wait, as are the delays and runs of the other request.
  * @param {RouteFacts} facts
  * @param {number} turnMs mean
- * @param {Set<string | undefined>} turnsAt frames that wait for it: a wait there with an unknown end, as at
- *   the start of a recording, is not work
+ * @param {Set<string | undefined>} turnsAt frames that wait for it: rare waits there are turns, too, given by
+ *   requests from before the recording
  * @returns {number} ms
  */
 function sharedWork (facts, turnMs, turnsAt) {
   const [without, waiting] = facts.requests
   if (without === 0) return 0
   const shared = sum(facts.places, ({ peer, place: { at: frame, until }, work: [work, own] }) => {
-    if (until === undefined && turnsAt.has(frame)) return 0
+    const isRare = until === undefined || (work.sent === 0 && work.spans < waiting * MAX_UNKNOWN)
+    if (isRare && turnsAt.has(frame)) return 0
     // A few of them open the connections, which is not work for others
     if (work.sent === 0 && peer === undefined && CONNECTS.test(String(until))) return 0
     const isShared = own.spans / waiting < work.spans / without * MIN_WORK_PART

@@ -78,12 +78,12 @@ const sentences = {
       'use more connections if the peer can take them, or find the slow queries among them'
     ]
   },
-  loop ({ route, share, figures: { lostMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
+  loop ({ route, share, figures: { delayMs, runMs, runShare, victim, victimMs, victimUnreadMs } }) {
     const forClients = victim === undefined
       ? ''
       : ` ${short(victim)} takes ${time(victimMs)} here and ${time(victimMs + victimUnreadMs)} for clients.`
     return [
-      `Requests wait for the event loop for ${time(lostMs)} on average, ${percent(share)} of their ` +
+      `Requests wait for the event loop for ${time(delayMs)} on average, ${percent(share)} of their ` +
         `latency, while it runs ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all ` +
         `run time).${forClients}`,
       'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'

@@ -23,23 +23,23 @@ const MIN_GAP = 0.35
  */
 
 /**
- * @param {SentQuery[]} queries of all routes
+ * @param {import('./index').RouteEvidence[]} routes
  * @param {string} peer
  * @returns {Shared | undefined} undefined if they do not wait for each other
  */
-function sharedBy (queries, peer) {
-  const own = queries.filter((query) => query.peer === peer)
+function sharedBy (routes, peer) {
+  const own = routes.flatMap(({ facts }) => facts.queries.filter((query) => query.peer === peer))
   if (own.length < MIN_QUERIES) return undefined
   const connections = groupsOf(own, ({ connection }) => connection)
   const queues = connections.map((sent) => queuedOf(sent, 1))
-  const queuedMs = sum(queues.flatMap(({ queued }) => [...queued.values()]), Number)
+  const queuedMs = sum(queues, ({ queued }) => sum([...queued.values()], Number))
   const ms = sum(own, ({ start, end }) => end - start)
   if (queuedMs < ms * MIN_QUEUED || !connections.every(answersInTurn)) return undefined
   return {
     queuedMs: queuedMs / own.length,
     ownMs: (ms - queuedMs) / own.length,
     connections: connections.length,
-    atOnce: Math.max(...queues.map(({ most }) => most))
+    atOnce: queues.reduce((max, { most }) => Math.max(max, most), 0)
   }
 }
 

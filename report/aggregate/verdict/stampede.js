@@ -2,7 +2,7 @@
 
 // Stampedes: a cache entry expires, and all requests send the same query until the first response is there.
 
-const { groupsOf, peakOf, sum } = require('../lists')
+const { getOrCreate, groupsOf, peakOf, sum } = require('../lists')
 
 const MIN_RUN = 4 // consecutive requests that send it
 const MIN_RUNS = 3
@@ -27,19 +27,19 @@ function stampede ({ routes }) {
   return routes.flatMap(({ name, facts: { senders, isSampled, totalMs } }) => {
     if (isSampled) return []
     const inOrder = [...senders].sort((a, b) => a.start - b.start)
-    const places = new Set(inOrder.flatMap((sender) => sender.places))
-    return [...places].flatMap((place) => {
-      const sending = inOrder.filter((sender) => sender.places.includes(place))
-      const others = inOrder.length - sending.length
-      if (others < MIN_OTHERS || sending.length > inOrder.length * MAX_SENDING) return []
-      const runs = groupsOf(inOrder, ({ process }) => process).flatMap((own) => runsOf(own, place))
+    const processes = groupsOf(inOrder, ({ process }) => process)
+    return [...sendersAt(inOrder)].flatMap(([place, sending]) => {
+      const others = inOrder.length - sending.size
+      const isRare = sending.size <= inOrder.length * MAX_SENDING && others >= MIN_OTHERS
+      if (!isRare || sending.size < MIN_RUNS * MIN_RUN) return []
+      const runs = processes.flatMap((own) => runsOf(own, sending))
       if (runs.length < MIN_RUNS) return []
-      if (sum(runs, ({ length }) => length) < sending.length * MIN_IN_RUNS) return []
+      if (sum(runs, ({ length }) => length) < sending.size * MIN_IN_RUNS) return []
       const peaks = runs.map((run) => peakOf(run.map(({ start, end }) => [start, end])).count)
       const atOnce = Math.max(...peaks)
       if (sum(peaks, Number) < runs.length * MIN_RUN) return []
       const ms = sum(runs.flat(), ({ start, end }) => end - start)
-      const figures = { times: runs.length, atOnce, requests: inOrder.length, sending: sending.length }
+      const figures = { times: runs.length, atOnce, requests: inOrder.length, sending: sending.size }
       return [{
         rule: /** @type {const} */ ('stampede'),
         route: name,
@@ -54,15 +54,28 @@ function stampede ({ routes }) {
 }
 
 /**
- * Returns the runs of consecutive requests that send a query at a place.
- * @param {Sender[]} senders in order of start
- * @param {import('../sites').Place} place
+ * Groups requests by the places where they send a query.
+ * @param {Sender[]} senders
  */
-function runsOf (senders, place) {
+function sendersAt (senders) {
+  /** @type {Map<import('../sites').Place, Set<Sender>>} */
+  const places = new Map()
+  for (const sender of senders) {
+    for (const place of sender.places) getOrCreate(places, place, () => new Set()).add(sender)
+  }
+  return places
+}
+
+/**
+ * Returns the runs of consecutive requests that send a query.
+ * @param {Sender[]} senders in order of start
+ * @param {Set<Sender>} sending
+ */
+function runsOf (senders, sending) {
   /** @type {Sender[][]} */
   const runs = [[]]
   for (const sender of senders) {
-    if (sender.places.includes(place)) runs[runs.length - 1].push(sender)
+    if (sending.has(sender)) runs[runs.length - 1].push(sender)
     else if (runs[runs.length - 1].length > 0) runs.push([])
   }
   return runs.filter(({ length }) => length >= MIN_RUN)

@@ -11,7 +11,7 @@ const MAX_PLACES = 2000
 const MIN_REQUESTS = 10
 const MIN_MS = 5 // in the queue per request
 const MIN_SHARE = 0.2 // share of the route's time
-const MIN_HELD = 0.5 // share of the time in which threads ran
+const MIN_HELD = 0.5 // share of the threads' running time
 const MAX_SUBSYSTEM_CHARS = 20
 
 /**

@@ -26,17 +26,17 @@ class Unanswered {
    * @param {import('../critical-paths').PathEntry[]} waits
    */
   add ({ attributes, kind, ms, open }, waits) {
-    const isBegun = amount(attributes['http.response.status_code']) !== undefined
-    if (kind === 'SERVER' && !isBegun && (open || attributes['longstack.end'] === 'aborted')) {
-      if (this.requests.length === MAX_LISTED) return
-      // Its last wait ended when the client closed the connection.
-      const client = `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
-      const last = waits.find(({ place }) => endOf(place.until).peer === client)
-      this.requests.push({ ms, at: last?.place.at, path: text(attributes['url.path'], MAX_PATH_CHARS) })
-    } else {
+    if (!open && attributes['longstack.end'] !== 'aborted') {
       this.answered++
       this.answeredMs += ms
+      return
     }
+    const isBegun = amount(attributes['http.response.status_code']) !== undefined
+    if (kind !== 'SERVER' || isBegun || this.requests.length === MAX_LISTED) return
+    // Its last wait ended when the client closed the connection.
+    const client = `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
+    const last = waits.find(({ place }) => endOf(place.until).peer === client)
+    this.requests.push({ ms, at: last?.place.at, path: text(attributes['url.path'], MAX_PATH_CHARS) })
   }
 }
 

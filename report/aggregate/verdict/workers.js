@@ -3,38 +3,15 @@
 // Worker threads as the bottleneck: requests wait for messages of workers that are busy.
 
 const { queuedOf } = require('../../path/queue')
-const { amount, isRecord, list } = require('../../read/values')
-const { BoundedMap, groupsOf, sum } = require('../lists')
+const { groupsOf, sum } = require('../lists')
 
-const MAX_PROCESSES = 1000
-const MAX_WORKERS = 100 // per process
 const MIN_REQUESTS = 10
 const MIN_SHARE = 0.2 // share of the route's time
 const MIN_QUEUE_MS = 5 // mean of a task
 const MIN_BUSY = 0.7 // of the event loop of a worker; with less to do, it is not the limit
 
-class WorkerFacts {
-  /**
-   * busy share of the event loop of each worker if known, by process
-   * @type {BoundedMap<number, Array<number | undefined>>}
-   */
-  processes = new BoundedMap(MAX_PROCESSES)
-
-  /** @param {import('../../read/span-line').Span} record */
-  add (record) {
-    for (const { busyMs, ms } of list(record.attributes['longstack.worker'], 1).filter(isRecord)) {
-      const shares = this.processes.find(pidOf(record), () => [])
-      const share = Number(amount(busyMs)) / Number(amount(ms))
-      if (shares !== undefined && shares.length < MAX_WORKERS) shares.push(share >= 0 ? share : undefined)
-    }
-  }
-}
-
 /** @param {Array<number | undefined>} shares @returns {number | undefined} the largest, if all are known */
 const busyShareOf = (shares) => shares.includes(undefined) ? undefined : Math.max(...shares.map(Number))
-
-/** @param {import('../../read/span-line').Span} span @returns {number} 0 if unknown */
-const pidOf = ({ record: { resource } }) => amount(resource?.['process.pid']) ?? 0
 
 /**
  * Reports routes that wait for a free worker: they have more tasks at once than there are busy workers, which
@@ -42,11 +19,12 @@ const pidOf = ({ record: { resource } }) => amount(resource?.['process.pid']) ??
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
-function workers ({ routes, workers: { processes } }) {
+function workers ({ routes, load: { threads } }) {
   const exact = routes.filter(({ facts }) => !facts.isSampled && facts.lines >= MIN_REQUESTS)
   const all = exact.flatMap((route) => route.facts.messages.map((wait) => ({ ...wait, route })))
   return groupsOf(all, ({ pid }) => String(pid)).flatMap((waits) => {
-    const busy = (processes.get(waits[0].pid) ?? []).filter((share = 1) => share >= MIN_BUSY)
+    const own = threads.filter(({ pid, thread }) => thread !== undefined && pid === waits[0].pid)
+    const busy = own.map(({ busyShare }) => busyShare).filter((share = 1) => share >= MIN_BUSY)
     if (busy.length === 0) return []
     const { queued, most } = queuedOf(waits, busy.length)
     return groupsOf(waits, ({ route }) => route.name).flatMap((own) => {
@@ -62,4 +40,4 @@ function workers ({ routes, workers: { processes } }) {
   })
 }
 
-module.exports = { WorkerFacts, pidOf, workers }
+module.exports = { workers }

@@ -107,6 +107,9 @@ test('pool: at the begin of a recording it is not known who gave a turn', (t) =>
   const waits = (/** @type {number} */ i) => i === 0 ? [turn(70, { until: undefined })] : [turn(60)]
   const worked = { ms: 39, count: 1, at: 'report (/app/app.js:30:9)' }
   only(t, requests(60, (i) => [...waits(i), worked], { apart: 39 }), 'pool')
+  // The holder began before the recording: its release seems to be a timer of nobody.
+  const released = (/** @type {number} */ i) => i < 2 ? [turn(70, { until: 'TIMER' })] : i % 3 === 0 ? [] : [turn(60)]
+  only(t, requests(90, (i) => [...released(i), worked], { apart: 39 }), 'pool')
 })
 
 test('pool: an event that another route brings is no turn', (t) => {
@@ -346,14 +349,48 @@ test('workers: more tasks than the workers can take', (t) => {
     ...record,
     attributes: { ...record.attributes, 'longstack.runs': [[0, 0.5, 'HTTPINCOMINGMESSAGE'], [80.5, 0.5, 'MESSAGEPORT', 1]] }
   }))
-  const worker = (busyMs = 950) => facts('worker', { 'longstack.worker': [{ busyMs, ms: 1000 }] })
+  const worker = (busyShare = 0.95) => ({
+    ...facts('thread load', { 'longstack.load': [{ busyShare }] }), resource: { 'process.pid': 7, 'longstack.thread': 1 }
+  })
   const found = only(t, [...served(20), worker()], 'workers')
   t.is(found.sentence, 'GET /report waits 72 % of its time for a free worker thread at render (app.js:12): up to 4 tasks at once ' +
     'for 1 worker (95 % busy); each task waits 59 ms and then takes 22 ms.')
-  only(t, [...served(20), worker(690)]) // the worker has time
+  only(t, [...served(20), worker(0.69)]) // the worker has time
   only(t, served(20)) // nothing is known about workers
   only(t, [...served(20), worker(), worker(), worker(), worker()])
   only(t, [...served(90), worker()]) // one at a time
+})
+
+/** @param {object} load of the main thread */
+const loadOf = (load) => facts('thread load', { 'longstack.load': [load] })
+
+test('collects: a thread that collects garbage', (t) => {
+  const heap = { used: 118e6, limit: 327e6 }
+  t.is(only(t, [loadOf({ busyShare: 0.9, cpuShare: 1.2, collectedShare: 0.43, ...heap })], 'collects').sentence,
+    'Process 7 spent 43 % of the time in garbage collection; its heap has 118 MB of at most 327 MB. This slowed callbacks and requests.')
+  only(t, [loadOf({ busyShare: 0.9, cpuShare: 1.2, collectedShare: 0.19, ...heap })])
+})
+
+test('starved: a main thread that is busy without a CPU', (t) => {
+  const served = requests(40, () => [], { run: 20, apart: 22 })
+  t.is(only(t, [...served, loadOf({ busyShare: 0.9, cpuShare: 0.3 })], 'starved').sentence,
+    'The event loop of process 7 was busy 90 % of the time, but used only 30 % of a CPU: it waited for a CPU or in ' +
+    'synchronous calls. This slowed callbacks and requests.')
+  only(t, [...served, loadOf({ busyShare: 0.9, cpuShare: 0.6 })])
+  only(t, [...served, loadOf({ busyShare: 0.2, cpuShare: 0.05 })])
+  only(t, [...served, loadOf({ busyShare: 0.9 })]) // unknown
+})
+
+test('loop: callbacks that are long only because the process waits for a CPU', (t) => {
+  const login = requests(40, () => [], {
+    name: 'POST /login',
+    run: 20,
+    apart: 22,
+    delayed: 60,
+    delayedBy: [{ name: 'POST /login', spanId: 'ab'.repeat(8), ms: 60 }]
+  })
+  t.true(verdict([...login, loadOf({ busyShare: 0.9, cpuShare: 0.3 })]).some(({ rule }) => rule === 'loop'))
+  t.false(verdict([...login, loadOf({ busyShare: 0.9, cpuShare: 0.2 })]).some(({ rule }) => rule === 'loop'))
 })
 
 test('stampede: now and then many requests send a query that most do not send', (t) => {

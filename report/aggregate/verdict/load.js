@@ -1,0 +1,87 @@
+'use strict'
+
+// Threads that collect garbage, or that wait for a CPU: all their callbacks and requests are slow.
+
+const { amount, isRecord, list } = require('../../read/values')
+const { sum } = require('../lists')
+
+const MAX_THREADS = 1000
+const MIN_COLLECTED = 0.2 // of the time
+const MIN_BUSY = 0.3 // of the time
+const MAX_CPU = 0.6 // of the time that the event loop is busy; synchronous calls wait, too
+
+/**
+ * @typedef {object} ThreadShares shares of the time, undefined if unknown
+ * @property {number} pid 0 if unknown
+ * @property {number | undefined} thread undefined: the main one
+ * @property {number | undefined} busyShare
+ * @property {number | undefined} cpuShare
+ * @property {number | undefined} collectedShare
+ * @property {number | undefined} used bytes of the heap
+ * @property {number | undefined} limit
+ */
+
+/** Threads with an unusual load, and busy workers. */
+class LoadFacts {
+  /** @type {ThreadShares[]} */
+  threads = []
+
+  /** @param {import('../../read/span-line').Span} record */
+  add (record) {
+    const [load] = list(record.attributes['longstack.load'], 1).filter(isRecord)
+    if (load === undefined || this.threads.length === MAX_THREADS) return
+    this.threads.push({
+      pid: pidOf(record),
+      thread: amount(record.record.resource?.['longstack.thread']),
+      busyShare: amount(load.busyShare),
+      cpuShare: amount(load.cpuShare),
+      collectedShare: amount(load.collectedShare),
+      used: amount(load.used),
+      limit: amount(load.limit)
+    })
+  }
+
+  /** Least part of its busy time that a main thread had a CPU; at most 1. */
+  get cpuPart () {
+    return Math.min(1, ...this.starved.map(({ cpuShare, busyShare }) => cpuShare / busyShare))
+  }
+
+  /** Main threads that were busy for much longer than they had a CPU. */
+  get starved () {
+    return this.threads.flatMap(({ pid, thread, cpuShare = 1, busyShare = 0 }) => {
+      const isStarved = thread === undefined && busyShare >= MIN_BUSY && cpuShare < busyShare * MAX_CPU
+      return isStarved ? [{ pid, cpuShare, busyShare }] : []
+    })
+  }
+}
+
+/** @param {import('../../read/span-line').Span} span @returns {number} 0 if unknown */
+const pidOf = ({ record: { resource } }) => amount(resource?.['process.pid']) ?? 0
+
+/**
+ * Reports threads that spend a part of the time in garbage collection.
+ * @param {import('./index').Evidence} evidence
+ * @returns {import('./index').Fault[]}
+ */
+function collects ({ load, totalMs }) {
+  return load.threads.flatMap(({ pid, thread, collectedShare: share = 0, used, limit }) => {
+    if (share < MIN_COLLECTED) return []
+    return [{ rule: 'collects', lostMs: totalMs * share, share, figures: { pid, thread, used, limit } }]
+  })
+}
+
+/**
+ * Reports main threads that were busy for much longer than they had a CPU.
+ * @param {import('./index').Evidence} evidence
+ * @returns {import('./index').Fault[]}
+ */
+function starved ({ routes, load }) {
+  const slowedMs = sum(routes, ({ facts: { runMs, totalMs, undelayedMs, queuedMs } }) =>
+    runMs + totalMs - undelayedMs + queuedMs)
+  return load.starved.map(({ pid, cpuShare, busyShare }) => {
+    const share = 1 - cpuShare / busyShare
+    return { rule: 'starved', lostMs: slowedMs * share, share, figures: { pid, cpuShare, busyShare } }
+  })
+}
+
+module.exports = { LoadFacts, collects, pidOf, starved }

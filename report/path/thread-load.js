@@ -1,0 +1,80 @@
+'use strict'
+
+// The load of a thread over its recording, in one record at the end: its event loop, CPU time, garbage
+// collection and heap. Normal figures are left out.
+
+const { factsRecord } = require('./facts-record')
+
+const MIN_MS = 500 // shorter says little about the event loop
+const MIN_VITALS_MS = 1000 // likewise, about the rest
+const MIN_WORKER_BUSY = 0.5
+const MIN_COLLECTED = 0.1 // of the time
+const MAX_CPU = 0.7 // of the time that the event loop is busy
+
+/**
+ * @typedef {object} LoopLoad of an event loop
+ * @property {number} begin of the recording, ms of the clock
+ * @property {number} end
+ * @property {number} busy ms in callbacks that had ended by then
+ * @property {boolean} isRunning a callback had not ended: the thread was killed in it, or it waits in it for
+ *   messages (Atomics.wait), so its load is unknown
+ *
+ * @typedef {object} Vitals
+ * @property {number} at ms of the clock
+ * @property {number} cpuUs
+ * @property {number | null} collectedUs modulo 2^32
+ * @property {number} used bytes of the heap
+ * @property {number} limit
+ */
+
+class ThreadLoad {
+  /** @type {Vitals | undefined} */
+  #first
+  /** @type {Vitals | undefined} */
+  #last
+  #most = 0 // bytes
+
+  /** @param {unknown} vitals of a text */
+  add (vitals) {
+    if (!Array.isArray(vitals)) return
+    const [at, cpuUs, collectedUs, used, limit] = vitals
+    if (![at, cpuUs, used, limit].every(Number.isFinite)) return
+    this.#last = { at, cpuUs, collectedUs: Number.isFinite(collectedUs) ? collectedUs : null, used, limit }
+    this.#first ??= this.#last
+    this.#most = Math.max(this.#most, used)
+  }
+
+  /**
+   * @param {LoopLoad} loop
+   * @param {import('./source-texts').SourceTexts} texts
+   * @returns {object | undefined} undefined if everything is normal or unknown
+   */
+  record ({ begin, end, busy, isRunning }, texts) {
+    const isWorker = texts.resource['longstack.thread'] !== undefined
+    const isKnown = end - begin >= MIN_MS
+    const busyShare = isKnown ? busy / (end - begin) : undefined
+    const isBusyWorker = isWorker && (busyShare === undefined ? isRunning : busyShare >= MIN_WORKER_BUSY)
+    const vitals = this.#shares()
+    const { collectedShare = 0, cpuShare = 1 } = vitals ?? {}
+    const isNormal = collectedShare < MIN_COLLECTED && cpuShare >= Number(busyShare ?? 0) * MAX_CPU
+    if (isNormal && !isBusyWorker) return undefined
+    return factsRecord('thread load', { 'longstack.load': [{ busyShare, ...vitals }] }, end, texts)
+  }
+
+  /** Shares of the time; undefined if it is too short. */
+  #shares () {
+    const [first, last] = [this.#first, this.#last]
+    if (first === undefined || last === undefined || last.at - first.at < MIN_VITALS_MS) return undefined
+    const us = (last.at - first.at) * 1000
+    const isKnown = first.collectedUs !== null && last.collectedUs !== null
+    const collectedUs = (Number(last.collectedUs) - Number(first.collectedUs)) >>> 0
+    return {
+      cpuShare: (last.cpuUs - first.cpuUs) / us,
+      collectedShare: isKnown ? collectedUs / us : undefined,
+      used: this.#most,
+      limit: last.limit
+    }
+  }
+}
+
+module.exports = { ThreadLoad }
