@@ -144,6 +144,13 @@ const table = {
     ...string('the name of a file, for example "app.rec"', (value) => typeof value === 'string' &&
       require('./sinks/outputs').fileOf(value) !== undefined)
   },
+  box: {
+    purpose: 'keep what the process did last in this directory, for a report after it was killed',
+    initial: undefined,
+    placeholder: 'DIR',
+    ...string('a directory, for example "boxes", "boxes,keep" or "boxes,size=64MiB"',
+      (value) => require('./box-option').isBoxOption(value))
+  },
   socket: {
     purpose: 'answer longstack why, top and similar commands on this Unix socket',
     initial: undefined,

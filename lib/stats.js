@@ -46,6 +46,7 @@ const capture = require('./stacks/capture')
  * @property {SpanStats | undefined} spans if spans are on: waiting ones are not written yet, dropped ones
  *   never are
  * @property {import('./record/writer').RecordStats | undefined} record during a recording
+ * @property {import('./record/box').BoxStats | undefined} box with the option `box`
  * @property {string | undefined} fault first defect of longstack itself that a hook met; please report it
  * @property {string | undefined} faultCode code of the defect, or the name of its class
  *
@@ -111,6 +112,7 @@ function readStats () {
     handles: registry.size(),
     spans: recorder()?.stats(),
     record: record.stats(),
+    box: record.boxStats(),
     fault: firstFault?.message,
     faultCode: firstFault?.code
   })

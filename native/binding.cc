@@ -11,6 +11,7 @@
 
 #include "allocation-clock.h"
 #include "arrival.h"
+#include "box.h"
 #include "engine.h"
 #include "functions.h"
 #include "ending-signals.h"
@@ -273,6 +274,7 @@ NODE_MODULE_INIT() {
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);
   AddArrivalFunctions(context, object);
+  AddBoxFunctions(context, object);
   AddLoopIterationFunctions(context, object);
   AddOpenerFunctions(context, object, engine);
   AddSignalFunctions(context, object);

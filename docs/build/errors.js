@@ -59,7 +59,9 @@ function errorsPage () {
       ['SPANS_ENOSPC', 'A file or pipe of spans cannot be written. Other system errors have their own code.',
         'longstack retries: see [sinks](sinks.md#when-writing-fails).'],
       ['RECORD_ENOSPC', 'A recording cannot be written. Other system errors have their own code.',
-        'longstack retries: see [recordings](record.md#when-it-goes-wrong).']
+        'longstack retries: see [recordings](record.md#when-it-goes-wrong).'],
+      ['BOX_ENOSPC', 'There is no black box. Other system errors have their own code.',
+        'Its blocks are allocated at the start: make room, or set a smaller `size`.']
     ]),
     '## Reasons',
     '`trace.stats()` and `trace.doctor()` explain the state of the engine and the clock with a code and a ' +

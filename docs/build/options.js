@@ -44,6 +44,7 @@ const details = {
     'which adds about 200 ns per call. Earlier registrations are unknown, so turn it on at the start.',
   spans: 'Names, thresholds and samples: [sinks.md](sinks.md). What a span contains: [spans.md](spans.md).',
   record: 'Reading, rotation, and what survives a crash: [record.md](record.md).',
+  box: 'What it holds, and how to read it: [blackbox.md](blackbox.md).',
   socket: 'The name becomes a link into the directory `NAME.longstack`, which only this user may enter. ' +
     'Each thread of each process has a socket there, and commands find all of them by the name. See ' +
     '[live.md](live.md#without-a-signal-longstack_socket).',

@@ -213,6 +213,14 @@ const warnings = {
     meaning: 'The reader of a pipe is too slow; blocks of the recording are dropped and counted.',
     remedy: 'Record to a file.'
   },
+  BOX: {
+    meaning: 'There is no [black box](blackbox.md). The message says why.',
+    remedy: 'Use a directory that belongs to this user and that no other may write to; remove old boxes.'
+  },
+  BOX_DEAD: {
+    meaning: 'The directory of [`box`](options.md#box) has boxes of processes that died.',
+    remedy: 'Read them with `longstack report`, and remove them.'
+  },
   SPANS_THREAD: {
     meaning: 'The thread that writes spans has failed, does not respond, or gets too little CPU; some ' +
       'spans are lost.',

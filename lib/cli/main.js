@@ -5,6 +5,7 @@
 // wrong usage. Prints the help of a command or of all. Help fits the terminal: paragraphs are filled,
 // descriptions keep their column.
 
+const { statSync } = require('node:fs')
 const { prose, wrap } = require('../../report/render/wrap')
 const { ownManifest } = require('../platform')
 const { commands } = require('./commands')
@@ -27,6 +28,7 @@ async function main ([name, ...args]) {
     return args.length > 0 ? await printHelpOf(commandOf(args[0])) : await printOverview()
   }
   if (['--version', '-v'].includes(name)) return await print(`${ownManifest().version}\n`)
+  if (isDirectory(name)) [name, args] = ['report', [name, ...args]]
   const isOfTarget = isTarget(name) || (isFlagOfTarget(name) && isTarget(args.at(-1) ?? ''))
   const command = isOfTarget ? commands.PID : commandOf(name)
   const { values, operands } = parseFor(command, isOfTarget ? [name, ...args] : args)
@@ -39,6 +41,11 @@ async function main ([name, ...args]) {
     throw new UsageError(`${extra} Received ${quote(operands[max])}.`)
   }
   return await command.load()(values, operands)
+}
+
+/** Returns whether a word is not a command but a directory, of black boxes. @param {string} word */
+function isDirectory (word) {
+  return !Object.hasOwn(commands, word) && statSync(word, { throwIfNoEntry: false })?.isDirectory() === true
 }
 
 /** Returns whether a word is not a command but a PID, port, address or socket. @param {string} word */

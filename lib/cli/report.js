@@ -21,7 +21,8 @@ const YOUNG_FLAG = '--max-semi-space-size'
 const YOUNG_MEGABYTES = 16
 
 /** @type {import('./commands').Main} operands: files */
-async function main (values, files) {
+async function main (values, operands) {
+  const files = operands.flatMap(boxesOf)
   const limits = checkArguments(values, files)
   boundYoungGeneration([...files, ...(values.compare ?? [])])
   if (values.trace !== undefined) await writeTrace(files, values.trace)
@@ -35,6 +36,19 @@ async function main (values, files) {
     span === undefined || files.some(({ unreadable }) => unreadable === true))
   if (isIncomplete) return 1
   return model.limits?.some(({ state }) => state === 'exceeded') ? 3 : 0
+}
+
+/**
+ * Returns a file, or the black boxes in a directory: those of processes that died, or else of living ones.
+ * @param {string} name
+ * @returns {string[]}
+ */
+function boxesOf (name) {
+  if (attempt(() => fs.statSync(name).isDirectory()) !== true) return [name]
+  const boxes = require('../record/box-files').boxesIn(name)
+  const dead = boxes.filter(({ isAlive }) => !isAlive)
+  if (boxes.length === 0) throw new UsageError(`There are no black boxes in ${quote(name)}.`)
+  return (dead.length === 0 ? boxes : dead).map(({ file }) => file)
 }
 
 /** @param {string[]} files @param {Record<string, any>} values @returns {Promise<Model>} */
@@ -55,7 +69,7 @@ async function output (model, { json, markdown, html, ...values }) {
     await print(asJson(model))
     return printLimits(model)
   }
-  const hasNothing = model.span === undefined && model.compare === undefined
+  const hasNothing = model.span === undefined && model.compare === undefined && model.verdict.length === 0
   if (markdown && !hasNothing) await print(require('../../report/render/markdown').markdown(model, { top }))
   if (markdown || html !== undefined || hasNothing) return printProblems(model)
   const { full, route } = values

@@ -33,10 +33,10 @@ const SLOTS = ENTRIES - 1 // mask: slot of an entry number
 const DUE = ENTRIES / 4 // entries
 const NO_RING = new Int32Array(0)
 const NO_TIMES = new Float64Array(0)
+const TOLD = 1 << 16 // chains, a power of two
+const ALL_TOLD = new Uint8Array(1).fill(1)
 
-/** the ring, while runs are logged @type {SharedArrayBuffer | undefined} */
-let ring
-/** @type {Int32Array<ArrayBufferLike>} */
+/** the ring, while runs are logged @type {Int32Array<ArrayBufferLike>} */
 let ints = NO_RING
 /** @type {Float64Array<ArrayBufferLike>} */
 let floats = NO_TIMES
@@ -45,11 +45,13 @@ let answer = 0
 let answerTick = 0
 /** a poll may have happened since the last logged one */
 let mayHavePolled = true
+/** by chain, modulo its length: 0 if a black box does not know it */
+let told = ALL_TOLD
 /** loaded on demand @type {typeof import('./log-time')} */
 let logTime
 /** the last entry taken */
 let takenUpTo = 0
-/** takes entries; isBusy: it runs @type {{ work: (() => void) | undefined, isBusy: boolean }} */
+/** takes entries; isBusy: it runs @type {{ work: ((chain: number) => void) | undefined, isBusy: boolean }} */
 const taking = { work: undefined, isBusy: false }
 
 /**
@@ -109,13 +111,17 @@ function settledOlder (ref) {
 /** @returns {number} lowest bits of the asyncId of the last resource entered, 0: a promise */
 const enteredBits = () => (current[CURRENT_REF] & 1) === 0 ? current[CURRENT_REF] >>> 1 : 0
 
-/** Takes all entries: there are many, or their numbers are about to become invalid. */
-function takeNow () {
+/**
+ * Takes all entries: there are many, or their numbers are about to become invalid, or a black box does not
+ * know the chain of the next one.
+ * @param {number} [chain] of the next entry
+ */
+function takeNow (chain = 0) {
   const { isBusy, work } = taking
   if (work === undefined || isBusy) return
   taking.isBusy = true
   takenUpTo = ints[COUNT] // even if the work fails
-  attempt(() => guard.run(work))
+  attempt(() => guard.run(() => work(chain)))
   taking.isBusy = false
 }
 
@@ -152,15 +158,17 @@ function entered (flags, words, offset, time) {
  * @param {number} time ms of the clock
  */
 function enteredAt (flags, words, offset, time) {
-  if (((ints[COUNT] - takenUpTo) | 0) >= DUE && !guard.inOwnWork) {
-    takeNow()
+  const chain = current[CURRENT_CHAIN]
+  const isDue = ((ints[COUNT] - takenUpTo) | 0) >= DUE || told[chain & (told.length - 1)] === 0
+  if (isDue && !guard.inOwnWork) {
+    told[chain & (told.length - 1)] = 1
+    takeNow(chain)
     time = now()
   }
   const registered = words[offset + RUN]
   const settled = (flags & AWAITED) === 0 ? 0 : settledIn(words[offset + TRIGGER])
   const head = layout.RUN | flagsOfRun(flags) << KIND_BITS
   const cause = current[CURRENT_CAUSE]
-  const chain = current[CURRENT_CHAIN]
   const span = current[CURRENT_SPAN]
   const run = write(head, cause, chain, span, registered, settled, time, callerEntry(), enteredBits(), 0)
   current[CURRENT_ENTRY] = run
@@ -229,7 +237,7 @@ function accountUntil (time) {
  * @param {number} time ms of the clock
  */
 function leftProgram (time) {
-  if (ring === undefined) return
+  if (ints === NO_RING) return
   const slept = logTime.sleptBefore(time, floats[LATEST])
   if (slept > 0) polled(time, logTime.last.iteration, slept)
   paused(time)
@@ -237,13 +245,15 @@ function leftProgram (time) {
 
 /** Notes that no code of the program runs until the next entry. @param {number} time ms of the clock */
 function paused (time) {
-  write(layout.RESUME, 0, 0, 0, 0, 0, time, 0, 0, 0)
+  ints[layout.RETURNED] = write(layout.RESUME, 0, 0, 0, 0, 0, time, 0, 0, 0)
   floats[LATEST] = time
 }
 
 /** Notes that a callback, or longstack's own work, has returned to the event loop. */
 function returned () {
-  if ((current[ATTENTION] & RETURNS) !== 0) logTime.last.returned = now()
+  if ((current[ATTENTION] & RETURNS) === 0) return
+  logTime.last.returned = now()
+  ints[layout.RETURNED] = ints[COUNT]
 }
 
 /** Notes when the current run's event arrived. @param {typeof logTime.arrival} arrival */
@@ -313,12 +323,20 @@ function settled (words, offset) {
     words[offset + RUN], run, 0, words[offset + CAUSE], 0, madeAt)
 }
 
-/** Starts logging runs, in a new ring. @returns {SharedArrayBuffer} */
-function start () {
-  if (ring !== undefined) return ring
-  ring = new SharedArrayBuffer(layout.BYTES)
-  ints = new Int32Array(ring)
-  floats = new Float64Array(ring)
+const newRing = () => new Int32Array(new SharedArrayBuffer(layout.BYTES))
+
+/**
+ * Starts logging runs, or moves the log.
+ * @param {Int32Array<ArrayBufferLike>} [memory] for the ring
+ * @returns {Int32Array<ArrayBufferLike>} the ring
+ */
+function start (memory) {
+  const before = ints
+  if (before !== NO_RING && memory === undefined) return before
+  ints = memory ?? newRing()
+  floats = new Float64Array(ints.buffer, ints.byteOffset, ints.length / 2)
+  ints.set(before) // a new one is empty
+  if (before !== NO_RING) return ints
   logTime ??= require('./log-time')
   ints[COUNT] = takenUpTo
   answer = answerTick = 0
@@ -332,20 +350,21 @@ function start () {
   floats[LATEST] = time
   logTime.start(time)
   current[ATTENTION] |= LOGGED
-  return ring
+  return ints
 }
 
 /** Stops logging. Readers that have the ring keep it. */
 function stop () {
   current[ATTENTION] &= ~(LOGGED | RETURNS)
   current[CURRENT_ENTRY] = current[ROOT_ENTRY] = 0
-  if (ring !== undefined) takenUpTo = ints[COUNT] // the next log continues from there
-  ring = taking.work = undefined
+  if (ints !== NO_RING) takenUpTo = ints[COUNT] // the next log continues from there
+  taking.work = undefined
   ints = NO_RING
   floats = NO_TIMES
+  told = ALL_TOLD
 }
 
-module.exports = {
+const runLog = {
   accountUntil,
   began,
   called,
@@ -354,6 +373,7 @@ module.exports = {
   entered,
   goesOn,
   leftProgram,
+  newRing,
   paused,
   resumed,
   returned,
@@ -363,6 +383,9 @@ module.exports = {
   stop,
   takeNow,
   turned,
+
+  /** @returns {Int32Array<ArrayBufferLike>} the ring, while runs are logged */
+  ring: () => ints,
 
   /** @returns {boolean} whether runs are logged */
   isOn: () => (current[ATTENTION] & LOGGED) !== 0,
@@ -381,11 +404,21 @@ module.exports = {
 
   /** @param {boolean} isOn signals interrupt polls, and libuv then does not count all of their sleep */
   expectInterrupts (isOn) {
-    if (isOn) current[ATTENTION] |= RETURNS
+    if (isOn || told !== ALL_TOLD) current[ATTENTION] |= RETURNS
     else current[ATTENTION] &= ~RETURNS
   },
 
-  /** Sets the function that takes unread entries. @param {() => void} work guarded; may throw */
+  /**
+   * For a black box, takes each chain before its first step begins, and notes returns to the loop: a reader
+   * of the ring then knows what runs.
+   * @param {boolean} isOn
+   */
+  tellAll (isOn) {
+    told = isOn ? new Uint8Array(TOLD) : ALL_TOLD
+    runLog.expectInterrupts(isOn)
+  },
+
+  /** Sets the function that takes entries. @param {(chain: number) => void} work guarded; may throw */
   onDue (work) { taking.work = work },
 
   /** @returns {number} the last entry taken, or the last of an earlier log */
@@ -394,3 +427,5 @@ module.exports = {
   /** Notes that entries were taken. @param {number} number of the last one */
   taken (number) { takenUpTo = number }
 }
+
+module.exports = runLog

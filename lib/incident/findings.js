@@ -52,7 +52,8 @@ const kindOfRule = {
   interval: 'grows',
   after: 'after',
   failing: 'failed',
-  unanswered: 'hangs'
+  unanswered: 'hangs',
+  death: 'hangs'
 }
 /** Rank of a kind, to which the share is added. @type {Partial<Record<FindingKind, number>>} */
 const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1, after: -1 }

@@ -10,9 +10,9 @@ const BUFFER_BYTES = 1 << 17 // initial size of the buffer for blocks
 const KEPT_BYTES = 1 << 20 // the largest buffer to keep
 
 class BlockMaker {
-  #source = fill(Buffer.alloc(4)).readUInt32LE()
+  source = fill(Buffer.alloc(4)).readUInt32LE()
   #target = Buffer.allocUnsafeSlow(BUFFER_BYTES)
-  #blocks = 0
+  blocks = 0 // made so far
 
   /**
    * @param {import('./taking').Piece} piece
@@ -23,8 +23,8 @@ class BlockMaker {
     const allTexts = texts + ownTexts
     const target = this.#room(maxBytesOf(allTexts, count))
     const length = encode(target, {
-      source: this.#source,
-      number: ++this.#blocks,
+      source: this.source,
+      number: ++this.blocks,
       first,
       flags: (isLast ? LAST : 0) | (repeats ? REPEATS : 0),
       now,

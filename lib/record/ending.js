@@ -12,37 +12,41 @@ const { loadBinding } = require('../stacks/binding')
 const { wrap, wrapAll } = require('../wrap')
 
 const { apply } = Reflect
+/** @typedef {(cause: unknown) => void} Work cause: method or signal that ends the process, if known */
+
 const ENDS = ['abort', 'execve', 'reallyExit']
 const SIGNALS = /** @type {const} */ (['SIGHUP', 'SIGINT', 'SIGQUIT', 'SIGTERM', 'SIGUSR2'])
 
-/** @type {Set<() => void>} */
+/** @type {Set<Work>} */
 const works = new Set()
 /** @type {Array<(() => unknown) | undefined>} */
 let unwraps = []
 
 const signals = () => /** @type {any} */ (loadBinding().binding)?.signals
 
-function workNow () {
-  for (const work of works) guard.callInHook(() => guard.runQuietly(work))
+/** @param {unknown} [cause] */
+function workNow (cause) {
+  for (const work of works) guard.callInHook(() => guard.runQuietly(() => work(cause)))
 }
 
 /** @param {Function} method */
 function wrapKill (method) {
   /** @this {unknown} @param {unknown} target @param {unknown} signal */
   return function kill (target, signal) {
-    if (!guard.inOwnWork && endingSignal(target, signal) !== undefined) workNow()
+    if (!guard.inOwnWork && endingSignal(target, signal) !== undefined) workNow(signal)
     return apply(method, this, arguments)
   }
 }
 
-function beforeEnd () {
+/** @param {unknown} self @param {unknown} first @param {Function} method */
+function beforeEnd (self, first, method) {
   const isDone = /** @type {any} */ (process)._exiting // process.exit calls process.reallyExit
-  if (!isDone && !guard.inOwnWork) workNow()
+  if (!isDone && !guard.inOwnWork) workNow(method.name)
 }
 
 /**
  * Calls a function before such an end, on top of whatever is running.
- * @param {() => void} work
+ * @param {Work} work
  */
 function atSuddenEnd (work) {
   if (!isMainThread()) return
@@ -57,7 +61,7 @@ function atSuddenEnd (work) {
   }, ...unheard.map((name) => constants.signals[name]))
 }
 
-/** Undoes `atSuddenEnd`. @param {() => void} work */
+/** Undoes `atSuddenEnd`. @param {Work} work */
 function notAtSuddenEnd (work) {
   if (!works.delete(work) || works.size > 0) return
   for (const unwrap of unwraps) unwrap?.()

@@ -1,6 +1,6 @@
 'use strict'
 
-// The option `record`. The writer is loaded on first use.
+// The options `record` and `box`. What they need is loaded on first use.
 
 const process = require('node:process')
 const { safely } = require('../core/faults')
@@ -8,38 +8,49 @@ const guard = require('../core/guard')
 const loopIterations = require('../core/loop-iterations')
 const { settings } = require('../settings')
 
+/** @typedef {import('./box').Box} Box */
+
 /** @type {InstanceType<typeof import('./writer').Recording> | undefined} */
 let recording
+/** @type {Box | undefined} */
+let box
+/** the option for which there is a box, or could not be one @type {string | undefined} */
+let boxOption
 let isAwaitingExit = false
 
-/** @returns {string | undefined} the file to record to now */
-const wanted = () => settings.enabled ? settings.options.record : undefined
-
-/** Starts a recording before its spans are created (spans/index.js), or ends it after they are complete. */
+/** Applies both options before spans are created (spans/index.js), or after they are complete. */
 function applyRecord () {
-  const file = wanted()
-  if (file === recording?.option) return
+  const { enabled, options } = settings
+  const wanted = enabled ? options : { record: undefined, box: undefined }
+  if (wanted.record === recording?.option && wanted.box === boxOption) return
   guard.run(() => {
-    end()
-    if (file !== undefined) begin(file)
+    stopAwaitingExit()
+    if (wanted.box !== boxOption) applyBox(wanted.box)
+    if (wanted.record !== recording?.option) applyFile(wanted.record)
   })
 }
 
-/** @param {string} file */
-function begin (file) {
-  recording = new (require('./writer').Recording)(file)
+/** @param {string | undefined} option */
+function applyBox (option) {
+  box?.close()
+  boxOption = option
+  box = option === undefined ? undefined : require('./box').openBox(option)
 }
 
-function end () {
+/** @param {string | undefined} file */
+function applyFile (file) {
+  recording?.close()
+  recording = file === undefined ? undefined : new (require('./writer').Recording)(file)
+}
+
+function stopAwaitingExit () {
   if (isAwaitingExit) process.removeListener('exit', finish)
   isAwaitingExit = false
-  recording?.close()
-  recording = undefined
 }
 
 /** Records the end of the process, after the listener that ends open spans. */
 function awaitExit () {
-  if (recording === undefined || isAwaitingExit) return
+  if ((recording === undefined && box === undefined) || isAwaitingExit) return
   isAwaitingExit = true
   process.on('exit', finish)
 }
@@ -47,15 +58,16 @@ function awaitExit () {
 function finish () {
   safely(() => {
     loopIterations.hold() // the loop has ended
-    taking().finish()
+    require('./taking').finish()
     recording?.flush()
+    box?.close()
+    box = undefined
   })
 }
-
-const taking = () => require('./taking')
 
 module.exports = {
   applyRecord,
   awaitExit,
-  stats: () => recording?.stats()
+  stats: () => recording?.stats(),
+  boxStats: () => box?.stats()
 }

@@ -45,6 +45,7 @@ const RETRY_MS = 50 // if a consumer still waits
  * @property {number} [within] maximum ms until it gets entries, while callbacks end
  * @property {() => boolean} [isWaiting] whether to call it even without entries
  * @property {boolean} [isEager]
+ * @property {Int32Array<ArrayBufferLike>} [memory] for the ring, in place of its own
  * @property {boolean} [isPartial] needs only the spans that span outputs take
  * @property {(span: import('../spans/span').Span) => void} [addSpan] gets ended spans of requests in place of
  *   their texts, while there is no other consumer
@@ -52,9 +53,7 @@ const RETRY_MS = 50 // if a consumer still waits
 
 /** @type {Consumer[]} */
 const consumers = []
-/** @type {SharedArrayBuffer} */
-let ring
-/** @type {Int32Array} */
+/** the ring @type {Int32Array<ArrayBufferLike>} */
 let ints
 /** number of the last entry taken */
 let taken = 0
@@ -75,8 +74,9 @@ let removeListener = () => {}
 
 /** Starts passing entries to a consumer. @param {Consumer} consumer */
 function add (consumer) {
-  if (consumers.length === 0) begin()
+  if (consumers.length === 0) begin(consumer.memory)
   else takeWithin()
+  if (consumer.memory !== undefined) ints = runLog.start(consumer.memory)
   repeats = true
   consumers.push(consumer)
   consumersChanged()
@@ -88,7 +88,10 @@ function remove (consumer) {
   take({ isAll: true, isLast: consumers.length === 1 })
   consumers.splice(consumers.indexOf(consumer), 1)
   consumersChanged()
-  if (consumers.length > 0) return runLog.goesOn()
+  if (consumers.length > 0) {
+    if (consumer.memory !== undefined) ints = runLog.start(runLog.newRing())
+    return runLog.goesOn()
+  }
   removeListener()
   texts.end()
   runLog.stop()
@@ -101,15 +104,18 @@ function consumersChanged () {
   within = consumers.reduce((ms, consumer) => Math.min(ms, consumer.within ?? ms), MAX_WAIT_MS)
 }
 
-function begin () {
-  ring = runLog.start()
-  ints = new Int32Array(ring)
+/** @param {Int32Array<ArrayBufferLike>} [memory] */
+function begin (memory) {
+  ints = runLog.start(memory)
   taken = runLog.lastTaken()
   takenAt = now()
   isOver = false
   const source = { pid: process.pid, node: process.version, threads: poolThreads() }
   texts.begin({ source, resource: spanResource() })
-  runLog.onDue(() => take())
+  runLog.onDue((chain) => {
+    texts.addChainOfNext(chain)
+    take()
+  })
   removeListener = on('iteration', iterationBegan)
 }
 
@@ -242,9 +248,9 @@ function repeat () {
 function entriesOf (first, count) {
   const slot = (first - 1) & (ENTRIES - 1)
   const head = Math.min(count, ENTRIES - slot)
-  const start = HEADER * 4
-  const pieces = [new Uint8Array(ring, start + slot * WORDS * 4, head * ENTRY_BYTES)]
-  if (count > head) pieces.push(new Uint8Array(ring, start, (count - head) * ENTRY_BYTES))
+  const start = ints.byteOffset + HEADER * 4
+  const pieces = [new Uint8Array(ints.buffer, start + slot * WORDS * 4, head * ENTRY_BYTES)]
+  if (count > head) pieces.push(new Uint8Array(ints.buffer, start, (count - head) * ENTRY_BYTES))
   return pieces
 }
 
@@ -258,5 +264,5 @@ module.exports = {
   takeWithin,
 
   /** @returns {{ ringBytes: number, entries: number }} size of the ring, and entries written to it */
-  ring: () => ({ ringBytes: ring.byteLength, entries: ints[COUNT] >>> 0 })
+  ring: () => ({ ringBytes: ints.byteLength, entries: ints[COUNT] >>> 0 })
 }

@@ -60,8 +60,8 @@ const STACK = 2 // place and stack
  *   next: PathForm | undefined }} PathForm of spans without other attributes; next: form with the same path
  */
 
-/** the ring, while runs are recorded @type {Int32Array | undefined} */
-let ints
+/** runs are recorded */
+let isOn = false
 let sourceLine = ''
 /** lines not taken yet */
 let lines = ''
@@ -109,7 +109,7 @@ let spans = {
 }
 
 on('forgetting', () => {
-  if (ints !== undefined) {
+  if (isOn) {
     runLog.takeNow()
     runLog.goesOn()
     chains = new ChainValues()
@@ -118,7 +118,7 @@ on('forgetting', () => {
 
 // A query that fails after its request was answered: no other entry shows it.
 on('rejected', (reason, context, { ref, span }) => {
-  if (ints !== undefined && span !== 0 && source.spanAt(span) === undefined) add({ rejected: ref })
+  if (isOn && span !== 0 && source.spanAt(span) === undefined) add({ rejected: ref })
 })
 
 /** @param {object} text */
@@ -131,7 +131,7 @@ const onReplaced = () => {}
 
 /** Defines the numbers used in entries. @param {number} first @param {number} last numbers of entries */
 function addNumbers (first, last) {
-  const words = /** @type {Int32Array} */ (ints)
+  const words = runLog.ring()
   const count = Math.min(ENTRIES, (last - first + 1) | 0)
   for (let i = 0; i < count; i++) {
     const place = HEADER + ((last - 1 - i) & (ENTRIES - 1)) * WORDS
@@ -149,7 +149,7 @@ function addNumbers (first, last) {
  * @param {boolean} isConnected
  */
 function notePeer (ref, entry, isConnected) {
-  if (ints === undefined || peers.has(ref)) return
+  if (!isOn || peers.has(ref)) return
   let peer = entry.remote
   if (peer === undefined && isConnected) {
     const handle = entry.resource.deref()
@@ -176,6 +176,11 @@ function addChain (chain, wanted) {
   const own = frames?.some(({ kind }) => kind === 'user') === true ? true : undefined
   const stack = wanted === STACK ? placeStack(chain) : undefined
   add({ chain, type, subsystem: subsystemOf(type), own, ...siteOf(chain), stack })
+}
+
+/** Writes the chain of the entry that comes next. @param {number} chain 0: unknown */
+function addChainOfNext (chain) {
+  if (chain !== 0 && chains.get(chain) < PLACE && !special.has(chain)) addChain(chain, PLACE)
 }
 
 /** Writes the names of requests that have been open for a while: others may have waited for them. */
@@ -333,10 +338,11 @@ function all () {
 }
 
 module.exports = {
+  addChainOfNext,
   all,
 
   /** Whether there is a recording, which needs texts. */
-  isOn: () => ints !== undefined,
+  isOn: () => isOn,
 
   /** @param {Partial<typeof spans>} functions that access spans */
   set (functions) { spans = { ...spans, ...functions } },
@@ -346,7 +352,7 @@ module.exports = {
    * @param {{ source: Record<string, unknown>, resource: Record<string, unknown> }} source this process
    */
   begin (source) {
-    ints = new Int32Array(runLog.start())
+    isOn = true
     sourceLine = `${JSON.stringify(source)}\n`
     lines = ''
     framesUpTo = now()
@@ -356,7 +362,7 @@ module.exports = {
 
   /** Stops collecting texts: the recording has ended. */
   end () {
-    ints = undefined
+    isOn = false
     lines = ''
     packed.count = 0
     unwant()
@@ -378,7 +384,7 @@ module.exports = {
    * @returns {string} lines
    */
   takeNew (first, last) {
-    if (ints === undefined) return ''
+    if (!isOn) return ''
     addNewestId()
     addVitals()
     addNumbers(first, last)
@@ -402,11 +408,11 @@ module.exports = {
   hasOpenSpans: () => spans.openSpans().length > 0,
 
   /** Whether all spans are written, whatever span outputs take. */
-  isForAll: () => ints !== undefined && !isPartial,
+  isForAll: () => isOn && !isPartial,
 
   /** Writes the name of a span that no output takes: others may have waited for it. @param {Span} span */
   addName ({ seq, name, spanId }) {
-    if (ints !== undefined) add({ name: seq, request: name, spanId })
+    if (isOn) add({ name: seq, request: name, spanId })
   },
 
   /** Keeps attributes of the program's own spans, until they are taken. @param {boolean} isWanted */
@@ -434,7 +440,7 @@ module.exports = {
    * @returns {boolean}
    */
   pack (span) {
-    if (ints === undefined || direct !== undefined || span.object !== undefined || !span.sampled) return false
+    if (!isOn || direct !== undefined || span.object !== undefined || !span.sampled) return false
     if (span.status.code !== 'UNSET' || span.events !== undefined) return false
     const micros = Math.round((span.end - span.start) * 1000)
     const { peer } = span
@@ -448,7 +454,7 @@ module.exports = {
 
   /** Writes a span that has ended, or is open when the program ends. @param {Span} span */
   addSpan (span) {
-    if (ints === undefined) return
+    if (!isOn) return
     if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
     if (direct !== undefined && span.kind !== 'INTERNAL') return direct(span)
     spanCount++
@@ -481,7 +487,7 @@ module.exports = {
 
   /** Writes a record that is not one of the program's spans, unchanged. @param {object} record */
   addRecord (record) {
-    if (ints === undefined) return
+    if (!isOn) return
     spanCount++
     add({ record })
   },
@@ -494,6 +500,6 @@ module.exports = {
    * @param {import('../requests/peek').Operation} operation
    */
   noteOperation (number, { operation, system, commands }) {
-    if (ints !== undefined) add({ sent: number, operation, system, commands })
+    if (isOn) add({ sent: number, operation, system, commands })
   }
 }

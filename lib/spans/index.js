@@ -37,8 +37,8 @@ const noSpan = Object.freeze({
 
 /** Records spans if they have an output, a listener or a command. */
 function applySpans () {
-  const { enabled, options: { spans, blocked, record } } = settings
-  const isHeard = spans !== undefined || blocked !== undefined || record !== undefined ||
+  const { enabled, options: { spans, blocked, record, box } } = settings
+  const isHeard = spans !== undefined || blocked !== undefined || record !== undefined || box !== undefined ||
     listeners.size > 0 || commands.size > 0
   guard.run(() => {
     if (!enabled || !isHeard) return recorder?.disable()

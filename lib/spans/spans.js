@@ -59,6 +59,8 @@ let openCount = 0
 let dropped = 0
 let writtenCount = 0
 let isSweeping = false
+/** of a black box @type {import('../record/open-table').OpenTable | undefined} */
+let openTable
 /** ended spans not yet written @type {Span[]} */
 let waiting = []
 
@@ -121,7 +123,9 @@ function begin (span, socket = undefined, isNew = true) {
 }
 
 /** @param {Span} span @param {number} [unread] ms it waited before Node read it */
-function logBegin ({ seq, chain, start, kind, parent }, unread = 0) {
+function logBegin (span, unread = 0) {
+  const { seq, chain, start, kind, parent } = span
+  if (openTable !== undefined && parent === undefined && kind !== 'CLIENT') openTable.add(span)
   if (!runLog.isOn()) return
   const kindNumber = kind === 'SERVER' ? SERVER : kind === 'CLIENT' ? CLIENT : INNER
   runLog.began(seq, chain, start, kindNumber, parent?.seq ?? 0, unread)
@@ -166,6 +170,7 @@ function close (span, ending, since) {
 function finish (span, time, status = statusOf(span)) {
   if (runLog.isOn()) runLog.accountUntil(time)
   span.finish(time)
+  openTable?.remove(span)
   if (!runLog.isOn()) return
   span.isWanted = outputs.isWanted(span)
   runLog.ended(span.seq, span.end, span.isWanted ? status : DISCARDED)
@@ -312,6 +317,10 @@ module.exports = {
   noteRejection,
   presentSince,
   recordException,
+
+  /** @param {import('../record/open-table').OpenTable | undefined} table of a black box */
+  setOpenTable (table) { openTable = table },
+
   start,
   stats,
   sweep

@@ -19,6 +19,7 @@ const { TimeAxis, Times } = require('./time-axis')
 const { verdictOf } = require('./verdict')
 const { AfterFacts } = require('./verdict/after')
 const { BackgroundFacts } = require('./verdict/background')
+const { DeathFacts } = require('./verdict/death')
 const { IntervalFacts } = require('./verdict/facts')
 const { LoadFacts } = require('./verdict/load')
 const { TaskFacts } = require('./verdict/threads')
@@ -49,7 +50,8 @@ class ModelBuilder {
     'longstack.after': new AfterFacts(),
     'longstack.tasks': new TaskFacts(),
     'longstack.background': new BackgroundFacts(),
-    'longstack.load': new LoadFacts()
+    'longstack.load': new LoadFacts(),
+    'longstack.death': new DeathFacts()
   }
 
   #recordings = new Recordings()
@@ -133,6 +135,7 @@ class ModelBuilder {
       tasks: this.#facts['longstack.tasks'],
       background: this.#facts['longstack.background'],
       load: this.#facts['longstack.load'],
+      death: this.#facts['longstack.death'],
       peers
     }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)

@@ -73,6 +73,8 @@ class SourceTexts {
   /** approximate, as last reported */
   #newestId = 0
   load = new ThreadLoad()
+  /** of a black box @type {import('../read/box-file').Death | undefined} */
+  death = undefined
   /** start of the newest form's clock, ms since 1970 */
   origin = 0
   /** @type {Record<string, unknown>} */
@@ -100,6 +102,7 @@ class SourceTexts {
     else if (isNumber(newestId)) this.#newestId = newestId
     else if (isNumber(rejected)) this.#rejected.set(rejected, true)
     else if (text.vitals !== undefined) this.load.add(text.vitals)
+    else if (text.death !== undefined) this.death = text.death
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}

@@ -6,12 +6,13 @@
 const {
   MIN_RANGE, MIN_SHARE, delaysOf, rangeEnd, runsBySite, sorted, sumsOf, us, waitIn
 } = require('../../lib/encoding/span-figures')
-const { SpanForm } = require('../../lib/encoding/span-form')
+const { SpanForm, textsOf } = require('../../lib/encoding/span-form')
 const { unpack } = require('../../lib/encoding/packed-spans')
 const { withAttributes } = require('../../lib/encoding/serialize')
 const { CLIENT } = require('../../lib/core/run-log-words')
 const { AfterResponse } = require('./after-response')
 const { Background } = require('./background')
+const { factsRecord } = require('./facts-record')
 const { Latest } = require('./latest')
 const { PoolTasks } = require('./pool-tasks')
 const { NO_CHAIN, SourceTexts } = require('./source-texts')
@@ -141,6 +142,16 @@ class SpanMaker {
    */
   addCalled (chain, start, due) { this.#tasks.add(chain, start, due, this.#texts) }
 
+  /** @returns {object | undefined} what is known of the end of a process that died */
+  #deathRecord () {
+    const texts = this.#texts
+    const { death } = texts
+    if (death === undefined) return undefined
+    const facts = { ...death, ...textsOf(texts.siteOf(death.chain)) }
+    const attributes = { 'longstack.death': [facts] }
+    return factsRecord('end of the process', attributes, death.unixMs - texts.origin, texts)
+  }
+
   /**
    * Builds the rest at the end. Spans whose ends are lost have unknown figures.
    * @param {import('./thread-load').LoopLoad} [load] of the thread, for records of it
@@ -148,7 +159,8 @@ class SpanMaker {
   finish (load) {
     const texts = this.#texts
     const ofLoad = load && [this.#background.record(load, texts), texts.load.record(load, texts)]
-    for (const record of [this.#after.record(texts), this.#tasks.record(texts), ...ofLoad ?? []]) {
+    const ofThread = [this.#deathRecord(), this.#after.record(texts), this.#tasks.record(texts)]
+    for (const record of [...ofThread, ...ofLoad ?? []]) {
       if (record !== undefined) this.#records.push(recordOf(record))
     }
     const made = this.make([])

@@ -55,13 +55,19 @@ class ThreadLoad {
     const busyShare = isKnown ? busy / (end - begin) : undefined
     const isBusyWorker = isWorker && (busyShare === undefined ? isRunning : busyShare >= MIN_WORKER_BUSY)
     const vitals = this.#shares()
+    // They end before a callback that was still running
+    if ((isRunning || texts.death !== undefined) && vitals !== undefined) vitals.cpuShare = undefined
     const { collectedShare = 0, cpuShare = 1 } = vitals ?? {}
     const isNormal = collectedShare < MIN_COLLECTED && cpuShare >= Number(busyShare ?? 0) * MAX_CPU
     if (isNormal && !isBusyWorker) return undefined
     return factsRecord('thread load', { 'longstack.load': [{ busyShare, ...vitals }] }, end, texts)
   }
 
-  /** Shares of the time; undefined if it is too short. */
+  /**
+   * Shares of the time; undefined if it is too short.
+   * @returns {Record<'cpuShare' | 'collectedShare', number | undefined>
+   *   & { used: number, limit: number } | undefined}
+   */
   #shares () {
     const [first, last] = [this.#first, this.#last]
     if (first === undefined || last === undefined || last.at - first.at < MIN_VITALS_MS) return undefined

@@ -3,6 +3,7 @@
 // Reads span files line by line, and recordings by converting them to the lines of their spans. No line
 // outlives the call that handles it.
 
+const { unboxed } = require('./box-file')
 const { Definitions } = require('./definitions')
 const { RecordedLines } = require('./recorded-lines')
 const { inOrder } = require('./recording-file')
@@ -89,10 +90,10 @@ function placesInOrder (names) {
  */
 async function readFile (name, report, reading, progress, recordings) {
   const lines = new FileLines(report, reading)
-  let bytes = 0
+  let size = 0
   const counted = async function * () {
     for await (const chunk of (reading.source ?? open)(name)) {
-      bytes += chunk.length
+      size += chunk.length
       progress(chunk.length)
       yield chunk
     }
@@ -100,7 +101,8 @@ async function readFile (name, report, reading, progress, recordings) {
   /** @type {FileLines | RecordingFile} */
   let target = lines
   try {
-    for await (const { chunk, isRecording } of withForm(decompressed(counted()))) {
+    const bytes = unboxed(decompressed(counted()), name, report.problems)
+    for await (const { chunk, isRecording } of withForm(bytes)) {
       if (isRecording && target === lines) target = recordings.next(lines, report)
       target.push(chunk)
     }
@@ -112,7 +114,7 @@ async function readFile (name, report, reading, progress, recordings) {
     report.unreadable = true
     return
   }
-  if (bytes === 0) report.problems.push('file is empty')
+  if (size === 0) report.problems.push('file is empty')
 }
 
 /** Recordings among the input files: parts of one recording, or several recordings. */

@@ -21,7 +21,7 @@ const OWN_IDS = 2 ** 40 // longstack's own, of promises
 // So far below it, a theme and the service begin, and pass the border
 const BELOW = 400
 const SERVICE_BELOW = 100
-const borders = [2 ** 30, 2 ** 31, 2 ** 32]
+const allBorders = [2 ** 30, 2 ** 31, 2 ** 32]
 const last = 2 ** 53 - 1e6
 
 /**
@@ -56,6 +56,8 @@ async function patiently (first, expected, get) {
 }
 
 for (const engine of engines) {
+  // Records, which hold the references, are the same for both engines
+  const borders = engine === 'native' ? allBorders : [2 ** 31]
   const env = { LONGSTACK_CAPTURE: engine }
   for (const theme of themes) {
     const first = stories(theme, env)

@@ -19,10 +19,12 @@ const { noTerminal } = require('../helpers/terminal')
 const { recordsOf } = require('../helpers/records')
 
 const strength = Number(process.env.LAYOUTS ?? (runsAll ? 2 : 1))
+// paths.test.js has all names
+const names = process.env.LAYOUTS === undefined ? oddNames.filter((_, i) => i % 3 === 0) : oddNames
 
 const dimensions = {
   layout: Object.keys(layouts),
-  name: ['plain', ...oddNames],
+  name: ['plain', ...names],
   way: Object.keys(ways),
   main: ['main.cjs', 'main.mjs'],
   stdin: Object.keys(inputs),

@@ -6,6 +6,7 @@
 const { after } = require('./after')
 const { background } = require('./background')
 const { fanOut, retries } = require('./calls')
+const { death } = require('./death')
 const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
 const { collects, starved } = require('./load')
@@ -26,14 +27,14 @@ const { whatIf } = require('../what-if')
 
 const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
 /** Rules whose findings do not slow down requests, or by an unknown time. */
-const UNTIMED = new Set(['interval', 'after', 'failing', 'stampede', 'unanswered'])
+const UNTIMED = new Set(['death', 'interval', 'after', 'failing', 'stampede', 'unanswered'])
 const MAX_FINDINGS = 20
 
 /**
  * @typedef {object} Fault finding of a rule
- * @property {'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' | 'retries' |
- *   'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'background' | 'collects' |
- *   'starved' | 'unanswered' | 'after' | 'failing'} rule
+ * @property {'death' | 'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' |
+ *   'retries' | 'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'background' |
+ *   'collects' | 'starved' | 'unanswered' | 'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -56,6 +57,7 @@ const MAX_FINDINGS = 20
  * @property {import('./after').AfterFacts} after
  * @property {import('./threads').TaskFacts} tasks of libuv's thread pool
  * @property {import('./load').LoadFacts} load of threads
+ * @property {import('./death').DeathFacts} death processes that died
  * @property {import('./background').BackgroundFacts} background code outside of requests
  * @property {Set<string>} peers called over HTTP
  */
@@ -74,20 +76,23 @@ function verdictOf (model, routes, others, recordings) {
   const faults = []
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
-    collects, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers, stampede, sequence,
-    dependency, delayer, loop, background, interval, after, failing, unanswered
+    death, collects, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers, stampede,
+    sequence, dependency, delayer, loop, background, interval, after, failing, unanswered
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))
   }
   const certain = faults
     .filter(({ rule, lostMs }) => UNTIMED.has(rule) || lostMs >= totalMs * MIN_SHARE_OF_ALL)
-    .sort((a, b) => b.lostMs - a.lostMs)
+    .sort((a, b) => rankOf(b) - rankOf(a) || b.lostMs - a.lostMs)
     .slice(0, MAX_FINDINGS)
   const recorded = certain.length === 0 ? undefined : recordings.list()
   const replay = recorded && new Replay(recorded)
   return certain.map((fault) => findingOf(fault, replay && whatIf(fault, replay)))
 }
+
+/** @param {Fault} fault */
+const rankOf = ({ rule }) => rule === 'death' ? 1 : 0
 
 const MIN_REQUESTS = 10
 

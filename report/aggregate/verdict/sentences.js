@@ -5,6 +5,7 @@
 const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MAX_NAME_CHARS = 100
+const MIN_RUNNING_MS = 200 // a box knows when its process died to 100 ms
 
 /** @param {number} share from 0 to 1 */
 const percent = (share) => `${Math.round(share * 100)} %`
@@ -45,6 +46,43 @@ const sentences = {
         `of at most ${megabytes(limit)}. This slowed callbacks and requests.`,
       'compare heap snapshots to find what fills it; raise --max-old-space-size if all of it is needed'
     ]
+  },
+  death ({ at: frame, figures, details: { request, isInside } }) {
+    const { pid, thread, unixMs, runningMs, requests, used, limit, resident, residentLimit } = figures
+    const name = `Process ${pid ?? '?'}`
+    const when = new Date(unixMs).toISOString().slice(0, 23).replace('T', ' ')
+    const scheduled = frame === undefined ? '' : ` scheduled${atPlace(frame)}`
+    const site = isInside ? ` that was inside ${place(frame)}` : scheduled
+    const where = `${request === undefined ? '' : ` for ${short(request)}`}${site}`
+    const callback = `running a callback${where}`
+    const isLong = runningMs >= MIN_RUNNING_MS
+    const lasting = isLong ? `For ${time(runningMs)} it had been ${callback}` : `It was ${callback}`
+    const running = runningMs === undefined ? 'No callback was running' : lasting
+    const inFlight = `${counted(requests, 'request')} ${requests === 1 ? 'was' : 'were'} in flight`
+    /** @type {Record<string, [string, string]>} */
+    const causes = {
+      heap: [
+        `with a full heap${thread === undefined ? '' : ` in thread ${thread}`}: ${megabytes(used)} of at ` +
+          `most ${megabytes(limit)} were left after its last full collection`,
+        'find what fills it with heap snapshots (--heapsnapshot-near-heap-limit=1); raise ' +
+          '--max-old-space-size if all of it is needed'
+      ],
+      memory: [
+        `with ${megabytes(resident)} of the ${megabytes(Number(residentLimit))} that its container may ` +
+          `use; its heap had ${megabytes(used)} after its last full collection`,
+        'the kernel probably killed it; raise the limit, or find what takes the memory: the heap, or Buffers'
+      ],
+      stuck: [
+        'while its event loop was stuck in one callback',
+        'split the work, move it to a worker thread, or look for a loop without an end'
+      ],
+      unknown: [
+        'without an orderly end: it was killed, or it crashed in native code',
+        'the exit code and the log of whoever started it say which signal it was'
+      ]
+    }
+    const [how, advice] = causes[figures.cause]
+    return [`${name} died at ${when} UTC ${how}. ${running}; ${inFlight}.`, advice]
   },
   starved: ({ figures: { pid, cpuShare, busyShare } }) => [
     `The event loop of process ${pid} was busy ${percent(busyShare)} of the time, but used only ` +

@@ -1,0 +1,83 @@
+'use strict'
+
+// Layout of a black box (box.js): constants and pure functions for the writer, the reader and
+// native/box.cc, which has the same offsets. All numbers are little endian.
+//
+// The file begins with a page about the process. Then come parts, one per thread: a page about the thread, a
+// table of open requests, the ring of the run log, and two halves for blocks (block.js). When a half is full,
+// blocks go to the other one, which begins with all texts again, so there is always at least one whole half
+// of history.
+
+const { BYTES: RING_BYTES } = require('../core/run-log-words')
+
+const PAGE = 4096
+const SLOTS = 1 << 11 // open requests in the table, a power of two
+const SLOT_BYTES = 192
+
+const TABLE = PAGE // offset in a part
+const RING = TABLE + SLOTS * SLOT_BYTES
+const HALVES = RING + Math.ceil(RING_BYTES / PAGE) * PAGE
+
+module.exports = {
+  PAGE,
+  VERSION: 1,
+  TABLE,
+  SLOTS,
+  SLOT_BYTES,
+  RING,
+  HALVES,
+  MIN_PART: HALVES + (1 << 20),
+
+  /** @param {number} bytes of a part @returns {number} bytes of each half, a multiple of 8 */
+  halfOf: (bytes) => Math.floor((bytes - HALVES) / 16) * 8,
+
+  HEAD_MAGIC: 0x4842534c, // "LSBH"
+  PART_MAGIC: 0x5042534c, // "LSBP"
+
+  /** Offsets in the first page of the file. */
+  head: {
+    magic: 0,
+    version: 4,
+    isOver: 8, // not 0: the process has ended in order
+    aliveAt: 16, // double: ms of the system's monotonic clock, ten times a second
+    resident: 24, // double: bytes of memory
+    textBytes: 32,
+    text: 64 // JSON, see box.js
+  },
+
+  /** Offsets in the first page of a part. */
+  part: {
+    magic: 0,
+    version: 4,
+    isUsed: 8,
+    collections: 12,
+    bytes: 16, // double
+    collectedAt: 24, // double: end of the last full collection, ms of the system's monotonic clock
+    used: 32, // double: bytes of the heap after it
+    limit: 40, // double
+    source: 48, // of the blocks
+    blocks: 52, // number of the newest one
+    taken: 56, // the newest entry of the run log in a block
+    half: 60, // the one in use
+    written: 64, // bytes in the first half, then in the second
+    originMs: 72, // double: the system's monotonic clock when the clock of the log was 0
+    origin: 80, // double: likewise, ms since 1970
+    thread: 88,
+    textBytes: 92,
+    stackBytes: 96, // 0: none
+    young: 104, // double: bytes of the limit that are reserved for the young generation
+    text: 128,
+    stack: 1024 // inside a step that lasts
+  },
+
+  /** Offsets in a slot of the table. */
+  slot: {
+    number: 0, // of the span; 0: free
+    ids: 4, // 24 bytes
+    start: 32, // double: ms of the clock
+    kind: 40, // 1: server
+    nameBytes: 44,
+    name: 48
+  },
+  MAX_NAME: SLOT_BYTES - 48
+}

@@ -1,0 +1,276 @@
+'use strict'
+
+// The black box of the option `box`: what this thread did last, in a file that is mapped into memory and
+// remains when the process is killed. It holds the ring of the run log itself, blocks of older entries with
+// their texts, and a table of open requests. An orderly end removes the file.
+
+const fs = require('node:fs')
+const path = require('node:path')
+const process = require('node:process')
+const { parseBox } = require('../box-option')
+const { now, originMs } = require('../core/clock')
+const runLog = require('../core/run-log')
+const { BYTES: RING_BYTES } = require('../core/run-log-words')
+const { attempt } = require('../files')
+const { isMainThread } = require('../passing/threads')
+const { spanResource } = require('../spans/outputs')
+const spans = require('../spans/spans')
+const { originAt } = require('../spans/wall-clock')
+const { loadBinding } = require('../stacks/binding')
+const { messageOf, warn } = require('../warnings')
+const { BlockMaker } = require('./block-maker')
+const layout = require('./box-layout')
+const { BOX_NAME, MAX_BOXES, boxesIn } = require('./box-files')
+const { atSuddenEnd, notAtSuddenEnd } = require('./ending')
+const { OpenTable } = require('./open-table')
+const taking = require('./taking')
+
+const { HALVES, PAGE, RING, TABLE, part: at } = layout
+const WORKER_BYTES = 4 << 20 // part of a worker
+const SPARE_BYTES = 1 << 18 // of a half, for the next piece
+const MODE = 0o600
+const MB = 2 ** 20
+/** default of --max-semi-space-size in MiB, by version of Node @type {Record<number, number>} */
+const SEMI = { 20: 16, 22: 16, 24: 64, 26: 32 }
+/** causes of an orderly end; undefined: a signal from outside, or SIGTERM @type {unknown[]} */
+const ORDERLY = [undefined, 'reallyExit', 'execve', 'SIGTERM', 15, 'SIGINT', 2, 'SIGHUP', 1]
+const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = fs.constants
+
+/**
+ * @typedef {object} BoxBinding native/box.cc
+ * @property {(fd: number, bytes: number) => Buffer | number | undefined} open
+ * @property {(bytes: number) => Buffer | number | undefined} addPart
+ * @property {() => void} close
+ * @property {(fd: number) => boolean} isHeld
+ *
+ * @typedef {object} BoxStats
+ * @property {string | undefined} file undefined in a worker, which has a part of its process's file
+ * @property {number} bytes of this thread's part
+ * @property {number} written bytes of blocks so far, including those that newer ones have replaced
+ * @property {number} lost entries that came too fast
+ */
+
+/** @implements {taking.Consumer} */
+class Box {
+  #maker = new BlockMaker()
+  /** @type {Buffer} of this thread */
+  #part
+  #view
+  #half = 0
+  #end = 0 // bytes in this half
+  #written = 0
+  #lost = 0
+  /** @type {Buffer | undefined} the first page of the file */
+  #head
+  /** @type {string | undefined} */
+  #file
+
+  /**
+   * @param {string} option
+   * @param {Buffer} memory the whole file, or the part of a worker
+   * @param {string} [file] undefined in a worker
+   */
+  constructor (option, memory, file) {
+    this.option = option
+    this.#file = file
+    this.#head = file === undefined ? undefined : memory.subarray(0, PAGE)
+    this.#part = file === undefined ? memory : memory.subarray(PAGE)
+    const part = this.#part
+    this.#view = new DataView(part.buffer, part.byteOffset, part.length)
+    part.fill(0, TABLE, RING)
+    this.#set('half', 0)
+    this.#setWritten(0)
+    this.#view.setUint32(at.written + 4, 0, true)
+    this.#set('blocks', 0)
+    this.#set('source', this.#maker.source)
+    this.#set('thread', isMainThread() ? 0 : require('node:worker_threads').threadId)
+    this.#view.setFloat64(at.young, youngBytes(), true)
+    this.#view.setFloat64(at.originMs, originMs, true)
+    this.#view.setFloat64(at.origin, originAt(now()), true)
+    writeText(part, at.textBytes, at.text, { resource: spanResource() })
+    this.#set('version', layout.VERSION)
+    this.#set('magic', layout.PART_MAGIC)
+    this.memory = new Int32Array(part.buffer, part.byteOffset + RING, RING_BYTES / 4)
+    taking.add(this)
+    runLog.tellAll(true)
+    spans.setOpenTable(new OpenTable(part.subarray(TABLE, RING)))
+    atSuddenEnd(this.#suddenEnd)
+  }
+
+  /** @param {Exclude<keyof typeof at, 'written'>} name @param {number} value */
+  #set (name, value) {
+    this.#view.setUint32(at[name], value, true)
+  }
+
+  /** @param {number} bytes in the present half */
+  #setWritten (bytes) {
+    this.#end = bytes
+    this.#view.setUint32(at.written + 4 * this.#half, bytes, true)
+  }
+
+  /** @type {import('./ending').Work} */
+  #suddenEnd = (cause) => {
+    if (ORDERLY.includes(cause)) this.close()
+  }
+
+  /** Changes to the other half in time for all texts. */
+  prepare () {
+    if (this.#end > layout.halfOf(this.#part.length) - SPARE_BYTES) this.#turn()
+  }
+
+  #turn () {
+    this.#half = 1 - this.#half
+    this.#setWritten(0)
+    this.#set('half', this.#half)
+    taking.repeat()
+  }
+
+  /** Stores a block. @param {taking.Piece} piece */
+  take (piece) {
+    const block = this.#maker.make(piece)
+    const size = layout.halfOf(this.#part.length)
+    this.#lost += piece.lost
+    if (this.#end + block.length > size) this.#turn()
+    if (block.length > size) {
+      this.#lost += piece.count
+    } else {
+      block.copy(this.#part, HALVES + this.#half * size + this.#end)
+      this.#written += block.length
+      this.#setWritten(this.#end + block.length)
+    }
+    this.#set('taken', piece.first + piece.count - 1)
+    this.#set('blocks', this.#maker.blocks)
+  }
+
+  /** The process has ended in order, or the option has. */
+  close () {
+    notAtSuddenEnd(this.#suddenEnd)
+    spans.setOpenTable(undefined)
+    runLog.tellAll(false)
+    taking.remove(this)
+    if (this.#head === undefined) this.#part.writeUInt32LE(0, at.magic)
+    else this.#head.writeUInt32LE(1, layout.head.isOver)
+    binding()?.close()
+    const file = this.#file
+    if (file !== undefined && !parseBox(this.option).keep) attempt(() => fs.unlinkSync(file))
+  }
+
+  /** @returns {BoxStats} */
+  stats () {
+    return { file: this.#file, bytes: this.#part.length, written: this.#written, lost: this.#lost }
+  }
+}
+
+/** @returns {number} bytes of V8's limit of the heap that are for the young generation, as far as is known */
+function youngBytes () {
+  const { resourceLimits } = require('node:worker_threads')
+  const { maxYoungGenerationSizeMb: ofWorker } = resourceLimits ?? {}
+  if (ofWorker !== undefined) return ofWorker * MB
+  const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
+  const [, semi] = /--max[-_]semi[-_]space[-_]size[= ](\d+)/.exec(flags) ?? []
+  const major = Number(process.versions.node.split('.', 1)[0])
+  return (semi === undefined ? SEMI[major] ?? SEMI[24] : Number(semi)) * 3 * MB
+}
+
+/** @returns {BoxBinding | undefined} */
+const binding = () => /** @type {any} */ (loadBinding().binding)?.box
+
+/** @param {Buffer} target @param {number} lengthAt @param {number} textAt @param {object} value */
+function writeText (target, lengthAt, textAt, value) {
+  const text = JSON.stringify(value)
+  const isShort = Buffer.byteLength(text) <= at.stack - textAt
+  target.writeUInt32LE(isShort ? target.write(text, textAt) : 0, lengthAt)
+}
+
+/**
+ * Opens the box of this process, or a part of it in a worker.
+ * @param {string} option
+ * @returns {Box | undefined} undefined after a warning
+ */
+function openBox (option) {
+  const native = binding()
+  if (native === undefined) {
+    warn('BOX', 'there is no black box: it needs the native engine, see trace.doctor().')
+    return undefined
+  }
+  try {
+    return isMainThread() ? openFile(option, native) : openPart(option, native)
+  } catch (error) {
+    const { code } = /** @type {NodeJS.ErrnoException} */ (error)
+    warn(code === undefined ? 'BOX' : `BOX_${code}`, `there is no black box: ${messageOf(error)}.`)
+    return undefined
+  }
+}
+
+/** @param {string} option @param {BoxBinding} native @returns {Box} */
+function openFile (option, native) {
+  const { directory, bytes } = parseBox(option)
+  checkDirectory(directory)
+  const present = boxesIn(directory)
+  const dead = present.filter(({ isAlive }) => !isAlive)
+  if (dead.length >= MAX_BOXES) {
+    throw new Error(`${directory} has ${dead.length} boxes of processes that died, which is the limit`)
+  }
+  const { file, fd } = create(directory)
+  const memory = native.open(fd, bytes)
+  if (memory === undefined || typeof memory === 'number') {
+    fs.closeSync(fd)
+    fs.unlinkSync(file)
+    throw systemError(memory, `${file} cannot get its ${bytes} bytes`)
+  }
+  memory.writeUInt32LE(layout.VERSION, layout.head.version)
+  writeText(memory, layout.head.textBytes, layout.head.text, {
+    pid: process.pid,
+    node: process.version,
+    program: process.argv[1],
+    limit: process.constrainedMemory?.()
+  })
+  memory.writeUInt32LE(layout.HEAD_MAGIC, layout.head.magic)
+  tellDead(dead.map(({ file }) => file))
+  return new Box(option, memory, file)
+}
+
+/** @param {string} option @param {BoxBinding} native @returns {Box | undefined} */
+function openPart (option, native) {
+  const memory = native.addPart(WORKER_BYTES)
+  if (memory === undefined) return undefined // the main thread has no box
+  if (typeof memory === 'number') throw systemError(memory, 'it cannot grow for a worker')
+  return new Box(option, memory)
+}
+
+/** @param {string[]} files */
+function tellDead (files) {
+  if (files.length === 0) return
+  const names = files.length === 1 ? '1 black box of a process' : `${files.length} black boxes of processes`
+  warn('BOX_DEAD', `${names} that died: longstack report ${files.slice(0, 3).join(' ')}` +
+    `${files.length > 3 ? ' …' : ''}`)
+}
+
+/** Creates the directory if there is none; only this user may write to it. @param {string} name */
+function checkDirectory (name) {
+  fs.mkdirSync(name, { recursive: true, mode: 0o700 })
+  const { uid, mode } = fs.statSync(name)
+  if (uid !== process.geteuid?.()) throw new Error(`${name} belongs to another user: use a directory in it`)
+  if ((mode & 0o022) !== 0) throw new Error(`others may write to ${name}: use a directory in it`)
+}
+
+/** @param {string} directory @returns {{ file: string, fd: number }} a new file */
+function create (directory) {
+  for (let i = 1; ; i++) {
+    const file = path.resolve(directory, `${BOX_NAME}-${process.pid}${i === 1 ? '' : `.${i}`}.box`)
+    try {
+      return { file, fd: fs.openSync(file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, MODE) }
+    } catch (error) { // in a container each process may be number 1
+      if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST' || i > 2 * MAX_BOXES) throw error
+    }
+  }
+}
+
+/** @param {number | undefined} number @param {string} text */
+function systemError (number, text) {
+  const { errno } = require('node:os').constants
+  const [code] = Object.entries(errno).find(([, value]) => value === number) ?? ['ERROR']
+  return Object.assign(new Error(`${text} (${code})`), { code })
+}
+
+module.exports = { Box, openBox }

@@ -1,0 +1,435 @@
+// The black box: a file that is mapped into the memory of the process. The kernel keeps what was stored there,
+// however the process ends. Its blocks are allocated when it is created: a store to a page without a block on
+// a full disk would end the process with SIGBUS, as does a store behind the end of a file that somebody else
+// has truncated.
+//
+// The file begins with a page about the process. Then come parts, one per thread, which JavaScript fills
+// (lib/record/box.js). What JavaScript cannot store because it is busy or V8 is about to abort is stored here:
+// a thread notes ten times a second that the process is alive and how much memory it has; if a thread of the
+// program has been in the same step for a second, it asks V8 for the stack inside; and each full collection
+// notes the heap that is left.
+//
+// Nothing is ever unmapped: a thread that ends leaves its part to the next one.
+
+#include <fcntl.h>
+#include <unistd.h>
+#ifndef _WIN32
+#include <pthread.h>
+#include <signal.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#endif
+
+#include <cerrno>
+#include <cstddef>
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <new>
+
+#include <node.h>
+#include <node_buffer.h>
+#include <uv.h>
+#include <v8.h>
+
+#include "box.h"
+#include "functions.h"
+
+namespace {
+
+using v8::FunctionCallbackInfo;
+using v8::Isolate;
+using v8::Local;
+using v8::Value;
+
+#ifndef _WIN32
+
+constexpr uint64_t kPulseNs = 100'000'000;    // interval of signs of life
+constexpr size_t kThreadStack = 128 << 10;    // bytes
+constexpr size_t kPage = 4096;                // bytes
+constexpr size_t kRing = kPage + 2048 * 192;  // offset of the ring in a part: RING in box-layout.js
+constexpr int kMaxParts = 256;
+constexpr int kStuckPulses = 10;
+constexpr int kMaxFrames = 20;
+
+// The first page of the file. lib/record/box-layout.js has the same offsets, and its own fields behind these.
+struct Head {
+  uint32_t unused[4];   // JavaScript
+  double alive_at;      // ms of the system's monotonic clock
+  double resident;      // bytes
+};
+static_assert(offsetof(Head, alive_at) == 16);
+
+// The first page of a part; likewise.
+struct Part {
+  uint32_t unused[2];   // JavaScript
+  uint32_t is_used;
+  uint32_t collections;
+  double bytes;
+  double collected_at;  // end of the last full collection, ms of the system's monotonic clock
+  double used;          // bytes of the heap after it
+  double limit;         // of the heap
+  uint32_t unused_[12]; // JavaScript
+  uint32_t stack_bytes; // of the stack inside a step that lasts
+  char unused__[1024 - 100];
+  char stack[kPage - 1024];
+  char table[kRing - kPage];
+  int32_t newest;       // entry of the run log; the first words of its ring
+  int32_t unused___[3];
+  int32_t returned;     // the newest one when the event loop got control
+};
+static_assert(offsetof(Part, collected_at) == 24);
+static_assert(offsetof(Part, stack_bytes) == 96);
+static_assert(offsetof(Part, stack) == 1024);
+static_assert(offsetof(Part, newest) == kRing);
+
+double NowMs() { return static_cast<double>(uv_hrtime()) * 1e-6; }
+
+template <typename T>
+T Read(const T* field) {
+  T value;
+  __atomic_load(field, &value, __ATOMIC_ACQUIRE);
+  return value;
+}
+
+template <typename T>
+void Write(T* field, T value) {
+  __atomic_store(field, &value, __ATOMIC_RELEASE);
+}
+
+// The only box of the process. The mutex guards all fields.
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+int file = -1;                  // -1: there is none
+size_t file_bytes = 0;
+Part* parts[kMaxParts];
+int part_count = 0;
+struct {
+  Isolate* isolate;             // nullptr: no thread uses the part
+  int32_t newest;               // at the last pulse
+  int pulses;                   // for which that has been the newest entry
+} states[kMaxParts];
+
+Head* pulsing = nullptr;        // page of the thread below; only changed while it does not run
+uv_thread_t pulse_thread;
+uv_mutex_t pulse_mutex;
+uv_cond_t pulse_end;
+bool is_pulse_ending = false;
+
+// Bytes of memory that the process has, from Linux's /proc/self/statm; 0 if unknown.
+class Resident {
+ public:
+  Resident() {
+#ifdef __linux__
+    const int low = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
+    if (low < 0) return;
+    constexpr int kMinDescriptor = 60;    // low numbers are the program's
+    statm_ = fcntl(low, F_DUPFD_CLOEXEC, kMinDescriptor);
+    close(low);
+#endif
+  }
+  ~Resident() {
+    if (statm_ >= 0) close(statm_);
+  }
+  Resident(const Resident&) = delete;
+  Resident& operator=(const Resident&) = delete;
+
+  double Bytes() const {
+    char text[96];
+    const ssize_t length = statm_ < 0 ? 0 : pread(statm_, text, sizeof text - 1, 0);
+    if (length <= 0) return 0;
+    text[length] = '\0';
+    char* second = nullptr;
+    strtoull(text, &second, 10);
+    return static_cast<double>(strtoull(second, nullptr, 10)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  }
+
+ private:
+  int statm_ = -1;
+};
+
+// What an interrupt needs, which may come after its part has another owner.
+struct Interrupt {
+  Part* part;
+  int32_t newest;
+};
+
+// Adds text to the stack of a part, as far as there is room.
+class StackText {
+ public:
+  explicit StackText(Part* part) : part_(part) {}
+  void Add(const char* text) {
+    while (text != nullptr && *text != '\0' && length_ < sizeof part_->stack) part_->stack[length_++] = *text++;
+  }
+  void AddNumber(int number) {
+    char digits[16];
+    snprintf(digits, sizeof digits, "%d", number);
+    Add(digits);
+  }
+  void End() { Write(&part_->stack_bytes, static_cast<uint32_t>(length_)); }
+
+ private:
+  Part* part_;
+  size_t length_ = 0;
+};
+
+// Stores the stack inside a step that lasts, on its thread. No JavaScript runs.
+void StoreStack(Isolate* isolate, void* data) {
+  const Interrupt interrupt = *static_cast<Interrupt*>(data);
+  delete static_cast<Interrupt*>(data);
+  if (Read(&interrupt.part->newest) != interrupt.newest || !isolate->InContext()) return;
+  v8::HandleScope scope(isolate);
+  Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate, kMaxFrames);
+  StackText text(interrupt.part);
+  for (int i = 0; i < trace->GetFrameCount(); i++) {
+    Local<v8::StackFrame> frame = trace->GetFrame(isolate, i);
+    const v8::String::Utf8Value function(isolate, frame->GetFunctionName());
+    const v8::String::Utf8Value file(isolate, frame->GetScriptNameOrSourceURL());
+    const bool is_named = function.length() > 0;
+    text.Add("    at ");
+    text.Add(is_named ? *function : "");
+    text.Add(is_named ? " (" : "");
+    text.Add(*file);
+    text.Add(":");
+    text.AddNumber(frame->GetLineNumber());
+    text.Add(":");
+    text.AddNumber(frame->GetColumn());
+    text.Add(is_named ? ")\n" : "\n");
+  }
+  text.End();
+}
+
+// Asks for the stack of each thread that has been in one step for long, and forgets those of steps that ended.
+void LookAtThreads() {
+  pthread_mutex_lock(&mutex);
+  for (int i = 0; i < part_count; i++) {
+    Part* part = parts[i];
+    auto& state = states[i];
+    const int32_t newest = Read(&part->newest);
+    const bool is_same = state.isolate != nullptr && newest == state.newest && newest != Read(&part->returned);
+    state.newest = newest;
+    state.pulses = is_same ? state.pulses + 1 : 0;
+    if (!is_same && part->stack_bytes != 0) Write(&part->stack_bytes, 0u);
+    if (state.pulses != kStuckPulses) continue;
+    Interrupt* interrupt = new (std::nothrow) Interrupt{part, newest};
+    if (interrupt != nullptr) state.isolate->RequestInterrupt(StoreStack, interrupt);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+void Pulse(void*) {
+  const Resident resident;
+  uv_mutex_lock(&pulse_mutex);
+  while (!is_pulse_ending) {
+    Write(&pulsing->resident, resident.Bytes());
+    Write(&pulsing->alive_at, NowMs());
+    LookAtThreads();
+    uv_cond_timedwait(&pulse_end, &pulse_mutex, kPulseNs);
+  }
+  uv_mutex_unlock(&pulse_mutex);
+}
+
+void StartPulse(Head* head) {
+  if (uv_mutex_init(&pulse_mutex) != 0) return;
+  if (uv_cond_init(&pulse_end) != 0) return;
+  pulsing = head;
+  is_pulse_ending = false;
+  sigset_t all, before;         // signals go to the program's threads
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  uv_thread_options_t options = {};
+  options.flags = UV_THREAD_HAS_STACK_SIZE;
+  options.stack_size = kThreadStack;
+  if (uv_thread_create_ex(&pulse_thread, &options, Pulse, nullptr) != 0) pulsing = nullptr;
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+}
+
+void StopPulse() {
+  if (pulsing == nullptr) return;
+  uv_mutex_lock(&pulse_mutex);
+  is_pulse_ending = true;
+  uv_cond_signal(&pulse_end);
+  uv_mutex_unlock(&pulse_mutex);
+  uv_thread_join(&pulse_thread);
+  uv_cond_destroy(&pulse_end);
+  uv_mutex_destroy(&pulse_mutex);
+  pulsing = nullptr;
+}
+
+// Returns 0, or the error of the system.
+int Allocate(int fd, size_t from, size_t bytes) {
+#ifdef __linux__
+  return posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
+#else
+  fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, static_cast<off_t>(bytes), 0};
+  if (fcntl(fd, F_PREALLOCATE, &store) != 0) return errno;
+  return ftruncate(fd, static_cast<off_t>(from + bytes)) == 0 ? 0 : errno;
+#endif
+}
+
+// Adds bytes to the file and maps them. Returns nullptr after an error, in errno.
+char* Extend(int fd, size_t from, size_t bytes) {
+  const int error = Allocate(fd, from, bytes);
+  if (error != 0) {
+    errno = error;
+    return nullptr;
+  }
+  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, static_cast<off_t>(from));
+  return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
+}
+
+// The part of an environment, whose full collections it notes.
+struct Owner {
+  Isolate* isolate;
+  Part* part = nullptr;
+
+  // With the mutex.
+  void Own(int index) {
+    part = parts[index];
+    states[index] = {isolate, 0, 0};
+    Write(&part->stack_bytes, 0u);
+    Write(&part->is_used, 1u);
+    OnCollected(isolate, v8::kGCTypeMarkSweepCompact, v8::kNoGCCallbackFlags, this);
+    isolate->AddGCEpilogueCallback(OnCollected, this, v8::kGCTypeMarkSweepCompact);
+  }
+
+  // With the mutex.
+  void Release() {
+    if (part == nullptr) return;
+    isolate->RemoveGCEpilogueCallback(OnCollected, this);
+    for (int i = 0; i < part_count; i++) if (parts[i] == part) states[i].isolate = nullptr;
+    Write(&part->is_used, 0u);
+    part = nullptr;
+  }
+
+  static void OnCollected(Isolate* isolate, v8::GCType, v8::GCCallbackFlags, void* data) {
+    Part* part = static_cast<Owner*>(data)->part;
+    v8::HeapStatistics heap;
+    isolate->GetHeapStatistics(&heap);
+    Write(&part->used, static_cast<double>(heap.used_heap_size()));
+    Write(&part->limit, static_cast<double>(heap.heap_size_limit()));
+    Write(&part->collected_at, NowMs());
+    Write(&part->collections, part->collections + 1);
+  }
+};
+
+inline Owner* OwnerOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Owner>(info); }
+
+// Returns memory to JavaScript. It is never unmapped, so nothing happens when the buffer is collected.
+void ReturnMemory(const FunctionCallbackInfo<Value>& info, char* memory, size_t bytes) {
+  Local<v8::Object> buffer;
+  const auto forget = [](char*, void*) {};
+  if (node::Buffer::New(info.GetIsolate(), memory, bytes, forget, nullptr).ToLocal(&buffer)) {
+    info.GetReturnValue().Set(buffer);
+  }
+}
+
+size_t BytesAt(const FunctionCallbackInfo<Value>& info, int index) {
+  return info[index]->IsUint32() ? info[index].As<v8::Uint32>()->Value() / kPage * kPage : 0;
+}
+
+// open(fd, bytes): makes the file behind a descriptor the box of this process, with a part for this thread.
+// Returns the memory of all of it, or the number of an error of the system; undefined if there is a box. The
+// file stays open, and is locked as long as the process lives.
+void Open(const FunctionCallbackInfo<Value>& info) {
+  const size_t bytes = BytesAt(info, 1);
+  if (!info[0]->IsInt32() || bytes < 2 * kPage || OwnerOf(info)->part != nullptr) return;
+  pthread_mutex_lock(&mutex);
+  if (file != -1) {
+    pthread_mutex_unlock(&mutex);
+    return;
+  }
+  const int fd = info[0].As<v8::Int32>()->Value();
+  char* memory = flock(fd, LOCK_EX | LOCK_NB) != 0 ? nullptr : Extend(fd, 0, bytes);
+  if (memory == nullptr) {
+    info.GetReturnValue().Set(errno);
+  } else {
+    file = fd;
+    file_bytes = bytes;
+    part_count = 1;
+    parts[0] = reinterpret_cast<Part*>(memory + kPage);
+    Write(&parts[0]->bytes, static_cast<double>(bytes - kPage));
+    OwnerOf(info)->Own(0);
+    StartPulse(reinterpret_cast<Head*>(memory));
+    ReturnMemory(info, memory, bytes);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+// Returns the number of a part that no thread uses, or -1.
+int FreePart(size_t bytes) {
+  for (int i = 0; i < part_count; i++) {
+    if (parts[i]->is_used == 0 && parts[i]->bytes == static_cast<double>(bytes)) return i;
+  }
+  return -1;
+}
+
+// addPart(bytes): adds a part for this thread, or reuses one of a thread that has ended. Returns its memory,
+// or the number of an error; undefined if there is no box.
+void AddPart(const FunctionCallbackInfo<Value>& info) {
+  const size_t bytes = BytesAt(info, 0);
+  if (bytes < 2 * kPage || OwnerOf(info)->part != nullptr) return;
+  pthread_mutex_lock(&mutex);
+  int index = file == -1 ? -1 : FreePart(bytes);
+  if (index == -1 && file != -1 && part_count < kMaxParts) {
+    Part* part = reinterpret_cast<Part*>(Extend(file, file_bytes, bytes));
+    if (part == nullptr) {
+      info.GetReturnValue().Set(errno);
+    } else {
+      file_bytes += bytes;
+      index = part_count++;
+      parts[index] = part;
+      Write(&part->bytes, static_cast<double>(bytes));
+    }
+  }
+  if (index != -1) {
+    OwnerOf(info)->Own(index);
+    ReturnMemory(info, reinterpret_cast<char*>(parts[index]), bytes);
+  }
+  pthread_mutex_unlock(&mutex);
+}
+
+// close(): ends the part of this thread, and with it the box if this thread has opened it
+void Close(const FunctionCallbackInfo<Value>& info) {
+  Owner* owner = OwnerOf(info);
+  pthread_mutex_lock(&mutex);
+  const bool is_first = file != -1 && owner->part != nullptr && owner->part == parts[0];
+  owner->Release();
+  if (is_first) {
+    close(file);
+    file = -1;
+    part_count = 0;
+  }
+  pthread_mutex_unlock(&mutex);
+  if (is_first) StopPulse();
+}
+
+// isHeld(fd): returns whether the process that opened this box lives
+void IsHeld(const FunctionCallbackInfo<Value>& info) {
+  if (!info[0]->IsInt32()) return;
+  const int fd = info[0].As<v8::Int32>()->Value();
+  const bool is_held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  if (!is_held) flock(fd, LOCK_UN);
+  info.GetReturnValue().Set(is_held);
+}
+
+void End(void* data) {
+  Owner* owner = static_cast<Owner*>(data);
+  pthread_mutex_lock(&mutex);
+  owner->Release();
+  pthread_mutex_unlock(&mutex);
+  delete owner;
+}
+
+#endif
+
+}  // namespace
+
+void AddBoxFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+#ifndef _WIN32
+  Isolate* isolate = Isolate::GetCurrent();
+  Owner* owner = new Owner{isolate};
+  node::AddEnvironmentCleanupHook(isolate, End, owner);
+  longstack::AddObject(context, exports, "box", owner, {{"open", Open}, {"addPart", AddPart},
+    {"close", Close}, {"isHeld", IsHeld}});
+#endif
+}

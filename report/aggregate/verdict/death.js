@@ -1,0 +1,88 @@
+'use strict'
+
+// Processes that died without an orderly end, from their black boxes.
+
+const { amount, isRecord, list, text } = require('../../read/values')
+const { siteTextsOf } = require('../sites')
+
+const MAX_DEATHS = 1000
+const MAX_NAME_CHARS = 300
+const MIN_FULL = 0.85 // of the heap, or of the memory of its container
+const MIN_COLLECTIONS = 3 // full ones: V8 collects again and again before it gives up
+const MIN_STUCK_MS = 1000
+
+/**
+ * @typedef {import('../../read/box-file').Death & { at: string | undefined }} KnownDeath
+ */
+
+class DeathFacts {
+  /** @type {KnownDeath[]} */
+  deaths = []
+
+  /** @param {import('../../read/span-line').Span} record */
+  add ({ attributes }) {
+    const [death] = list(attributes['longstack.death'], 1).filter(isRecord)
+    if (death === undefined || this.deaths.length === MAX_DEATHS) return
+    const inside = text(death.inside, MAX_NAME_CHARS)
+    const number = (/** @type {string} */ name) => amount(death[name]) ?? 0
+    this.deaths.push({
+      pid: amount(death.pid),
+      thread: number('thread'),
+      program: text(death.program, MAX_NAME_CHARS),
+      at: inside ?? siteTextsOf(death).at,
+      inside,
+      request: text(death.request, MAX_NAME_CHARS),
+      residentLimit: amount(death.residentLimit),
+      unixMs: number('unixMs'),
+      runningMs: amount(death.runningMs),
+      chain: number('chain'),
+      requests: number('requests'),
+      used: number('used'),
+      limit: number('limit'),
+      collections: number('collections'),
+      collectedMs: number('collectedMs'),
+      resident: number('resident')
+    })
+  }
+}
+
+/** @param {KnownDeath} death */
+const isHeapFull = ({ used, limit, collections }) =>
+  collections >= MIN_COLLECTIONS && used >= limit * MIN_FULL
+
+/** @param {KnownDeath} death @returns {'heap' | 'memory' | 'stuck' | 'unknown'} what it died of */
+function causeOf (death) {
+  const { resident, residentLimit = Infinity, runningMs = 0 } = death
+  if (isHeapFull(death)) return 'heap'
+  if (resident >= residentLimit * MIN_FULL) return 'memory'
+  return runningMs >= MIN_STUCK_MS ? 'stuck' : 'unknown'
+}
+
+/**
+ * Reports each process that died, and a worker if its heap was full: it ends the process, too.
+ * @param {import('./index').Evidence} evidence
+ * @returns {import('./index').Fault[]}
+ */
+function death ({ death: { deaths } }) {
+  return deaths.filter((one) => one.thread === 0 || isHeapFull(one)).map((one) => {
+    const { at: frame, pid, thread, request, requests, inside, unixMs, runningMs } = one
+    const { collectedMs, used, limit, resident, residentLimit } = one
+    const figures = {
+      pid,
+      thread: thread === 0 ? undefined : thread,
+      unixMs,
+      runningMs,
+      requests,
+      used,
+      limit,
+      collectedMs,
+      resident: resident === 0 ? undefined : resident,
+      residentLimit,
+      cause: causeOf(one)
+    }
+    const details = { request, isInside: inside !== undefined }
+    return { rule: 'death', at: frame, lostMs: 0, share: 0, figures, details }
+  })
+}
+
+module.exports = { DeathFacts, death }

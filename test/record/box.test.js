@@ -1,0 +1,314 @@
+'use strict'
+
+// The option `box`: what is known of a process after it has died, in each of the ways in which one can die.
+
+const { spawn, execFileSync } = require('node:child_process')
+const { once } = require('node:events')
+const fs = require('node:fs')
+const http = require('node:http')
+const path = require('node:path')
+const { createInterface } = require('node:readline')
+const { setTimeout: wait } = require('node:timers/promises')
+const test = require('ava')
+const { loadBinding } = require('../../lib/stacks/binding')
+const { recordingOf } = require('../../report/read/box-file')
+const { BlockReader } = require('../../report/read/recording-file')
+const { inherited, node, program, register, root, runsAll } = require('../helpers/run')
+const { folder } = require('../helpers/sinks')
+
+const hasEngine = loadBinding().binding !== undefined && process.env.ENGINE !== 'js'
+const where = hasEngine && process.platform !== 'win32' ? test : test.skip
+const service = path.join(root, 'test', 'fixtures', 'box', 'service.js')
+const cli = path.join(root, 'lib', 'cli', 'main.js')
+
+/**
+ * @typedef {object} Service
+ * @property {import('node:child_process').ChildProcess} child
+ * @property {number[]} ports of the main thread, and of its worker
+ * @property {string} directory of the box
+ * @property {() => string} stderr so far
+ */
+
+/**
+ * @param {import('ava').ExecutionContext} t
+ * @param {{ args?: string[], flags?: string[], box?: string, directory?: string }} [options]
+ * @returns {Promise<Service>}
+ */
+async function start (t, { args = [], flags = [], box = '', directory = path.join(folder(t), 'boxes') } = {}) {
+  const child = spawn(process.execPath, ['-r', register, ...flags, service, ...args], {
+    env: { ...inherited, LONGSTACK_BOX: `${directory}${box}` }, stdio: ['ignore', 'pipe', 'pipe']
+  })
+  t.teardown(() => { child.kill('SIGKILL') })
+  let stderr = ''
+  child.stderr.on('data', (text) => { stderr += text })
+  /** @type {number[]} */
+  const ports = []
+  for await (const line of createInterface(child.stdout)) {
+    const [thread, port] = line.split(' ')
+    ports[thread === 'main' ? 0 : 1] = Number(port)
+    if (ports.filter(Boolean).length === (args.includes('--worker') ? 2 : 1)) break
+  }
+  return { child, ports, directory, stderr: () => stderr }
+}
+
+/** @param {number} port @param {string} url @returns {Promise<number | undefined>} status; undefined: none */
+function ask (port, url) {
+  return new Promise((resolve) => {
+    http.get({ port, path: url, host: '127.0.0.1' }, (response) => {
+      response.resume().on('end', () => resolve(response.statusCode))
+    }).on('error', () => resolve(undefined))
+  })
+}
+
+/** @param {Service} service @param {string} signal it must end by */
+async function ended ({ child }, signal) {
+  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+  return child.signalCode ?? signal
+}
+
+/** @param {string} directory @returns {Promise<any>} model */
+async function report (directory) {
+  const { stdout, stderr, code } = await node([cli, directory, '--json'])
+  if (code !== 0) throw new Error(stderr)
+  return JSON.parse(stdout)
+}
+
+const boxes = (/** @type {string} */ directory) => fs.readdirSync(directory).filter((name) => name.endsWith('.box'))
+
+/**
+ * @typedef {object} End
+ * @property {string} name
+ * @property {string} [url] of the request that ends it
+ * @property {NodeJS.Signals} [signal] otherwise
+ * @property {string} cause
+ * @property {RegExp} sentence
+ * @property {string[]} [flags]
+ */
+
+/** @type {End[]} */
+const ends = [
+  { name: 'kill -9 while it is idle', signal: 'SIGKILL', cause: 'unknown', sentence: /No callback was running; 2 requests were in flight/ },
+  { name: 'a segmentation fault', url: '/crash', flags: ['--expose-internals'], cause: 'unknown', sentence: /running a callback for GET \/crash.*; 3 requests were in flight/ },
+  { name: 'process.abort', url: '/abort', cause: 'unknown', sentence: /running a callback for GET \/abort.*; 3 requests were in flight/ },
+  { name: 'a full heap', url: '/fill', flags: ['--max-old-space-size=40'], cause: 'heap', sentence: /with a full heap: \d+ MB of at most \d+ MB.*callback for GET \/fill/ }
+]
+
+for (const { name, url, signal, cause, sentence, flags } of ends) {
+  where(`${name}: the callback, its request and those in flight are known`, async (t) => {
+    const running = await start(t, { flags })
+    const [port] = running.ports
+    for (let i = 0; i < 20; i++) t.is(await ask(port, '/ok'), 200)
+    for (let i = 0; i < 2; i++) ask(port, '/wait')
+    await wait(300)
+    if (url === undefined) running.child.kill(signal)
+    else ask(port, url)
+    await ended(running, '')
+    t.is(boxes(running.directory).length, 1, running.stderr())
+    const model = await report(running.directory)
+    const [first] = model.verdict
+    t.is(first.rule, 'death')
+    t.is(first.figures.cause, cause, first.sentence)
+    t.regex(first.sentence, sentence)
+    t.is(first.figures.pid, running.child.pid)
+    t.is(model.routes.find((/** @type {any} */ route) => route.name === 'GET /ok').count, 20)
+    const open = model.open.map((/** @type {any} */ span) => span.name)
+    t.deepEqual(open, ['GET /wait', 'GET /wait', ...url === undefined ? [] : [`GET ${url}`]])
+    t.true(model.open[0].ms >= 100, String(model.open[0].ms))
+  })
+}
+
+where('a loop without an end: the function is known, although nothing was left to ask', async (t) => {
+  const running = await start(t)
+  ask(running.ports[0], '/spin')
+  await wait(2500)
+  const live = await report(running.directory)
+  t.deepEqual(live.verdict.filter((/** @type {any} */ { rule }) => rule === 'death'), [], 'it lives')
+  t.deepEqual(live.open.map((/** @type {any} */ span) => span.name), ['GET /spin'])
+  running.child.kill('SIGKILL')
+  await ended(running, '')
+  const { verdict: [first] } = await report(running.directory)
+  t.is(first.figures.cause, 'stuck')
+  t.regex(first.sentence, /stuck.* for GET \/spin that was inside spin \(service\.js:\d+\)/)
+  t.true(first.figures.runningMs > 1500, String(first.figures.runningMs))
+})
+
+where('workers have their parts; what one did before it ended in order is left out', async (t) => {
+  const running = await start(t, { args: ['--worker'] })
+  const [main, worker] = running.ports
+  t.is(await ask(main, '/ok'), 200)
+  for (let i = 0; i < 3; i++) t.is(await ask(worker, '/ok'), 200)
+  ask(worker, '/wait')
+  await wait(400)
+  running.child.kill('SIGKILL')
+  await ended(running, '')
+  t.is(boxes(running.directory).length, 1)
+  const model = await report(running.directory)
+  t.is(model.routes.find((/** @type {any} */ route) => route.name === 'GET /ok').count, 4)
+  t.deepEqual(model.open.map((/** @type {any} */ span) => span.name), ['GET /wait'])
+  t.is(model.verdict.filter((/** @type {any} */ { rule }) => rule === 'death').length, 1)
+})
+
+/** @type {Array<[name: string, url: string | undefined, signal: NodeJS.Signals | undefined]>} */
+const orderly = [
+  ['process.exit', '/exit', undefined],
+  ['an uncaught error', '/throw', undefined],
+  ['SIGTERM', undefined, 'SIGTERM'],
+  ['SIGINT', undefined, 'SIGINT']
+]
+for (const [name, url, signal] of orderly) {
+  where(`${name} removes the box; with keep it stays, and nobody died`, async (t) => {
+    for (const box of ['', ',keep']) {
+      const running = await start(t, { box })
+      const [port] = running.ports
+      t.is(await ask(port, '/ok'), 200)
+      if (url === undefined) running.child.kill(signal)
+      else ask(port, url)
+      await ended(running, '')
+      if (signal !== undefined) t.is(running.child.signalCode, signal)
+      t.is(boxes(running.directory).length, box === '' ? 0 : 1, running.stderr())
+      if (box === '') continue
+      const model = await report(running.directory)
+      t.is(model.routes.find((/** @type {any} */ route) => route.name === 'GET /ok').count, 1)
+      t.false(model.verdict.some((/** @type {any} */ { rule }) => rule === 'death'))
+    }
+  })
+}
+
+where('the next start lists the boxes of the dead in one line, and removes none', async (t) => {
+  const first = await start(t)
+  const { directory } = first
+  first.child.kill('SIGKILL')
+  await ended(first, '')
+  const second = await start(t, { directory })
+  t.regex(second.stderr(), /^longstack: 1 black box of a process that died: longstack report \S+\.box\n$/)
+  const third = await start(t, { directory }) // the second lives
+  t.is(third.stderr().split('\n').length, 2)
+  t.is(boxes(directory).length, 3)
+  for (const { child } of [second, third]) child.kill('SIGTERM')
+  await Promise.all([second, third].map((each) => ended(each, '')))
+  t.is(boxes(directory).length, 1)
+})
+
+/** @type {Array<[name: string, code: RegExp, prepare: (directory: string) => string]>} */
+const refused = [
+  ['a directory that others may write to', /others may write to/, (directory) => {
+    fs.mkdirSync(directory)
+    fs.chmodSync(directory, 0o777)
+    return directory
+  }],
+  ['a file in place of the directory', /EEXIST|ENOTDIR/, (directory) => {
+    fs.writeFileSync(directory, '')
+    return directory
+  }]
+]
+for (const [name, sentence, prepare] of refused) {
+  where(`${name}: one line, and the program runs without a box`, async (t) => {
+    const directory = prepare(path.join(folder(t), 'boxes'))
+    const { stdout, stderr, code } = await program("console.log('ran')", { env: { LONGSTACK_BOX: directory } })
+    t.is(stdout, 'ran\n')
+    t.is(code, 0)
+    t.regex(stderr, sentence)
+    t.is(stderr.split('\n').length, 2, stderr)
+  })
+}
+
+where('a link with the name of the box is not followed', (t) => {
+  const directory = path.join(folder(t), 'boxes')
+  const target = path.join(directory, 'target')
+  fs.mkdirSync(directory, { mode: 0o700 })
+  fs.writeFileSync(target, 'mine')
+  const line = `ln -s target '${directory}'/longstack-$$.box; exec '${process.execPath}' -r '${register}' -e ` +
+    '"process.abort()"'
+  t.throws(() => execFileSync('sh', ['-c', `ulimit -c 0; ${line}`], {
+    env: { ...inherited, LONGSTACK_BOX: directory }, stdio: 'pipe'
+  }))
+  t.is(fs.readFileSync(target, 'utf8'), 'mine')
+  t.true(boxes(directory).some((name) => name.endsWith('.2.box')))
+})
+
+where('invalid options are refused', async (t) => {
+  for (const value of [',keep', 'boxes,size=1KiB', 'boxes,size=5', 'boxes,loud']) {
+    const { stderr, code } = await program('', { env: { LONGSTACK_BOX: value } })
+    t.is(code, 0)
+    t.regex(stderr, /^longstack: LONGSTACK_BOX: .*must be a directory/, value)
+  }
+})
+
+where('turned on and off while it runs, beside a recording', async (t) => {
+  const directory = folder(t)
+  const { stdout, stderr } = await program(`
+    const fs = require('node:fs')
+    const trace = require(${JSON.stringify(root)})
+    const wait = require('node:timers/promises').setTimeout
+    const present = () => fs.readdirSync('boxes').filter((name) => name.endsWith('.box')).length
+    fs.mkdirSync('boxes', { mode: 0o700 })
+    ;(async () => {
+      const counts = []
+      for (let i = 0; i < 3; i++) {
+        await trace.span('before ' + i, {}, () => wait(20))
+        trace.enable({ box: 'boxes', record: 'app.rec' })
+        await trace.span('during ' + i, {}, () => wait(20))
+        counts.push(present(), trace.stats().box?.bytes > 1e7)
+        trace.disable()
+        counts.push(present())
+        trace.enable({ record: 'app.rec' })
+        await trace.span('after ' + i, {}, () => wait(20))
+      }
+      console.log(JSON.stringify(counts))
+    })()`, { cwd: directory, env: { LONGSTACK_RECORD: 'app.rec' } })
+  t.is(stderr, '')
+  t.deepEqual(JSON.parse(stdout), [1, true, 0, 1, true, 0, 1, true, 0])
+  const spans = await node([cli, 'spans', path.join(directory, 'app.rec')])
+  for (const name of ['before', 'during', 'after']) {
+    for (let i = 0; i < 3; i++) t.true(spans.stdout.includes(`"${name} ${i}"`), `${name} ${i}`)
+  }
+})
+
+where('more than the box holds: the newest is there, and all requests in flight', async (t) => {
+  const running = await start(t, { box: ',size=4MiB' })
+  const [port] = running.ports
+  ask(port, '/wait')
+  const count = runsAll ? 6000 : 3000
+  for (let i = 0; i < count; i += 50) await Promise.all(Array.from({ length: 50 }, () => ask(port, '/ok')))
+  await wait(300)
+  running.child.kill('SIGKILL')
+  await ended(running, '')
+  const model = await report(running.directory)
+  t.deepEqual(model.open.map((/** @type {any} */ span) => span.name), ['GET /wait'])
+  const { count: held } = model.routes.find((/** @type {any} */ route) => route.name === 'GET /ok')
+  t.true(held >= 500 && held <= count, String(held))
+})
+
+where('a box that is cut, damaged or hostile gives a sentence or what can be read, never an error', async (t) => {
+  const running = await start(t)
+  const [port] = running.ports
+  for (let i = 0; i < 20; i++) await ask(port, '/ok')
+  ask(port, '/wait')
+  await wait(300)
+  running.child.kill('SIGKILL')
+  await ended(running, '')
+  const [name] = boxes(running.directory)
+  const file = path.join(running.directory, name)
+  const whole = fs.readFileSync(file)
+  const head = whole.subarray(0, 1 << 21)
+  let seed = 1
+  const random = () => (seed = Math.imul(seed, 48271) & 0x7fffffff) / 0x7fffffff
+  for (let i = 0; i < (runsAll ? 300 : 60); i++) {
+    const bytes = Buffer.from(i % 2 === 0 ? whole.subarray(0, Math.floor(random() * whole.length)) : whole)
+    const isWild = i % 3 === 0 // whole words, near the start of a page
+    for (let j = 0; j < 20 && bytes.length > 4096; j++) {
+      const offset = isWild ? Math.floor(random() * 3) * 4096 + Math.floor(random() * 40) * 4 : 0
+      if (isWild) bytes.writeUInt32LE(Math.floor(random() * 2 ** 32), Math.min(offset, bytes.length - 4))
+      else bytes[Math.floor(random() * Math.min(bytes.length, head.length))] = Math.floor(random() * 256)
+    }
+    const { recording } = recordingOf(bytes, false)
+    const reader = new BlockReader()
+    t.notThrows(() => [...reader.push(recording), ...reader.end()])
+  }
+  for (const length of [2, 100, 5000, 3 << 20]) {
+    fs.truncateSync(file, length)
+    const { stderr, code } = await node([cli, 'report', file])
+    t.true(code === 0 || code === 1, stderr)
+    t.notRegex(stderr, /\n {4}at /)
+  }
+})
