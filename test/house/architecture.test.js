@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 11_823,
+  report: 11_824,
   core: 4313,
   spans: 2420,
   stacks: 2865,

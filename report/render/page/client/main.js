@@ -43,7 +43,8 @@ const rules = {
   background: 'busy event loop',
   collects: 'garbage collection',
   starved: 'no CPU',
-  unanswered: 'no response'
+  unanswered: 'no response',
+  death: 'the process died'
 }
 const NO_SPAN = { fromUnixMs: NaN, toUnixMs: NaN }
 
