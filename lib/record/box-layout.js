@@ -75,9 +75,13 @@ module.exports = {
     number: 0, // of the span; 0: free
     ids: 4, // 24 bytes
     start: 32, // double: ms of the clock
-    kind: 40, // 1: server
+    kind: 40, // SERVER and ENDED
     nameBytes: 44,
     name: 48
   },
-  MAX_NAME: SLOT_BYTES - 48
+  MAX_NAME: SLOT_BYTES - 48,
+
+  // Bits of `kind`.
+  SERVER: 1,
+  ENDED: 2 // its texts may not be in a block yet
 }

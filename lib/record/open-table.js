@@ -1,11 +1,16 @@
 'use strict'
 
 // Open requests in a black box, for a reader after the end of the process. Each has a slot with its name, so
-// nothing needs to be done when the process dies. A request without a free slot is left out.
+// nothing needs to be done when the process dies. A request without a free slot is left out. One that has
+// ended keeps its slot until another one needs it.
 
-const { MAX_NAME, SLOTS, SLOT_BYTES, slot: at } = require('./box-layout')
+const { ENDED, MAX_NAME, SERVER, SLOTS, SLOT_BYTES, slot: at } = require('./box-layout')
 
 const TRIES = 8
+const KIND = at.kind >> 2 // index of a word
+
+/** @param {number} number @returns {number} index of the first word of a slot */
+const wordOf = (number) => ((number & (SLOTS - 1)) * SLOT_BYTES) >> 2
 
 class OpenTable {
   #bytes
@@ -19,31 +24,40 @@ class OpenTable {
     this.#times = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8)
   }
 
-  /** @param {number} number @param {number} wanted what the slot must hold @returns {number} -1: none */
-  #find (number, wanted) {
+  /** @param {number} number @returns {number} index of the first word of its slot, -1: it has none */
+  #find (number) {
     for (let i = 0; i < TRIES; i++) {
-      const offset = ((number + i) & (SLOTS - 1)) * SLOT_BYTES
-      if (this.#words[offset >> 2] === wanted) return offset
+      const word = wordOf(number + i)
+      if (this.#words[word] === number) return word
+    }
+    return -1
+  }
+
+  /** @param {number} number @returns {number} index of the first word of a free slot, -1: there is none */
+  #findFree (number) {
+    for (let i = 0; i < TRIES; i++) {
+      const word = wordOf(number + i)
+      if (this.#words[word] === 0 || (this.#words[word + KIND] & ENDED) !== 0) return word
     }
     return -1
   }
 
   /** @param {import('../spans/span').Span} span */
   add (span) {
-    const offset = this.#find(span.seq, 0)
-    if (offset === -1) return
-    const word = offset >> 2
-    this.#times[(offset + at.start) >> 3] = span.start
-    this.#words[word + (at.kind >> 2)] = span.kind === 'SERVER' ? 1 : 0
-    this.#words[word + (at.nameBytes >> 2)] = this.#bytes.write(span.name, offset + at.name, MAX_NAME)
+    const word = this.#findFree(span.seq)
+    if (word === -1) return
+    this.#words[word] = 0 // until all is there
+    this.#words[word + KIND] = span.kind === 'SERVER' ? SERVER : 0
+    this.#times[(word >> 1) + (at.start >> 3)] = span.start
+    this.#words[word + (at.nameBytes >> 2)] = this.#bytes.write(span.name, word * 4 + at.name, MAX_NAME)
     span.copyIds(this.#words, this.#bytes, word + (at.ids >> 2))
     this.#words[word] = span.seq
   }
 
   /** @param {import('../spans/span').Span} span that has ended */
   remove ({ seq }) {
-    const offset = this.#find(seq, seq)
-    if (offset !== -1) this.#words[offset >> 2] = 0
+    const word = this.#find(seq)
+    if (word !== -1) this.#words[word + KIND] |= ENDED
   }
 }
 

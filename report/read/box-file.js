@@ -17,6 +17,7 @@ const MAGIC_BYTES = 4
 const MAX_BYTES = 2 ** 31 // larger ones are no boxes
 const MAX_TEXT = 500 // characters
 const NOTHING = Buffer.alloc(0)
+const FIRST_FORM = 1e9 // beyond those of the process
 
 /**
  * @typedef {object} Death what is known of the end of a thread, and of its process
@@ -36,7 +37,13 @@ const NOTHING = Buffer.alloc(0)
  * @property {number} resident bytes of memory
  * @property {number | undefined} residentLimit of its container
  *
- * @typedef {{ number: number, name: string, isServer: boolean, ids: string, start: number }} OpenRequest
+ * @typedef {object} OpenRequest
+ * @property {number} number
+ * @property {string} name
+ * @property {boolean} isServer
+ * @property {boolean} isEnded its texts may be in a block
+ * @property {string} ids
+ * @property {number} start ms of the clock
  */
 
 /** @param {Uint8Array} bytes of the beginning of a file */
@@ -190,14 +197,18 @@ class Part {
     const lost = Math.max(0, (oldest - next) | 0)
     const first = (next + lost) | 0
     const count = Math.max(0, (newest - first + 1) | 0)
-    const requests = this.#openRequests()
+    const all = this.#openRequests()
+    const requests = all.filter(({ isEnded }) => !isEnded)
+    const ends = this.#endsIn(first, count)
+    const ended = all.filter(({ isEnded, number }) => isEnded && ends.has(number))
     const entries = new Uint8Array((count + requests.length) * ENTRY_BYTES)
     for (let i = 0; i < count; i++) entries.set(this.#entry((first + i) | 0), i * ENTRY_BYTES)
     requests.forEach(({ number }, i) => this.#writeEnd(entries, count + i, number))
     const origin = this.#view.getFloat64(at.origin, true)
     const death = this.#process && [{ death: this.#death(this.#process, requests, origin) }]
-    const texts = [...death ?? [], ...requests.flatMap((request, i) =>
-      textsOf(request, this.#aliveAt, origin, 1e9 + i))].map((line) => `${JSON.stringify(line)}\n`).join('')
+    const known = [...requests, ...ended].flatMap((request, i) =>
+      textsOf(request, ends.get(request.number) ?? this.#aliveAt, origin, FIRST_FORM + i))
+    const texts = [...death ?? [], ...known].map((line) => `${JSON.stringify(line)}\n`).join('')
     const target = Buffer.alloc(maxBytesOf(texts, count + requests.length))
     const length = encode(target, {
       source: this.#view.getUint32(at.source, true),
@@ -209,6 +220,22 @@ class Part {
       lost
     }, texts, [entries])
     return target.subarray(0, length)
+  }
+
+  /**
+   * Returns when the spans ended that have an end among entries, ms of the clock.
+   * @param {number} first
+   * @param {number} count
+   */
+  #endsIn (first, count) {
+    /** @type {Map<number, number>} */
+    const ends = new Map()
+    for (let i = 0; i < count; i++) {
+      const place = this.#placeOf((first + i) | 0)
+      if ((this.#ring[place + log.HEAD] & KIND) !== log.END) continue
+      ends.set(this.#ring[place + log.REQUEST], this.#times[(place >> 1) + log.TIME])
+    }
+    return ends
   }
 
   /** @param {number} number @returns {Uint8Array} */
@@ -240,13 +267,15 @@ class Part {
       const number = this.#view.getInt32(start, true)
       const time = this.#view.getFloat64(start + slot.start, true)
       const bytes = this.#view.getUint32(start + slot.nameBytes, true)
+      const kind = this.#view.getUint32(start + slot.kind, true)
       if (number === 0 || !Number.isFinite(time) || bytes > layout.MAX_NAME) continue
       requests.push({
         number,
         start: time,
         name: this.#bytes.toString('utf8', start + slot.name, start + slot.name + bytes),
         ids: this.#bytes.toString('hex', start + slot.ids, start + slot.ids + 24),
-        isServer: this.#view.getUint32(start + slot.kind, true) === 1
+        isServer: (kind & layout.SERVER) !== 0,
+        isEnded: (kind & layout.ENDED) !== 0
       })
     }
     return requests.sort((a, b) => a.start - b.start)
@@ -334,11 +363,11 @@ function innermost (stack) {
  * @param {number} form number of its form
  * @returns {object[]} lines, see lib/record/texts.js
  */
-function textsOf ({ number, name, ids, isServer, start }, end, origin, form) {
+function textsOf ({ number, name, ids, isServer, isEnded, start }, end, origin, form) {
   const us = [Math.round(start * 1000), Math.round(Math.max(0, end - start) * 1000)]
   return [
     { form, name, kind: isServer ? 'SERVER' : 'INTERNAL', origin },
-    { span: number, form, ids, us, status: { code: 'UNSET' }, attributes: {}, open: true }
+    { span: number, form, ids, us, status: { code: 'UNSET' }, attributes: {}, open: !isEnded }
   ]
 }
 

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 11_824,
+  report: 11_840,
   core: 4313,
   spans: 2425,
   stacks: 2865,

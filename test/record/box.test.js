@@ -161,6 +161,7 @@ for (const [name, url, signal] of orderly) {
       const running = await start(t, { box })
       const [port] = running.ports
       t.is(await ask(port, '/ok'), 200)
+      await wait(50) // the response ends a little later here
       if (url === undefined) running.child.kill(signal)
       else ask(port, url)
       await ended(running, '')
@@ -262,6 +263,20 @@ where('turned on and off while it runs, beside a recording', async (t) => {
   for (const name of ['before', 'during', 'after']) {
     for (let i = 0; i < 3; i++) t.true(spans.stdout.includes(`"${name} ${i}"`), `${name} ${i}`)
   }
+})
+
+where('requests that ended just before: their texts were on no disk and in no block', async (t) => {
+  const running = await start(t)
+  const [port] = running.ports
+  for (let i = 0; i < 20; i++) t.is(await ask(port, '/ok'), 200)
+  await wait(400)
+  for (let i = 0; i < 10; i++) t.is(await ask(port, '/ok'), 200)
+  await wait(20)
+  running.child.kill('SIGKILL')
+  await ended(running, '')
+  const model = await report(running.directory)
+  const { count } = model.routes.find((/** @type {any} */ { name }) => name === 'GET /ok')
+  t.true(count >= 29 && count <= 30, String(count)) // the last one may not have ended
 })
 
 where('more than the box holds: the newest is there, and all requests in flight', async (t) => {
