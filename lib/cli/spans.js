@@ -2,6 +2,7 @@
 
 // longstack spans: prints the spans of recordings as lines of a span file.
 
+const { unboxed } = require('../../report/read/box-file')
 const { RecordedLines } = require('../../report/read/recorded-lines')
 const { follow, inOrder } = require('../../report/read/recording-file')
 const { decompressed, open, withForm } = require('../../report/read/sources')
@@ -33,9 +34,11 @@ async function main (values, files) {
  */
 async function printFile (name, source, recorded) {
   recorded.nextFile()
+  /** @type {string[]} */
+  const problems = []
   let isEmpty = true
   try {
-    for await (const { chunk, isRecording } of withForm(decompressed(source))) {
+    for await (const { chunk, isRecording } of withForm(unboxed(decompressed(source), name, problems))) {
       if (!isRecording) {
         printError(`longstack: ${name}: not a recording.`)
         return false
@@ -44,7 +47,8 @@ async function printFile (name, source, recorded) {
       await write(STDOUT, recorded.push(chunk))
     }
     if (isEmpty) printError(`longstack: ${name}: file is empty.`)
-    await printPart(name, recorded.endFile())
+    const part = recorded.endFile()
+    await printPart(name, { ...part, problems: [...problems, ...part.problems] })
     return !isEmpty
   } catch (error) {
     printError(`longstack: ${name}: ${/** @type {Error} */ (error).message}.`)

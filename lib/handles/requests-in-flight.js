@@ -7,7 +7,7 @@
 const { now } = require('../core/clock')
 const { contextAt } = require('../core/context')
 const { connectionTypes } = require('../core/kinds')
-const { ANSWERED, FLAGS, OUTER, REF, findRecord } = require('../core/records')
+const { ANSWERED, FLAGS, OUTER, REF, SPAN, findRecord } = require('../core/records')
 const { eachRequest, requestOf } = require('../core/request-of')
 const { getOrAdd, newList } = require('../group-by')
 const { addressOf, handleOf, idOf, ownerOf } = require('../node-objects')
@@ -15,6 +15,7 @@ const { className, hidden, isObject, own } = require('../objects')
 const { isProxy } = require('node:util').types
 const { hops } = require('../stacks/chain')
 const { userOf } = require('./find')
+const { drain } = require('./list')
 const { byRequest } = require('./pending')
 const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
@@ -97,6 +98,30 @@ function * requestsInFlight () {
   }
   const idle = list.length === 0 ? [] : yield * require('./idle-connections').idleConnections()
   return { count: served.length, requests: list, noteCode, idle }
+}
+
+/**
+ * @typedef {object} WaitsOfSpan what a request in flight waits for
+ * @property {number} span number
+ * @property {Array<[what: string, since: number | undefined]>} waits since: ms of the clock, if known
+ */
+
+/** Lists what requests in flight wait for, oldest request first. @returns {WaitsOfSpan[]} */
+function waitsOfSpans () {
+  const time = now()
+  const lookup = new Map()
+  const { requests, uses } = drain(servedWithUses(lookup, time))
+  const { waits } = drain(byRequest(lookup, time))
+  return requests.sort(byAge).slice(0, MAX_REQUESTS).flatMap(({ ref }) => {
+    const record = ref === 0 ? undefined : findRecord(ref)
+    if (record === undefined) return []
+    const used = (uses.get(ref) ?? []).map(({ what, sinceMs }) => ({ what, ms: sinceMs }))
+    const awaited = [...waits.get(ref)?.values() ?? []].map(({ at: frame, label, oldestMs }) =>
+      ({ what: frame === undefined ? label : `${label} at ${frame}`, ms: oldestMs }))
+    /** @type {WaitsOfSpan['waits']} */
+    const all = [...used, ...awaited].map(({ what, ms }) => [what, ms === undefined ? undefined : time - ms])
+    return [{ span: record.words[record.offset + SPAN], waits: all.slice(0, MAX_USES) }]
+  })
 }
 
 /**
@@ -293,4 +318,4 @@ function lengthOf (lists, name) {
   return Array.isArray(list) ? list.length : 0
 }
 
-module.exports = { agentQueues, requestsInFlight, servedRequests, servedWithUses }
+module.exports = { agentQueues, requestsInFlight, servedRequests, servedWithUses, waitsOfSpans }

@@ -9,9 +9,12 @@ const path = require('node:path')
 const process = require('node:process')
 const { parseBox } = require('../box-option')
 const { now, originMs } = require('../core/clock')
+const loopIterations = require('../core/loop-iterations')
 const runLog = require('../core/run-log')
 const { BYTES: RING_BYTES } = require('../core/run-log-words')
+const { lineOf } = require('../encoding/serialize')
 const { attempt } = require('../files')
+const { waitsOfSpans } = require('../handles/requests-in-flight')
 const { isMainThread } = require('../passing/threads')
 const { spanResource } = require('../spans/outputs')
 const spans = require('../spans/spans')
@@ -24,10 +27,13 @@ const { BOX_NAME, MAX_BOXES, boxesIn } = require('./box-files')
 const { atSuddenEnd, notAtSuddenEnd } = require('./ending')
 const { OpenTable } = require('./open-table')
 const taking = require('./taking')
+const texts = require('./texts')
 
 const { HALVES, PAGE, RING, TABLE, part: at } = layout
 const WORKER_BYTES = 4 << 20 // part of a worker
 const SPARE_BYTES = 1 << 18 // of a half, for the next piece
+const LOOK_MS = 1000 // between looks at what requests wait for
+const LOOK_PART = 100 // a look may take this part of the time
 const MODE = 0o600
 const MB = 2 ** 20
 /** default of --max-semi-space-size in MiB, by version of Node @type {Record<number, number>} */
@@ -60,6 +66,11 @@ class Box {
   #end = 0 // bytes in this half
   #written = 0
   #lost = 0
+  /** what open requests wait for, until a block has it */
+  #waits = ''
+  #lookAt = 0 // ms of the clock: not earlier
+  #isLookDue = false
+  #isOver = false
   /** @type {Buffer | undefined} the first page of the file */
   #head
   /** @type {string | undefined} */
@@ -125,9 +136,29 @@ class Box {
     taking.repeat()
   }
 
+  isWaiting = () => this.#waits !== ''
+
+  /** Plans to look what open requests wait for. */
+  taken () {
+    if (this.#isLookDue || !texts.hasOpenSpans()) return
+    this.#isLookDue = true
+    loopIterations.scheduleWithin(this.#look, Math.max(LOOK_MS, this.#lookAt - now()))
+  }
+
+  #look = () => {
+    this.#isLookDue = false
+    if (this.#isOver || !texts.hasOpenSpans()) return
+    const start = now()
+    this.#waits = attempt(() => `${lineOf({ waits: waitsOfSpans() }, () => {})}\n`) ?? ''
+    this.#lookAt = now() + (now() - start) * LOOK_PART
+    taking.take({ isWithin: false })
+  }
+
   /** Stores a block. @param {taking.Piece} piece */
   take (piece) {
-    const block = this.#maker.make(piece)
+    const waits = this.#waits
+    this.#waits = ''
+    const block = this.#maker.make(piece, waits)
     const size = layout.halfOf(this.#part.length)
     this.#lost += piece.lost
     if (this.#end + block.length > size) this.#turn()
@@ -144,6 +175,7 @@ class Box {
 
   /** The process has ended in order, or the option has. */
   close () {
+    this.#isOver = true
     notAtSuddenEnd(this.#suddenEnd)
     spans.setOpenTable(undefined)
     runLog.tellAll(false)

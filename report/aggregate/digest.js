@@ -68,6 +68,8 @@ const { siteTextsOf } = require('./sites')
  *   much of its end is certain
  * @property {number | undefined} queuedMs how long the request sat in the socket buffer before Node read it:
  *   its client waited this much longer
+ * @property {Array<{ what: string, ms: number | undefined }> | undefined} pending what an open request in a
+ *   black box waited for
  * @property {string | undefined} stack long stack of its start
  * @property {Array<[number, number, string]>} runs on the loop: start in ms after the span's, length in ms,
  *   resource type
@@ -85,6 +87,7 @@ const MAX_KEY_CHARS = 100
 const MAX_RUNS = 64
 const MAX_EVENTS = 8
 const MAX_DELAYERS = 8
+const MAX_PENDING = 10
 const MAX_DELAYS = 16
 const MAX_SUBSYSTEMS = 64
 const CODES = new Set(['UNSET', 'OK', 'ERROR'])
@@ -114,6 +117,7 @@ function digest (span) {
     delays: spellsOf(attributes['longstack.delays'], MAX_DELAYS)
       .map(([start, ms, certain]) => [start, ms, Math.min(ms, amount(certain) ?? ms)]),
     queuedMs: amount(attributes['longstack.queued_ms']),
+    pending: pendingOf(attributes['longstack.pending']),
     stack: text(attributes['code.stacktrace'], MAX_STACK_CHARS),
     runs: spellsOf(attributes['longstack.runs'], MAX_RUNS)
       .map(([start, ms, type]) => [start, ms, text(type, 100) ?? '']),
@@ -121,6 +125,15 @@ function digest (span) {
     events: eventsOf(record.events),
     service: text(record.resource?.['service.name'], MAX_TEXT_CHARS)
   }
+}
+
+/** @param {unknown} pending @returns {Digest['pending']} */
+function pendingOf (pending) {
+  if (pending === undefined) return undefined
+  return list(pending, MAX_PENDING).filter(isRecord).flatMap(({ what, ms }) => {
+    const name = text(what, MAX_TEXT_CHARS)
+    return name === undefined ? [] : [{ what: name, ms: amount(ms) }]
+  })
 }
 
 /** @param {Record<string, any>} attributes @returns {Delayer[]} */

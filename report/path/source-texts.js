@@ -75,6 +75,8 @@ class SourceTexts {
   load = new ThreadLoad()
   /** of a black box @type {import('../read/box-file').Death | undefined} */
   death = undefined
+  /** what open requests waited for @type {import('../../lib/handles/requests-in-flight').WaitsOfSpan[]} */
+  waits = []
   /** start of the newest form's clock, ms since 1970 */
   origin = 0
   /** @type {Record<string, unknown>} */
@@ -103,6 +105,7 @@ class SourceTexts {
     else if (isNumber(rejected)) this.#rejected.set(rejected, true)
     else if (text.vitals !== undefined) this.load.add(text.vitals)
     else if (text.death !== undefined) this.death = text.death
+    else if (Array.isArray(text.waits)) this.waits = text.waits
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}

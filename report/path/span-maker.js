@@ -164,7 +164,7 @@ class SpanMaker {
       if (record !== undefined) this.#records.push(recordOf(record))
     }
     const made = this.make([])
-    for (const span of this.#told.values()) made.push(this.#formWith(withUnknown(span), noFigures(span)))
+    for (const span of this.#told.values()) made.push(this.#formWith(this.#withState(span), noFigures(span)))
     this.#told.clear()
     this.#untold.clear()
     return made
@@ -189,7 +189,7 @@ class SpanMaker {
     const { figures: { unknown }, request: { begin, end, isCut, isOpen } } = ended
     if (!isCut) span.start = begin // exactly
     if (!isCut && !isOpen) span.end = end
-    return this.#formWith(withUnknown(span, unknown), isCut ? noFigures(span) : this.#figuresOf(ended))
+    return this.#formWith(this.#withState(span, unknown), isCut ? noFigures(span) : this.#figuresOf(ended))
   }
 
   /** @param {ToldSpan} span @param {Figures} figures */
@@ -325,6 +325,16 @@ class SpanMaker {
     })
   }
 
+  /** @param {ToldSpan} span @param {number} unknown microseconds without entries */
+  #withState (span, unknown = 0) {
+    if (!span.open && unknown === 0) return span
+    const { waits } = this.#texts.waits.find((waiting) => span.open && waiting.span === span.number) ?? {}
+    const pending = waits && { 'longstack.pending': waits.map((wait) => pendingOf(wait, span.end)) }
+    const end = span.open && { 'longstack.end': 'open' }
+    const part = unknown > 0 && { 'longstack.unrecorded_ms': unknown / 1000 }
+    return { ...span, attributes: withAttributes(span.attributes, { ...end, ...pending, ...part }) }
+  }
+
   /**
    * @param {EndedSpan} ended
    * @param {SiteWait[]} merged entry that each wait was merged into
@@ -347,16 +357,15 @@ class SpanMaker {
 
 const NO_NAME = { spanId: undefined, name: undefined }
 
+/**
+ * @param {[what: string, since: number | undefined]} wait
+ * @param {number} end ms of the clock
+ */
+const pendingOf = ([what, since], end) =>
+  ({ what, ms: typeof since === 'number' ? Math.round(Math.max(0, end - since) * 1000) / 1000 : undefined })
+
 /** Figures of a span whose entries are lost. @param {ToldSpan} span @returns {any} */
 const noFigures = ({ start, end }) => ({ duration: end - start, waits: [], ran: undefined, beside: 0 })
-
-/** @param {ToldSpan} span @param {number} unknown microseconds without entries */
-function withUnknown (span, unknown = 0) {
-  if (!span.open && unknown === 0) return span
-  const end = span.open && { 'longstack.end': 'open' }
-  const part = unknown > 0 && { 'longstack.unrecorded_ms': unknown / 1000 }
-  return { ...span, attributes: withAttributes(span.attributes, { ...end, ...part }) }
-}
 
 /** @param {any} record @returns {MadeSpan} */
 function recordOf (record) {

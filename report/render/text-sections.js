@@ -215,11 +215,14 @@ function delayerText ({ name, ms, max = ms, at: frame }, { frame: nameOf }) {
 /** @param {Model} model @param {Context} context */
 function open ({ open, openCount }, { colours, max, paragraph }) {
   return section(colours.bold('Still open'), open, max(MAX.open), (span) => {
-    const { blocked, blockedBy, ms, startUnixMs, traceId } = span
+    const { blocked, blockedBy, ms, startUnixMs, traceId, pending = [] } = span
     const callback = `a blocking callback${blockedBy === undefined ? '' : ` of ${word(blockedBy)}`}`
     const since = `since ${clock(startUnixMs)}, ${glued(`trace ${traceId}`)}`
     const name = glued(blocked ? callback : nameOf(span))
-    return paragraph(`${name}, open for ${glued(time(ms))} when written, ${since}`, '  ', '    ')
+    const waits = pending.map(({ what, ms: length }) =>
+      `${word(what)}${length === undefined ? '' : ` for ${glued(time(length))}`}`)
+    const waiting = waits.length === 0 ? '' : `; pending: ${waits.join(', ')}`
+    return paragraph(`${name}, open for ${glued(time(ms))} when written, ${since}${waiting}`, '  ', '    ')
   }, openCount)
 }
 

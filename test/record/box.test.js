@@ -31,12 +31,14 @@ const cli = path.join(root, 'lib', 'cli', 'main.js')
 
 /**
  * @param {import('ava').ExecutionContext} t
- * @param {{ args?: string[], flags?: string[], box?: string, directory?: string }} [options]
+ * @param {{ args?: string[], flags?: string[], box?: string, directory?: string,
+ *   env?: Record<string, string> }} [options]
  * @returns {Promise<Service>}
  */
-async function start (t, { args = [], flags = [], box = '', directory = path.join(folder(t), 'boxes') } = {}) {
+async function start (t, { args = [], flags = [], box = '', env, ...others } = {}) {
+  const { directory = path.join(folder(t), 'boxes') } = others
   const child = spawn(process.execPath, ['-r', register, ...flags, service, ...args], {
-    env: { ...inherited, LONGSTACK_BOX: `${directory}${box}` }, stdio: ['ignore', 'pipe', 'pipe']
+    env: { ...inherited, LONGSTACK_BOX: `${directory}${box}`, ...env }, stdio: ['ignore', 'pipe', 'pipe']
   })
   t.teardown(() => { child.kill('SIGKILL') })
   let stderr = ''
@@ -263,6 +265,29 @@ where('turned on and off while it runs, beside a recording', async (t) => {
   for (const name of ['before', 'during', 'after']) {
     for (let i = 0; i < 3; i++) t.true(spans.stdout.includes(`"${name} ${i}"`), `${name} ${i}`)
   }
+})
+
+where('what requests in flight wait for', async (t) => {
+  const peer = http.createServer(() => {}).listen(0, '127.0.0.1')
+  await once(peer, 'listening')
+  const { port: peerPort } = /** @type {import('node:net').AddressInfo} */ (peer.address())
+  const running = await start(t, { env: { PEER: String(peerPort) } })
+  for (const url of ['/await', '/call', '/wait']) ask(running.ports[0], url)
+  await wait(3000)
+  running.child.kill('SIGKILL')
+  await ended(running, '')
+  peer.close().closeAllConnections()
+  const { open } = await report(running.directory)
+  const pendingOf = (/** @type {string} */ url) =>
+    open.find((/** @type {any} */ { name }) => name === `GET ${url}`).pending
+  t.regex(pendingOf('/await')[0].what, /^await at \/await \(.*service\.js:\d+:\d+\)$/)
+  t.true(pendingOf('/await')[0].ms > 1500)
+  t.is(pendingOf('/call')[0].what, `GET http://127.0.0.1:${peerPort}/stock`)
+  const { stdout } = await node([cli, running.directory])
+  t.regex(stdout.replace(/\s+/g, ' '), /GET \/call, open for .*; pending: GET http:\/\/127\.0\.0\.1:\d+\/stock for/)
+  const [name] = boxes(running.directory)
+  const spans = await node([cli, 'spans', path.join(running.directory, name)])
+  t.is(spans.stdout.match(/"longstack\.end":"open"/g)?.length, 3, spans.stderr)
 })
 
 where('requests that ended just before: their texts were on no disk and in no block', async (t) => {
