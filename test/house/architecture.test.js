@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 11_840,
+  report: 11_858,
   core: 4313,
   spans: 2425,
   stacks: 2865,
@@ -68,7 +68,7 @@ const required = {
   'register.js': ['passing/', 'start.js'],
   'record/box-files.js': ['stacks/'],
   'record/': [
-    'blocked/', 'core/', 'encoding/', 'format/', 'node-objects.js', 'passing/', 'record/box-files.js',
+    'blocked/', 'core/', 'encoding/', 'format/', 'handles/', 'node-objects.js', 'passing/', 'record/box-files.js',
     'report/path/', 'requests/', 'sinks/', 'spans/', 'stacks/'
   ],
   'requests/': ['core/', 'handles/', 'node-objects.js', 'stacks/'],
