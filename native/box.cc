@@ -9,7 +9,7 @@
 // program has been in the same step for a second, it asks V8 for the stack inside; and each full collection
 // notes the heap that is left.
 //
-// Nothing is ever unmapped: a thread that ends leaves its part to the next one.
+// A thread that ends leaves its part to the next one.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -49,6 +49,8 @@ constexpr size_t kThreadStack = 128 << 10;    // bytes
 constexpr size_t kPage = 4096;                // bytes
 constexpr size_t kRing = kPage + 2048 * 192;  // offset of the ring in a part: RING in box-layout.js
 constexpr int kMaxParts = 256;
+constexpr int kMinDescriptor = 60;            // low numbers are the program's
+constexpr int kLockTries = 50;
 constexpr int kStuckPulses = 10;
 constexpr int kMaxFrames = 20;
 
@@ -71,7 +73,8 @@ struct Part {
   double limit;         // of the heap
   uint32_t unused_[12]; // JavaScript
   uint32_t stack_bytes; // of the stack inside a step that lasts
-  char unused__[1024 - 100];
+  int32_t stack_entry;  // newest when it was taken
+  char unused__[1024 - 104];
   char stack[kPage - 1024];
   char table[kRing - kPage];
   int32_t newest;       // entry of the run log; the first words of its ring
@@ -101,6 +104,8 @@ void Write(T* field, T value) {
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 int file = -1;                  // -1: there is none
 size_t file_bytes = 0;
+char* first_memory = nullptr;   // of the thread that has opened it
+size_t first_bytes = 0;
 Part* parts[kMaxParts];
 int part_count = 0;
 struct {
@@ -122,7 +127,6 @@ class Resident {
 #ifdef __linux__
     const int low = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
     if (low < 0) return;
-    constexpr int kMinDescriptor = 60;    // low numbers are the program's
     statm_ = fcntl(low, F_DUPFD_CLOEXEC, kMinDescriptor);
     close(low);
 #endif
@@ -195,6 +199,7 @@ void StoreStack(Isolate* isolate, void* data) {
     text.AddNumber(frame->GetColumn());
     text.Add(is_named ? ")\n" : "\n");
   }
+  Write(&interrupt.part->stack_entry, interrupt.newest);
   text.End();
 }
 
@@ -209,7 +214,9 @@ void LookAtThreads() {
     state.newest = newest;
     state.pulses = is_same ? state.pulses + 1 : 0;
     if (!is_same && part->stack_bytes != 0) Write(&part->stack_bytes, 0u);
-    if (state.pulses != kStuckPulses) continue;
+    // Again after twice the time, and so on
+    const int times = state.pulses / kStuckPulses;
+    if (times == 0 || state.pulses % kStuckPulses != 0 || (times & (times - 1)) != 0) continue;
     Interrupt* interrupt = new (std::nothrow) Interrupt{part, newest};
     if (interrupt != nullptr) state.isolate->RequestInterrupt(StoreStack, interrupt);
   }
@@ -255,10 +262,24 @@ void StopPulse() {
   pulsing = nullptr;
 }
 
+// Locks a new file, which somebody may look at now. Returns false after an error, in errno.
+bool Lock(int fd) {
+  for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
+    if (errno != EWOULDBLOCK || i == kLockTries) return false;
+    usleep(1000);
+  }
+  return true;
+}
+
 // Returns 0, or the error of the system.
 int Allocate(int fd, size_t from, size_t bytes) {
 #ifdef __linux__
-  return posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
+  sigset_t all, before;         // tmpfs gives up when a signal comes, such as those of a profiler
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const int error = posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
+  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return error;
 #else
   fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, static_cast<off_t>(bytes), 0};
   if (fcntl(fd, F_PREALLOCATE, &store) != 0) return errno;
@@ -287,8 +308,9 @@ struct Owner {
     part = parts[index];
     states[index] = {isolate, 0, 0};
     Write(&part->stack_bytes, 0u);
+    Write(&part->collections, 0u);
     Write(&part->is_used, 1u);
-    OnCollected(isolate, v8::kGCTypeMarkSweepCompact, v8::kNoGCCallbackFlags, this);
+    ReadHeap(isolate, part);
     isolate->AddGCEpilogueCallback(OnCollected, this, v8::kGCTypeMarkSweepCompact);
   }
 
@@ -303,18 +325,22 @@ struct Owner {
 
   static void OnCollected(Isolate* isolate, v8::GCType, v8::GCCallbackFlags, void* data) {
     Part* part = static_cast<Owner*>(data)->part;
+    ReadHeap(isolate, part);
+    Write(&part->collections, part->collections + 1);
+  }
+
+  static void ReadHeap(Isolate* isolate, Part* part) {
     v8::HeapStatistics heap;
     isolate->GetHeapStatistics(&heap);
     Write(&part->used, static_cast<double>(heap.used_heap_size()));
     Write(&part->limit, static_cast<double>(heap.heap_size_limit()));
     Write(&part->collected_at, NowMs());
-    Write(&part->collections, part->collections + 1);
   }
 };
 
 inline Owner* OwnerOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Owner>(info); }
 
-// Returns memory to JavaScript. It is never unmapped, so nothing happens when the buffer is collected.
+// Returns memory to JavaScript. There is always something at that address, so nothing happens when the buffer is collected.
 void ReturnMemory(const FunctionCallbackInfo<Value>& info, char* memory, size_t bytes) {
   Local<v8::Object> buffer;
   const auto forget = [](char*, void*) {};
@@ -327,9 +353,9 @@ size_t BytesAt(const FunctionCallbackInfo<Value>& info, int index) {
   return info[index]->IsUint32() ? info[index].As<v8::Uint32>()->Value() / kPage * kPage : 0;
 }
 
-// open(fd, bytes): makes the file behind a descriptor the box of this process, with a part for this thread.
-// Returns the memory of all of it, or the number of an error of the system; undefined if there is a box. The
-// file stays open, and is locked as long as the process lives.
+// open(fd, bytes): makes the file behind a descriptor, which may be closed afterwards, the box of this process,
+// with a part for this thread. Returns the memory of all of it, or the number of an error of the system;
+// undefined if there is a box. The file is locked as long as the process lives.
 void Open(const FunctionCallbackInfo<Value>& info) {
   const size_t bytes = BytesAt(info, 1);
   if (!info[0]->IsInt32() || bytes < 2 * kPage || OwnerOf(info)->part != nullptr) return;
@@ -338,14 +364,18 @@ void Open(const FunctionCallbackInfo<Value>& info) {
     pthread_mutex_unlock(&mutex);
     return;
   }
-  const int fd = info[0].As<v8::Int32>()->Value();
-  char* memory = flock(fd, LOCK_EX | LOCK_NB) != 0 ? nullptr : Extend(fd, 0, bytes);
+  // Low descriptors are the program's. The lock belongs to both.
+  const int fd = fcntl(info[0].As<v8::Int32>()->Value(), F_DUPFD_CLOEXEC, kMinDescriptor);
+  char* memory = fd < 0 || !Lock(fd) ? nullptr : Extend(fd, 0, bytes);
   if (memory == nullptr) {
     info.GetReturnValue().Set(errno);
+    if (fd >= 0) close(fd);
   } else {
     file = fd;
     file_bytes = bytes;
     part_count = 1;
+    first_memory = memory;
+    first_bytes = bytes;
     parts[0] = reinterpret_cast<Part*>(memory + kPage);
     Write(&parts[0]->bytes, static_cast<double>(bytes - kPage));
     OwnerOf(info)->Own(0);
@@ -400,16 +430,19 @@ void Close(const FunctionCallbackInfo<Value>& info) {
     part_count = 0;
   }
   pthread_mutex_unlock(&mutex);
-  if (is_first) StopPulse();
+  if (!is_first) return;
+  StopPulse();
+  // The blocks of a removed file are free once nothing maps them. Buffers of JavaScript may still do so.
+  mmap(first_memory, first_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
 // isHeld(fd): returns whether the process that opened this box lives
 void IsHeld(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsInt32()) return;
   const int fd = info[0].As<v8::Int32>()->Value();
-  const bool is_held = flock(fd, LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK;
-  if (!is_held) flock(fd, LOCK_UN);
-  info.GetReturnValue().Set(is_held);
+  const bool is_free = flock(fd, LOCK_SH | LOCK_NB) == 0;   // after an error it is unknown
+  if (is_free) flock(fd, LOCK_UN);
+  info.GetReturnValue().Set(!is_free);
 }
 
 void End(void* data) {

@@ -7,6 +7,7 @@
 
 const { statSync } = require('node:fs')
 const { prose, wrap } = require('../../report/render/wrap')
+const { attempt } = require('../files')
 const { ownManifest } = require('../platform')
 const { commands } = require('./commands')
 const { helpFlag, parse, quote, suggestion, UsageError } = require('./flags')
@@ -28,7 +29,7 @@ async function main ([name, ...args]) {
     return args.length > 0 ? await printHelpOf(commandOf(args[0])) : await printOverview()
   }
   if (['--version', '-v'].includes(name)) return await print(`${ownManifest().version}\n`)
-  if (isDirectory(name)) [name, args] = ['report', [name, ...args]]
+  if (!isTarget(name) && isDirectory(name)) [name, args] = ['report', [name, ...args]]
   const isOfTarget = isTarget(name) || (isFlagOfTarget(name) && isTarget(args.at(-1) ?? ''))
   const command = isOfTarget ? commands.PID : commandOf(name)
   const { values, operands } = parseFor(command, isOfTarget ? [name, ...args] : args)
@@ -45,7 +46,7 @@ async function main ([name, ...args]) {
 
 /** Returns whether a word is not a command but a directory, of black boxes. @param {string} word */
 function isDirectory (word) {
-  return !Object.hasOwn(commands, word) && statSync(word, { throwIfNoEntry: false })?.isDirectory() === true
+  return !Object.hasOwn(commands, word) && attempt(() => statSync(word).isDirectory()) === true
 }
 
 /** Returns whether a word is not a command but a PID, port, address or socket. @param {string} word */

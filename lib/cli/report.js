@@ -39,14 +39,14 @@ async function main (values, operands) {
 }
 
 /**
- * Returns a file, or the black boxes in a directory: those of processes that died, or else of living ones.
+ * Returns a file, or the black boxes in a directory: those of processes that died, or else all.
  * @param {string} name
  * @returns {string[]}
  */
 function boxesOf (name) {
   if (attempt(() => fs.statSync(name).isDirectory()) !== true) return [name]
   const boxes = require('../record/box-files').boxesIn(name)
-  const dead = boxes.filter(({ isAlive }) => !isAlive)
+  const dead = boxes.filter(({ isDead }) => isDead)
   if (boxes.length === 0) throw new UsageError(`There are no black boxes in ${quote(name)}.`)
   return (dead.length === 0 ? boxes : dead).map(({ file }) => file)
 }

@@ -47,6 +47,7 @@ let answerTick = 0
 let mayHavePolled = true
 /** by chain, modulo its length: 0 if a black box does not know it */
 let told = ALL_TOLD
+let areInterruptsExpected = false
 /** loaded on demand @type {typeof import('./log-time')} */
 let logTime
 /** the last entry taken */
@@ -249,10 +250,16 @@ function paused (time) {
   floats[LATEST] = time
 }
 
+/** Sets whether returns are noted. */
+function noteReturns () {
+  if (areInterruptsExpected || told !== ALL_TOLD) current[ATTENTION] |= RETURNS
+  else current[ATTENTION] &= ~RETURNS
+}
+
 /** Notes that a callback, or longstack's own work, has returned to the event loop. */
 function returned () {
   if ((current[ATTENTION] & RETURNS) === 0) return
-  logTime.last.returned = now()
+  if (areInterruptsExpected) logTime.last.returned = now()
   ints[layout.RETURNED] = ints[COUNT]
 }
 
@@ -362,6 +369,7 @@ function stop () {
   ints = NO_RING
   floats = NO_TIMES
   told = ALL_TOLD
+  areInterruptsExpected = false
 }
 
 const runLog = {
@@ -404,8 +412,8 @@ const runLog = {
 
   /** @param {boolean} isOn signals interrupt polls, and libuv then does not count all of their sleep */
   expectInterrupts (isOn) {
-    if (isOn || told !== ALL_TOLD) current[ATTENTION] |= RETURNS
-    else current[ATTENTION] &= ~RETURNS
+    areInterruptsExpected = isOn
+    noteReturns()
   },
 
   /**
@@ -415,7 +423,12 @@ const runLog = {
    */
   tellAll (isOn) {
     told = isOn ? new Uint8Array(TOLD) : ALL_TOLD
-    runLog.expectInterrupts(isOn)
+    noteReturns()
+  },
+
+  /** Tells all chains again: their texts may be gone. */
+  forgetTold () {
+    if (told !== ALL_TOLD) told.fill(0)
   },
 
   /** Sets the function that takes entries. @param {(chain: number) => void} work guarded; may throw */

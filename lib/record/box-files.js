@@ -6,33 +6,46 @@ const fs = require('node:fs')
 const path = require('node:path')
 const { attempt } = require('../files')
 const { loadBinding } = require('../stacks/binding')
+const { HEAD_MAGIC, head } = require('./box-layout')
+
+const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = fs.constants
 
 const BOX_NAME = 'longstack'
+const HEAD_BYTES = 16
 const MAX_BOXES = 32 // of the dead in a directory; more would fill the disk
 
 /**
  * Lists the boxes in a directory, oldest first.
  * @param {string} directory
- * @returns {Array<{ file: string, isAlive: boolean }>} isAlive: its process may live
+ * @returns {Array<{ file: string, isDead: boolean }>} isDead: its process ended, and not in order
  */
 function boxesIn (directory) {
   const names = fs.readdirSync(directory).filter((name) => name.endsWith('.box'))
-  const files = names.map((name) => path.join(directory, name))
-  const timeOf = (/** @type {string} */ file) => attempt(() => fs.statSync(file).mtimeMs) ?? 0
-  return files.map((file) => ({ file, time: timeOf(file) })).sort((a, b) => a.time - b.time)
-    .map(({ file }) => ({ file, isAlive: isAlive(file) }))
+  const boxes = names.flatMap((name) => attempt(() => boxAt(path.join(directory, name))) ?? [])
+  return boxes.sort((a, b) => a.time - b.time).map(({ file, isAlive, isOver }) =>
+    ({ file, isDead: !isAlive && !isOver }))
 }
 
 /** @param {string} file @returns {boolean} whether the process of a box lives, or that is unknown */
-function isAlive (file) {
-  return attempt(() => {
-    const fd = fs.openSync(file, fs.constants.O_RDONLY | fs.constants.O_NOFOLLOW)
-    try {
-      return /** @type {any} */ (loadBinding().binding).box.isHeld(fd)
-    } finally {
-      fs.closeSync(fd)
-    }
-  }) ?? true
+const isAlive = (file) => attempt(() => boxAt(file)?.isAlive) ?? true
+
+/**
+ * @param {string} file
+ * @returns {{ file: string, time: number, isAlive: boolean, isOver: boolean } | undefined} undefined: no box
+ */
+function boxAt (file) {
+  const fd = fs.openSync(file, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+  try {
+    const state = fs.fstatSync(fd)
+    const bytes = Buffer.alloc(HEAD_BYTES)
+    if (!state.isFile() || fs.readSync(fd, bytes, 0, HEAD_BYTES, 0) < HEAD_BYTES) return undefined
+    if (bytes.readUInt32LE(head.magic) !== HEAD_MAGIC) return undefined
+    const isOver = bytes.readUInt32LE(head.isOver) !== 0
+    const isAlive = /** @type {any} */ (loadBinding().binding)?.box?.isHeld(fd) ?? true
+    return { file, time: state.mtimeMs, isAlive, isOver }
+  } finally {
+    fs.closeSync(fd)
+  }
 }
 
 module.exports = { BOX_NAME, MAX_BOXES, boxesIn, isAlive }

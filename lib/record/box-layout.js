@@ -65,6 +65,7 @@ module.exports = {
     thread: 88,
     textBytes: 92,
     stackBytes: 96, // 0: none
+    stackEntry: 100, // newest entry of the run log when it was taken
     young: 104, // double: bytes of the limit that are reserved for the young generation
     text: 128,
     stack: 1024 // inside a step that lasts

@@ -5,6 +5,7 @@
 // their texts, and a table of open requests. An orderly end removes the file.
 
 const fs = require('node:fs')
+const os = require('node:os')
 const path = require('node:path')
 const process = require('node:process')
 const { parseBox } = require('../box-option')
@@ -35,11 +36,17 @@ const SPARE_BYTES = 1 << 18 // of a half, for the next piece
 const LOOK_MS = 1000 // between looks at what requests wait for
 const LOOK_PART = 100 // a look may take this part of the time
 const MODE = 0o600
+const MAX_PROGRAM = 500 // characters
 const MB = 2 ** 20
-/** default of --max-semi-space-size in MiB, by version of Node @type {Record<number, number>} */
-const SEMI = { 20: 16, 22: 16, 24: 64, 26: 32 }
-/** causes of an orderly end; undefined: a signal from outside, or SIGTERM @type {unknown[]} */
-const ORDERLY = [undefined, 'reallyExit', 'execve', 'SIGTERM', 15, 'SIGINT', 2, 'SIGHUP', 1]
+const MAX_YOUNG = 20 // part of the limit of the heap
+/** @type {Record<string, number>} */
+const signals = os.constants.signals
+/** ends that are not orderly @type {unknown[]} */
+const CRASHES = [
+  'abort',
+  ...['SIGKILL', 'SIGABRT', 'SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP', 'SIGSYS']
+    .flatMap((name) => [name, signals[name]])
+]
 const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = fs.constants
 
 /**
@@ -75,20 +82,24 @@ class Box {
   #head
   /** @type {string | undefined} */
   #file
+  /** @type {bigint | undefined} */
+  #inode
 
   /**
    * @param {string} option
    * @param {Buffer} memory the whole file, or the part of a worker
    * @param {string} [file] undefined in a worker
+   * @param {bigint} [inode] of the file
    */
-  constructor (option, memory, file) {
+  constructor (option, memory, file, inode) {
     this.option = option
+    this.#inode = inode
     this.#file = file
     this.#head = file === undefined ? undefined : memory.subarray(0, PAGE)
     this.#part = file === undefined ? memory : memory.subarray(PAGE)
     const part = this.#part
     this.#view = new DataView(part.buffer, part.byteOffset, part.length)
-    part.fill(0, TABLE, RING)
+    part.fill(0, TABLE, HALVES)
     this.#set('half', 0)
     this.#setWritten(0)
     this.#view.setUint32(at.written + 4, 0, true)
@@ -121,7 +132,7 @@ class Box {
 
   /** @type {import('./ending').Work} */
   #suddenEnd = (cause) => {
-    if (ORDERLY.includes(cause)) this.close()
+    if (!CRASHES.includes(cause)) this.close()
   }
 
   /** Changes to the other half in time for all texts. */
@@ -134,6 +145,7 @@ class Box {
     this.#setWritten(0)
     this.#set('half', this.#half)
     taking.repeat()
+    runLog.forgetTold()
   }
 
   isWaiting = () => this.#waits !== ''
@@ -175,6 +187,7 @@ class Box {
 
   /** The process has ended in order, or the option has. */
   close () {
+    if (this.#isOver) return
     this.#isOver = true
     notAtSuddenEnd(this.#suddenEnd)
     spans.setOpenTable(undefined)
@@ -184,7 +197,7 @@ class Box {
     else this.#head.writeUInt32LE(1, layout.head.isOver)
     binding()?.close()
     const file = this.#file
-    if (file !== undefined && !parseBox(this.option).keep) attempt(() => fs.unlinkSync(file))
+    if (file !== undefined && !parseBox(this.option).keep) remove(file, this.#inode)
   }
 
   /** @returns {BoxStats} */
@@ -195,13 +208,13 @@ class Box {
 
 /** @returns {number} bytes of V8's limit of the heap that are for the young generation, as far as is known */
 function youngBytes () {
-  const { resourceLimits } = require('node:worker_threads')
-  const { maxYoungGenerationSizeMb: ofWorker } = resourceLimits ?? {}
+  const { maxYoungGenerationSizeMb: ofWorker } = require('node:worker_threads').resourceLimits ?? {}
   if (ofWorker !== undefined) return ofWorker * MB
+  const { heap_size_limit: limit } = require('node:v8').getHeapStatistics()
   const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
-  const [, semi] = /--max[-_]semi[-_]space[-_]size[= ](\d+)/.exec(flags) ?? []
-  const major = Number(process.versions.node.split('.', 1)[0])
-  return (semi === undefined ? SEMI[major] ?? SEMI[24] : Number(semi)) * 3 * MB
+  const [, old] = /--max[-_]old[-_]space[-_]size[= ](\d+)/.exec(flags) ?? []
+  if (old !== undefined) return Math.max(0, limit - Number(old) * MB)
+  return limit / MAX_YOUNG // V8 makes it smaller than usual on small machines
 }
 
 /** @returns {BoxBinding | undefined} */
@@ -238,28 +251,49 @@ function openBox (option) {
 function openFile (option, native) {
   const { directory, bytes } = parseBox(option)
   checkDirectory(directory)
-  const present = boxesIn(directory)
-  const dead = present.filter(({ isAlive }) => !isAlive)
+  const dead = boxesIn(directory).filter(({ isDead }) => isDead)
   if (dead.length >= MAX_BOXES) {
     throw new Error(`${directory} has ${dead.length} boxes of processes that died, which is the limit`)
   }
   const { file, fd } = create(directory)
-  const memory = native.open(fd, bytes)
-  if (memory === undefined || typeof memory === 'number') {
+  const { ino } = fs.fstatSync(fd, { bigint: true })
+  try {
+    const box = fill(option, native.open(fd, bytes), file, ino)
+    tellDead(dead.map(({ file }) => file))
+    return box
+  } catch (error) {
+    native.close()
+    remove(file, ino)
+    throw error
+  } finally {
     fs.closeSync(fd)
-    fs.unlinkSync(file)
-    throw systemError(memory, `${file} cannot get its ${bytes} bytes`)
+  }
+}
+
+/** @param {string} file @param {bigint | undefined} inode that it must still be */
+function remove (file, inode) {
+  attempt(() => { if (fs.lstatSync(file, { bigint: true }).ino === inode) fs.unlinkSync(file) })
+}
+
+/**
+ * @param {string} option
+ * @param {Buffer | number | undefined} memory or the number of an error
+ * @param {string} file
+ * @param {bigint} inode
+ */
+function fill (option, memory, file, inode) {
+  if (memory === undefined || typeof memory === 'number') {
+    throw systemError(memory, `${file} cannot be allocated`)
   }
   memory.writeUInt32LE(layout.VERSION, layout.head.version)
   writeText(memory, layout.head.textBytes, layout.head.text, {
     pid: process.pid,
     node: process.version,
-    program: process.argv[1],
+    program: process.argv[1]?.slice(0, MAX_PROGRAM),
     limit: process.constrainedMemory?.()
   })
   memory.writeUInt32LE(layout.HEAD_MAGIC, layout.head.magic)
-  tellDead(dead.map(({ file }) => file))
-  return new Box(option, memory, file)
+  return new Box(option, memory, file, inode)
 }
 
 /** @param {string} option @param {BoxBinding} native @returns {Box | undefined} */

@@ -32,9 +32,11 @@ function applyRecord () {
 
 /** @param {string | undefined} option */
 function applyBox (option) {
-  box?.close()
+  const before = box
+  box = undefined
   boxOption = option
-  box = option === undefined ? undefined : require('./box').openBox(option)
+  before?.close()
+  if (option !== undefined) box = require('./box').openBox(option)
 }
 
 /** @param {string | undefined} file */
@@ -58,10 +60,12 @@ function awaitExit () {
 function finish () {
   safely(() => {
     loopIterations.hold() // the loop has ended
-    require('./taking').finish()
-    recording?.flush()
-    box?.close()
-    box = undefined
+    try {
+      require('./taking').finish()
+      recording?.flush()
+    } finally {
+      box?.close()
+    }
   })
 }
 

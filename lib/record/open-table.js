@@ -6,7 +6,7 @@
 
 const { ENDED, MAX_NAME, SERVER, SLOTS, SLOT_BYTES, slot: at } = require('./box-layout')
 
-const TRIES = 8
+const TRIES = 64
 const KIND = at.kind >> 2 // index of a word
 
 /** @param {number} number @returns {number} index of the first word of a slot */

@@ -85,6 +85,7 @@ function add (consumer) {
 
 /** Passes the rest on, then removes a consumer. @param {Consumer} consumer */
 function remove (consumer) {
+  if (!consumers.includes(consumer)) return
   take({ isAll: true, isLast: consumers.length === 1 })
   consumers.splice(consumers.indexOf(consumer), 1)
   consumersChanged()

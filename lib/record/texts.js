@@ -113,6 +113,7 @@ on('forgetting', () => {
     runLog.takeNow()
     runLog.goesOn()
     chains = new ChainValues()
+    runLog.forgetTold()
   }
 })
 

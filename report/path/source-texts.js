@@ -104,8 +104,8 @@ class SourceTexts {
     else if (isNumber(newestId)) this.#newestId = newestId
     else if (isNumber(rejected)) this.#rejected.set(rejected, true)
     else if (text.vitals !== undefined) this.load.add(text.vitals)
-    else if (text.death !== undefined) this.death = text.death
-    else if (Array.isArray(text.waits)) this.waits = text.waits
+    else if (isObject(text.death)) this.death = text.death
+    else if (Array.isArray(text.waits)) this.waits = text.waits.filter(isObject)
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}
@@ -288,6 +288,9 @@ class SourceTexts {
 
 /** @type {import('../../lib/encoding/span-form').Status} */
 const UNSET = { code: 'UNSET' }
+
+/** @param {unknown} value @returns {value is any} */
+const isObject = (value) => typeof value === 'object' && value !== null
 
 /** @param {unknown} value @returns {value is number} */
 const isNumber = (value) => typeof value === 'number'

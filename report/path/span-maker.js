@@ -329,7 +329,9 @@ class SpanMaker {
   #withState (span, unknown = 0) {
     if (!span.open && unknown === 0) return span
     const { waits } = this.#texts.waits.find((waiting) => span.open && waiting.span === span.number) ?? {}
-    const pending = waits && { 'longstack.pending': waits.map((wait) => pendingOf(wait, span.end)) }
+    const pending = Array.isArray(waits) && {
+      'longstack.pending': waits.map((wait) => pendingOf(wait, span.end))
+    }
     const end = span.open && { 'longstack.end': 'open' }
     const part = unknown > 0 && { 'longstack.unrecorded_ms': unknown / 1000 }
     return { ...span, attributes: withAttributes(span.attributes, { ...end, ...pending, ...part }) }
@@ -361,7 +363,7 @@ const NO_NAME = { spanId: undefined, name: undefined }
  * @param {[what: string, since: number | undefined]} wait
  * @param {number} end ms of the clock
  */
-const pendingOf = ([what, since], end) =>
+const pendingOf = ([what, since] = ['?', undefined], end) =>
   ({ what, ms: typeof since === 'number' ? Math.round(Math.max(0, end - since) * 1000) / 1000 : undefined })
 
 /** Figures of a span whose entries are lost. @param {ToldSpan} span @returns {any} */

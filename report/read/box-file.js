@@ -106,8 +106,9 @@ function recordingOf (bytes, isAlive) {
     const size = view.getFloat64(start + at.bytes, true)
     if (!(size >= layout.MIN_PART) || size % PAGE !== 0 || start + size > bytes.length) break
     const part = Buffer.from(bytes.buffer, bytes.byteOffset + start, size)
-    if (viewOf(part).getUint32(at.magic, true) === layout.PART_MAGIC) {
-      blocks.push(...new Part(part, process, view).blocks())
+    const isOfEndedThread = start > PAGE && viewOf(part).getUint32(at.isUsed, true) === 0
+    if (viewOf(part).getUint32(at.magic, true) === layout.PART_MAGIC && !isOfEndedThread) {
+      for (const block of new Part(part, process, view).blocks()) blocks.push(block)
     }
     start += size
   }
@@ -204,7 +205,7 @@ class Part {
     const entries = new Uint8Array((count + requests.length) * ENTRY_BYTES)
     for (let i = 0; i < count; i++) entries.set(this.#entry((first + i) | 0), i * ENTRY_BYTES)
     requests.forEach(({ number }, i) => this.#writeEnd(entries, count + i, number))
-    const origin = this.#view.getFloat64(at.origin, true)
+    const origin = last?.origin ?? this.#view.getFloat64(at.origin, true)
     const death = this.#process && [{ death: this.#death(this.#process, requests, origin) }]
     const known = [...requests, ...ended].flatMap((request, i) =>
       textsOf(request, ends.get(request.number) ?? this.#aliveAt, origin, FIRST_FORM + i))
@@ -291,7 +292,6 @@ class Part {
     const view = this.#view
     const running = this.#running()
     const originMs = view.getFloat64(at.originMs, true)
-    const residentLimit = amount(limit)
     return {
       pid: amount(pid),
       thread: view.getUint32(at.thread, true),
@@ -299,7 +299,7 @@ class Part {
       unixMs: origin + this.#aliveAt,
       runningMs: running && Math.max(0, this.#aliveAt - running.since),
       chain: running?.chain ?? 0,
-      inside: innermost(this.#stack()),
+      inside: running && innermost(this.#stack()),
       request: requests.find(({ number }) => number === running?.request)?.name,
       requests: requests.filter(({ isServer }) => isServer).length,
       used: view.getFloat64(at.used, true),
@@ -307,12 +307,13 @@ class Part {
       collections: view.getUint32(at.collections, true),
       collectedMs: Math.max(0, this.#aliveAt - (view.getFloat64(at.collectedAt, true) - originMs)),
       resident: this.#resident,
-      residentLimit: residentLimit !== undefined && residentLimit < 2 ** 50 ? residentLimit : undefined
+      residentLimit: isLimit(amount(limit)) ? amount(limit) : undefined
     }
   }
 
   #stack () {
-    const bytes = Math.min(PAGE - at.stack, this.#view.getUint32(at.stackBytes, true))
+    const isOfNewest = this.#view.getInt32(at.stackEntry, true) === this.#ring[log.COUNT]
+    const bytes = isOfNewest ? Math.min(PAGE - at.stack, this.#view.getUint32(at.stackBytes, true)) : 0
     return this.#bytes.toString('utf8', at.stack, at.stack + bytes)
   }
 
@@ -349,6 +350,9 @@ class Part {
     return isKept(first) ? this.#times[(this.#placeOf(first) >> 1) + log.TIME] : this.#aliveAt
   }
 }
+
+/** @param {number | undefined} bytes that Node reports: 0 or a huge number without a limit */
+const isLimit = (bytes) => bytes !== undefined && bytes > 0 && bytes < 2 ** 50
 
 /** @param {string} stack @returns {string | undefined} */
 function innermost (stack) {

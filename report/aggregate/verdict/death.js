@@ -9,6 +9,7 @@ const MAX_DEATHS = 1000
 const MAX_NAME_CHARS = 300
 const MIN_FULL = 0.85 // of the heap, or of the memory of its container
 const MIN_COLLECTIONS = 3 // full ones: V8 collects again and again before it gives up
+const MAX_COLLECTED_MS = 10_000 // since the last one
 const MIN_STUCK_MS = 1000
 
 /**
@@ -32,7 +33,7 @@ class DeathFacts {
       at: inside ?? siteTextsOf(death).at,
       inside,
       request: text(death.request, MAX_NAME_CHARS),
-      residentLimit: amount(death.residentLimit),
+      residentLimit: amount(death.residentLimit) || undefined,
       unixMs: number('unixMs'),
       runningMs: amount(death.runningMs),
       chain: number('chain'),
@@ -47,14 +48,14 @@ class DeathFacts {
 }
 
 /** @param {KnownDeath} death */
-const isHeapFull = ({ used, limit, collections }) =>
-  collections >= MIN_COLLECTIONS && used >= limit * MIN_FULL
+const isHeapFull = ({ used, limit, collections, collectedMs }) =>
+  collections >= MIN_COLLECTIONS && collectedMs < MAX_COLLECTED_MS && limit > 0 && used >= limit * MIN_FULL
 
 /** @param {KnownDeath} death @returns {'heap' | 'memory' | 'stuck' | 'unknown'} what it died of */
 function causeOf (death) {
   const { resident, residentLimit = Infinity, runningMs = 0 } = death
   if (isHeapFull(death)) return 'heap'
-  if (resident >= residentLimit * MIN_FULL) return 'memory'
+  if (resident > 0 && resident >= residentLimit * MIN_FULL) return 'memory'
   return runningMs >= MIN_STUCK_MS ? 'stuck' : 'unknown'
 }
 
