@@ -107,7 +107,7 @@ test('a log ends with tracing, and a new one knows nothing of the runs of the on
     const layout = require(${JSON.stringify(path.join(root, 'lib', 'core', 'run-log-words'))})
     const runLog = require(${JSON.stringify(path.join(root, 'lib', 'core', 'run-log'))})
     const trace = require(${JSON.stringify(root)})
-    const countOf = (ring) => new Int32Array(ring)[layout.COUNT]
+    const countOf = (ring) => ring[layout.COUNT]
     const turn = () => new Promise((resolve) => setImmediate(resolve))
     async function main () {
       const first = runLog.start()
@@ -121,7 +121,7 @@ test('a log ends with tracing, and a new one knows nothing of the runs of the on
       const second = runLog.start()
       await made
       await turn()
-      const words = new Int32Array(second)
+      const words = second
       const runs = Array.from({ length: countOf(second) }, (_, i) => layout.HEADER + i * layout.WORDS)
         .filter((place) => (words[place] & 255) === layout.RUN)
       console.log(JSON.stringify({
