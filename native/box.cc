@@ -71,14 +71,14 @@ struct Part {
   double collected_at;  // end of the last full collection, ms of the system's monotonic clock
   double used;          // bytes of the heap after it
   double limit;         // of the heap
-  uint32_t unused_[12]; // JavaScript
+  uint32_t fields[12];  // JavaScript
   uint32_t stack_bytes; // of the stack inside a step that lasts
   int32_t stack_entry;  // newest when it was taken
-  char unused__[1024 - 104];
+  char text[1024 - 104];  // JavaScript
   char stack[kPage - 1024];
-  char table[kRing - kPage];
+  char table[kRing - kPage];  // JavaScript
   int32_t newest;       // entry of the run log; the first words of its ring
-  int32_t unused___[3];
+  int32_t header[3];
   int32_t returned;     // the newest one when the event loop got control
 };
 static_assert(offsetof(Part, collected_at) == 24);
