@@ -58,7 +58,7 @@ constexpr int kMaxFrames = 20;
 struct Head {
   uint32_t unused[4];   // JavaScript
   double alive_at;      // ms of the system's monotonic clock
-  double resident;      // bytes
+  double resident;      // bytes of memory that no file has
 };
 static_assert(offsetof(Head, alive_at) == 16);
 
@@ -120,7 +120,7 @@ uv_mutex_t pulse_mutex;
 uv_cond_t pulse_end;
 bool is_pulse_ending = false;
 
-// Bytes of memory that the process has, from Linux's /proc/self/statm; 0 if unknown.
+// Bytes of memory of the process that no file has, from Linux's /proc/self/statm; 0 if unknown.
 class Resident {
  public:
   Resident() {
@@ -142,9 +142,11 @@ class Resident {
     const ssize_t length = statm_ < 0 ? 0 : pread(statm_, text, sizeof text - 1, 0);
     if (length <= 0) return 0;
     text[length] = '\0';
-    char* second = nullptr;
-    strtoull(text, &second, 10);
-    return static_cast<double>(strtoull(second, nullptr, 10)) * static_cast<double>(sysconf(_SC_PAGESIZE));
+    char* next = nullptr;
+    strtoull(text, &next, 10);
+    const unsigned long long resident = strtoull(next, &next, 10);
+    const unsigned long long shared = strtoull(next, nullptr, 10);    // files, which the kernel can drop
+    return static_cast<double>(resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
   }
 
  private:

@@ -40,7 +40,7 @@ module.exports = {
     version: 4,
     isOver: 8, // not 0: the process has ended in order
     aliveAt: 16, // double: ms of the system's monotonic clock, ten times a second
-    resident: 24, // double: bytes of memory
+    resident: 24, // double: bytes of memory that no file has
     textBytes: 32,
     text: 64 // JSON, see box.js
   },
