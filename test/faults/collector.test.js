@@ -9,7 +9,7 @@ const path = require('node:path')
 const test = require('ava')
 const { OtlpSender } = require('../../lib/sinks/otlp')
 const { compare, temporary, ways } = require('../helpers/faults')
-const { root, runsAll } = require('../helpers/run')
+const { root } = require('../helpers/run')
 
 const HEADERS = 'content-type: application/json\r\nconnection: close\r\n'
 const CHUNK = Buffer.alloc(1 << 16, 'x')
@@ -90,7 +90,7 @@ async function send (t, spans, way) {
 let turn = 0
 
 for (const [how, misdeed] of Object.entries(misdeeds)) {
-  const chosen = runsAll ? ways : [ways[turn++ % ways.length]]
+  const chosen = [ways[turn++ % ways.length]] // what fails does not depend on the engine
   test(`a collector that ${how}`, async (t) => {
     for (const way of chosen) {
       const port = await listen(t, misdeed)
