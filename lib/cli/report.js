@@ -47,8 +47,7 @@ function boxesOf (name) {
   if (attempt(() => fs.statSync(name).isDirectory()) !== true) return [name]
   const boxes = require('../record/box-files').boxesIn(name)
   const dead = boxes.filter(({ isDead }) => isDead)
-  if (boxes.length === 0) throw new UsageError(`There are no black boxes in ${quote(name)}.`)
-  return (dead.length === 0 ? boxes : dead).map(({ file }) => file)
+  return boxes.length === 0 ? [name] : (dead.length === 0 ? boxes : dead).map(({ file }) => file)
 }
 
 /** @param {string[]} files @param {Record<string, any>} values @returns {Promise<Model>} */
