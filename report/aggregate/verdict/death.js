@@ -8,7 +8,7 @@ const { siteTextsOf } = require('../sites')
 const MAX_DEATHS = 1000
 const MAX_NAME_CHARS = 300
 const MIN_FULL = 0.85 // of the heap, or of the memory of its container
-const MIN_COLLECTIONS = 3 // full ones: V8 collects again and again before it gives up
+const MIN_COLLECTIONS = 2 // full ones: V8 collects again before it gives up
 const MAX_COLLECTED_MS = 10_000 // since the last one
 const MIN_STUCK_MS = 1000
 
