@@ -1,11 +1,11 @@
-// The black box: a file that is mapped into the memory of the process. The kernel keeps what was stored there,
-// however the process ends. Its blocks are allocated when it is created: a store to a page without a block on
+// The black box: a file that is mapped into the memory of the process. The kernel keeps what was stored
+// there, however the process ends. Its blocks are allocated when it is created: a store to a page without a block on
 // a full disk would end the process with SIGBUS, as does a store behind the end of a file that somebody else
 // has truncated.
 //
 // The file begins with a page about the process. Then come parts, one per thread, which JavaScript fills
-// (lib/record/box.js). What JavaScript cannot store because it is busy or V8 is about to abort is stored here:
-// a thread notes ten times a second that the process is alive and how much memory it has; if a thread of the
+// (lib/record/box.js). What JavaScript cannot store because it is busy or V8 is about to abort is stored
+// here: a thread notes ten times a second that the process is alive and how much memory it has; if a thread of the
 // program has been in the same step for a second, it asks V8 for the stack inside; and each full collection
 // notes the heap that is left.
 //
@@ -15,7 +15,6 @@
 #include <unistd.h>
 #ifndef _WIN32
 #include <pthread.h>
-#include <signal.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #endif
@@ -34,9 +33,13 @@
 
 #include "box.h"
 #include "functions.h"
+#include "own-threads.h"
 
 namespace {
 
+using longstack::NowMs;
+using longstack::Read;
+using longstack::Write;
 using v8::FunctionCallbackInfo;
 using v8::Isolate;
 using v8::Local;
@@ -45,11 +48,9 @@ using v8::Value;
 #ifndef _WIN32
 
 constexpr uint64_t kPulseNs = 100'000'000;    // interval of signs of life
-constexpr size_t kThreadStack = 128 << 10;    // bytes
 constexpr size_t kPage = 4096;                // bytes
 constexpr size_t kRing = kPage + 2048 * 192;  // offset of the ring in a part: RING in box-layout.js
 constexpr int kMaxParts = 256;
-constexpr int kMinDescriptor = 60;            // low numbers are the program's
 constexpr int kLockTries = 50;
 constexpr int kStuckPulses = 10;
 constexpr int kMaxFrames = 20;
@@ -86,20 +87,6 @@ static_assert(offsetof(Part, stack_bytes) == 96);
 static_assert(offsetof(Part, stack) == 1024);
 static_assert(offsetof(Part, newest) == kRing);
 
-double NowMs() { return static_cast<double>(uv_hrtime()) * 1e-6; }
-
-template <typename T>
-T Read(const T* field) {
-  T value;
-  __atomic_load(field, &value, __ATOMIC_ACQUIRE);
-  return value;
-}
-
-template <typename T>
-void Write(T* field, T value) {
-  __atomic_store(field, &value, __ATOMIC_RELEASE);
-}
-
 // The only box of the process. The mutex guards all fields.
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 int file = -1;                  // -1: there is none
@@ -120,40 +107,18 @@ uv_mutex_t pulse_mutex;
 uv_cond_t pulse_end;
 bool is_pulse_ending = false;
 
-// Bytes of memory of the process that no file has, from Linux's /proc/self/statm; 0 if unknown.
-class Resident {
- public:
-  Resident() {
-#ifdef __linux__
-    const int low = open("/proc/self/statm", O_RDONLY | O_CLOEXEC);
-    if (low < 0) return;
-    statm_ = fcntl(low, F_DUPFD_CLOEXEC, kMinDescriptor);
-    close(low);
-#endif
-  }
-  ~Resident() {
-    if (statm_ >= 0) close(statm_);
-  }
-  Resident(const Resident&) = delete;
-  Resident& operator=(const Resident&) = delete;
+// Returns bytes of memory of the process that no file has; 0 if unknown.
+double ResidentBytes(const longstack::ProcFile& statm) {
+  char text[96];
+  if (!statm.Read(text)) return 0;
+  char* next = nullptr;
+  strtoull(text, &next, 10);
+  const unsigned long long resident = strtoull(next, &next, 10);
+  const unsigned long long shared = strtoull(next, nullptr, 10);    // files, which the kernel can drop
+  return static_cast<double>(resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
+}
 
-  double Bytes() const {
-    char text[96];
-    const ssize_t length = statm_ < 0 ? 0 : pread(statm_, text, sizeof text - 1, 0);
-    if (length <= 0) return 0;
-    text[length] = '\0';
-    char* next = nullptr;
-    strtoull(text, &next, 10);
-    const unsigned long long resident = strtoull(next, &next, 10);
-    const unsigned long long shared = strtoull(next, nullptr, 10);    // files, which the kernel can drop
-    return static_cast<double>(resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  }
-
- private:
-  int statm_ = -1;
-};
-
-// What an interrupt needs, which may come after its part has another owner.
+// Data of an interrupt. When it comes, the part may belong to another thread.
 struct Interrupt {
   Part* part;
   int32_t newest;
@@ -164,7 +129,8 @@ class StackText {
  public:
   explicit StackText(Part* part) : part_(part) {}
   void Add(const char* text) {
-    while (text != nullptr && *text != '\0' && length_ < sizeof part_->stack) part_->stack[length_++] = *text++;
+    if (text == nullptr) return;
+    while (*text != '\0' && length_ < sizeof part_->stack) part_->stack[length_++] = *text++;
   }
   void AddNumber(int number) {
     char digits[16];
@@ -205,14 +171,16 @@ void StoreStack(Isolate* isolate, void* data) {
   text.End();
 }
 
-// Asks for the stack of each thread that has been in one step for long, and forgets those of steps that ended.
+// Asks for the stack of each thread that has been in one step for a second, and forgets stacks of steps that
+// have ended.
 void LookAtThreads() {
   pthread_mutex_lock(&mutex);
   for (int i = 0; i < part_count; i++) {
     Part* part = parts[i];
     auto& state = states[i];
     const int32_t newest = Read(&part->newest);
-    const bool is_same = state.isolate != nullptr && newest == state.newest && newest != Read(&part->returned);
+    const bool is_running = state.isolate != nullptr && newest != Read(&part->returned);
+    const bool is_same = is_running && newest == state.newest;
     state.newest = newest;
     state.pulses = is_same ? state.pulses + 1 : 0;
     if (!is_same && part->stack_bytes != 0) Write(&part->stack_bytes, 0u);
@@ -226,10 +194,10 @@ void LookAtThreads() {
 }
 
 void Pulse(void*) {
-  const Resident resident;
+  const longstack::ProcFile statm("/proc/self/statm");
   uv_mutex_lock(&pulse_mutex);
   while (!is_pulse_ending) {
-    Write(&pulsing->resident, resident.Bytes());
+    Write(&pulsing->resident, ResidentBytes(statm));
     Write(&pulsing->alive_at, NowMs());
     LookAtThreads();
     uv_cond_timedwait(&pulse_end, &pulse_mutex, kPulseNs);
@@ -242,14 +210,7 @@ void StartPulse(Head* head) {
   if (uv_cond_init(&pulse_end) != 0) return;
   pulsing = head;
   is_pulse_ending = false;
-  sigset_t all, before;         // signals go to the program's threads
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  uv_thread_options_t options = {};
-  options.flags = UV_THREAD_HAS_STACK_SIZE;
-  options.stack_size = kThreadStack;
-  if (uv_thread_create_ex(&pulse_thread, &options, Pulse, nullptr) != 0) pulsing = nullptr;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  if (!longstack::StartThread(&pulse_thread, Pulse, nullptr)) pulsing = nullptr;
 }
 
 void StopPulse() {
@@ -276,12 +237,8 @@ bool Lock(int fd) {
 // Returns 0, or the error of the system.
 int Allocate(int fd, size_t from, size_t bytes) {
 #ifdef __linux__
-  sigset_t all, before;         // tmpfs gives up when a signal comes, such as those of a profiler
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  const int error = posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return error;
+  const longstack::BlockedSignals blocked;  // tmpfs gives up when a signal comes, such as that of a profiler
+  return posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
 #else
   fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, static_cast<off_t>(bytes), 0};
   if (fcntl(fd, F_PREALLOCATE, &store) != 0) return errno;
@@ -342,7 +299,7 @@ struct Owner {
 
 inline Owner* OwnerOf(const FunctionCallbackInfo<Value>& info) { return longstack::DataOf<Owner>(info); }
 
-// Returns memory to JavaScript. There is always something at that address, so nothing happens when the buffer is collected.
+// Returns memory to JavaScript. It is never unmapped, so nothing happens when the buffer is collected.
 void ReturnMemory(const FunctionCallbackInfo<Value>& info, char* memory, size_t bytes) {
   Local<v8::Object> buffer;
   const auto forget = [](char*, void*) {};
@@ -355,9 +312,9 @@ size_t BytesAt(const FunctionCallbackInfo<Value>& info, int index) {
   return info[index]->IsUint32() ? info[index].As<v8::Uint32>()->Value() / kPage * kPage : 0;
 }
 
-// open(fd, bytes): makes the file behind a descriptor, which may be closed afterwards, the box of this process,
-// with a part for this thread. Returns the memory of all of it, or the number of an error of the system;
-// undefined if there is a box. The file is locked as long as the process lives.
+// open(fd, bytes): makes the file behind a descriptor, which may be closed afterwards, the box of this
+// process, with a part for this thread. Returns the memory of all of it, or the number of an error of the
+// system; undefined if there is a box. The file is locked as long as the process lives.
 void Open(const FunctionCallbackInfo<Value>& info) {
   const size_t bytes = BytesAt(info, 1);
   if (!info[0]->IsInt32() || bytes < 2 * kPage || OwnerOf(info)->part != nullptr) return;
@@ -367,7 +324,8 @@ void Open(const FunctionCallbackInfo<Value>& info) {
     return;
   }
   // Low descriptors are the program's. The lock belongs to both.
-  const int fd = fcntl(info[0].As<v8::Int32>()->Value(), F_DUPFD_CLOEXEC, kMinDescriptor);
+  const int low = info[0].As<v8::Int32>()->Value();
+  const int fd = fcntl(low, F_DUPFD_CLOEXEC, longstack::kMinDescriptor);
   char* memory = fd < 0 || !Lock(fd) ? nullptr : Extend(fd, 0, bytes);
   if (memory == nullptr) {
     info.GetReturnValue().Set(errno);

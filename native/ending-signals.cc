@@ -28,6 +28,7 @@
 
 #include "ending-signals.h"
 #include "functions.h"
+#include "own-threads.h"
 
 namespace {
 
@@ -119,7 +120,6 @@ struct Holder {
 
 Holder& holder = *new Holder;
 
-const size_t kStackSize = 1 << 17;
 const useconds_t kWaitMicros = 2000;
 const int kMaxIdleWaits = 500;  // one second until JavaScript is called: its thread may be in a system call
 const int kMaxWaits = 2000;     // until it returns
@@ -265,20 +265,13 @@ void EndHolding(void*, void (*done)(void*), void* done_data) {
   uv_close(reinterpret_cast<uv_handle_t*>(&holder.async), Closed);
 }
 
-// Starts the thread, with all signals blocked.
+// Starts the thread.
 bool StartHolding() {
   static bool has_mutex = uv_mutex_init(&holder.mutex) == 0;
   if (holder.has_thread) return true;
   if (!has_mutex || pipe(holder.wake) != 0) return false;
   for (int fd : holder.wake) fcntl(fd, F_SETFD, FD_CLOEXEC);
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
-  uv_thread_options_t options = {};
-  options.flags = UV_THREAD_HAS_STACK_SIZE;
-  options.stack_size = kStackSize;
-  holder.has_thread = uv_thread_create_ex(&holder.thread, &options, HoldSignals, nullptr) == 0;
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  holder.has_thread = longstack::StartThread(&holder.thread, HoldSignals, nullptr);
   if (!holder.has_thread) for (int fd : holder.wake) close(fd);
   return holder.has_thread;
 }

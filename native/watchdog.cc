@@ -23,11 +23,8 @@
 //
 // The clock is libuv's, like that of performance.now(): shared times are ms of the latter.
 
-#include <fcntl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
-#include <unistd.h>
 #ifdef __APPLE__
 #include <mach/mach.h>
 #endif
@@ -44,10 +41,14 @@
 #include <v8.h>
 
 #include "functions.h"
+#include "own-threads.h"
 #include "watchdog.h"
 
 namespace {
 
+using longstack::NowMs;
+using longstack::Read;
+using longstack::Write;
 using v8::FunctionCallbackInfo;
 using v8::Isolate;
 using v8::Local;
@@ -68,7 +69,6 @@ constexpr double kSleep = 1000;             // ms, while the loop is idle
 constexpr double kOngoing = 501;            // ms past the threshold; a later sample is reported at once, see
                                             // REPORT_INSIDE_MS in lib/blocked/detector.js
 constexpr double kMinUsage = 0.1;           // CPU share of a time span; below it, the thread was paused
-constexpr size_t kThreadStack = 128 << 10;  // bytes
 
 // Memory shared with JavaScript; lib/blocked/shared-memory.js has the same offsets. Every field has one
 // writer except `armed`, which is set here and cleared there.
@@ -83,18 +83,6 @@ struct Shared {
 };
 static_assert(offsetof(Shared, callbacks) == 24);
 static_assert(sizeof(Shared) == 40);
-
-template <typename T>
-T Read(const T* field) {
-  T value;
-  __atomic_load(field, &value, __ATOMIC_SEQ_CST);
-  return value;
-}
-
-template <typename T>
-void Write(T* field, T value) {
-  __atomic_store(field, &value, __ATOMIC_SEQ_CST);
-}
 
 // Time that a thread has spent on a CPU; readable by other threads while it lives.
 class CpuTime {
@@ -137,27 +125,9 @@ class CpuTime {
 // (Documentation/scheduler/sched-stats.rst: the second number, in ns); 0 on other systems.
 class RunQueueTime {
  public:
-  RunQueueTime() {
-#if defined(__linux__)
-    const int file = open("/proc/thread-self/schedstat", O_RDONLY | O_CLOEXEC);
-    if (file < 0) return;
-    constexpr int kMinDescriptor = 60;  // low numbers are the program's; from 64 on the kernel grows its
-                                        // table, which takes 15 ms
-    file_ = fcntl(file, F_DUPFD_CLOEXEC, kMinDescriptor);
-    close(file);
-#endif
-  }
-  ~RunQueueTime() {
-    if (file_ >= 0) close(file_);
-  }
-  RunQueueTime(const RunQueueTime&) = delete;
-  RunQueueTime& operator=(const RunQueueTime&) = delete;
-
   double Ms() const {
     char text[96];
-    const ssize_t length = file_ < 0 ? 0 : pread(file_, text, sizeof text - 1, 0);
-    if (length <= 0) return 0;
-    text[length] = '\0';
+    if (!file_.Read(text)) return 0;
     const char* space = strchr(text, ' ');
     double ns = 0;
     const char* digit = space == nullptr ? "" : space + 1;
@@ -166,10 +136,8 @@ class RunQueueTime {
   }
 
  private:
-  int file_ = -1;
+  longstack::ProcFile file_{"/proc/thread-self/schedstat"};
 };
-
-double NowMs() { return static_cast<double>(uv_hrtime()) * 1e-6; }
 
 class Watch;
 
@@ -219,16 +187,8 @@ class Watch {
     callback_ended_.Reset(isolate_, callback_ended);
     last_check_ = NowMs() - origin_;
     last_cpu_time_ = RunnableTime();
-    // Signals go to the program's threads.
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    uv_thread_options_t options = {};
-    options.flags = UV_THREAD_HAS_STACK_SIZE;
-    options.stack_size = kThreadStack;
     const auto run = [](void* data) { static_cast<Watch*>(data)->Run(); };
-    has_thread_ = uv_thread_create_ex(&thread_, &options, run, this) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+    has_thread_ = longstack::StartThread(&thread_, run, this);
     return has_thread_;
   }
 

@@ -156,8 +156,8 @@ An existing NODE_OPTIONS is extended. Relative files in options are resolved by 
 
   report: {
     usage: 'report FILE…',
-    summary: 'analyze a recording or spans: verdict, latency by route, waits, failures, blockers, slowest ' +
-      'requests; compare two runs; enforce limits',
+    summary: 'analyze a recording, spans or black boxes: verdict, latency by route, waits, failures, ' +
+      'blockers, slowest requests; compare two runs; enforce limits',
     load: () => require('./report').main,
     operands: { missing: 'Missing file argument.' },
     help: `Analyzes recorded requests. Prints the verdict; count, rate, errors, latency and waits per route;
@@ -167,7 +167,10 @@ failures; blockers; the slowest requests; and requests still open.
 
 FILE is a recording (LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js) or a file of spans, one
 per line (LONGSTACK_SPANS=FILE, or OpenTelemetry's file exporter). It may be compressed with gzip; - reads
-standard input. Several files form one run: one per process, or the parts of a rotated recording.`,
+standard input. Several files form one run: one per process, or the parts of a rotated recording.
+
+FILE may also be a black box (LONGSTACK_BOX=DIR node -r ${REGISTER} app.js), or the directory of black boxes:
+then those of processes that died are read. "longstack DIR" is short for that.`,
     flags: () => flagsIn(`
       compare FILE…  compare the first run with this one; repeatable
       top N  number of routes, blockers, failures and slow requests to print
@@ -203,7 +206,8 @@ jq, for other tools, or to archive less than the recording.
   longstack spans [flags] FILE…
 
 FILE is a recording (LONGSTACK_RECORD=FILE node -r ${REGISTER} app.js). It may be compressed with
-gzip; - reads standard input. Gaps in the recording are reported on standard error.`,
+gzip; - reads standard input. Gaps in the recording are reported on standard error. A black box
+(LONGSTACK_BOX=DIR) is read as well.`,
     flags: () => flagsIn(`
       follow  wait for appended data, until Ctrl-C`),
     notes: 'Exit code: 0; 1 if a file cannot be read or is not a recording; 2 for wrong usage.'

@@ -12,7 +12,7 @@ const KEPT_BYTES = 1 << 20 // the largest buffer to keep
 class BlockMaker {
   source = fill(Buffer.alloc(4)).readUInt32LE()
   #target = Buffer.allocUnsafeSlow(BUFFER_BYTES)
-  blocks = 0 // made so far
+  #blocks = 0
 
   /**
    * @param {import('./taking').Piece} piece
@@ -24,7 +24,7 @@ class BlockMaker {
     const target = this.#room(maxBytesOf(allTexts, count))
     const length = encode(target, {
       source: this.source,
-      number: ++this.blocks,
+      number: ++this.#blocks,
       first,
       flags: (isLast ? LAST : 0) | (repeats ? REPEATS : 0),
       now,

@@ -39,16 +39,15 @@ module.exports = {
     magic: 0,
     version: 4,
     isOver: 8, // not 0: the process has ended in order
+    pid: 12,
     aliveAt: 16, // double: ms of the system's monotonic clock, ten times a second
     resident: 24, // double: bytes of memory that no file has
-    textBytes: 32,
-    text: 64 // JSON, see box.js
+    memoryLimit: 32 // double: bytes that its container allows; 0 or huge: no limit
   },
 
   /** Offsets in the first page of a part. */
   part: {
     magic: 0,
-    version: 4,
     isUsed: 8,
     collections: 12,
     bytes: 16, // double
@@ -56,18 +55,14 @@ module.exports = {
     used: 32, // double: bytes of the heap after it
     limit: 40, // double
     source: 48, // of the blocks
-    blocks: 52, // number of the newest one
-    taken: 56, // the newest entry of the run log in a block
     half: 60, // the one in use
     written: 64, // bytes in the first half, then in the second
     originMs: 72, // double: the system's monotonic clock when the clock of the log was 0
     origin: 80, // double: likewise, ms since 1970
     thread: 88,
-    textBytes: 92,
     stackBytes: 96, // 0: none
     stackEntry: 100, // newest entry of the run log when it was taken
     young: 104, // double: bytes of the limit that are reserved for the young generation
-    text: 128,
     stack: 1024 // inside a step that lasts
   },
 

@@ -17,7 +17,6 @@ const { lineOf } = require('../encoding/serialize')
 const { attempt } = require('../files')
 const { waitsOfSpans } = require('../handles/requests-in-flight')
 const { isMainThread } = require('../passing/threads')
-const { spanResource } = require('../spans/outputs')
 const spans = require('../spans/spans')
 const { originAt } = require('../spans/wall-clock')
 const { loadBinding } = require('../stacks/binding')
@@ -36,7 +35,6 @@ const SPARE_BYTES = 1 << 18 // of a half, for the next piece
 const LOOK_MS = 1000 // between looks at what requests wait for
 const LOOK_PART = 100 // a look may take this part of the time
 const MODE = 0o600
-const MAX_PROGRAM = 500 // characters
 const MB = 2 ** 20
 const MAX_YOUNG = 20 // part of the limit of the heap
 /** @type {Record<string, number>} */
@@ -103,14 +101,11 @@ class Box {
     this.#set('half', 0)
     this.#setWritten(0)
     this.#view.setUint32(at.written + 4, 0, true)
-    this.#set('blocks', 0)
     this.#set('source', this.#maker.source)
     this.#set('thread', isMainThread() ? 0 : require('node:worker_threads').threadId)
     this.#view.setFloat64(at.young, youngBytes(), true)
     this.#view.setFloat64(at.originMs, originMs, true)
     this.#view.setFloat64(at.origin, originAt(now()), true)
-    writeText(part, at.textBytes, at.text, { resource: spanResource() })
-    this.#set('version', layout.VERSION)
     this.#set('magic', layout.PART_MAGIC)
     this.memory = new Int32Array(part.buffer, part.byteOffset + RING, RING_BYTES / 4)
     taking.add(this)
@@ -181,8 +176,6 @@ class Box {
       this.#written += block.length
       this.#setWritten(this.#end + block.length)
     }
-    this.#set('taken', piece.first + piece.count - 1)
-    this.#set('blocks', this.#maker.blocks)
   }
 
   /** The process has ended in order, or the option has. */
@@ -220,13 +213,6 @@ function youngBytes () {
 /** @returns {BoxBinding | undefined} */
 const binding = () => /** @type {any} */ (loadBinding().binding)?.box
 
-/** @param {Buffer} target @param {number} lengthAt @param {number} textAt @param {object} value */
-function writeText (target, lengthAt, textAt, value) {
-  const text = JSON.stringify(value)
-  const isShort = Buffer.byteLength(text) <= at.stack - textAt
-  target.writeUInt32LE(isShort ? target.write(text, textAt) : 0, lengthAt)
-}
-
 /**
  * Opens the box of this process, or a part of it in a worker.
  * @param {string} option
@@ -258,7 +244,7 @@ function openFile (option, native) {
   const { file, fd } = create(directory)
   const { ino } = fs.fstatSync(fd, { bigint: true })
   try {
-    const box = fill(option, native.open(fd, bytes), file, ino)
+    const box = begin(option, native.open(fd, bytes), file, ino)
     tellDead(dead.map(({ file }) => file))
     return box
   } catch (error) {
@@ -281,18 +267,15 @@ function remove (file, inode) {
  * @param {string} file
  * @param {bigint} inode
  */
-function fill (option, memory, file, inode) {
+function begin (option, memory, file, inode) {
   if (memory === undefined || typeof memory === 'number') {
     throw systemError(memory, `${file} cannot be allocated`)
   }
-  memory.writeUInt32LE(layout.VERSION, layout.head.version)
-  writeText(memory, layout.head.textBytes, layout.head.text, {
-    pid: process.pid,
-    node: process.version,
-    program: process.argv[1]?.slice(0, MAX_PROGRAM),
-    limit: process.constrainedMemory?.()
-  })
-  memory.writeUInt32LE(layout.HEAD_MAGIC, layout.head.magic)
+  const { head } = layout
+  memory.writeUInt32LE(layout.VERSION, head.version)
+  memory.writeUInt32LE(process.pid, head.pid)
+  memory.writeDoubleLE(process.constrainedMemory?.() ?? 0, head.memoryLimit)
+  memory.writeUInt32LE(layout.HEAD_MAGIC, head.magic)
   return new Box(option, memory, file, inode)
 }
 

@@ -7,7 +7,6 @@ const { LAST, encode, maxBytesOf, readHeader, ENTRY_BYTES } = require('../../lib
 const { isAlive } = require('../../lib/record/box-files')
 const layout = require('../../lib/record/box-layout')
 const log = require('../../lib/core/run-log-words')
-const { amount, isRecord, text } = require('./values')
 
 const { HALVES, PAGE, RING, SLOTS, SLOT_BYTES, TABLE, head: of, part: at, slot } = layout
 const KIND = (1 << log.KIND_BITS) - 1
@@ -15,15 +14,14 @@ const MIN_BYTES = PAGE + layout.MIN_PART
 const MAX_PARTS = 300
 const MAGIC_BYTES = 4
 const MAX_BYTES = 2 ** 31 // larger ones are no boxes
-const MAX_TEXT = 500 // characters
+const NO_LIMIT = 2 ** 50 // bytes: Node reports more than this if there is no limit
 const NOTHING = Buffer.alloc(0)
 const FIRST_FORM = 1e9 // beyond those of the process
 
 /**
  * @typedef {object} Death what is known of the end of a thread, and of its process
- * @property {number | undefined} pid
+ * @property {number} pid
  * @property {number} thread 0: the main thread
- * @property {string | undefined} program
  * @property {number} unixMs the last sign of life
  * @property {number | undefined} runningMs how long a callback had run at least; undefined: none was running
  * @property {number} chain of that callback, 0: none, or unknown
@@ -98,7 +96,6 @@ function recordingOf (bytes, isAlive) {
   const version = view.getUint32(of.version, true)
   if (version !== layout.VERSION) return fail(`the box has format ${version}, which this version cannot read`)
   const isDead = !isAlive && view.getUint32(of.isOver, true) === 0
-  const process = isDead ? jsonAt(bytes, of.textBytes, of.text) : undefined
   /** @type {Buffer[]} */
   const blocks = []
   let start = PAGE
@@ -108,7 +105,7 @@ function recordingOf (bytes, isAlive) {
     const part = Buffer.from(bytes.buffer, bytes.byteOffset + start, size)
     const isOfEndedThread = start > PAGE && viewOf(part).getUint32(at.isUsed, true) === 0
     if (viewOf(part).getUint32(at.magic, true) === layout.PART_MAGIC && !isOfEndedThread) {
-      for (const block of new Part(part, process, view).blocks()) blocks.push(block)
+      for (const block of new Part(part, view, isDead).blocks()) blocks.push(block)
     }
     start += size
   }
@@ -117,48 +114,32 @@ function recordingOf (bytes, isAlive) {
   return { recording: Buffer.concat(blocks), problem }
 }
 
-/**
- * @param {Uint8Array} bytes
- * @param {number} lengthAt
- * @param {number} textAt
- * @returns {Record<string, any>}
- */
-function jsonAt (bytes, lengthAt, textAt) {
-  try {
-    const length = viewOf(bytes).getUint32(lengthAt, true)
-    const value = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset + textAt, length).toString())
-    return isRecord(value) ? value : {}
-  } catch {
-    return {}
-  }
-}
-
 /** The part of a thread. */
 class Part {
   #bytes
   #view
-  #process
+  #head
+  #isDead
   #ring
   #times
   #aliveAt
-  #resident
 
   /**
    * @param {Buffer} bytes
-   * @param {Record<string, any> | undefined} process undefined: it did not die
-   * @param {DataView} head
+   * @param {DataView} head of the file
+   * @param {boolean} isDead the process died
    */
-  constructor (bytes, process, head) {
+  constructor (bytes, head, isDead) {
     this.#bytes = bytes
     this.#view = viewOf(bytes)
-    this.#process = process
+    this.#head = head
+    this.#isDead = isDead
     const ring = new Uint8Array(log.BYTES) // a copy, aligned
     ring.set(bytes.subarray(RING, RING + log.BYTES))
     this.#ring = new Int32Array(ring.buffer)
     this.#times = new Float64Array(ring.buffer)
     const originMs = this.#view.getFloat64(at.originMs, true)
     this.#aliveAt = Math.max(head.getFloat64(of.aliveAt, true) - originMs, this.#times[log.LATEST])
-    this.#resident = head.getFloat64(of.resident, true)
   }
 
   /** @returns {Buffer[]} blocks of the recording, in order */
@@ -206,10 +187,10 @@ class Part {
     for (let i = 0; i < count; i++) entries.set(this.#entry((first + i) | 0), i * ENTRY_BYTES)
     requests.forEach(({ number }, i) => this.#writeEnd(entries, count + i, number))
     const origin = last?.origin ?? this.#view.getFloat64(at.origin, true)
-    const death = this.#process && [{ death: this.#death(this.#process, requests, origin) }]
+    const death = this.#isDead ? [{ death: this.#death(requests, origin) }] : []
     const known = [...requests, ...ended].flatMap((request, i) =>
       textsOf(request, ends.get(request.number) ?? this.#aliveAt, origin, FIRST_FORM + i))
-    const texts = [...death ?? [], ...known].map((line) => `${JSON.stringify(line)}\n`).join('')
+    const texts = [...death, ...known].map((line) => `${JSON.stringify(line)}\n`).join('')
     const target = Buffer.alloc(maxBytesOf(texts, count + requests.length))
     const length = encode(target, {
       source: this.#view.getUint32(at.source, true),
@@ -282,20 +263,15 @@ class Part {
     return requests.sort((a, b) => a.start - b.start)
   }
 
-  /**
-   * @param {Record<string, any>} process
-   * @param {OpenRequest[]} requests
-   * @param {number} origin
-   * @returns {Death}
-   */
-  #death ({ pid, program, limit }, requests, origin) {
+  /** @param {OpenRequest[]} requests @param {number} origin @returns {Death} */
+  #death (requests, origin) {
     const view = this.#view
+    const limit = this.#head.getFloat64(of.memoryLimit, true)
     const running = this.#running()
     const originMs = view.getFloat64(at.originMs, true)
     return {
-      pid: amount(pid),
+      pid: this.#head.getUint32(of.pid, true),
       thread: view.getUint32(at.thread, true),
-      program: text(program, MAX_TEXT),
       unixMs: origin + this.#aliveAt,
       runningMs: running && Math.max(0, this.#aliveAt - running.since),
       chain: running?.chain ?? 0,
@@ -306,8 +282,8 @@ class Part {
       limit: view.getFloat64(at.limit, true) - view.getFloat64(at.young, true),
       collections: view.getUint32(at.collections, true),
       collectedMs: Math.max(0, this.#aliveAt - (view.getFloat64(at.collectedAt, true) - originMs)),
-      resident: this.#resident,
-      residentLimit: isLimit(amount(limit)) ? amount(limit) : undefined
+      resident: this.#head.getFloat64(of.resident, true),
+      residentLimit: limit > 0 && limit < NO_LIMIT ? limit : undefined
     }
   }
 
@@ -350,9 +326,6 @@ class Part {
     return isKept(first) ? this.#times[(this.#placeOf(first) >> 1) + log.TIME] : this.#aliveAt
   }
 }
-
-/** @param {number | undefined} bytes that Node reports: 0 or a huge number without a limit */
-const isLimit = (bytes) => bytes !== undefined && bytes > 0 && bytes < 2 ** 50
 
 /** @param {string} stack @returns {string | undefined} */
 function innermost (stack) {

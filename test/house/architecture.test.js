@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 11_864,
+  report: 11849,
   core: 4322,
   spans: 2425,
   stacks: 2865,
@@ -23,7 +23,7 @@ const maxLines = {
   top: 1412,
   metrics: 218,
   incident: 746,
-  cli: 1448,
+  cli: 1450,
   sinks: 1210,
   format: 1014,
   profile: 727,

@@ -62,10 +62,9 @@ function ask (port, url) {
   })
 }
 
-/** @param {Service} service @param {string} signal it must end by */
-async function ended ({ child }, signal) {
+/** @param {Service} service */
+async function ended ({ child }) {
   if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
-  return child.signalCode ?? signal
 }
 
 /** @param {string} directory @returns {Promise<any>} model */
@@ -104,7 +103,7 @@ for (const { name, url, signal, cause, sentence, flags } of ends) {
     await wait(300)
     if (url === undefined) running.child.kill(signal)
     else ask(port, url)
-    await ended(running, '')
+    await ended(running)
     t.is(boxes(running.directory).length, 1, running.stderr())
     const model = await report(running.directory)
     const [first] = model.verdict
@@ -127,7 +126,7 @@ where('a loop without an end: the function is known, although nothing was left t
   t.deepEqual(live.verdict.filter((/** @type {any} */ { rule }) => rule === 'death'), [], 'it lives')
   t.deepEqual(live.open.map((/** @type {any} */ span) => span.name), ['GET /spin'])
   running.child.kill('SIGKILL')
-  await ended(running, '')
+  await ended(running)
   const { verdict: [first] } = await report(running.directory)
   t.is(first.figures.cause, 'stuck')
   t.regex(first.sentence, /stuck.* for GET \/spin that was inside spin \(service\.js:\d+\)/)
@@ -142,7 +141,7 @@ where('workers have their parts; what one did before it ended in order is left o
   ask(worker, '/wait')
   await wait(400)
   running.child.kill('SIGKILL')
-  await ended(running, '')
+  await ended(running)
   t.is(boxes(running.directory).length, 1)
   const model = await report(running.directory)
   t.is(model.routes.find((/** @type {any} */ route) => route.name === 'GET /ok').count, 4)
@@ -166,7 +165,7 @@ for (const [name, url, signal] of orderly) {
       await wait(50) // the response ends a little later here
       if (url === undefined) running.child.kill(signal)
       else ask(port, url)
-      await ended(running, '')
+      await ended(running)
       if (signal !== undefined) t.is(running.child.signalCode, signal)
       t.is(boxes(running.directory).length, box === '' ? 0 : 1, running.stderr())
       if (box === '') continue
@@ -181,14 +180,14 @@ where('the next start lists the boxes of the dead in one line, and removes none'
   const first = await start(t)
   const { directory } = first
   first.child.kill('SIGKILL')
-  await ended(first, '')
+  await ended(first)
   const second = await start(t, { directory })
   t.regex(second.stderr(), /^longstack: 1 black box of a process that died: longstack report \S+\.box\n$/)
   const third = await start(t, { directory }) // the second lives
   t.is(third.stderr().split('\n').length, 2)
   t.is(boxes(directory).length, 3)
   for (const { child } of [second, third]) child.kill('SIGTERM')
-  await Promise.all([second, third].map((each) => ended(each, '')))
+  await Promise.all([second, third].map((each) => ended(each)))
   t.is(boxes(directory).length, 1)
 })
 
@@ -275,7 +274,7 @@ where('what requests in flight wait for', async (t) => {
   for (const url of ['/await', '/call', '/wait']) ask(running.ports[0], url)
   await wait(3000)
   running.child.kill('SIGKILL')
-  await ended(running, '')
+  await ended(running)
   peer.close().closeAllConnections()
   const { open } = await report(running.directory)
   const pendingOf = (/** @type {string} */ url) =>
@@ -298,7 +297,7 @@ where('requests that ended just before: their texts were on no disk and in no bl
   for (let i = 0; i < 10; i++) t.is(await ask(port, '/ok'), 200)
   await wait(20)
   running.child.kill('SIGKILL')
-  await ended(running, '')
+  await ended(running)
   const model = await report(running.directory)
   const { count } = model.routes.find((/** @type {any} */ { name }) => name === 'GET /ok')
   t.true(count >= 29 && count <= 30, String(count)) // the last one may not have ended
@@ -312,7 +311,7 @@ where('more than the box holds: the newest is there, and all requests in flight'
   for (let i = 0; i < count; i += 50) await Promise.all(Array.from({ length: 50 }, () => ask(port, '/ok')))
   await wait(300)
   running.child.kill('SIGKILL')
-  await ended(running, '')
+  await ended(running)
   const model = await report(running.directory)
   t.deepEqual(model.open.map((/** @type {any} */ span) => span.name), ['GET /wait'])
   const { count: held } = model.routes.find((/** @type {any} */ route) => route.name === 'GET /ok')
@@ -326,7 +325,7 @@ where('a box that is cut, damaged or hostile gives a sentence or what can be rea
   ask(port, '/wait')
   await wait(300)
   running.child.kill('SIGKILL')
-  await ended(running, '')
+  await ended(running)
   const [name] = boxes(running.directory)
   const file = path.join(running.directory, name)
   const whole = fs.readFileSync(file)

@@ -27,9 +27,8 @@ class DeathFacts {
     const inside = text(death.inside, MAX_NAME_CHARS)
     const number = (/** @type {string} */ name) => amount(death[name]) ?? 0
     this.deaths.push({
-      pid: amount(death.pid),
+      pid: number('pid'),
       thread: number('thread'),
-      program: text(death.program, MAX_NAME_CHARS),
       at: inside ?? siteTextsOf(death).at,
       inside,
       request: text(death.request, MAX_NAME_CHARS),
@@ -60,17 +59,16 @@ function causeOf (death) {
 }
 
 /**
- * Reports each process that died, and a worker if its heap was full: it ends the process, too.
+ * Reports each process that died, by what its main thread did: what a worker does rarely ends a process.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
 function death ({ death: { deaths } }) {
-  return deaths.filter((one) => one.thread === 0 || isHeapFull(one)).map((one) => {
-    const { at: frame, pid, thread, request, requests, inside, unixMs, runningMs } = one
+  return deaths.filter(({ thread }) => thread === 0).map((one) => {
+    const { at: frame, pid, request, requests, inside, unixMs, runningMs } = one
     const { collectedMs, used, limit, resident, residentLimit } = one
     const figures = {
       pid,
-      thread: thread === 0 ? undefined : thread,
       unixMs,
       runningMs,
       requests,

@@ -48,8 +48,7 @@ const sentences = {
     ]
   },
   death ({ at: frame, figures, details: { request, isInside } }) {
-    const { pid, thread, unixMs, runningMs, requests, used, limit, resident, residentLimit } = figures
-    const name = `Process ${pid ?? '?'}`
+    const { pid, unixMs, runningMs, requests, used, limit, resident, residentLimit } = figures
     const when = new Date(unixMs).toISOString().slice(0, 23).replace('T', ' ')
     const scheduled = frame === undefined ? '' : ` scheduled${atPlace(frame)}`
     const site = isInside ? ` that was inside ${place(frame)}` : scheduled
@@ -62,8 +61,8 @@ const sentences = {
     /** @type {Record<string, [string, string]>} */
     const causes = {
       heap: [
-        `with a full heap${thread === undefined ? '' : ` in thread ${thread}`}: ${megabytes(used)} of at ` +
-          `most ${megabytes(limit)} were left after its last full collection`,
+        `with a full heap: ${megabytes(used)} of at most ${megabytes(limit)} were left after its last ` +
+          'full collection',
         'find what fills it with heap snapshots (--heapsnapshot-near-heap-limit=1); raise ' +
           '--max-old-space-size if all of it is needed'
       ],
@@ -78,11 +77,11 @@ const sentences = {
       ],
       unknown: [
         'without an orderly end: it was killed, or it crashed in native code',
-        'the exit code and the log of whoever started it say which signal it was'
+        'look up its exit code or signal where it was started: the shell, systemd, Kubernetes'
       ]
     }
     const [how, advice] = causes[figures.cause]
-    return [`${name} died at ${when} UTC ${how}. ${running}; ${inFlight}.`, advice]
+    return [`Process ${pid} died at ${when} UTC ${how}. ${running}; ${inFlight}.`, advice]
   },
   starved: ({ figures: { pid, cpuShare, busyShare } }) => [
     `The event loop of process ${pid} was busy ${percent(busyShare)} of the time, but used only ` +
