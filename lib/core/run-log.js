@@ -31,6 +31,8 @@ const {
 const { COUNT, ENTRIES, HEADER, KIND_BITS, LATEST, WORDS } = layout
 const SLOTS = ENTRIES - 1 // mask: slot of an entry number
 const DUE = ENTRIES / 4 // entries
+const KIND_MASK = (1 << KIND_BITS) - 1
+const RECENT = 16 // entries
 const NO_RING = new Int32Array(0)
 const NO_TIMES = new Float64Array(0)
 const TOLD = 1 << 16 // chains, a power of two
@@ -48,6 +50,8 @@ let mayHavePolled = true
 /** by chain, modulo its length: 0 if a black box does not know it */
 let told = ALL_TOLD
 let areInterruptsExpected = false
+/** @type {(() => void) | undefined} */
+let onReturn
 /** loaded on demand @type {typeof import('./log-time')} */
 let logTime
 /** the last entry taken */
@@ -261,6 +265,18 @@ function returned () {
   if ((current[ATTENTION] & RETURNS) === 0) return
   if (areInterruptsExpected) logTime.last.returned = now()
   ints[layout.RETURNED] = ints[COUNT]
+  if (onReturn !== undefined) onReturn()
+}
+
+/** @returns {{ request: number, chain: number, time: number }} the newest run, as far as it is recent */
+function newestRun () {
+  for (let i = 0; i < RECENT; i++) {
+    const place = placeOf((ints[COUNT] - i) | 0)
+    if ((ints[place] & KIND_MASK) !== layout.RUN) continue
+    const time = floats[(place >> 1) + layout.TIME]
+    return { request: ints[place + layout.REQUEST], chain: ints[place + layout.CHAIN], time }
+  }
+  return { request: 0, chain: 0, time: 0 }
 }
 
 /** Notes when the current run's event arrived. @param {typeof logTime.arrival} arrival */
@@ -369,6 +385,7 @@ function stop () {
   ints = NO_RING
   floats = NO_TIMES
   told = ALL_TOLD
+  onReturn = undefined
   areInterruptsExpected = false
 }
 
@@ -382,6 +399,7 @@ const runLog = {
   goesOn,
   leftProgram,
   newRing,
+  newestRun,
   paused,
   resumed,
   returned,
@@ -430,6 +448,9 @@ const runLog = {
   forgetTold () {
     if (told !== ALL_TOLD) told.fill(0)
   },
+
+  /** Sets the function that a black box calls when a callback has returned. @param {() => void} [work] */
+  onReturn (work) { onReturn = work },
 
   /** Sets the function that takes entries. @param {(chain: number) => void} work guarded; may throw */
   onDue (work) { taking.work = work },

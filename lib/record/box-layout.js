@@ -3,10 +3,10 @@
 // Layout of a black box (box.js): constants and pure functions for the writer, the reader and
 // native/box.cc, which has the same offsets. All numbers are little endian.
 //
-// The file begins with a page about the process. Then come parts, one per thread: a page about the thread, a
-// table of open requests, the ring of the run log, and two halves for blocks (block.js). When a half is full,
-// blocks go to the other one, which begins with all texts again, so there is always at least one whole half
-// of history.
+// The file begins with a page about the process. Then come parts, one per thread: a page about the thread,
+// one about what takes its memory, a table of open requests, the ring of the run log, and two halves for
+// blocks (block.js). When a half is full, blocks go to the other one, which begins with all texts again, so
+// there is always at least one whole half of history.
 
 const { BYTES: RING_BYTES } = require('../core/run-log-words')
 
@@ -14,13 +14,15 @@ const PAGE = 4096
 const SLOTS = 1 << 11 // open requests in the table, a power of two
 const SLOT_BYTES = 192
 
-const TABLE = PAGE // offset in a part
+const GROWTH = PAGE // offset in a part: two texts of half a page
+const TABLE = GROWTH + PAGE
 const RING = TABLE + SLOTS * SLOT_BYTES
 const HALVES = RING + Math.ceil(RING_BYTES / PAGE) * PAGE
 
 module.exports = {
   PAGE,
-  VERSION: 1,
+  VERSION: 2,
+  GROWTH,
   TABLE,
   SLOTS,
   SLOT_BYTES,
@@ -63,6 +65,13 @@ module.exports = {
     stackBytes: 96, // 0: none
     stackEntry: 100, // newest entry of the run log when it was taken
     young: 104, // double: bytes of the limit that are reserved for the young generation
+    isShort: 112, // memory is
+    growthBytes: 116, // of the text about what is held of the heap since then
+    growthText: 120, // which of the two
+    leftOut: 124, // open requests without a slot in the table
+    sampled: 128, // double: bytes that are held
+    buffersBytes: 136, // of the text about Buffers
+    buffers: 144, // what the callbacks of requests allocated outside of the heap since then, JSON
     stack: 1024 // inside a step that lasts
   },
 

@@ -23,6 +23,7 @@ const { loadBinding } = require('../stacks/binding')
 const { messageOf, warn } = require('../warnings')
 const { BlockMaker } = require('./block-maker')
 const layout = require('./box-layout')
+const { BoxBuffers } = require('./box-buffers')
 const { BOX_NAME, MAX_BOXES, boxesIn } = require('./box-files')
 const { atSuddenEnd, notAtSuddenEnd } = require('./ending')
 const { OpenTable } = require('./open-table')
@@ -30,6 +31,7 @@ const taking = require('./taking')
 const texts = require('./texts')
 
 const { HALVES, PAGE, RING, TABLE, part: at } = layout
+const OWN_DIRECTORY = path.join(__dirname, '..', path.sep)
 const WORKER_BYTES = 4 << 20 // part of a worker
 const SPARE_BYTES = 1 << 18 // of a half, for the next piece
 const LOOK_MS = 1000 // between looks at what requests wait for
@@ -49,10 +51,11 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = fs.constants
 
 /**
  * @typedef {object} BoxBinding native/box.cc
- * @property {(fd: number, bytes: number) => Buffer | number | undefined} open
+ * @property {(fd: number, bytes: number, directory: string) => Buffer | number | undefined} open
  * @property {(bytes: number) => Buffer | number | undefined} addPart
  * @property {() => void} close
  * @property {(fd: number) => boolean} isHeld
+ * @property {() => number} outside bytes outside of the heap
  *
  * @typedef {object} BoxStats
  * @property {string | undefined} file undefined in a worker, which has a part of its process's file
@@ -76,6 +79,9 @@ class Box {
   #lookAt = 0 // ms of the clock: not earlier
   #isLookDue = false
   #isOver = false
+  #table
+  /** what allocates Buffers, once memory is short @type {BoxBuffers | undefined} */
+  #buffers
   /** @type {Buffer | undefined} the first page of the file */
   #head
   /** @type {string | undefined} */
@@ -98,6 +104,7 @@ class Box {
     const part = this.#part
     this.#view = new DataView(part.buffer, part.byteOffset, part.length)
     part.fill(0, TABLE, HALVES)
+    this.#table = new OpenTable(part.subarray(TABLE, RING), part)
     this.#set('half', 0)
     this.#setWritten(0)
     this.#view.setUint32(at.written + 4, 0, true)
@@ -107,10 +114,12 @@ class Box {
     this.#view.setFloat64(at.originMs, originMs, true)
     this.#view.setFloat64(at.origin, originAt(now()), true)
     this.#set('magic', layout.PART_MAGIC)
+    this.#set('leftOut', 0)
+    this.#set('buffersBytes', 0)
     this.memory = new Int32Array(part.buffer, part.byteOffset + RING, RING_BYTES / 4)
     taking.add(this)
     runLog.tellAll(true)
-    spans.setOpenTable(new OpenTable(part.subarray(TABLE, RING)))
+    spans.setOpenTable(this.#table)
     atSuddenEnd(this.#suddenEnd)
   }
 
@@ -147,6 +156,10 @@ class Box {
 
   /** Plans to look what open requests wait for. */
   taken () {
+    if (this.#buffers === undefined && this.#view.getUint32(at.isShort, true) !== 0) {
+      const native = /** @type {BoxBinding} */ (binding())
+      this.#buffers = new BoxBuffers(this.#part, this.#table, native.outside)
+    }
     if (this.#isLookDue || !texts.hasOpenSpans()) return
     this.#isLookDue = true
     loopIterations.scheduleWithin(this.#look, Math.max(LOOK_MS, this.#lookAt - now()))
@@ -183,6 +196,7 @@ class Box {
     if (this.#isOver) return
     this.#isOver = true
     notAtSuddenEnd(this.#suddenEnd)
+    this.#buffers?.close()
     spans.setOpenTable(undefined)
     runLog.tellAll(false)
     taking.remove(this)
@@ -244,7 +258,7 @@ function openFile (option, native) {
   const { file, fd } = create(directory)
   const { ino } = fs.fstatSync(fd, { bigint: true })
   try {
-    const box = begin(option, native.open(fd, bytes), file, ino)
+    const box = begin(option, native.open(fd, bytes, OWN_DIRECTORY), file, ino)
     tellDead(dead.map(({ file }) => file))
     return box
   } catch (error) {

@@ -1,10 +1,10 @@
 'use strict'
 
 // Open requests in a black box, for a reader after the end of the process. Each has a slot with its name, so
-// nothing needs to be done when the process dies. A request without a free slot is left out. One that has
+// nothing needs to be done when the process dies. Requests without a free slot are counted. One that has
 // ended keeps its slot until another one needs it.
 
-const { ENDED, MAX_NAME, SERVER, SLOTS, SLOT_BYTES, slot: at } = require('./box-layout')
+const { ENDED, MAX_NAME, SERVER, SLOTS, SLOT_BYTES, part, slot: at } = require('./box-layout')
 
 const TRIES = 64
 const KIND = at.kind >> 2 // index of a word
@@ -16,10 +16,15 @@ class OpenTable {
   #bytes
   #words
   #times
+  #part
 
-  /** @param {Buffer} bytes all zero */
-  constructor (bytes) {
+  /**
+   * @param {Buffer} bytes all zero
+   * @param {Buffer} part the page of the thread
+   */
+  constructor (bytes, part) {
     this.#bytes = bytes
+    this.#part = part
     this.#words = new Int32Array(bytes.buffer, bytes.byteOffset, bytes.length / 4)
     this.#times = new Float64Array(bytes.buffer, bytes.byteOffset, bytes.length / 8)
   }
@@ -45,7 +50,7 @@ class OpenTable {
   /** @param {import('../spans/span').Span} span */
   add (span) {
     const word = this.#findFree(span.seq)
-    if (word === -1) return
+    if (word === -1) return this.#leaveOut(span, 1)
     this.#words[word] = 0 // until all is there
     this.#words[word + KIND] = span.kind === 'SERVER' ? SERVER : 0
     this.#times[(word >> 1) + (at.start >> 3)] = span.start
@@ -55,9 +60,24 @@ class OpenTable {
   }
 
   /** @param {import('../spans/span').Span} span that has ended */
-  remove ({ seq }) {
-    const word = this.#find(seq)
-    if (word !== -1) this.#words[word + KIND] |= ENDED
+  remove (span) {
+    const word = this.#find(span.seq)
+    if (word === -1) this.#leaveOut(span, -1)
+    else this.#words[word + KIND] |= ENDED
+  }
+
+  /** Counts served requests without a slot. @param {import('../spans/span').Span} span @param {number} by */
+  #leaveOut ({ kind }, by) {
+    if (kind !== 'SERVER') return
+    this.#part.writeInt32LE(Math.max(0, this.#part.readInt32LE(part.leftOut) + by), part.leftOut)
+  }
+
+  /** @param {number} number of a span @returns {string | undefined} its name; undefined: it ended long ago */
+  nameOf (number) {
+    const word = this.#find(number)
+    if (word === -1) return undefined
+    const start = word * 4 + at.name
+    return this.#bytes.toString('utf8', start, start + this.#words[word + (at.nameBytes >> 2)])
   }
 }
 

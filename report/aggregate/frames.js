@@ -140,5 +140,6 @@ module.exports = {
   innermostFrame,
   innermostOwnFrame,
   isOfLimiter,
+  isOwn,
   parseFrame
 }

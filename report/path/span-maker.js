@@ -147,7 +147,9 @@ class SpanMaker {
     const texts = this.#texts
     const { death } = texts
     if (death === undefined) return undefined
-    const facts = { ...death, ...textsOf(texts.siteOf(death.chain)) }
+    const known = Array.isArray(death.buffers) ? death.buffers : []
+    const buffers = known.map((one) => ({ ...one, ...textsOf(texts.siteOf(Number(one?.chain))) }))
+    const facts = { ...death, buffers, ...textsOf(texts.siteOf(death.chain)) }
     const attributes = { 'longstack.death': [facts] }
     return factsRecord('end of the process', attributes, death.unixMs - texts.origin, texts)
   }

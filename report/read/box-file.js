@@ -7,6 +7,7 @@ const { LAST, encode, maxBytesOf, readHeader, ENTRY_BYTES } = require('../../lib
 const { isAlive } = require('../../lib/record/box-files')
 const layout = require('../../lib/record/box-layout')
 const log = require('../../lib/core/run-log-words')
+const { parseJson } = require('./values')
 
 const { HALVES, PAGE, RING, SLOTS, SLOT_BYTES, TABLE, head: of, part: at, slot } = layout
 const KIND = (1 << log.KIND_BITS) - 1
@@ -34,6 +35,10 @@ const FIRST_FORM = 1e9 // beyond those of the process
  * @property {number} collectedMs from the last full collection to the last sign of life
  * @property {number} resident bytes of memory
  * @property {number | undefined} residentLimit of its container
+ * @property {number} sampled bytes of the heap that were allocated since memory became short and were still
+ *   held, of which the following is known
+ * @property {Array<{ bytes: number, frames: string[] }>} growth innermost frames first, largest first
+ * @property {import('../../lib/record/box-buffers').BufferSums[]} buffers largest first
  *
  * @typedef {object} OpenRequest
  * @property {number} number
@@ -277,20 +282,33 @@ class Part {
       chain: running?.chain ?? 0,
       inside: running && innermost(this.#stack()),
       request: requests.find(({ number }) => number === running?.request)?.name,
-      requests: requests.filter(({ isServer }) => isServer).length,
+      requests: requests.filter(({ isServer }) => isServer).length + view.getUint32(at.leftOut, true),
       used: view.getFloat64(at.used, true),
       limit: view.getFloat64(at.limit, true) - view.getFloat64(at.young, true),
       collections: view.getUint32(at.collections, true),
       collectedMs: Math.max(0, this.#aliveAt - (view.getFloat64(at.collectedAt, true) - originMs)),
       resident: this.#head.getFloat64(of.resident, true),
-      residentLimit: limit > 0 && limit < NO_LIMIT ? limit : undefined
+      residentLimit: limit > 0 && limit < NO_LIMIT ? limit : undefined,
+      sampled: view.getFloat64(at.sampled, true),
+      growth: growthOf(this.#growth()),
+      buffers: parseJson(this.#textAt(at.buffers, at.buffersBytes, at.stack)) ?? []
     }
+  }
+
+  #growth () {
+    const half = PAGE / 2
+    const start = layout.GROWTH + (this.#view.getUint32(at.growthText, true) & 1) * half
+    return this.#textAt(start, at.growthBytes, start + half)
+  }
+
+  /** @param {number} start @param {number} bytes offset of their number @param {number} end */
+  #textAt (start, bytes, end) {
+    return this.#bytes.toString('utf8', start, Math.min(end, start + this.#view.getUint32(bytes, true)))
   }
 
   #stack () {
     const isOfNewest = this.#view.getInt32(at.stackEntry, true) === this.#ring[log.COUNT]
-    const bytes = isOfNewest ? Math.min(PAGE - at.stack, this.#view.getUint32(at.stackBytes, true)) : 0
-    return this.#bytes.toString('utf8', at.stack, at.stack + bytes)
+    return isOfNewest ? this.#textAt(at.stack, at.stackBytes, PAGE) : ''
   }
 
   /**
@@ -327,10 +345,21 @@ class Part {
   }
 }
 
+/** @param {string} stack @returns {string[]} its frames, innermost first */
+const framesOf = (stack) => stack.split('\n').map((line) => line.trim())
+  .filter((line) => line.startsWith('at ')).map((line) => line.slice('at '.length))
+
 /** @param {string} stack @returns {string | undefined} */
 function innermost (stack) {
-  const lines = stack.split('\n').map((line) => line.trim()).filter((line) => line.startsWith('at '))
-  return (lines.find((line) => !/[ (]node:/.test(line)) ?? lines[0])?.slice('at '.length)
+  const frames = framesOf(stack)
+  return frames.find((frame) => !/^(.* \()?node:/.test(frame)) ?? frames[0]
+}
+
+/** @param {string} text a number of bytes and a stack, again and again @returns {Death['growth']} */
+function growthOf (text) {
+  const starts = [...text.matchAll(/^\d+$/gm)]
+  return starts.map(({ 0: bytes, index }, i) =>
+    ({ bytes: Number(bytes), frames: framesOf(text.slice(index, starts[i + 1]?.index)) }))
 }
 
 /**

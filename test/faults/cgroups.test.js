@@ -6,45 +6,16 @@
 const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
+const { makeGroup } = require('../helpers/cgroup')
 const { compare, runOnce, temporary, ways } = require('../helpers/faults')
 const { recordsOf } = require('../helpers/records')
 const { register } = require('../helpers/run')
 
-const ROOT = '/sys/fs/cgroup'
 const MIN_THREADS = 10 // with fewer Node itself aborts
 const MAX_THREADS = 40
 const OWN_THREADS = 2 // that of spans, and that which holds signals
 const SMALL = 64 << 20 // bytes; without longstack the program needs 15 MB of its own, Node's code not counted
 const TO_GROW = 150 << 20 // bytes
-let groups = 0
-
-/**
- * Makes a cgroup with a limit.
- * @param {import('ava').ExecutionContext} t
- * @param {string} controller
- * @param {string[]} files of the limit, by version of cgroups
- * @returns {{ enter: string, limit: (value: number) => void } | undefined} enter: for the shell that becomes
- *   the program; undefined where this process may not
- */
-function makeGroup (t, controller, files) {
-  for (const parent of [path.join(ROOT, controller), ROOT]) {
-    const group = path.join(parent, `longstack-${process.pid}-${groups++}`)
-    try {
-      fs.mkdirSync(group)
-    } catch {
-      continue
-    }
-    t.teardown(() => fs.rmdirSync(group))
-    const file = files.map((name) => path.join(group, name)).find((name) => fs.existsSync(name))
-    if (file === undefined) continue // a directory like others, or this controller is not for it
-    return {
-      enter: `echo $$ > ${group}/cgroup.procs`,
-      limit (value) { fs.writeFileSync(file, String(value)) }
-    }
-  }
-  t.log(`not tried: this process may not make a cgroup that limits ${controller}`)
-  t.pass()
-}
 
 test("a cgroup with as few threads as the program needs alone, and longstack's own", async (t) => {
   const group = makeGroup(t, 'pids', ['pids.max'])

@@ -12,8 +12,8 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 11849,
-  core: 4322,
+  report: 11955,
+  core: 4338,
   spans: 2425,
   stacks: 2865,
   '.': 2274,

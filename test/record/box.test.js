@@ -11,8 +11,11 @@ const { createInterface } = require('node:readline')
 const { setTimeout: wait } = require('node:timers/promises')
 const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')
+const layout = require('../../lib/record/box-layout')
+const { OpenTable } = require('../../lib/record/open-table')
 const { recordingOf } = require('../../report/read/box-file')
 const { BlockReader } = require('../../report/read/recording-file')
+const { makeGroup } = require('../helpers/cgroup')
 const { inherited, node, program, register, root, runsAll } = require('../helpers/run')
 const { folder } = require('../helpers/sinks')
 
@@ -32,12 +35,13 @@ const cli = path.join(root, 'lib', 'cli', 'main.js')
 /**
  * @param {import('ava').ExecutionContext} t
  * @param {{ args?: string[], flags?: string[], box?: string, directory?: string,
- *   env?: Record<string, string> }} [options]
+ *   env?: Record<string, string>, enter?: string }} [options] enter: a command of the shell that becomes it
  * @returns {Promise<Service>}
  */
-async function start (t, { args = [], flags = [], box = '', env, ...others } = {}) {
+async function start (t, { args = [], flags = [], box = '', env, enter = ':', ...others } = {}) {
   const { directory = path.join(folder(t), 'boxes') } = others
-  const child = spawn(process.execPath, ['-r', register, ...flags, service, ...args], {
+  const command = [process.execPath, '-r', register, ...flags, service, ...args]
+  const child = spawn('/bin/sh', ['-c', `${enter}; exec "$@"`, 'sh', ...command], {
     env: { ...inherited, LONGSTACK_BOX: `${directory}${box}`, ...env }, stdio: ['ignore', 'pipe', 'pipe']
   })
   t.teardown(() => { child.kill('SIGKILL') })
@@ -117,6 +121,66 @@ for (const { name, url, signal, cause, sentence, flags } of ends) {
     t.true(model.open[0].ms >= 100, String(model.open[0].ms))
   })
 }
+
+/**
+ * Asks for each URL again and again until the process has ended.
+ * @param {Service} running
+ * @param {string[]} urls
+ */
+async function askUntilEnd (running, urls) {
+  const [port] = running.ports
+  const clients = urls.map(async (url) => { while (await ask(port, url) !== undefined); })
+  await ended(running)
+  await Promise.all(clients)
+}
+
+where('a leak fills the heap: the function and its route are named, not the route that makes garbage', async (t) => {
+  const running = await start(t, { flags: ['--max-old-space-size=60'] })
+  await askUntilEnd(running, ['/garbage', '/leak'])
+  const { verdict: [first] } = await report(running.directory)
+  t.is(first.figures.cause, 'heap', first.sentence)
+  t.regex(first.figures.heldAt, /^keepRows \(.*service\.js:/, first.sentence)
+  t.is(first.figures.heldBy, 'GET /leak')
+  t.true(first.figures.heldShare > 0.7, first.sentence)
+  t.regex(first.sentence, /\d+ % of the \d+ MB that it kept .* allocated by keepRows \(service\.js:\d+\), for GET \/leak/)
+})
+
+for (const { name, url, sentence } of [
+  { name: 'Buffers', url: '/upload', sentence: /GET \/upload allocated \d+ % of the \d+ MB outside of the heap/ },
+  { name: 'objects', url: '/leak', sentence: /allocated by keepRows \(service\.js:\d+\), for GET \/leak/ }
+]) {
+  where(`${name} fill the memory of a container: what the kernel killed, and the route that did it`, async (t) => {
+    const group = makeGroup(t, 'memory', ['memory.max', 'memory.limit_in_bytes'])
+    if (group === undefined) return
+    group.limit(200e6)
+    const running = await start(t, { flags: ['--max-old-space-size=400'], enter: group.enter })
+    await askUntilEnd(running, ['/garbage', url])
+    t.is(running.child.signalCode, 'SIGKILL', running.stderr())
+    const { verdict: [first] } = await report(running.directory)
+    t.is(first.figures.cause, 'memory', first.sentence)
+    t.is(first.figures.heldBy, `GET ${url}`, first.sentence)
+    t.regex(first.sentence, sentence)
+  })
+}
+
+test('a box counts open requests that have no slot', (t) => {
+  const part = Buffer.alloc(layout.RING)
+  const table = new OpenTable(part.subarray(layout.TABLE), part)
+  const spanOf = (/** @type {number} */ seq, kind = 'SERVER') =>
+    /** @type {any} */ ({ seq, kind, name: `GET /${seq}`, start: seq, copyIds () {} })
+  const leftOut = () => part.readUInt32LE(layout.part.leftOut)
+  const count = layout.SLOTS + 100
+  for (let i = 1; i <= count; i++) table.add(spanOf(i))
+  table.add(spanOf(count + 1, 'INTERNAL'))
+  t.is(leftOut(), 100)
+  t.is(table.nameOf(1), 'GET /1')
+  t.is(table.nameOf(count), undefined)
+  for (let i = count; i > count - 40; i--) table.remove(spanOf(i))
+  table.remove(spanOf(count + 1, 'INTERNAL'))
+  t.is(leftOut(), 60)
+  for (let i = 1; i <= count - 40; i++) table.remove(spanOf(i))
+  t.is(leftOut(), 0)
+})
 
 where('a loop without an end: the function is known, although nothing was left to ask', async (t) => {
   const running = await start(t)

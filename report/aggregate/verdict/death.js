@@ -3,6 +3,7 @@
 // Processes that died without an orderly end, from their black boxes.
 
 const { amount, isRecord, list, text } = require('../../read/values')
+const { UNKNOWN, heldOf, holderOfBuffers, holderOfHeap } = require('./memory')
 const { siteTextsOf } = require('../sites')
 
 const MAX_DEATHS = 1000
@@ -13,7 +14,8 @@ const MAX_COLLECTED_MS = 10_000 // since the last one
 const MIN_STUCK_MS = 1000
 
 /**
- * @typedef {import('../../read/box-file').Death & { at: string | undefined }} KnownDeath
+ * @typedef {Omit<import('../../read/box-file').Death, keyof import('./memory').Held>
+ *   & { at: string | undefined, held: import('./memory').Held }} KnownDeath
  */
 
 class DeathFacts {
@@ -41,7 +43,8 @@ class DeathFacts {
       limit: number('limit'),
       collections: number('collections'),
       collectedMs: number('collectedMs'),
-      resident: number('resident')
+      resident: number('resident'),
+      held: heldOf(death)
     })
   }
 }
@@ -58,15 +61,32 @@ function causeOf (death) {
   return runningMs >= MIN_STUCK_MS ? 'stuck' : 'unknown'
 }
 
+const MAX_BUFFERS_HEAP = 0.5 // of the memory: if the heap has more, it is the heap that fills it
+
+/**
+ * @param {KnownDeath} death
+ * @param {import('../model').Model['routes']} routes
+ * @returns {import('./memory').Holder & { kind?: 'heap' | 'buffers' }} of what filled memory, if it was full
+ */
+function holderOf (death, routes) {
+  const cause = causeOf(death)
+  if (cause !== 'heap' && cause !== 'memory') return UNKNOWN
+  if (cause === 'heap' || death.used >= death.resident * MAX_BUFFERS_HEAP) {
+    return { ...holderOfHeap(death.held, routes), kind: 'heap' }
+  }
+  return { ...holderOfBuffers(death.held, routes), kind: 'buffers' }
+}
+
 /**
  * Reports each process that died, by what its main thread did: what a worker does rarely ends a process.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
-function death ({ death: { deaths } }) {
+function death ({ model: { routes }, death: { deaths } }) {
   return deaths.filter(({ thread }) => thread === 0).map((one) => {
     const { at: frame, pid, request, requests, inside, unixMs, runningMs } = one
     const { collectedMs, used, limit, resident, residentLimit } = one
+    const { kind, ...holder } = holderOf(one, routes)
     const figures = {
       pid,
       unixMs,
@@ -77,9 +97,10 @@ function death ({ death: { deaths } }) {
       collectedMs,
       resident: resident === 0 ? undefined : resident,
       residentLimit,
-      cause: causeOf(one)
+      cause: causeOf(one),
+      ...holder
     }
-    const details = { request, isInside: inside !== undefined }
+    const details = { request, isInside: inside !== undefined, kind }
     return { rule: 'death', at: frame, lostMs: 0, share: 0, figures, details }
   })
 }

@@ -34,6 +34,29 @@ function meanText (mean) {
 /** @param {string | undefined} frame @returns {string} */
 const atPlace = (frame) => frame === undefined ? '' : ` at ${place(frame)}`
 
+/** @param {string | undefined} frame */
+const scheduledAt = (frame) => frame === undefined ? '' : ` scheduled${atPlace(frame)}`
+
+const KEPT_ADVICE = 'look for a cache, an array or listeners without a limit that keep them'
+
+/**
+ * Describes what filled the memory of a process.
+ * @param {import('./memory').Holder} holder
+ * @param {'heap' | 'buffers' | undefined} kind
+ * @returns {string} empty if unknown
+ */
+function heldText ({ heldAt, heldBy, heldBytes, heldShare = 0 }, kind) {
+  if (heldBytes === undefined) return ''
+  const by = heldBy === undefined ? '' : `, for ${short(heldBy)}`
+  if (kind === 'buffers') {
+    const inside = heldAt === undefined ? '' : `, probably in ${place(heldAt)}`
+    return `. Since memory was half full, ${short(String(heldBy))} allocated ${percent(heldShare)} of the ` +
+      `${megabytes(heldBytes)} outside of the heap, mostly Buffers${inside}`
+  }
+  return `. ${percent(heldShare)} of the ${megabytes(heldBytes)} that it kept since memory was half full ` +
+    `were allocated by ${place(String(heldAt))}${by}`
+}
+
 /**
  * Sentence and advice by rule.
  * @type {Record<import('./index').Fault['rule'], (fault: any) => [string, string]>}
@@ -47,29 +70,32 @@ const sentences = {
       'compare heap snapshots to find what fills it; raise --max-old-space-size if all of it is needed'
     ]
   },
-  death ({ at: frame, figures, details: { request, isInside } }) {
+  death ({ at: frame, figures, details: { request, isInside, kind } }) {
     const { pid, unixMs, runningMs, requests, used, limit, resident, residentLimit } = figures
     const when = new Date(unixMs).toISOString().slice(0, 23).replace('T', ' ')
-    const scheduled = frame === undefined ? '' : ` scheduled${atPlace(frame)}`
-    const site = isInside ? ` that was inside ${place(frame)}` : scheduled
+    const site = isInside ? ` that was inside ${place(frame)}` : scheduledAt(frame)
     const where = `${request === undefined ? '' : ` for ${short(request)}`}${site}`
     const callback = `running a callback${where}`
     const isLong = runningMs >= MIN_RUNNING_MS
     const lasting = isLong ? `For ${time(runningMs)} it had been ${callback}` : `It was ${callback}`
     const running = runningMs === undefined ? 'No callback was running' : lasting
     const inFlight = `${counted(requests, 'request')} ${requests === 1 ? 'was' : 'were'} in flight`
+    const held = heldText(figures, kind)
     /** @type {Record<string, [string, string]>} */
     const causes = {
       heap: [
         `with a full heap: ${megabytes(used)} of at most ${megabytes(limit)} were left after its last ` +
-          'full collection',
-        'find what fills it with heap snapshots (--heapsnapshot-near-heap-limit=1); raise ' +
-          '--max-old-space-size if all of it is needed'
+          `full collection${held}`,
+        held === ''
+          ? 'find what fills it with heap snapshots (--heapsnapshot-near-heap-limit=1); raise ' +
+            '--max-old-space-size if all of it is needed'
+          : KEPT_ADVICE
       ],
       memory: [
         `with ${megabytes(resident)} of the ${megabytes(Number(residentLimit))} that its container may ` +
-          `use; its heap had ${megabytes(used)} after its last full collection`,
-        'the kernel probably killed it; raise the limit, or find what takes the memory: the heap, or Buffers'
+          `use; its heap had ${megabytes(used)} after its last full collection${held}`,
+        'the kernel probably killed it; ' +
+          (held === '' ? 'raise the limit, or find what takes the memory: the heap, or Buffers' : KEPT_ADVICE)
       ],
       stuck: [
         'while its event loop was stuck in one callback',

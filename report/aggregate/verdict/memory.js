@@ -1,0 +1,101 @@
+'use strict'
+
+// What filled the memory of a process that died: which functions made the objects of the heap that it kept,
+// and which route allocated most outside of the heap.
+
+const { amount, isRecord, list, text } = require('../../read/values')
+const { functionOf, isOwn } = require('../frames')
+const { sum } = require('../lists')
+const { framesOf, siteTextsOf } = require('../sites')
+
+const MAX_PLACES = 10
+const MAX_FRAMES = 20
+const [MAX_FRAME_CHARS, MAX_NAME_CHARS] = [500, 300]
+const MIN_BYTES = 3e6 // some twelve samples
+const MIN_SHARE = 0.5 // of all that is known
+const MAX_ROUTES = 3 // a function that more routes run says nothing about one
+
+/**
+ * @typedef {object} Held
+ * @property {Array<{ bytes: number, frames: string[] }>} growth samples of the heap that were still held, by
+ *   the function of the program that allocated them, largest first; frames innermost first
+ * @property {number} sampled bytes of all of them
+ * @property {Array<{ request: string, bytes: number, at: string | undefined }>} buffers allocated outside of
+ *   the heap, by route, largest first
+ *
+ * @typedef {object} Holder figures of a finding
+ * @property {number | undefined} heldBytes
+ * @property {number | undefined} heldShare from 0 to 1
+ * @property {string | undefined} heldAt
+ * @property {string | undefined} heldBy routes
+ */
+
+/** @type {Holder} */
+const UNKNOWN = { heldBytes: undefined, heldShare: undefined, heldAt: undefined, heldBy: undefined }
+
+/** @param {Record<string, unknown>} record @returns {Held} */
+function heldOf (record) {
+  const records = (/** @type {string} */ name) => list(record[name], MAX_PLACES).filter(isRecord)
+  const growth = records('growth').map(({ bytes, frames }) => ({
+    bytes: amount(bytes) ?? 0,
+    frames: list(frames, MAX_FRAMES).flatMap((frame) => text(frame, MAX_FRAME_CHARS) ?? [])
+  }))
+  const buffers = records('buffers').flatMap((one) => {
+    const request = text(one.request, MAX_NAME_CHARS)
+    return request === undefined ? [] : [{ request, bytes: amount(one.bytes) ?? 0, at: siteTextsOf(one).at }]
+  })
+  return { growth, sampled: amount(record.sampled) ?? 0, buffers }
+}
+
+/** @param {string[]} frames innermost first @returns {string} that of the innermost named function */
+const namedFrame = (frames) => frames.find((frame) => isOwn(frame) && frame.includes(' (')) ??
+  frames.find(isOwn) ?? frames[0]
+
+/**
+ * Returns which function made most of what the heap kept, and the routes that run it or its nearest caller
+ * that only few routes run.
+ * @param {Held} held
+ * @param {import('../model').Model['routes']} routes
+ * @returns {Holder}
+ */
+function holderOfHeap ({ growth: [largest], sampled }, routes) {
+  if (largest === undefined || largest.frames.length === 0) return UNKNOWN
+  const heldShare = largest.bytes / sampled
+  if (largest.bytes < MIN_BYTES || !(heldShare >= MIN_SHARE)) return UNKNOWN
+  return {
+    heldBytes: sampled,
+    heldShare: Math.min(1, heldShare),
+    heldAt: namedFrame(largest.frames),
+    heldBy: routesWith(largest.frames, routes)
+  }
+}
+
+/** @param {string[]} frames innermost first @param {import('../model').Model['routes']} routes */
+function routesWith (frames, routes) {
+  const known = routes.filter(({ kind }) => kind === 'SERVER').map(({ name, sites }) =>
+    ({ name, functions: new Set(sites.flatMap((site) => framesOf(site).map(functionOf))) }))
+  for (const frame of frames) {
+    const names = known.filter(({ functions }) => functions.has(functionOf(frame))).map(({ name }) => name)
+    if (names.length > 0) return names.length <= MAX_ROUTES ? names.join(', ') : undefined
+  }
+  return undefined
+}
+
+/**
+ * Returns which route allocated most outside of the heap, and the function that made objects on the heap for
+ * it, which were still held.
+ * @param {Held} held
+ * @param {import('../model').Model['routes']} routes
+ * @returns {Holder}
+ */
+function holderOfBuffers ({ buffers, growth }, routes) {
+  const [largest] = buffers
+  const all = sum(buffers, ({ bytes }) => bytes)
+  if (largest === undefined || largest.bytes < Math.max(MIN_BYTES, all * MIN_SHARE)) return UNKNOWN
+  const { request, bytes, at: frame } = largest
+  const made = growth.find(({ frames }) => routesWith(frames, routes) === request)
+  const heldAt = made === undefined ? frame : namedFrame(made.frames)
+  return { heldBytes: all, heldShare: bytes / all, heldAt, heldBy: request }
+}
+
+module.exports = { UNKNOWN, heldOf, holderOfBuffers, holderOfHeap }
