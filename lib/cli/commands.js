@@ -45,6 +45,9 @@ const DEFAULTS = {
  *   values: by flag; resolves to the exit code unless it is 0
  */
 
+/** @type {typeof import('./from-box').orFromBox} */
+const orFromBox = (main) => require('./from-box').orFromBox(main)
+
 const NO_CHILDREN = 'no-children  leave out Node processes started by the target'
 
 /**
@@ -85,7 +88,7 @@ const commands = {
   PID: {
     usage: 'PID|:PORT',
     summary: 'diagnose a running process: watch it for ten seconds, print one screen',
-    load: () => require('../incident/command').main,
+    load: () => orFromBox(require('../incident/command').main),
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Watches a running process for ten seconds, then prints its problems, worst first, with function
 and line: blocking callbacks, waits, slow routes, failures, growth. The last line is the command to run next.
@@ -216,7 +219,7 @@ gzip; - reads standard input. Gaps in the recording are reported on standard err
   why: {
     usage: 'why PID|:PORT',
     summary: 'list open handles of a running process and who opened them, requests in flight, pending awaits',
-    load: () => require('./live').why,
+    load: () => orFromBox(require('./live').why),
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Prints a running process's open handles and who opened them, its requests in flight, and its
 pending awaits. Workers and Node processes started by the target are included.
@@ -307,7 +310,7 @@ unchanged: the profile goes to standard error at the end.`,
   top: {
     usage: 'top PID',
     summary: 'watch a running process: routes, latency, event loop, CPU, blockers, waits, open handles',
-    load: () => require('../top/command').main,
+    load: () => orFromBox(require('../top/command').main),
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Shows a running process live: rate and latency by route, event loop delay, CPU, blocking callbacks,
 waits, open handles and their growth. Workers and Node processes started by the target are included.

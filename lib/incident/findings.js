@@ -53,7 +53,9 @@ const kindOfRule = {
   after: 'after',
   failing: 'failed',
   unanswered: 'hangs',
-  death: 'hangs'
+  death: 'hangs',
+  stuck: 'blocked',
+  filling: 'busy'
 }
 /** Rank of a kind, to which the share is added. @type {Partial<Record<FindingKind, number>>} */
 const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -1, after: -1 }

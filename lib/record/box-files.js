@@ -12,6 +12,7 @@ const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = fs.constants
 
 const BOX_NAME = 'longstack'
 const HEAD_BYTES = 16
+const MAPPED = /^\S+ rw-s 0+ \S+ (\d+) +(\/.*\/longstack-\d+(?:\.\d+)?\.box)$/m
 const MAX_BOXES = 32 // of the dead in a directory; more would fill the disk
 
 /**
@@ -48,4 +49,18 @@ function boxAt (file) {
   }
 }
 
-module.exports = { BOX_NAME, MAX_BOXES, boxesIn, isAlive }
+/**
+ * Returns the boxes of a living process, from what it has mapped: none is renamed or removed.
+ * @param {number} pid
+ * @returns {string[]} at most one; none on systems without /proc
+ */
+function boxesOf (pid) {
+  const maps = attempt(() => fs.readFileSync(`/proc/${pid}/maps`, 'latin1')) ?? ''
+  const [, inode, name] = MAPPED.exec(maps) ?? []
+  const files = name === undefined ? [] : [`/proc/${pid}/root${name}`, name]
+  const isIt = (/** @type {string} */ file) =>
+    attempt(() => fs.statSync(file, { bigint: true }).ino === BigInt(inode)) === true
+  return files.filter(isIt).slice(0, 1)
+}
+
+module.exports = { BOX_NAME, MAX_BOXES, boxesIn, boxesOf, isAlive }

@@ -73,7 +73,7 @@ class SourceTexts {
   /** approximate, as last reported */
   #newestId = 0
   load = new ThreadLoad()
-  /** of a black box @type {import('../read/box-file').Death | undefined} */
+  /** the end of a black box @type {import('../read/box-file').Death | undefined} */
   death = undefined
   /** what open requests waited for @type {import('../../lib/handles/requests-in-flight').WaitsOfSpan[]} */
   waits = []

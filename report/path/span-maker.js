@@ -142,7 +142,7 @@ class SpanMaker {
    */
   addCalled (chain, start, due) { this.#tasks.add(chain, start, due, this.#texts) }
 
-  /** @returns {object | undefined} what is known of the end of a process that died */
+  /** @returns {object | undefined} the last that a black box knows of its process */
   #deathRecord () {
     const texts = this.#texts
     const { death } = texts
@@ -151,7 +151,7 @@ class SpanMaker {
     const buffers = known.map((one) => ({ ...one, ...textsOf(texts.siteOf(Number(one?.chain))) }))
     const facts = { ...death, buffers, ...textsOf(texts.siteOf(death.chain)) }
     const attributes = { 'longstack.death': [facts] }
-    return factsRecord('end of the process', attributes, death.unixMs - texts.origin, texts)
+    return factsRecord('end of the box', attributes, death.unixMs - texts.origin, texts)
   }
 
   /**

@@ -20,7 +20,8 @@ const NOTHING = Buffer.alloc(0)
 const FIRST_FORM = 1e9 // beyond those of the process
 
 /**
- * @typedef {object} Death what is known of the end of a thread, and of its process
+ * @typedef {object} Death the last that is known of a thread, and of its process
+ * @property {boolean} lives the process does
  * @property {number} pid
  * @property {number} thread 0: the main thread
  * @property {number} unixMs the last sign of life
@@ -100,7 +101,7 @@ function recordingOf (bytes, isAlive) {
   if (bytes.length < MIN_BYTES) return fail('the box is cut off')
   const version = view.getUint32(of.version, true)
   if (version !== layout.VERSION) return fail(`the box has format ${version}, which this version cannot read`)
-  const isDead = !isAlive && view.getUint32(of.isOver, true) === 0
+  const isOver = view.getUint32(of.isOver, true) !== 0
   /** @type {Buffer[]} */
   const blocks = []
   let start = PAGE
@@ -110,7 +111,7 @@ function recordingOf (bytes, isAlive) {
     const part = Buffer.from(bytes.buffer, bytes.byteOffset + start, size)
     const isOfEndedThread = start > PAGE && viewOf(part).getUint32(at.isUsed, true) === 0
     if (viewOf(part).getUint32(at.magic, true) === layout.PART_MAGIC && !isOfEndedThread) {
-      for (const block of new Part(part, view, isDead).blocks()) blocks.push(block)
+      for (const block of new Part(part, view, isOver ? undefined : isAlive).blocks()) blocks.push(block)
     }
     start += size
   }
@@ -124,7 +125,7 @@ class Part {
   #bytes
   #view
   #head
-  #isDead
+  #isAlive
   #ring
   #times
   #aliveAt
@@ -132,13 +133,13 @@ class Part {
   /**
    * @param {Buffer} bytes
    * @param {DataView} head of the file
-   * @param {boolean} isDead the process died
+   * @param {boolean | undefined} isAlive the process lives; undefined: it ended in order
    */
-  constructor (bytes, head, isDead) {
+  constructor (bytes, head, isAlive) {
     this.#bytes = bytes
     this.#view = viewOf(bytes)
     this.#head = head
-    this.#isDead = isDead
+    this.#isAlive = isAlive
     const ring = new Uint8Array(log.BYTES) // a copy, aligned
     ring.set(bytes.subarray(RING, RING + log.BYTES))
     this.#ring = new Int32Array(ring.buffer)
@@ -192,7 +193,7 @@ class Part {
     for (let i = 0; i < count; i++) entries.set(this.#entry((first + i) | 0), i * ENTRY_BYTES)
     requests.forEach(({ number }, i) => this.#writeEnd(entries, count + i, number))
     const origin = last?.origin ?? this.#view.getFloat64(at.origin, true)
-    const death = this.#isDead ? [{ death: this.#death(requests, origin) }] : []
+    const death = this.#isAlive === undefined ? [] : [{ death: this.#death(requests, origin) }]
     const known = [...requests, ...ended].flatMap((request, i) =>
       textsOf(request, ends.get(request.number) ?? this.#aliveAt, origin, FIRST_FORM + i))
     const texts = [...death, ...known].map((line) => `${JSON.stringify(line)}\n`).join('')
@@ -275,6 +276,7 @@ class Part {
     const running = this.#running()
     const originMs = view.getFloat64(at.originMs, true)
     return {
+      lives: this.#isAlive === true,
       pid: this.#head.getUint32(of.pid, true),
       thread: view.getUint32(at.thread, true),
       unixMs: origin + this.#aliveAt,

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 11955,
+  report: 11989,
   core: 4338,
   spans: 2425,
   stacks: 2865,
@@ -22,8 +22,8 @@ const maxLines = {
   ask: 1785,
   top: 1412,
   metrics: 218,
-  incident: 746,
-  cli: 1450,
+  incident: 748,
+  cli: 1480,
   sinks: 1210,
   format: 1014,
   profile: 727,

@@ -187,7 +187,9 @@ where('a loop without an end: the function is known, although nothing was left t
   ask(running.ports[0], '/spin')
   await wait(2500)
   const live = await report(running.directory)
-  t.deepEqual(live.verdict.filter((/** @type {any} */ { rule }) => rule === 'death'), [], 'it lives')
+  const [stuck] = live.verdict
+  t.is(stuck.rule, 'stuck', 'it lives')
+  t.regex(stuck.sentence, /is stuck: for \S+ s it has been .* for GET \/spin that is inside spin \(service\.js:\d+\)/)
   t.deepEqual(live.open.map((/** @type {any} */ span) => span.name), ['GET /spin'])
   running.child.kill('SIGKILL')
   await ended(running)
@@ -195,6 +197,27 @@ where('a loop without an end: the function is known, although nothing was left t
   t.is(first.figures.cause, 'stuck')
   t.regex(first.sentence, /stuck.* for GET \/spin that was inside spin \(service\.js:\d+\)/)
   t.true(first.figures.runningMs > 1500, String(first.figures.runningMs))
+})
+
+where('a living process that cannot be asked: PID, why and top read its box', async (t) => {
+  const flag = '--disable-sigusr1' // without it, its inspector is asked first
+  const flags = process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : []
+  const running = await start(t, { flags })
+  const { pid } = running.child
+  ask(running.ports[0], '/wait')
+  ask(running.ports[0], '/spin')
+  await wait(2000)
+  for (const words of [[], ['why'], ['top', '--once']]) {
+    const { stdout, code } = await node([cli, ...words, String(pid)])
+    t.is(code, 1)
+    const text = stdout.replace(/\s+/g, ' ')
+    t.regex(text, /From its black box, .*\.box: .*is stuck: for .* for GET \/spin .*; 2 requests are in flight/)
+  }
+  if (flags.length === 0) return
+  const { stdout } = await node([cli, String(pid), '--json'])
+  const { verdict: [first], open } = JSON.parse(stdout)
+  t.is(first.rule, 'stuck')
+  t.deepEqual(open.map((/** @type {any} */ { name }) => name), ['GET /wait', 'GET /spin'])
 })
 
 where('workers have their parts; what one did before it ended in order is left out', async (t) => {

@@ -1,6 +1,6 @@
 'use strict'
 
-// Processes that died without an orderly end, from their black boxes.
+// Processes that died without an orderly end, and what is wrong with living ones, from their black boxes.
 
 const { amount, isRecord, list, text } = require('../../read/values')
 const { UNKNOWN, heldOf, holderOfBuffers, holderOfHeap } = require('./memory')
@@ -12,6 +12,7 @@ const MIN_FULL = 0.85 // of the heap, or of the memory of its container
 const MIN_COLLECTIONS = 2 // full ones: V8 collects again before it gives up
 const MAX_COLLECTED_MS = 10_000 // since the last one
 const MIN_STUCK_MS = 1000
+const MIN_FILLED = 0.7 // of the heap, or of the memory of its container, of a process that lives
 
 /**
  * @typedef {Omit<import('../../read/box-file').Death, keyof import('./memory').Held>
@@ -29,6 +30,7 @@ class DeathFacts {
     const inside = text(death.inside, MAX_NAME_CHARS)
     const number = (/** @type {string} */ name) => amount(death[name]) ?? 0
     this.deaths.push({
+      lives: death.lives === true,
       pid: number('pid'),
       thread: number('thread'),
       at: inside ?? siteTextsOf(death).at,
@@ -50,14 +52,18 @@ class DeathFacts {
 }
 
 /** @param {KnownDeath} death */
-const isHeapFull = ({ used, limit, collections, collectedMs }) =>
-  collections >= MIN_COLLECTIONS && collectedMs < MAX_COLLECTED_MS && limit > 0 && used >= limit * MIN_FULL
+function isHeapFull ({ lives, used, limit, collections, collectedMs }) {
+  const isFull = limit > 0 && used >= limit * (lives ? MIN_FILLED : MIN_FULL)
+  return isFull && (lives || (collections >= MIN_COLLECTIONS && collectedMs < MAX_COLLECTED_MS))
+}
 
-/** @param {KnownDeath} death @returns {'heap' | 'memory' | 'stuck' | 'unknown'} what it died of */
+/** @param {KnownDeath} death @returns {'heap' | 'memory' | 'stuck' | 'unknown'} what is wrong */
 function causeOf (death) {
-  const { resident, residentLimit = Infinity, runningMs = 0 } = death
+  const { lives, resident, residentLimit = Infinity, runningMs = 0 } = death
+  const full = lives ? MIN_FILLED : MIN_FULL
+  if (lives && runningMs >= MIN_STUCK_MS) return 'stuck'
   if (isHeapFull(death)) return 'heap'
-  if (resident > 0 && resident >= residentLimit * MIN_FULL) return 'memory'
+  if (resident > 0 && resident >= residentLimit * full) return 'memory'
   return runningMs >= MIN_STUCK_MS ? 'stuck' : 'unknown'
 }
 
@@ -78,14 +84,16 @@ function holderOf (death, routes) {
 }
 
 /**
- * Reports each process that died, by what its main thread did: what a worker does rarely ends a process.
+ * Reports each process that died, and each living one that is stuck or short of memory, by what its main
+ * thread did: what a worker does rarely ends a process.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
 function death ({ model: { routes }, death: { deaths } }) {
-  return deaths.filter(({ thread }) => thread === 0).map((one) => {
+  const certain = deaths.filter((one) => one.thread === 0 && !(one.lives && causeOf(one) === 'unknown'))
+  return certain.map((one) => {
     const { at: frame, pid, request, requests, inside, unixMs, runningMs } = one
-    const { collectedMs, used, limit, resident, residentLimit } = one
+    const { lives, collectedMs, used, limit, resident, residentLimit } = one
     const { kind, ...holder } = holderOf(one, routes)
     const figures = {
       pid,
@@ -101,7 +109,8 @@ function death ({ model: { routes }, death: { deaths } }) {
       ...holder
     }
     const details = { request, isInside: inside !== undefined, kind }
-    return { rule: 'death', at: frame, lostMs: 0, share: 0, figures, details }
+    const rule = !lives ? 'death' : figures.cause === 'stuck' ? 'stuck' : 'filling'
+    return { rule, at: frame, lostMs: 0, share: 0, figures, details }
   })
 }
 

@@ -26,15 +26,17 @@ const { Replay } = require('../replay')
 const { whatIf } = require('../what-if')
 
 const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
+/** Rules whose findings come first. @type {string[]} */
+const FIRST = ['death', 'stuck', 'filling']
 /** Rules whose findings do not slow down requests, or by an unknown time. */
-const UNTIMED = new Set(['death', 'interval', 'after', 'failing', 'stampede', 'unanswered'])
+const UNTIMED = new Set([...FIRST, 'interval', 'after', 'failing', 'stampede', 'unanswered'])
 const MAX_FINDINGS = 20
 
 /**
  * @typedef {object} Fault finding of a rule
- * @property {'death' | 'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' | 'delayer' | 'loop' |
- *   'retries' | 'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' | 'background' |
- *   'collects' | 'starved' | 'unanswered' | 'after' | 'failing'} rule
+ * @property {'death' | 'stuck' | 'filling' | 'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' |
+ *   'delayer' | 'loop' | 'retries' | 'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' |
+ *   'background' | 'collects' | 'starved' | 'unanswered' | 'after' | 'failing'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -92,7 +94,7 @@ function verdictOf (model, routes, others, recordings) {
 }
 
 /** @param {Fault} fault */
-const rankOf = ({ rule }) => rule === 'death' ? 1 : 0
+const rankOf = ({ rule }) => FIRST.includes(rule) ? 1 : 0
 
 const MIN_REQUESTS = 10
 

@@ -37,6 +37,20 @@ const atPlace = (frame) => frame === undefined ? '' : ` at ${place(frame)}`
 /** @param {string | undefined} frame */
 const scheduledAt = (frame) => frame === undefined ? '' : ` scheduled${atPlace(frame)}`
 
+/**
+ * @param {string | undefined} request
+ * @param {string | undefined} frame
+ * @param {string | false} isInside a verb: the frame runs in the callback, otherwise it has scheduled it
+ */
+function callbackText (request, frame, isInside) {
+  const site = isInside ? ` that ${isInside} inside ${place(String(frame))}` : scheduledAt(frame)
+  return `${request === undefined ? '' : ` for ${short(request)}`}${site}`
+}
+
+const FULL_ADVICE = 'find what fills it with heap snapshots (--heapsnapshot-near-heap-limit=1); raise ' +
+  '--max-old-space-size if all of it is needed'
+const MEMORY_ADVICE = 'raise the limit, or find what takes the memory: the heap, or Buffers'
+const STUCK_ADVICE = 'split the work, move it to a worker thread, or look for a loop without an end'
 const KEPT_ADVICE = 'look for a cache, an array or listeners without a limit that keep them'
 
 /**
@@ -73,9 +87,7 @@ const sentences = {
   death ({ at: frame, figures, details: { request, isInside, kind } }) {
     const { pid, unixMs, runningMs, requests, used, limit, resident, residentLimit } = figures
     const when = new Date(unixMs).toISOString().slice(0, 23).replace('T', ' ')
-    const site = isInside ? ` that was inside ${place(frame)}` : scheduledAt(frame)
-    const where = `${request === undefined ? '' : ` for ${short(request)}`}${site}`
-    const callback = `running a callback${where}`
+    const callback = `running a callback${callbackText(request, frame, isInside && 'was')}`
     const isLong = runningMs >= MIN_RUNNING_MS
     const lasting = isLong ? `For ${time(runningMs)} it had been ${callback}` : `It was ${callback}`
     const running = runningMs === undefined ? 'No callback was running' : lasting
@@ -86,20 +98,16 @@ const sentences = {
       heap: [
         `with a full heap: ${megabytes(used)} of at most ${megabytes(limit)} were left after its last ` +
           `full collection${held}`,
-        held === ''
-          ? 'find what fills it with heap snapshots (--heapsnapshot-near-heap-limit=1); raise ' +
-            '--max-old-space-size if all of it is needed'
-          : KEPT_ADVICE
+        held === '' ? FULL_ADVICE : KEPT_ADVICE
       ],
       memory: [
         `with ${megabytes(resident)} of the ${megabytes(Number(residentLimit))} that its container may ` +
           `use; its heap had ${megabytes(used)} after its last full collection${held}`,
-        'the kernel probably killed it; ' +
-          (held === '' ? 'raise the limit, or find what takes the memory: the heap, or Buffers' : KEPT_ADVICE)
+        `the kernel probably killed it; ${held === '' ? MEMORY_ADVICE : KEPT_ADVICE}`
       ],
       stuck: [
         'while its event loop was stuck in one callback',
-        'split the work, move it to a worker thread, or look for a loop without an end'
+        STUCK_ADVICE
       ],
       unknown: [
         'without an orderly end: it was killed, or it crashed in native code',
@@ -108,6 +116,28 @@ const sentences = {
     }
     const [how, advice] = causes[figures.cause]
     return [`Process ${pid} died at ${when} UTC ${how}. ${running}; ${inFlight}.`, advice]
+  },
+  stuck: ({ at: frame, figures: { pid, runningMs, requests }, details: { request, isInside } }) => [
+    `The event loop of process ${pid} is stuck: for ${time(runningMs)} it has been running a callback` +
+      `${callbackText(request, frame, isInside && 'is')}; ${counted(requests, 'request')} ` +
+      `${requests === 1 ? 'is' : 'are'} in flight.`,
+    STUCK_ADVICE
+  ],
+  filling ({ figures, details: { kind } }) {
+    const { pid, cause, used, limit, resident, residentLimit } = figures
+    const held = heldText(figures, kind)
+    if (cause === 'heap') {
+      return [
+        `The heap of process ${pid} has ${megabytes(used)} of at most ${megabytes(limit)} after its last ` +
+          `full collection${held}.`,
+        held === '' ? FULL_ADVICE : KEPT_ADVICE
+      ]
+    }
+    return [
+      `Process ${pid} has ${megabytes(resident)} of the ${megabytes(residentLimit)} that its container may ` +
+        `use; its heap had ${megabytes(used)} after its last full collection${held}.`,
+      held === '' ? MEMORY_ADVICE : KEPT_ADVICE
+    ]
   },
   starved: ({ figures: { pid, cpuShare, busyShare } }) => [
     `The event loop of process ${pid} was busy ${percent(busyShare)} of the time, but used only ` +
