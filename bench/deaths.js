@@ -27,6 +27,7 @@ const ways = {
   'kill -9 while it is stuck': { url: '/spin', cause: 'stuck' },
   abort: { url: '/abort' },
   'segmentation fault': { url: '/crash', flags: ['--expose-internals'] },
+  'full stack': { url: '/recurse', flags: ['--stack-size=60000'] },
   'full heap': { url: '/fill', flags: ['--max-old-space-size=40'], cause: 'heap' }
 }
 

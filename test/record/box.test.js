@@ -94,6 +94,7 @@ const boxes = (/** @type {string} */ directory) => fs.readdirSync(directory).fil
 const ends = [
   { name: 'kill -9 while it is idle', signal: 'SIGKILL', cause: 'unknown', sentence: /No callback was running; 2 requests were in flight/ },
   { name: 'a segmentation fault', url: '/crash', flags: ['--expose-internals'], cause: 'unknown', sentence: /running a callback for GET \/crash.*; 3 requests were in flight/ },
+  { name: 'a stack that is full for the system', url: '/recurse', flags: ['--stack-size=60000'], cause: 'unknown', sentence: /running a callback for GET \/recurse.*; 3 requests were in flight/ },
   { name: 'process.abort', url: '/abort', cause: 'unknown', sentence: /running a callback for GET \/abort.*; 3 requests were in flight/ },
   { name: 'a full heap', url: '/fill', flags: ['--max-old-space-size=40'], cause: 'heap', sentence: /with a full heap: \d+ MB of at most \d+ MB.*callback for GET \/fill/ }
 ]
@@ -218,6 +219,13 @@ where('a living process that cannot be asked: PID, why and top read its box', as
   const { verdict: [first], open } = JSON.parse(stdout)
   t.is(first.rule, 'stuck')
   t.deepEqual(open.map((/** @type {any} */ { name }) => name), ['GET /wait', 'GET /spin'])
+})
+
+where('a box that somebody truncates ends the process, as the documentation says', async (t) => {
+  const running = await start(t)
+  fs.truncateSync(path.join(running.directory, boxes(running.directory)[0]))
+  await ended(running)
+  t.is(running.child.signalCode, 'SIGBUS', running.stderr())
 })
 
 where('workers have their parts; what one did before it ended in order is left out', async (t) => {
