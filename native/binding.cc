@@ -274,7 +274,7 @@ NODE_MODULE_INIT() {
   AddHookFunctions(context, object);
   AddAllocationClockFunctions(context, object);
   AddArrivalFunctions(context, object);
-  AddBoxFunctions(context, object);
+  AddBoxFunctions(context, object, AddHeapGrowthFunctions(context, object));
   AddLoopIterationFunctions(context, object);
   AddOpenerFunctions(context, object, engine);
   AddSignalFunctions(context, object);

@@ -7,8 +7,7 @@
 // (lib/record/box.js). What JavaScript cannot store because it is busy or V8 is about to abort is stored
 // here: a thread notes ten times a second that the process is alive and how much memory it has; if a thread of the
 // program has been in the same step for a second, it asks V8 for the stack inside; and each full collection
-// notes the heap that is left. When memory becomes short, V8 samples allocations from then on, and where the
-// samples that are still held were made is stored after full collections.
+// notes the heap that is left.
 //
 // A thread that ends leaves its part to the next one.
 
@@ -25,18 +24,18 @@
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <new>
 
 #include <node.h>
 #include <node_buffer.h>
 #include <uv.h>
-#include <v8-profiler.h>
 #include <v8.h>
 
 #include "box.h"
 #include "functions.h"
+#include "heap-growth.h"
 #include "own-threads.h"
+#include "text.h"
 
 namespace {
 
@@ -57,22 +56,14 @@ constexpr int kMaxParts = 256;
 constexpr int kLockTries = 50;
 constexpr int kStuckPulses = 10;
 constexpr int kMaxFrames = 20;
-constexpr double kShort = 0.5;                // part of a limit from which on memory is short
-constexpr double kSampleBytes = 1 << 16;      // between samples, at least
-constexpr double kMaxSamples = 1 << 14;       // in a heap
-constexpr double kGrowthMs = 500;             // at least, between looks at them
-constexpr int kMaxPlaces = 256;
-constexpr int kPlaces = 6;                    // of those, the largest
 
 // The first page of the file. lib/record/box-layout.js has the same offsets, and its own fields behind these.
 struct Head {
   uint32_t unused[4];   // JavaScript
   double alive_at;      // ms of the system's monotonic clock
   double resident;      // bytes of memory that no file has
-  double memory_limit;  // JavaScript
 };
 static_assert(offsetof(Head, alive_at) == 16);
-static_assert(offsetof(Head, memory_limit) == 32);
 
 // The first page of a part; likewise.
 struct Part {
@@ -87,14 +78,10 @@ struct Part {
   uint32_t stack_bytes; // of the stack inside a step that lasts
   int32_t stack_entry;  // newest when it was taken
   double young;         // JavaScript
-  uint32_t is_short;    // memory is
-  uint32_t growth_bytes;  // of the text below
-  uint32_t growth_text;   // which of the two is the newer one
-  uint32_t left_out;      // JavaScript
-  double sampled;       // bytes of samples that are still held
+  longstack::GrowthState growth_state;
   char text[1024 - 136];  // JavaScript
   char stack[kPage - 1024];
-  char growth[2][2048];
+  longstack::GrowthTexts growth;
   char table[kRing - 2 * kPage];  // JavaScript
   int32_t newest;       // entry of the run log; the first words of its ring
   int32_t header[3];
@@ -102,8 +89,7 @@ struct Part {
 };
 static_assert(offsetof(Part, collected_at) == 24);
 static_assert(offsetof(Part, stack_bytes) == 96);
-static_assert(offsetof(Part, is_short) == 112);
-static_assert(offsetof(Part, sampled) == 128);
+static_assert(offsetof(Part, growth_state) == 112);
 static_assert(offsetof(Part, stack) == 1024);
 static_assert(offsetof(Part, growth) == kPage);
 static_assert(offsetof(Part, newest) == kRing);
@@ -116,11 +102,8 @@ char* first_memory = nullptr;   // of the thread that has opened it
 size_t first_bytes = 0;
 Part* parts[kMaxParts];
 int part_count = 0;
-char own_directory[1024];       // of longstack's files
-struct Owner;
 struct {
   Isolate* isolate;             // nullptr: no thread uses the part
-  Owner* owner;
   int32_t newest;               // at the last pulse
   int pulses;                   // for which that has been the newest entry
 } states[kMaxParts];
@@ -148,43 +131,6 @@ struct Interrupt {
   int32_t newest;
 };
 
-// Adds text to memory of a part, as far as there is room.
-class Text {
- public:
-  template <size_t kSize>
-  explicit Text(char (&memory)[kSize]) : memory_(memory), size_(kSize) {}
-  void Add(const char* text) {
-    if (text == nullptr) return;
-    while (*text != '\0' && length_ < size_) memory_[length_++] = *text++;
-  }
-  void AddNumber(double number) {
-    char digits[32];
-    snprintf(digits, sizeof digits, "%.0f", number);
-    Add(digits);
-  }
-  // Adds a line of a stack.
-  void AddFrame(Isolate* isolate, Local<Value> name, Local<Value> script, int line, int column) {
-    const v8::String::Utf8Value function(isolate, name);
-    const v8::String::Utf8Value file(isolate, script);
-    const bool is_named = function.length() > 0;
-    Add("    at ");
-    Add(is_named ? *function : "");
-    Add(is_named ? " (" : "");
-    Add(*file);
-    Add(":");
-    AddNumber(line);
-    Add(":");
-    AddNumber(column);
-    Add(is_named ? ")\n" : "\n");
-  }
-  uint32_t length() const { return static_cast<uint32_t>(length_); }
-
- private:
-  char* memory_;
-  size_t size_;
-  size_t length_ = 0;
-};
-
 // Stores the stack inside a step that lasts, on its thread. No JavaScript runs.
 void StoreStack(Isolate* isolate, void* data) {
   const Interrupt interrupt = *static_cast<Interrupt*>(data);
@@ -192,7 +138,7 @@ void StoreStack(Isolate* isolate, void* data) {
   if (Read(&interrupt.part->newest) != interrupt.newest || !isolate->InContext()) return;
   v8::HandleScope scope(isolate);
   Local<v8::StackTrace> trace = v8::StackTrace::CurrentStackTrace(isolate, kMaxFrames);
-  Text text(interrupt.part->stack);
+  longstack::Text text(interrupt.part->stack);
   for (int i = 0; i < trace->GetFrameCount(); i++) {
     Local<v8::StackFrame> frame = trace->GetFrame(isolate, i);
     text.AddFrame(isolate, frame->GetFunctionName(), frame->GetScriptNameOrSourceURL(),
@@ -288,114 +234,17 @@ char* Extend(int fd, size_t from, size_t bytes) {
   return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 
-using Node = v8::AllocationProfile::Node;
-
-// A node of the profile, and those that called it.
-struct Path {
-  const Node* node;
-  const Path* caller;
-};
-
-// The functions that made what is still held.
-class Growth {
- public:
-  explicit Growth(Isolate* isolate) : isolate_(isolate) {}
-
-  void Add(const Node* node, const Path* caller) {
-    const Path path = {node, caller};
-    double bytes = 0;
-    for (const auto& allocation : node->allocations) {
-      bytes += static_cast<double>(allocation.size) * allocation.count;
-    }
-    all_ += bytes;
-    if (bytes > 0) AddTo(OwnOf(&path), &path, bytes);
-    for (const Node* child : node->children) Add(child, &path);
-  }
-
-  void Store(Part* part) {
-    const uint32_t next = 1 - (part->growth_text & 1);
-    Text text(part->growth[next]);
-    for (int i = 0; i < kPlaces; i++) {
-      Place* largest = nullptr;
-      for (int j = 0; j < count_; j++) {
-        if (places_[j].bytes > (largest == nullptr ? 0 : largest->bytes)) largest = &places_[j];
-      }
-      if (largest == nullptr) break;
-      text.AddNumber(largest->bytes);
-      text.Add("\n");
-      text.Add(largest->stack);
-      largest->bytes = 0;
-    }
-    Write(&part->growth_bytes, 0u);
-    Write(&part->growth_text, next);
-    Write(&part->sampled, all_);
-    Write(&part->growth_bytes, text.length());
-  }
-
- private:
-  struct Place {
-    int script;
-    int position;
-    double bytes;
-    double most;      // of one stack
-    char stack[320];  // that one
-  };
-
-  // Returns the innermost one in the program; the innermost one if there is none.
-  const Path* OwnOf(const Path* path) {
-    for (const Path* each = path; each->caller != nullptr; each = each->caller) {
-      if (each->node->script_id == 0) continue;
-      const v8::String::Utf8Value file(isolate_, each->node->script_name);
-      const bool is_own = own_directory[0] != '\0' && strncmp(*file, own_directory, strlen(own_directory)) == 0;
-      if (file.length() > 0 && !is_own && strncmp(*file, "node:", 5) != 0) return each;
-    }
-    return path;
-  }
-
-  void AddTo(const Path* own, const Path* path, double bytes) {
-    const Node* node = own->node;
-    Place* place = nullptr;
-    for (int i = 0; i < count_ && place == nullptr; i++) {
-      Place& each = places_[i];
-      if (each.script == node->script_id && each.position == node->start_position) place = &each;
-    }
-    if (place == nullptr && count_ == kMaxPlaces) return;
-    if (place == nullptr) {
-      place = &places_[count_++];
-      *place = {node->script_id, node->start_position, 0, 0, ""};
-    }
-    place->bytes += bytes;
-    if (bytes <= place->most) return;
-    place->most = bytes;
-    Text text(place->stack);
-    for (const Path* each = own; each->caller != nullptr; each = each->caller) {
-      const Node* frame = each->node;
-      if (frame->script_id == 0 && each != own) continue;
-      text.AddFrame(isolate_, frame->name, frame->script_name, frame->line_number, frame->column_number);
-    }
-    place->stack[text.length() < sizeof place->stack ? text.length() : sizeof place->stack - 1] = '\0';
-  }
-
-  Isolate* isolate_;
-  double all_ = 0;
-  int count_ = 0;
-  Place places_[kMaxPlaces];
-};
-
 // The part of an environment, whose full collections it notes.
 struct Owner {
   Isolate* isolate;
   Part* part = nullptr;
-  bool is_sampling = false;
-  bool is_sampling_refused = false;   // the program samples itself
-  double stored_at = 0;               // ms; the last look at samples
+  longstack::HeapGrowth* growth;
 
   // With the mutex.
   void Own(int index) {
     part = parts[index];
-    states[index] = {isolate, this, 0, 0};
-    Write(&part->is_short, 0u);
-    Write(&part->growth_bytes, 0u);
+    states[index] = {isolate, 0, 0};
+    longstack::StoreGrowthIn(growth, &part->growth_state, &part->growth);
     Write(&part->stack_bytes, 0u);
     Write(&part->collections, 0u);
     Write(&part->is_used, 1u);
@@ -407,67 +256,16 @@ struct Owner {
   void Release() {
     if (part == nullptr) return;
     isolate->RemoveGCEpilogueCallback(OnCollected, this);
-    StopSampling();
+    longstack::StoreGrowthIn(growth, nullptr, nullptr);
     for (int i = 0; i < part_count; i++) if (parts[i] == part) states[i].isolate = nullptr;
     Write(&part->is_used, 0u);
     part = nullptr;
   }
 
   static void OnCollected(Isolate* isolate, v8::GCType, v8::GCCallbackFlags, void* data) {
-    Owner* owner = static_cast<Owner*>(data);
-    Part* part = owner->part;
+    Part* part = static_cast<Owner*>(data)->part;
     ReadHeap(isolate, part);
     Write(&part->collections, part->collections + 1);
-    const bool is_short = part->used >= (part->limit - part->young) * kShort || owner->IsContainerShort();
-    if (is_short) Write(&part->is_short, 1u);
-    if (!is_short || owner->is_sampling_refused) return;
-    if (owner->is_sampling && part->collected_at < owner->stored_at + kGrowthMs) return;
-    isolate->RequestInterrupt(OnShort, nullptr);
-  }
-
-  // An interrupt may come after its owner has ended.
-  static void OnShort(Isolate* isolate, void*) {
-    Owner* owner = nullptr;
-    pthread_mutex_lock(&mutex);
-    for (int i = 0; i < part_count; i++) if (states[i].isolate == isolate) owner = states[i].owner;
-    pthread_mutex_unlock(&mutex);
-    if (owner != nullptr) owner->LookAtGrowth();
-  }
-
-  // Starts sampling, or stores what samples there are. On the thread of the isolate.
-  void LookAtGrowth() {
-    v8::HandleScope scope(isolate);
-    v8::HeapProfiler* profiler = isolate->GetHeapProfiler();
-    const double now = NowMs();
-    if (is_sampling && now < stored_at + kGrowthMs) return;
-    stored_at = now;
-    if (!is_sampling) {
-      const double bytes = part->limit / kMaxSamples;
-      is_sampling = profiler->StartSamplingHeapProfiler(
-        static_cast<uint64_t>(bytes > kSampleBytes ? bytes : kSampleBytes), kMaxFrames);
-      is_sampling_refused = !is_sampling;
-      return;
-    }
-    v8::AllocationProfile* profile = profiler->GetAllocationProfile();
-    is_sampling = profile != nullptr;
-    is_sampling_refused = !is_sampling;
-    Growth* growth = profile == nullptr ? nullptr : new (std::nothrow) Growth(isolate);
-    if (growth != nullptr) {
-      growth->Add(profile->GetRootNode(), nullptr);
-      growth->Store(part);
-    }
-    delete growth;
-    delete profile;
-  }
-
-  void StopSampling() {
-    if (is_sampling) isolate->GetHeapProfiler()->StopSamplingHeapProfiler();
-    is_sampling = is_sampling_refused = false;
-  }
-
-  static bool IsContainerShort() {
-    const Head* head = reinterpret_cast<Head*>(first_memory);
-    return head->memory_limit > 0 && head->resident >= head->memory_limit * kShort;
   }
 
   static void ReadHeap(Isolate* isolate, Part* part) {
@@ -494,8 +292,8 @@ size_t BytesAt(const FunctionCallbackInfo<Value>& info, int index) {
   return info[index]->IsUint32() ? info[index].As<v8::Uint32>()->Value() / kPage * kPage : 0;
 }
 
-// open(fd, bytes, directory): makes the file behind a descriptor, which may be closed afterwards, the box of
-// this process, with a part for this thread. The directory is that of longstack's files. Returns the memory of all of it, or the number of an error of the
+// open(fd, bytes): makes the file behind a descriptor, which may be closed afterwards, the box of this
+// process, with a part for this thread. Returns the memory of all of it, or the number of an error of the
 // system; undefined if there is a box. The file is locked as long as the process lives.
 void Open(const FunctionCallbackInfo<Value>& info) {
   const size_t bytes = BytesAt(info, 1);
@@ -520,11 +318,6 @@ void Open(const FunctionCallbackInfo<Value>& info) {
     first_bytes = bytes;
     parts[0] = reinterpret_cast<Part*>(memory + kPage);
     Write(&parts[0]->bytes, static_cast<double>(bytes - kPage));
-    own_directory[0] = '\0';
-    if (info[2]->IsString()) {
-      const v8::String::Utf8Value directory(info.GetIsolate(), info[2]);
-      snprintf(own_directory, sizeof own_directory, "%s", *directory);
-    }
     OwnerOf(info)->Own(0);
     StartPulse(reinterpret_cast<Head*>(memory));
     ReturnMemory(info, memory, bytes);
@@ -609,10 +402,10 @@ void End(void* data) {
 
 }  // namespace
 
-void AddBoxFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
+void AddBoxFunctions(Local<v8::Context> context, Local<v8::Object> exports, longstack::HeapGrowth* growth) {
 #ifndef _WIN32
   Isolate* isolate = Isolate::GetCurrent();
-  Owner* owner = new Owner{isolate};
+  Owner* owner = new Owner{isolate, nullptr, growth};
   node::AddEnvironmentCleanupHook(isolate, End, owner);
   longstack::AddObject(context, exports, "box", owner, {{"open", Open}, {"addPart", AddPart},
     {"close", Close}, {"isHeld", IsHeld}, {"outside", Outside}});

@@ -5,7 +5,10 @@
 
 #include <v8.h>
 
+#include "heap-growth.h"
+
 // Adds the `box` object to the binding, for lib/record/box.js.
-void AddBoxFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
+void AddBoxFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports,
+                     longstack::HeapGrowth* growth);
 
 #endif  // LONGSTACK_BOX_H_

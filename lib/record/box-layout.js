@@ -68,9 +68,9 @@ module.exports = {
     isShort: 112, // memory is
     growthBytes: 116, // of the text about what is held of the heap since then
     growthText: 120, // which of the two
-    leftOut: 124, // open requests without a slot in the table
     sampled: 128, // double: bytes that are held
-    buffersBytes: 136, // of the text about Buffers
+    leftOut: 136, // open requests without a slot in the table
+    buffersBytes: 140, // of the text about Buffers
     buffers: 144, // what the callbacks of requests allocated outside of the heap since then, JSON
     stack: 1024 // inside a step that lasts
   },

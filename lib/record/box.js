@@ -26,19 +26,17 @@ const layout = require('./box-layout')
 const { BoxBuffers } = require('./box-buffers')
 const { BOX_NAME, MAX_BOXES, boxesIn } = require('./box-files')
 const { atSuddenEnd, notAtSuddenEnd } = require('./ending')
+const { youngBytes } = require('./heap-growth')
 const { OpenTable } = require('./open-table')
 const taking = require('./taking')
 const texts = require('./texts')
 
 const { HALVES, PAGE, RING, TABLE, part: at } = layout
-const OWN_DIRECTORY = path.join(__dirname, '..', path.sep)
 const WORKER_BYTES = 4 << 20 // part of a worker
 const SPARE_BYTES = 1 << 18 // of a half, for the next piece
 const LOOK_MS = 1000 // between looks at what requests wait for
 const LOOK_PART = 100 // a look may take this part of the time
 const MODE = 0o600
-const MB = 2 ** 20
-const MAX_YOUNG = 20 // part of the limit of the heap
 /** @type {Record<string, number>} */
 const signals = os.constants.signals
 /** ends that are not orderly @type {unknown[]} */
@@ -51,7 +49,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = fs.constants
 
 /**
  * @typedef {object} BoxBinding native/box.cc
- * @property {(fd: number, bytes: number, directory: string) => Buffer | number | undefined} open
+ * @property {(fd: number, bytes: number) => Buffer | number | undefined} open
  * @property {(bytes: number) => Buffer | number | undefined} addPart
  * @property {() => void} close
  * @property {(fd: number) => boolean} isHeld
@@ -213,17 +211,6 @@ class Box {
   }
 }
 
-/** @returns {number} bytes of V8's limit of the heap that are for the young generation, as far as is known */
-function youngBytes () {
-  const { maxYoungGenerationSizeMb: ofWorker } = require('node:worker_threads').resourceLimits ?? {}
-  if (ofWorker !== undefined) return ofWorker * MB
-  const { heap_size_limit: limit } = require('node:v8').getHeapStatistics()
-  const flags = [...process.execArgv, process.env.NODE_OPTIONS].join(' ')
-  const [, old] = /--max[-_]old[-_]space[-_]size[= ](\d+)/.exec(flags) ?? []
-  if (old !== undefined) return Math.max(0, limit - Number(old) * MB)
-  return limit / MAX_YOUNG // V8 makes it smaller than usual on small machines
-}
-
 /** @returns {BoxBinding | undefined} */
 const binding = () => /** @type {any} */ (loadBinding().binding)?.box
 
@@ -258,7 +245,7 @@ function openFile (option, native) {
   const { file, fd } = create(directory)
   const { ino } = fs.fstatSync(fd, { bigint: true })
   try {
-    const box = begin(option, native.open(fd, bytes, OWN_DIRECTORY), file, ino)
+    const box = begin(option, native.open(fd, bytes), file, ino)
     tellDead(dead.map(({ file }) => file))
     return box
   } catch (error) {

@@ -23,6 +23,7 @@ const { placeStack } = require('../format/chain-texts')
 const { addressOf } = require('../node-objects')
 const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
+const heapGrowth = require('./heap-growth')
 const { vitals } = require('./vitals')
 
 const KIND = (1 << KIND_BITS) - 1
@@ -317,6 +318,9 @@ function addVitals () {
   const at = now()
   if (at - vitalsAt < VITALS_MS) return
   vitalsAt = at
+  heapGrowth.start()
+  const growth = heapGrowth.read()
+  if (growth !== undefined) add(growth)
   const present = vitals()
   if (present !== undefined) add({ vitals: [at, ...present] })
 }
@@ -364,6 +368,7 @@ module.exports = {
   /** Stops collecting texts: the recording has ended. */
   end () {
     isOn = false
+    heapGrowth.stop()
     lines = ''
     packed.count = 0
     unwant()
@@ -404,7 +409,10 @@ module.exports = {
   setDirect (receiver) { direct = receiver },
 
   /** Limits the written spans to those that span outputs take. @param {boolean} isWanted */
-  setPartial (isWanted) { isPartial = isWanted },
+  setPartial (isWanted) {
+    isPartial = isWanted
+    if (isPartial) heapGrowth.stop()
+  },
 
   hasOpenSpans: () => spans.openSpans().length > 0,
 

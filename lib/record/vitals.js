@@ -5,19 +5,25 @@
 const process = require('node:process')
 const allocationClock = require('../core/allocation-clock')
 const { attempt } = require('../files')
+const { youngBytes } = require('./heap-growth')
 
 // Node 23.9 and later report the CPU time of a thread, earlier ones only that of the process.
 const { cpuUsage, threadCpuUsage = cpuUsage } = /** @type {any} */ (process)
 
+/** @type {number | undefined} */
+let young
+
 /**
  * @returns {Array<number | null> | undefined} µs of CPU of the thread, or of the process if Node does not
- *   report it; µs of garbage collections, null if unknown; bytes of the heap, and its limit
+ *   report it; µs of garbage collections, null if unknown; bytes of the heap, and the
+ *   limit of its old generation
  */
 function vitals () {
   return attempt(() => {
     const { user, system } = threadCpuUsage.call(process)
     const { used_heap_size: used, heap_size_limit: limit } = require('node:v8').getHeapStatistics()
-    return [user + system, allocationClock.collectedUs() ?? null, used, limit]
+    young ??= youngBytes()
+    return [user + system, allocationClock.collectedUs() ?? null, used, limit - young]
   })
 }
 

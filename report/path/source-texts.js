@@ -104,6 +104,7 @@ class SourceTexts {
     else if (isNumber(newestId)) this.#newestId = newestId
     else if (isNumber(rejected)) this.#rejected.set(rejected, true)
     else if (text.vitals !== undefined) this.load.add(text.vitals)
+    else if (Array.isArray(text.growth)) this.load.addGrowth(text)
     else if (isObject(text.death)) this.death = text.death
     else if (Array.isArray(text.waits)) this.waits = text.waits.filter(isObject)
     else if (source !== undefined) {

@@ -9,6 +9,7 @@ const MIN_MS = 500 // shorter says little about the event loop
 const MIN_VITALS_MS = 1000 // likewise, about the rest
 const MIN_WORKER_BUSY = 0.5
 const MIN_COLLECTED = 0.1 // of the time
+const MIN_FILLED = 0.7 // of the heap
 const MAX_CPU = 0.7 // of the time that the event loop is busy
 
 /**
@@ -33,6 +34,8 @@ class ThreadLoad {
   /** @type {Vitals | undefined} */
   #last
   #most = 0 // bytes
+  /** what the heap kept, as last known @type {Record<string, unknown>} */
+  #growth = {}
 
   /** @param {unknown} vitals of a text */
   add (vitals) {
@@ -43,6 +46,9 @@ class ThreadLoad {
     this.#first ??= this.#last
     this.#most = Math.max(this.#most, used)
   }
+
+  /** @param {Record<string, unknown>} text of lib/record/heap-growth.js */
+  addGrowth ({ sampled, used, growth }) { this.#growth = { sampled, kept: used, growth } }
 
   /**
    * @param {LoopLoad} loop
@@ -59,8 +65,10 @@ class ThreadLoad {
     if ((isRunning || texts.death !== undefined) && vitals !== undefined) vitals.cpuShare = undefined
     const { collectedShare = 0, cpuShare = 1 } = vitals ?? {}
     const isNormal = collectedShare < MIN_COLLECTED && cpuShare >= Number(busyShare ?? 0) * MAX_CPU
-    if (isNormal && !isBusyWorker) return undefined
-    return factsRecord('thread load', { 'longstack.load': [{ busyShare, ...vitals }] }, end, texts)
+    const isFilling = Number(this.#growth.kept) >= Number(vitals?.limit) * MIN_FILLED
+    if (isNormal && !isBusyWorker && !isFilling) return undefined
+    const load = { busyShare, ...vitals, ...this.#growth }
+    return factsRecord('thread load', { 'longstack.load': [load] }, end, texts)
   }
 
   /**

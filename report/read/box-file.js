@@ -7,6 +7,7 @@ const { LAST, encode, maxBytesOf, readHeader, ENTRY_BYTES } = require('../../lib
 const { isAlive } = require('../../lib/record/box-files')
 const layout = require('../../lib/record/box-layout')
 const log = require('../../lib/core/run-log-words')
+const { framesOf, growthOf } = require('../../lib/record/growth-text')
 const { parseJson } = require('./values')
 
 const { HALVES, PAGE, RING, SLOTS, SLOT_BYTES, TABLE, head: of, part: at, slot } = layout
@@ -20,7 +21,9 @@ const NOTHING = Buffer.alloc(0)
 const FIRST_FORM = 1e9 // beyond those of the process
 
 /**
- * @typedef {object} Death the last that is known of a thread, and of its process
+ * @typedef {import('../../lib/record/growth-text').HeapGrowth & ThreadEnd} Death
+ *
+ * @typedef {object} ThreadEnd the last that is known of a thread, and of its process
  * @property {boolean} lives the process does
  * @property {number} pid
  * @property {number} thread 0: the main thread
@@ -36,9 +39,6 @@ const FIRST_FORM = 1e9 // beyond those of the process
  * @property {number} collectedMs from the last full collection to the last sign of life
  * @property {number} resident bytes of memory
  * @property {number | undefined} residentLimit of its container
- * @property {number} sampled bytes of the heap that were allocated since memory became short and were still
- *   held, of which the following is known
- * @property {Array<{ bytes: number, frames: string[] }>} growth innermost frames first, largest first
  * @property {import('../../lib/record/box-buffers').BufferSums[]} buffers largest first
  *
  * @typedef {object} OpenRequest
@@ -347,21 +347,10 @@ class Part {
   }
 }
 
-/** @param {string} stack @returns {string[]} its frames, innermost first */
-const framesOf = (stack) => stack.split('\n').map((line) => line.trim())
-  .filter((line) => line.startsWith('at ')).map((line) => line.slice('at '.length))
-
 /** @param {string} stack @returns {string | undefined} */
 function innermost (stack) {
   const frames = framesOf(stack)
   return frames.find((frame) => !/^(.* \()?node:/.test(frame)) ?? frames[0]
-}
-
-/** @param {string} text a number of bytes and a stack, again and again @returns {Death['growth']} */
-function growthOf (text) {
-  const starts = [...text.matchAll(/^\d+$/gm)]
-  return starts.map(({ 0: bytes, index }, i) =>
-    ({ bytes: Number(bytes), frames: framesOf(text.slice(index, starts[i + 1]?.index)) }))
 }
 
 /**

@@ -12,7 +12,7 @@ const MIN_FULL = 0.85 // of the heap, or of the memory of its container
 const MIN_COLLECTIONS = 2 // full ones: V8 collects again before it gives up
 const MAX_COLLECTED_MS = 10_000 // since the last one
 const MIN_STUCK_MS = 1000
-const MIN_FILLED = 0.7 // of the heap, or of the memory of its container, of a process that lives
+const MIN_FILLED = 0.7 // of the memory of the container of a process that lives
 
 /**
  * @typedef {Omit<import('../../read/box-file').Death, keyof import('./memory').Held>
@@ -52,17 +52,15 @@ class DeathFacts {
 }
 
 /** @param {KnownDeath} death */
-function isHeapFull ({ lives, used, limit, collections, collectedMs }) {
-  const isFull = limit > 0 && used >= limit * (lives ? MIN_FILLED : MIN_FULL)
-  return isFull && (lives || (collections >= MIN_COLLECTIONS && collectedMs < MAX_COLLECTED_MS))
-}
+const isHeapFull = ({ used, limit, collections, collectedMs }) => limit > 0 && used >= limit * MIN_FULL &&
+  collections >= MIN_COLLECTIONS && collectedMs < MAX_COLLECTED_MS
 
 /** @param {KnownDeath} death @returns {'heap' | 'memory' | 'stuck' | 'unknown'} what is wrong */
 function causeOf (death) {
   const { lives, resident, residentLimit = Infinity, runningMs = 0 } = death
   const full = lives ? MIN_FILLED : MIN_FULL
   if (lives && runningMs >= MIN_STUCK_MS) return 'stuck'
-  if (isHeapFull(death)) return 'heap'
+  if (!lives && isHeapFull(death)) return 'heap'
   if (resident > 0 && resident >= residentLimit * full) return 'memory'
   return runningMs >= MIN_STUCK_MS ? 'stuck' : 'unknown'
 }
@@ -71,16 +69,16 @@ const MAX_BUFFERS_HEAP = 0.5 // of the memory: if the heap has more, it is the h
 
 /**
  * @param {KnownDeath} death
- * @param {import('../model').Model['routes']} routes
+ * @param {import('../model').Model} model
  * @returns {import('./memory').Holder & { kind?: 'heap' | 'buffers' }} of what filled memory, if it was full
  */
-function holderOf (death, routes) {
+function holderOf (death, model) {
   const cause = causeOf(death)
   if (cause !== 'heap' && cause !== 'memory') return UNKNOWN
   if (cause === 'heap' || death.used >= death.resident * MAX_BUFFERS_HEAP) {
-    return { ...holderOfHeap(death.held, routes), kind: 'heap' }
+    return { ...holderOfHeap(death.held, model), kind: 'heap' }
   }
-  return { ...holderOfBuffers(death.held, routes), kind: 'buffers' }
+  return { ...holderOfBuffers(death.held, model), kind: 'buffers' }
 }
 
 /**
@@ -89,12 +87,12 @@ function holderOf (death, routes) {
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
-function death ({ model: { routes }, death: { deaths } }) {
+function death ({ model, death: { deaths } }) {
   const certain = deaths.filter((one) => one.thread === 0 && !(one.lives && causeOf(one) === 'unknown'))
   return certain.map((one) => {
     const { at: frame, pid, request, requests, inside, unixMs, runningMs } = one
     const { lives, collectedMs, used, limit, resident, residentLimit } = one
-    const { kind, ...holder } = holderOf(one, routes)
+    const { kind, ...holder } = holderOf(one, model)
     const figures = {
       pid,
       unixMs,

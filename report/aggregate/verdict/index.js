@@ -9,7 +9,7 @@ const { fanOut, retries } = require('./calls')
 const { death } = require('./death')
 const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
-const { collects, starved } = require('./load')
+const { collects, filling, starved } = require('./load')
 const { loop } = require('./loop')
 const { lookups, opening } = require('./opening')
 const { pool } = require('./pool')
@@ -78,8 +78,8 @@ function verdictOf (model, routes, others, recordings) {
   const faults = []
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
-    death, collects, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers, stampede,
-    sequence, dependency, delayer, loop, background, interval, after, failing, unanswered
+    death, collects, filling, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers,
+    stampede, sequence, dependency, delayer, loop, background, interval, after, failing, unanswered
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))

@@ -2,11 +2,13 @@
 
 // Threads that collect garbage, or that wait for a CPU: all their callbacks and requests are slow.
 
+const { heldOf, holderOfHeap } = require('./memory')
 const { amount, isRecord, list } = require('../../read/values')
 const { sum } = require('../lists')
 
 const MAX_THREADS = 1000
 const MIN_COLLECTED = 0.2 // of the time
+const MIN_FILLED = 0.7 // of the heap
 const MIN_BUSY = 0.3 // of the time
 const MAX_CPU = 0.6 // of the time that the event loop is busy; synchronous calls wait, too
 
@@ -19,6 +21,8 @@ const MAX_CPU = 0.6 // of the time that the event loop is busy; synchronous call
  * @property {number | undefined} collectedShare
  * @property {number | undefined} used bytes of the heap
  * @property {number | undefined} limit
+ * @property {number} kept bytes of the heap after its last full collection, 0 if memory is not short
+ * @property {import('./memory').Held} held what the heap kept since it is
  */
 
 /** Threads with an unusual load, and busy workers. */
@@ -37,7 +41,9 @@ class LoadFacts {
       cpuShare: amount(load.cpuShare),
       collectedShare: amount(load.collectedShare),
       used: amount(load.used),
-      limit: amount(load.limit)
+      limit: amount(load.limit),
+      kept: amount(load.kept) ?? 0,
+      held: heldOf(load)
     })
   }
 
@@ -63,10 +69,27 @@ const pidOf = ({ record: { resource } }) => amount(resource?.['process.pid']) ??
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
-function collects ({ load, totalMs }) {
-  return load.threads.flatMap(({ pid, thread, collectedShare: share = 0, used, limit }) => {
+function collects ({ load, totalMs, model }) {
+  return load.threads.flatMap(({ pid, thread, collectedShare: share = 0, used, limit, held }) => {
     if (share < MIN_COLLECTED) return []
-    return [{ rule: 'collects', lostMs: totalMs * share, share, figures: { pid, thread, used, limit } }]
+    const figures = { pid, thread, used, limit, ...holderOfHeap(held, model) }
+    return [{ rule: 'collects', lostMs: totalMs * share, share, figures }]
+  })
+}
+
+/**
+ * Reports threads whose heap is filling, unless they died of it or are slow from garbage collection already.
+ * @param {import('./index').Evidence} evidence
+ * @param {import('./index').Fault[]} faults of earlier rules
+ * @returns {import('./index').Fault[]}
+ */
+function filling ({ load, model }, faults) {
+  const isTold = (/** @type {number} */ pid) => faults.some(({ rule, figures }) =>
+    figures.pid === pid && (rule === 'death' || rule === 'collects'))
+  return load.threads.flatMap(({ pid, thread, kept, limit, held }) => {
+    if (isTold(pid) || limit === undefined || kept < limit * MIN_FILLED) return []
+    const figures = { pid, thread, cause: 'heap', used: kept, limit, ...holderOfHeap(held, model) }
+    return [{ rule: 'filling', lostMs: 0, share: 0, figures, details: { kind: 'heap' } }]
   })
 }
 
@@ -84,4 +107,4 @@ function starved ({ routes, load }) {
   })
 }
 
-module.exports = { LoadFacts, collects, pidOf, starved }
+module.exports = { LoadFacts, collects, filling, pidOf, starved }

@@ -6,7 +6,7 @@
 const { amount, isRecord, list, text } = require('../../read/values')
 const { functionOf, isOwn } = require('../frames')
 const { sum } = require('../lists')
-const { framesOf, siteTextsOf } = require('../sites')
+const { siteTextsOf } = require('../sites')
 
 const MAX_PLACES = 10
 const MAX_FRAMES = 20
@@ -16,6 +16,8 @@ const MIN_SHARE = 0.5 // of all that is known
 const MAX_ROUTES = 3 // a function that more routes run says nothing about one
 
 /**
+ * @typedef {import('../model').Model} Model
+ *
  * @typedef {object} Held
  * @property {Array<{ bytes: number, frames: string[] }>} growth samples of the heap that were still held, by
  *   the function of the program that allocated them, largest first; frames innermost first
@@ -55,10 +57,10 @@ const namedFrame = (frames) => frames.find((frame) => isOwn(frame) && frame.incl
  * Returns which function made most of what the heap kept, and the routes that run it or its nearest caller
  * that only few routes run.
  * @param {Held} held
- * @param {import('../model').Model['routes']} routes
+ * @param {Model} model
  * @returns {Holder}
  */
-function holderOfHeap ({ growth: [largest], sampled }, routes) {
+function holderOfHeap ({ growth: [largest], sampled }, model) {
   if (largest === undefined || largest.frames.length === 0) return UNKNOWN
   const heldShare = largest.bytes / sampled
   if (largest.bytes < MIN_BYTES || !(heldShare >= MIN_SHARE)) return UNKNOWN
@@ -66,34 +68,41 @@ function holderOfHeap ({ growth: [largest], sampled }, routes) {
     heldBytes: sampled,
     heldShare: Math.min(1, heldShare),
     heldAt: namedFrame(largest.frames),
-    heldBy: routesWith(largest.frames, routes)
+    heldBy: routesWith(largest.frames, model)
   }
 }
 
-/** @param {string[]} frames innermost first @param {import('../model').Model['routes']} routes */
-function routesWith (frames, routes) {
-  const known = routes.filter(({ kind }) => kind === 'SERVER').map(({ name, sites }) =>
-    ({ name, functions: new Set(sites.flatMap((site) => framesOf(site).map(functionOf))) }))
+/** @param {string[]} frames innermost first @param {Model} model */
+function routesWith (frames, { routes, tree }) {
+  const names = new Set(routes.filter(({ kind }) => kind === 'SERVER').map(({ name }) => name))
+  const known = tree.children.filter(({ name }) => names.has(name)).map((route) =>
+    ({ name: route.name, functions: functionsIn(route) }))
   for (const frame of frames) {
-    const names = known.filter(({ functions }) => functions.has(functionOf(frame))).map(({ name }) => name)
-    if (names.length > 0) return names.length <= MAX_ROUTES ? names.join(', ') : undefined
+    const running = known.filter(({ functions }) => functions.has(functionOf(frame))).map(({ name }) => name)
+    if (running.length > 0) return running.length <= MAX_ROUTES ? running.join(', ') : undefined
   }
   return undefined
+}
+
+/** @param {import('../path-tree').PathNode} node @returns {Set<string>} */
+function functionsIn ({ children }) {
+  const own = children.filter(({ kind }) => kind === 'frame').map(({ name }) => functionOf(name))
+  return new Set([...own, ...children.flatMap((child) => [...functionsIn(child)])])
 }
 
 /**
  * Returns which route allocated most outside of the heap, and the function that made objects on the heap for
  * it, which were still held.
  * @param {Held} held
- * @param {import('../model').Model['routes']} routes
+ * @param {Model} model
  * @returns {Holder}
  */
-function holderOfBuffers ({ buffers, growth }, routes) {
+function holderOfBuffers ({ buffers, growth }, model) {
   const [largest] = buffers
   const all = sum(buffers, ({ bytes }) => bytes)
   if (largest === undefined || largest.bytes < Math.max(MIN_BYTES, all * MIN_SHARE)) return UNKNOWN
   const { request, bytes, at: frame } = largest
-  const made = growth.find(({ frames }) => routesWith(frames, routes) === request)
+  const made = growth.find(({ frames }) => routesWith(frames, model) === request)
   const heldAt = made === undefined ? frame : namedFrame(made.frames)
   return { heldBytes: all, heldShare: bytes / all, heldAt, heldBy: request }
 }

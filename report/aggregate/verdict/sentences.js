@@ -49,6 +49,8 @@ function callbackText (request, frame, isInside) {
 
 const FULL_ADVICE = 'find what fills it with heap snapshots (--heapsnapshot-near-heap-limit=1); raise ' +
   '--max-old-space-size if all of it is needed'
+const RUNNING_ADVICE = 'compare heap snapshots to find what fills it; raise --max-old-space-size if all of ' +
+  'it is needed'
 const MEMORY_ADVICE = 'raise the limit, or find what takes the memory: the heap, or Buffers'
 const STUCK_ADVICE = 'split the work, move it to a worker thread, or look for a loop without an end'
 const KEPT_ADVICE = 'look for a cache, an array or listeners without a limit that keep them'
@@ -67,7 +69,7 @@ function heldText ({ heldAt, heldBy, heldBytes, heldShare = 0 }, kind) {
     return `. Since memory was half full, ${short(String(heldBy))} allocated ${percent(heldShare)} of the ` +
       `${megabytes(heldBytes)} outside of the heap, mostly Buffers${inside}`
   }
-  return `. ${percent(heldShare)} of the ${megabytes(heldBytes)} that it kept since memory was half full ` +
+  return `. ${percent(heldShare)} of the ${megabytes(heldBytes)} that it kept since sampling began ` +
     `were allocated by ${place(String(heldAt))}${by}`
 }
 
@@ -76,12 +78,14 @@ function heldText ({ heldAt, heldBy, heldBytes, heldShare = 0 }, kind) {
  * @type {Record<import('./index').Fault['rule'], (fault: any) => [string, string]>}
  */
 const sentences = {
-  collects ({ share, figures: { pid, thread, used, limit } }) {
+  collects ({ share, figures }) {
+    const { pid, thread, used, limit } = figures
+    const held = heldText(figures, 'heap')
     const name = thread === undefined ? `Process ${pid}` : `Thread ${thread} of process ${pid}`
     return [
       `${name} spent ${percent(share)} of the time in garbage collection; its heap has ${megabytes(used)} ` +
-        `of at most ${megabytes(limit)}. This slowed callbacks and requests.`,
-      'compare heap snapshots to find what fills it; raise --max-old-space-size if all of it is needed'
+        `of at most ${megabytes(limit)}. This slowed callbacks and requests${held}.`,
+      held === '' ? RUNNING_ADVICE : KEPT_ADVICE
     ]
   },
   death ({ at: frame, figures, details: { request, isInside, kind } }) {
@@ -124,13 +128,14 @@ const sentences = {
     STUCK_ADVICE
   ],
   filling ({ figures, details: { kind } }) {
-    const { pid, cause, used, limit, resident, residentLimit } = figures
+    const { pid, thread, cause, used, limit, resident, residentLimit } = figures
     const held = heldText(figures, kind)
     if (cause === 'heap') {
+      const owner = thread === undefined ? `process ${pid}` : `thread ${thread} of process ${pid}`
       return [
-        `The heap of process ${pid} has ${megabytes(used)} of at most ${megabytes(limit)} after its last ` +
+        `The heap of ${owner} has ${megabytes(used)} of at most ${megabytes(limit)} after its last ` +
           `full collection${held}.`,
-        held === '' ? FULL_ADVICE : KEPT_ADVICE
+        held === '' ? RUNNING_ADVICE : KEPT_ADVICE
       ]
     }
     return [

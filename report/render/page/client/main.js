@@ -44,7 +44,9 @@ const rules = {
   collects: 'garbage collection',
   starved: 'no CPU',
   unanswered: 'no response',
-  death: 'the process died'
+  death: 'the process died',
+  stuck: 'stuck event loop',
+  filling: 'memory is filling up'
 }
 const NO_SPAN = { fromUnixMs: NaN, toUnixMs: NaN }
 
