@@ -45,7 +45,10 @@ module.exports = {
     isOn = false
   },
 
-  /** @returns {(import('./growth-text').HeapGrowth & { used: number }) | undefined} undefined: memory is not short, or as before */
+  /**
+   * @returns {(import('./growth-text').HeapGrowth & { used: number }) | undefined} used: bytes of the heap
+   *   after its last full collection; undefined: memory is not short, or as before
+   */
   read () {
     const text = binding()?.read()
     if (text === undefined) return undefined
