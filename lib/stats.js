@@ -57,7 +57,7 @@ const capture = require('./stacks/capture')
 
 /** @param {Stats} stats */
 function formatStats (stats) {
-  const { enabled, contexts, contextBytes, stacks, stackBytes, bytes, budget, spans, record } = stats
+  const { enabled, contexts, contextBytes, stacks, stackBytes, bytes, budget, spans, record, box } = stats
   return formatRows({
     tracing: enabled ? 'on' : 'off',
     engine: `${stats.engine} (${stats.engineWhy})`,
@@ -76,6 +76,8 @@ function formatStats (stats) {
       `${formatCount(record.written)} blocks written, ${formatCount(record.waiting)} waiting, ` +
       `${formatCount(record.dropped)} dropped, ${formatBytes(record.bytes)}; ring of ` +
       formatBytes(record.ringBytes),
+    box: box && `${box.file ?? 'a part of the file of its process'}, ${formatBytes(box.bytes)}; ` +
+      `${formatBytes(box.written)} written, ${formatCount(box.lost)} entries lost`,
     fault: stats.fault
   })
 }

@@ -10,7 +10,7 @@ const kindTable = require('../core/kind-table')
 const { resolve } = require('../core/lookup')
 const { settings } = require('../settings')
 const capture = require('../stacks/capture')
-const { learn } = require('../stacks/capture-native')
+const { learnUncounted } = require('../stacks/capture-native')
 const { wrap } = require('../wrap')
 
 const NAMES = ['open', 'openSync', 'close', 'closeSync']
@@ -33,7 +33,7 @@ let unwraps = []
 const standIns = new WeakMap()
 
 /** @type {StepLearner} */
-const learnStep = (result, parent, kind) => learn(result, parent, kind, learnStep)
+const learnStep = (result, parent, kind) => learnUncounted(result, parent, kind, learnStep)
 
 /** @param {string} call @returns {number} number of its step's kind */
 const kindOf = (call) => (kindTable.kinds.get(call) ?? kindTable.add(call)).number

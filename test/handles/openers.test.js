@@ -219,3 +219,12 @@ test('a program sees no difference', async (t) => {
   t.is(traced.stderr.replace(trampoline, ''), bare.stderr.replace(trampoline, ''))
   t.is(traced.code, bare.code)
 })
+
+run('stacks of files opened are counted like others: no count is negative', async (t) => {
+  const { stdout } = await program(`${PRELUDE}
+    const before = trace.stats()
+    for (let i = 0; i < 3; i++) fs.closeSync(fs.openSync(__filename))
+    const { captured, misses, hits } = trace.stats()
+    console.log(captured - before.captured > 0, misses - before.misses > 0, before.hits >= 0, hits >= 0)`)
+  t.is(stdout, 'true true true true\n')
+})
