@@ -195,7 +195,7 @@ function learn (result, parent, kind, outermost) {
   return addon.intern(parent, number, kind)
 }
 
-/** Does the same for a caller of the addon's step() whose known stacks are not counted. @type {typeof learn} */
+/** Does the same for a caller of the addon's step() that does not count stacks. @type {typeof learn} */
 function learnUncounted (result, parent, kind, outermost) {
   captured[0]++
   return learn(result, parent, kind, outermost)
