@@ -77,12 +77,20 @@ for (const env of engines) {
 for (const isPreloaded of [true, false]) {
   const title = isPreloaded ? 'of all drivers at once' : 'that are older than tracing'
   test.serial(`an error on connections ${title} names who asked, or nobody`, async (t) => {
-    const counts = await run({ LATE: '1' }, isPreloaded ? undefined : [])
-    t.true(Object.keys(counts).length >= 12, JSON.stringify(counts))
-    for (const [kind, { right, wrong, sample }] of Object.entries(counts)) {
-      t.is(wrong, 0, `${kind}: ${sample}`)
-      if (/^(?:net|tls|pg)\b/.test(kind)) t.true(right > 0, `${kind}: ${JSON.stringify(counts[kind])}`)
+    /** kinds with a right answer in some run: on a busy machine one kind may have none @type {Set<string>} */
+    const known = new Set()
+    /** @type {string[]} */
+    let unknown = []
+    for (let i = 0; i < 3 && (i === 0 || unknown.length > 0); i++) {
+      const counts = await run({ LATE: '1' }, isPreloaded ? undefined : [])
+      t.true(Object.keys(counts).length >= 12, JSON.stringify(counts))
+      for (const [kind, { right, wrong, sample }] of Object.entries(counts)) {
+        t.is(wrong, 0, `${kind}: ${sample}`)
+        if (right > 0) known.add(kind)
+      }
+      unknown = Object.keys(counts).filter((kind) => /^(?:net|tls|pg)\b/.test(kind) && !known.has(kind))
     }
+    t.deepEqual(unknown, [])
   })
 }
 
