@@ -395,7 +395,8 @@ where('requests that ended just before: their texts were on no disk and in no bl
   await ended(running)
   const model = await report(running.directory)
   const { count } = model.routes.find((/** @type {any} */ { name }) => name === 'GET /ok')
-  t.true(count >= 29 && count <= 30, String(count)) // the last one may not have ended
+  t.is(count + model.open.length, 30) // on a busy machine some may not have ended
+  t.true(count > 20, String(count))
 })
 
 where('more than the box holds: the newest is there, and all requests in flight', async (t) => {
