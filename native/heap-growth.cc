@@ -1,5 +1,5 @@
-// Which functions allocated what the heap keeps. When a full collection leaves half of the heap's limit, or the
-// process has half of the memory of its container, V8's sampling heap profiler starts. After later full
+// Which functions allocated what the heap keeps. When a full collection leaves half of the heap's limit, or
+// the process has half of the memory of its container, V8's sampling heap profiler starts. After later full
 // collections, the places of the samples that are still held are stored. If the program uses that profiler
 // itself, nothing is stored.
 
@@ -52,17 +52,20 @@ struct Path {
 // The functions that made what is still held.
 class Places {
  public:
-  Places(Isolate* isolate, const char* own_directory) : isolate_(isolate), own_directory_(own_directory) {}
+  Places(Isolate* isolate, const char* own_directory)
+    : isolate_(isolate), own_directory_(own_directory), own_length_(strlen(own_directory)) {}
 
-  void Add(const ProfileNode* node, const Path* caller) {
+  // Adds a node and those that it called. `own` is the innermost one of the program so far.
+  void Add(const ProfileNode* node, const Path* caller = nullptr, const Path* own = nullptr) {
     const Path path = {node, caller};
+    if (IsOfProgram(node)) own = &path;
     double bytes = 0;
     for (const auto& allocation : node->allocations) {
       bytes += static_cast<double>(allocation.size) * allocation.count;
     }
     all_ += bytes;
-    if (bytes > 0) AddTo(OwnOf(&path), &path, bytes);
-    for (const ProfileNode* child : node->children) Add(child, &path);
+    if (bytes > 0) AddTo(own == nullptr ? &path : own, bytes);
+    for (const ProfileNode* child : node->children) Add(child, &path, own);
   }
 
   void Store(GrowthState* state, GrowthTexts* texts) {
@@ -94,18 +97,14 @@ class Places {
     char stack[320];  // that one
   };
 
-  // Returns the innermost one in the program; the innermost one if there is none.
-  const Path* OwnOf(const Path* path) {
-    for (const Path* each = path; each->caller != nullptr; each = each->caller) {
-      if (each->node->script_id == 0) continue;
-      const v8::String::Utf8Value file(isolate_, each->node->script_name);
-      const bool is_own = own_directory_[0] != '\0' && strncmp(*file, own_directory_, strlen(own_directory_)) == 0;
-      if (file.length() > 0 && !is_own && strncmp(*file, "node:", 5) != 0) return each;
-    }
-    return path;
+  bool IsOfProgram(const ProfileNode* node) const {
+    if (node->script_id == 0) return false;
+    const v8::String::Utf8Value file(isolate_, node->script_name);
+    if (file.length() == 0 || strncmp(*file, "node:", 5) == 0) return false;
+    return own_length_ == 0 || strncmp(*file, own_directory_, own_length_) != 0;
   }
 
-  void AddTo(const Path* own, const Path* path, double bytes) {
+  void AddTo(const Path* own, double bytes) {
     const ProfileNode* node = own->node;
     Place* place = nullptr;
     for (int i = 0; i < count_ && place == nullptr; i++) {
@@ -131,6 +130,7 @@ class Places {
 
   Isolate* isolate_;
   const char* own_directory_;
+  size_t own_length_;
   double all_ = 0;
   int count_ = 0;
   Place places_[kMaxPlaces];
@@ -194,17 +194,17 @@ class HeapGrowth {
   // Returns the text if it is new since the last call.
   Local<Value> Read() {
     v8::EscapableHandleScope scope(isolate_);
-    Local<v8::String> text;
-    const double bytes = state_->sampled;
-    if (stored_at_ == read_at_ || state_->text_bytes == 0) return scope.Escape(Undefined(isolate_).As<Value>());
+    Local<Value> nothing = Undefined(isolate_);
+    if (stored_at_ == read_at_ || state_->text_bytes == 0) return scope.Escape(nothing);
     read_at_ = stored_at_;
     char line[64];
-    snprintf(line, sizeof line, "%.0f\n%.0f\n", bytes, used_);
+    snprintf(line, sizeof line, "%.0f\n%.0f\n", state_->sampled, used_);
     Local<v8::String> head;
+    Local<v8::String> text;
     if (!v8::String::NewFromUtf8(isolate_, line).ToLocal(&head) ||
         !v8::String::NewFromUtf8(isolate_, (*texts_)[state_->newer_text & 1], v8::NewStringType::kNormal,
           static_cast<int>(state_->text_bytes)).ToLocal(&text)) {
-      return scope.Escape(Undefined(isolate_).As<Value>());
+      return scope.Escape(nothing);
     }
     return scope.Escape(v8::String::Concat(isolate_, head, text).As<Value>());
   }
@@ -251,14 +251,14 @@ class HeapGrowth {
     is_refused_ = !is_sampling_;
     Places* places = profile == nullptr ? nullptr : new (std::nothrow) Places(isolate_, own_directory_);
     if (places != nullptr) {
-      places->Add(profile->GetRootNode(), nullptr);
+      places->Add(profile->GetRootNode());
       places->Store(state_, texts_);
     }
     delete places;
     delete profile;
   }
 
-  // Of all threads
+  // Shared by all threads
   static pthread_mutex_t mutex;
   static HeapGrowth* first;
 
@@ -301,8 +301,8 @@ void Start(const FunctionCallbackInfo<Value>& info) {
 
 void Stop(const FunctionCallbackInfo<Value>& info) { longstack::DataOf<HeapGrowth>(info)->Stop(); }
 
-// read(): returns lines: bytes of all samples that are held, bytes of the heap after its last full collection,
-// and places; undefined if nothing is new
+// read(): returns lines: bytes of all samples that are held, bytes of the heap after its last full
+// collection, and places; undefined if nothing is new
 void Read(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(longstack::DataOf<HeapGrowth>(info)->Read());
 }
@@ -313,12 +313,15 @@ HeapGrowth* AddHeapGrowthFunctions(Local<v8::Context> context, Local<v8::Object>
   Isolate* isolate = Isolate::GetCurrent();
   HeapGrowth* growth = new HeapGrowth(isolate);
   node::AddEnvironmentCleanupHook(isolate, [](void* data) { delete static_cast<HeapGrowth*>(data); }, growth);
-  longstack::AddObject(context, exports, "heapGrowth", growth, {{"start", Start}, {"stop", Stop}, {"read", Read}});
+  longstack::AddObject(context, exports, "heapGrowth", growth,
+    {{"start", Start}, {"stop", Stop}, {"read", Read}});
   return growth;
 }
 
 #else
 
-longstack::HeapGrowth* AddHeapGrowthFunctions(v8::Local<v8::Context>, v8::Local<v8::Object>) { return nullptr; }
+longstack::HeapGrowth* AddHeapGrowthFunctions(v8::Local<v8::Context>, v8::Local<v8::Object>) {
+  return nullptr;
+}
 
 #endif

@@ -28,7 +28,8 @@ void StoreGrowthIn(HeapGrowth* growth, GrowthState* state, GrowthTexts* texts);
 
 }  // namespace longstack
 
-// Adds the `heapGrowth` object to the binding, for lib/record/heap-growth.js. Returns that of the environment.
+// Adds the `heapGrowth` object to the binding, for lib/record/heap-growth.js. Returns the one of this
+// environment.
 longstack::HeapGrowth* AddHeapGrowthFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 
 #endif  // LONGSTACK_HEAP_GROWTH_H_

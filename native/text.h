@@ -26,7 +26,8 @@ class Text {
     Add(digits);
   }
   // Adds a line of a stack.
-  void AddFrame(v8::Isolate* isolate, v8::Local<v8::Value> name, v8::Local<v8::Value> script, int line, int column) {
+  void AddFrame(v8::Isolate* isolate, v8::Local<v8::Value> name, v8::Local<v8::Value> script, int line,
+                int column) {
     const v8::String::Utf8Value function(isolate, name);
     const v8::String::Utf8Value file(isolate, script);
     const bool is_named = function.length() > 0;

@@ -100,7 +100,8 @@ Workers and Node processes started by the target are included.
   longstack PATH [flags]             the processes listening on LONGSTACK_SOCKET
 
 Flags may also come first: longstack --json 4711.
-A process without longstack is traced for this time only, and then left as it was.`,
+A process without longstack is traced for this time only, and then left as it was. If the process does not
+respond, its black box is reported, if it has one; why and top do the same.`,
     flags: () => flagsIn(`
       seconds N  duration; default ${DEFAULTS.incidentSeconds}; Ctrl-C ends it early
       until LIMIT  first wait, tracing the process, until the last ten seconds exceed a limit, for example

@@ -1,6 +1,6 @@
 'use strict'
 
-// What the black box of a process tells if the process itself does not respond.
+// Reads the black box of a process that does not respond.
 
 const { print, printError } = require('./terminal')
 const { RefusedError, findTarget } = require('../ask/system')
@@ -30,16 +30,18 @@ function orFromBox (main) {
 /**
  * @param {Record<string, any>} values
  * @param {string[]} operands
- * @param {() => void} [before] called if there is a box
+ * @param {() => void} [before] called if there is a box; without it, the command has printed its own result
  * @returns {Promise<boolean>} whether there is one
  */
-async function printBoxes ({ json }, [word], before = () => {}) {
+async function printBoxes ({ json, html }, [word], before) {
   const files = (attempt(() => findTarget(word).pids) ?? []).flatMap(boxesOf)
   if (files.length === 0) return false
-  before()
+  before?.()
   const names = files.map((file) => file.replace(/^\/proc\/\d+\/root/, ''))
   if (!json) await print(`\nFrom its black box, ${names.join(', ')}:\n\n`)
-  await require('./report').main({ json }, files)
+  const { main } = require('./report')
+  await main({ json }, files)
+  if (before !== undefined && html !== undefined) await main({ html }, files)
   return true
 }
 

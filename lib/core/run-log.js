@@ -265,7 +265,7 @@ function returned () {
   if ((current[ATTENTION] & RETURNS) === 0) return
   if (areInterruptsExpected) logTime.last.returned = now()
   ints[layout.RETURNED] = ints[COUNT]
-  if (onReturn !== undefined) onReturn()
+  if (onReturn !== undefined) guard.runQuietly(onReturn)
 }
 
 /** @returns {{ request: number, chain: number, time: number }} the newest run, as far as it is recent */

@@ -7,21 +7,25 @@ const runLog = require('../core/run-log')
 const { part: at } = require('./box-layout')
 
 const MIN_BYTES = 4096 // of a callback
-const MAX_SITES = 64
+const MAX_ROUTES = 64
 const LISTED = 6
 const STORE_MS = 100
 
 /**
- * @typedef {object} BufferSums
+ * @typedef {object} RouteBuffers
  * @property {string} request its name
- * @property {number} chain of the callbacks that allocated most
- * @property {number} bytes
+ * @property {number} chain of the callback that allocated most
+ * @property {number} bytes of all its callbacks
+ *
+ * @typedef {object} Buffers
+ * @property {number} all bytes, those outside of requests included
+ * @property {RouteBuffers[]} routes largest first
  */
 
 class BoxBuffers {
-  /** bytes by chain, by name of the request @type {Map<string, Map<number, number>>} */
-  #sums = new Map()
-  #sites = 0
+  /** by name of the request @type {Map<string, RouteBuffers & { most: number }>} */
+  #routes = new Map()
+  #all = 0
   #storedAt = 0
   #part
   #table
@@ -52,26 +56,32 @@ class BoxBuffers {
   /** @param {number} bytes */
   #add (bytes) {
     const { request, chain, time } = runLog.newestRun()
+    this.#all += bytes
     const name = request === 0 ? undefined : this.#table.nameOf(request)
-    if (name === undefined) return
-    const sums = this.#sums.get(name) ?? new Map()
-    if (!sums.has(chain) && ++this.#sites > MAX_SITES) return
-    this.#sums.set(name, sums.set(chain, (sums.get(chain) ?? 0) + bytes))
+    if (name !== undefined) this.#addTo(name, chain, bytes)
     if (time < this.#storedAt + STORE_MS) return
     this.#storedAt = time
     this.#store()
   }
 
+  /** @param {string} name @param {number} chain @param {number} bytes */
+  #addTo (name, chain, bytes) {
+    const route = this.#routes.get(name) ?? { request: name, chain, bytes: 0, most: 0 }
+    if (route.bytes === 0 && this.#routes.size === MAX_ROUTES) return
+    this.#routes.set(name, route)
+    route.bytes += bytes
+    if (bytes <= route.most) return
+    route.chain = chain
+    route.most = bytes
+  }
+
   #store () {
-    const all = Array.from(this.#sums, ([request, sums]) => {
-      const sites = Array.from(sums).sort(([, a], [, b]) => b - a)
-      return { request, chain: sites[0][0], bytes: sites.reduce((sum, [, bytes]) => sum + bytes, 0) }
-    })
-    all.sort((a, b) => b.bytes - a.bytes)
+    const routes = Array.from(this.#routes.values(), ({ most, ...route }) => route)
+    routes.sort((a, b) => b.bytes - a.bytes)
     this.#part.writeUInt32LE(0, at.buffersBytes)
     const room = at.stack - at.buffers
     for (let count = LISTED; count > 0; count--) {
-      const text = JSON.stringify(all.slice(0, count))
+      const text = JSON.stringify({ all: this.#all, routes: routes.slice(0, count) })
       if (Buffer.byteLength(text) > room) continue
       this.#part.writeUInt32LE(this.#part.write(text, at.buffers, room), at.buffersBytes)
       return

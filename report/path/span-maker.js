@@ -147,9 +147,10 @@ class SpanMaker {
     const texts = this.#texts
     const { death } = texts
     if (death === undefined) return undefined
-    const known = Array.isArray(death.buffers) ? death.buffers : []
-    const buffers = known.map((one) => ({ ...one, ...textsOf(texts.siteOf(Number(one?.chain))) }))
-    const facts = { ...death, buffers, ...textsOf(texts.siteOf(death.chain)) }
+    const { all, routes } = death.buffers ?? { all: 0, routes: [] }
+    const known = Array.isArray(routes) ? routes : []
+    const named = known.map((one) => ({ ...one, ...textsOf(texts.siteOf(Number(one?.chain))) }))
+    const facts = { ...death, buffers: named, allocated: all, ...textsOf(texts.siteOf(death.chain)) }
     const attributes = { 'longstack.death': [facts] }
     return factsRecord('end of the box', attributes, death.unixMs - texts.origin, texts)
   }

@@ -9,7 +9,7 @@ const MIN_MS = 500 // shorter says little about the event loop
 const MIN_VITALS_MS = 1000 // likewise, about the rest
 const MIN_WORKER_BUSY = 0.5
 const MIN_COLLECTED = 0.1 // of the time
-const MIN_FILLED = 0.7 // of the heap
+const MIN_KEPT = 0.9 // of what the heap kept: with less, it has recovered
 const MAX_CPU = 0.7 // of the time that the event loop is busy
 
 /**
@@ -65,9 +65,9 @@ class ThreadLoad {
     if ((isRunning || texts.death !== undefined) && vitals !== undefined) vitals.cpuShare = undefined
     const { collectedShare = 0, cpuShare = 1 } = vitals ?? {}
     const isNormal = collectedShare < MIN_COLLECTED && cpuShare >= Number(busyShare ?? 0) * MAX_CPU
-    const isFilling = Number(this.#growth.kept) >= Number(vitals?.limit) * MIN_FILLED
-    if (isNormal && !isBusyWorker && !isFilling) return undefined
-    const load = { busyShare, ...vitals, ...this.#growth }
+    const isShort = Number(this.#last?.used) >= Number(this.#growth.kept) * MIN_KEPT
+    if (isNormal && !isBusyWorker && !isShort) return undefined
+    const load = { busyShare, ...vitals, ...isShort && this.#growth }
     return factsRecord('thread load', { 'longstack.load': [load] }, end, texts)
   }
 

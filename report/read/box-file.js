@@ -39,7 +39,7 @@ const FIRST_FORM = 1e9 // beyond those of the process
  * @property {number} collectedMs from the last full collection to the last sign of life
  * @property {number} resident bytes of memory
  * @property {number | undefined} residentLimit of its container
- * @property {import('../../lib/record/box-buffers').BufferSums[]} buffers largest first
+ * @property {import('../../lib/record/box-buffers').Buffers | undefined} buffers
  *
  * @typedef {object} OpenRequest
  * @property {number} number
@@ -293,7 +293,7 @@ class Part {
       residentLimit: limit > 0 && limit < NO_LIMIT ? limit : undefined,
       sampled: view.getFloat64(at.sampled, true),
       growth: growthOf(this.#growth()),
-      buffers: parseJson(this.#textAt(at.buffers, at.buffersBytes, at.stack)) ?? []
+      buffers: parseJson(this.#textAt(at.buffers, at.buffersBytes, at.stack))
     }
   }
 

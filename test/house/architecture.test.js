@@ -23,7 +23,7 @@ const maxLines = {
   top: 1412,
   metrics: 218,
   incident: 748,
-  cli: 1480,
+  cli: 1483,
   sinks: 1210,
   format: 1014,
   profile: 727,

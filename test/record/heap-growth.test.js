@@ -12,6 +12,7 @@ const { text } = require('node:stream/consumers')
 const test = require('ava')
 const { framesOf, growthOf } = require('../../lib/record/growth-text')
 const { loadBinding } = require('../../lib/stacks/binding')
+const { holderOfBuffers } = require('../../report/aggregate/verdict/memory')
 const { inherited, node, program, register, root } = require('../helpers/run')
 const { folder } = require('../helpers/sinks')
 
@@ -73,6 +74,14 @@ where('a program that samples its heap itself is not disturbed, and nothing is s
   t.deepEqual([stdout, code], ['null true\n', 0])
   const { stdout: report } = await node([cli, 'report', file, '--json'])
   for (const { figures } of JSON.parse(report).verdict) t.is(figures.heldAt, undefined)
+})
+
+test('a route is named for Buffers only if it allocated most of all, code outside of requests included', (t) => {
+  const model = /** @type {any} */ ({ routes: [], tree: { children: [] } })
+  const held = { growth: [], sampled: 0, buffers: [{ request: 'GET /upload', bytes: 60e6, at: 'save (a.js:1:1)' }] }
+  t.is(holderOfBuffers({ ...held, allocated: 500e6 }, model).heldBy, undefined)
+  const { heldBy, heldShare, heldAt } = holderOfBuffers({ ...held, allocated: 80e6 }, model)
+  t.deepEqual([heldBy, heldShare, heldAt], ['GET /upload', 0.75, 'save (a.js:1:1)'])
 })
 
 test('places of samples are read from text, also if it is cut', (t) => {

@@ -3,7 +3,7 @@
 // Processes that died without an orderly end, and what is wrong with living ones, from their black boxes.
 
 const { amount, isRecord, list, text } = require('../../read/values')
-const { UNKNOWN, heldOf, holderOfBuffers, holderOfHeap } = require('./memory')
+const { MIN_FILLED, UNKNOWN, heldOf, holderOfBuffers, holderOfHeap } = require('./memory')
 const { siteTextsOf } = require('../sites')
 
 const MAX_DEATHS = 1000
@@ -12,7 +12,6 @@ const MIN_FULL = 0.85 // of the heap, or of the memory of its container
 const MIN_COLLECTIONS = 2 // full ones: V8 collects again before it gives up
 const MAX_COLLECTED_MS = 10_000 // since the last one
 const MIN_STUCK_MS = 1000
-const MIN_FILLED = 0.7 // of the memory of the container of a process that lives
 
 /**
  * @typedef {Omit<import('../../read/box-file').Death, keyof import('./memory').Held>

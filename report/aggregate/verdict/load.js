@@ -2,13 +2,12 @@
 
 // Threads that collect garbage, or that wait for a CPU: all their callbacks and requests are slow.
 
-const { heldOf, holderOfHeap } = require('./memory')
+const { MIN_FILLED, heldOf, holderOfHeap } = require('./memory')
 const { amount, isRecord, list } = require('../../read/values')
 const { sum } = require('../lists')
 
 const MAX_THREADS = 1000
 const MIN_COLLECTED = 0.2 // of the time
-const MIN_FILLED = 0.7 // of the heap
 const MIN_BUSY = 0.3 // of the time
 const MAX_CPU = 0.6 // of the time that the event loop is busy; synchronous calls wait, too
 
@@ -84,10 +83,11 @@ function collects ({ load, totalMs, model }) {
  * @returns {import('./index').Fault[]}
  */
 function filling ({ load, model }, faults) {
-  const isTold = (/** @type {number} */ pid) => faults.some(({ rule, figures }) =>
-    figures.pid === pid && (rule === 'death' || rule === 'collects'))
+  const isTold = (/** @type {number} */ pid, /** @type {number | undefined} */ thread) =>
+    faults.some(({ rule, figures }) => figures.pid === pid &&
+      (rule === 'death' || (rule !== 'stuck' && figures.thread === thread)))
   return load.threads.flatMap(({ pid, thread, kept, limit, held }) => {
-    if (isTold(pid) || limit === undefined || kept < limit * MIN_FILLED) return []
+    if (isTold(pid, thread) || limit === undefined || kept < limit * MIN_FILLED) return []
     const figures = { pid, thread, cause: 'heap', used: kept, limit, ...holderOfHeap(held, model) }
     return [{ rule: 'filling', lostMs: 0, share: 0, figures, details: { kind: 'heap' } }]
   })

@@ -1,11 +1,10 @@
 'use strict'
 
-// What filled the memory of a process that died: which functions made the objects of the heap that it kept,
-// and which route allocated most outside of the heap.
+// Finds what filled the memory of a process: the function whose objects the heap kept, and the route that
+// allocated most Buffers.
 
 const { amount, isRecord, list, text } = require('../../read/values')
 const { functionOf, isOwn } = require('../frames')
-const { sum } = require('../lists')
 const { siteTextsOf } = require('../sites')
 
 const MAX_PLACES = 10
@@ -13,6 +12,7 @@ const MAX_FRAMES = 20
 const [MAX_FRAME_CHARS, MAX_NAME_CHARS] = [500, 300]
 const MIN_BYTES = 3e6 // some twelve samples
 const MIN_SHARE = 0.5 // of all that is known
+const MIN_FILLED = 0.7 // of a limit: memory is filling
 const MAX_ROUTES = 3 // a function that more routes run says nothing about one
 
 /**
@@ -24,6 +24,7 @@ const MAX_ROUTES = 3 // a function that more routes run says nothing about one
  * @property {number} sampled bytes of all of them
  * @property {Array<{ request: string, bytes: number, at: string | undefined }>} buffers allocated outside of
  *   the heap, by route, largest first
+ * @property {number} allocated bytes of all of them, and of code outside of requests
  *
  * @typedef {object} Holder figures of a finding
  * @property {number | undefined} heldBytes
@@ -46,7 +47,7 @@ function heldOf (record) {
     const request = text(one.request, MAX_NAME_CHARS)
     return request === undefined ? [] : [{ request, bytes: amount(one.bytes) ?? 0, at: siteTextsOf(one).at }]
   })
-  return { growth, sampled: amount(record.sampled) ?? 0, buffers }
+  return { growth, sampled: amount(record.sampled) ?? 0, buffers, allocated: amount(record.allocated) ?? 0 }
 }
 
 /** @param {string[]} frames innermost first @returns {string} that of the innermost named function */
@@ -97,9 +98,7 @@ function functionsIn ({ children }) {
  * @param {Model} model
  * @returns {Holder}
  */
-function holderOfBuffers ({ buffers, growth }, model) {
-  const [largest] = buffers
-  const all = sum(buffers, ({ bytes }) => bytes)
+function holderOfBuffers ({ buffers: [largest], allocated: all, growth }, model) {
   if (largest === undefined || largest.bytes < Math.max(MIN_BYTES, all * MIN_SHARE)) return UNKNOWN
   const { request, bytes, at: frame } = largest
   const made = growth.find(({ frames }) => routesWith(frames, model) === request)
@@ -107,4 +106,4 @@ function holderOfBuffers ({ buffers, growth }, model) {
   return { heldBytes: all, heldShare: bytes / all, heldAt, heldBy: request }
 }
 
-module.exports = { UNKNOWN, heldOf, holderOfBuffers, holderOfHeap }
+module.exports = { MIN_FILLED, UNKNOWN, heldOf, holderOfBuffers, holderOfHeap }
