@@ -105,6 +105,7 @@ const requests = object({
     answering: flag,
     waits: list(object({ at: optional(text), label: text, count: number, oldestMs: figure })),
     uses: list(object({ what: text, sinceMs: optional(figure) })),
+    stopped: optional(object({ at: optional(text), label: optional(text) })),
     hops
   })),
   noteCode: optional(text),

@@ -5,7 +5,7 @@
 const { nameOfThread } = require('../ask/threads')
 const { groupsOf } = require('../format/handles')
 const { copyHops, formatHops } = require('../format/hops')
-const { formatPending, placeOf, sentences } = require('../format/pending')
+const { formatPending, placeOf, sentences, stoppedText } = require('../format/pending')
 const { graphTexts } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
 const { clean, formatDuration } = require('../text')
@@ -112,8 +112,8 @@ function requestBlocks (threads, colours) {
   const answers = threads.flatMap(({ requests }) => requests ?? [])
   const requests = answers.flatMap((answer) => answer.requests).sort((a, b) => ageOf(b) - ageOf(a))
   if (requests.length === 0) return []
-  const groups = groupBy(requests, ({ request, waits, uses }) =>
-    JSON.stringify([request, waits.map(placeOf), uses.map(({ what }) => what)]))
+  const groups = groupBy(requests, ({ request, waits, uses, stopped }) =>
+    JSON.stringify([request, waits.map(placeOf), uses.map(({ what }) => what), stopped === undefined]))
   const count = countOf(answers)
   const more = groups.length - MAX_REQUESTS
   return [
@@ -137,7 +137,9 @@ function formatRequests (group) {
   for (const { what, sinceMs } of first.uses) {
     lines.push(`  uses ${clean(what)}${sinceMs === undefined ? '' : `, for ${formatDuration(sinceMs)}`}`)
   }
-  if (first.waits.length === 0 && first.uses.length === 0) lines.push('  what it waits for is unknown')
+  if (first.waits.length === 0 && first.uses.length === 0) {
+    lines.push(first.stopped === undefined ? '  what it waits for is unknown' : `  ${stoppedText(first.stopped)}`)
+  }
   return first.hops.length === 0 ? lines.join('\n') : `${lines.join('\n')}\n${formatHops(first.hops)}`
 }
 

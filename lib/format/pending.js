@@ -71,6 +71,15 @@ function placeOf ({ at: place, label }) {
   return place === undefined ? clean(label) : `${clean(label)} at ${clean(shortFrame(place))}`
 }
 
+/**
+ * Describes a request for which nothing is pending.
+ * @param {import('../handles/stopped-requests').LastStep} last what it started last
+ */
+function stoppedText ({ at: place, label }) {
+  const last = place === undefined ? '' : ` (last: ${placeOf({ at: place, label: label ?? 'a call' })})`
+  return `nothing that it started is pending${last}: only other code can still respond to it`
+}
+
 /** @param {PendingData} data */
 function requestsOf ({ requests }) {
   const names = requests.slice(0, MAX_REQUESTS)
@@ -79,4 +88,4 @@ function requestsOf ({ requests }) {
   return more > 0 ? [...names, `${more} more requests`] : names
 }
 
-module.exports = { formatPending, inspectablePending, placeOf, printedWaits, sentences }
+module.exports = { formatPending, inspectablePending, placeOf, printedWaits, sentences, stoppedText }

@@ -19,6 +19,8 @@ const { drain } = require('./list')
 const { byRequest } = require('./pending')
 const registry = require('../core/registry')
 const { requestLabel } = require('./request-label')
+const { settings } = require('../settings')
+const { stoppedOf } = require('./stopped-requests')
 
 const CHUNK = 256 // handles per piece of work
 const MAX_REQUESTS = 1000 // the oldest ones, reported with their waits
@@ -46,6 +48,8 @@ const MAX_USES = 10 // per request
  * @property {boolean} answering the head of its response was sent
  * @property {WaitOfRequest[]} waits innermost waits, see pending.js
  * @property {UseOfRequest[]} uses outgoing requests and connections
+ * @property {import('./stopped-requests').LastStep} [stopped] what it started last, if nothing that it started
+ *   is pending
  * @property {PrintedHop[]} hops
  *
  * @typedef {object} RequestsInFlight
@@ -84,7 +88,14 @@ function * requestsInFlight () {
   const served = requests.sort(byAge)
   /** @type {RequestInFlight[]} */
   const list = []
-  for (const { ref, label, answering, time: begun, seen } of served.slice(0, MAX_REQUESTS)) {
+  const oldest = served.slice(0, MAX_REQUESTS)
+  /** when they began, by reference @type {Map<number, number>} */
+  const quiet = new Map()
+  for (const { ref, time: begun } of String(settings.options.filter) === '*' ? oldest : []) {
+    if (begun !== undefined && !waits.has(ref) && !uses.has(ref)) quiet.set(ref, begun)
+  }
+  const stopped = yield * stoppedOf(quiet, lookup)
+  for (const { ref, label, answering, time: begun, seen } of oldest) {
     yield
     list.push({
       request: label,
@@ -93,6 +104,7 @@ function * requestsInFlight () {
       answering,
       waits: [...waits.get(ref)?.values() ?? []],
       uses: uses.get(ref) ?? [],
+      stopped: stopped.get(ref),
       hops: ref === 0 ? [] : hops(contextAt(ref))
     })
   }

@@ -6,7 +6,7 @@
 const { isOfLimiter } = require('../../report/aggregate/frames')
 const { counted, grouped, percent, time } = require('../../report/render/text-parts')
 const { nameOfThread } = require('../ask/threads')
-const { placeOf } = require('../format/pending')
+const { placeOf, stoppedText } = require('../format/pending')
 const { convoySentence, cycleSentence, knownBy } = require('../format/wait-graph')
 const { groupBy } = require('../group-by')
 const { generalPath } = require('../path-names')
@@ -220,25 +220,31 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
     [...cycles.flatMap(({ members }) => members), ...convoys].map(({ at: place }) => place)))
   const old = inFlight.filter(({ request, leastMs = 0, ageMs = leastMs, answering, waits: [wait] }) =>
     !answering && ageMs >= minMs && !known.has(String(wait?.at)) && !isUsual(request, ageMs))
-  return groupBy(old, ({ request, waits, uses }) =>
-    JSON.stringify([generalName(request), waits.map(placeOf), uses.map(({ what }) => what)])).map((group) => {
+  return groupBy(old, ({ request, waits, uses, stopped }) =>
+    JSON.stringify([generalName(request), waits.map(placeOf), uses.map(({ what }) => what), stopped === undefined])).map((group) => {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
     const age = first.ageMs === undefined ? `at least ${time(first.leastMs ?? 0)}` : time(first.ageMs)
     const [wait] = first.waits
-    const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...first.uses.map(({ what }) => what)]
     const isOne = group.every(({ request }) => request === first.request)
     const ofName = isOne ? '' : ` of ${generalName(first.request)}`
     const oldest = group.length === 1 ? age : `${age} (the oldest of ${grouped(group.length)}${ofName})`
     return {
       kind: 'hangs',
-      sentence: `${first.request} has been pending for ${oldest}; ` + (whats.length === 0
-        ? `what it waits for is unknown.${silenceSentence(idle)}`
-        : `it waits for ${whats.join(', ')}.${idleSentence(idle, first)}`),
+      sentence: `${first.request} has been pending for ${oldest}; ${waitText(idle, first)}`,
       at: wait?.at,
       share: group.length / inFlight.length,
       next: `longstack why ${pid}`
     }
   })
+}
+
+/** @param {Observation['idle']} idle @param {Observation['inFlight'][number]} request */
+function waitText (idle, request) {
+  const { waits: [wait], uses, stopped } = request
+  const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...uses.map(({ what }) => what)]
+  if (whats.length > 0) return `it waits for ${whats.join(', ')}.${idleSentence(idle, request)}`
+  if (stopped !== undefined) return `${stoppedText(stopped)}.`
+  return `what it waits for is unknown.${silenceSentence(idle)}`
 }
 
 /**

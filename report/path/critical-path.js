@@ -429,9 +429,8 @@ class Walk {
     const query = queryEndedBy(log, data, outermost, run)
     const write = query === NONE ? lastWriteBefore(log, data, outermost) : writeOf(recording, query)
     if (write === NONE) {
-      if (!isAskedByOther(log, data, outermost)) return
-      wait.unsent = wait.ms
-      return this.addQueued(wait, recording.asked[data], newest)
+      if (isAskedByOther(log, data, outermost)) this.addQueued(wait, recording.asked[data], newest)
+      return
     }
     wait.sent = write > run ? 1 : 0
     const sentAt = log.traffic.timeOf(write)
@@ -456,23 +455,28 @@ class Walk {
   }
 
   /**
-   * Notes that a wait was for the response to an HTTP call that another request wrote: a pool kept it in its
-   * queue until that request released the connection (undici).
+   * Notes that another request wrote what a wait was for. A pool kept an HTTP call in its queue until that
+   * request released the connection (undici), or a queue began the next job in the code of a request that was
+   * over before the response came (fastq, p-queue). Otherwise nothing is known to be sent for it.
    * @param {Wait} wait
    * @param {number} write by the other request
    * @param {number} newest slice of the whole request before then
    */
   addQueued (wait, write, newest) {
-    const { recording: { b, time }, request: { top } } = this
+    const { log: { spans }, recording: { at, b, request, time }, request: { top } } = this
     const sentAt = time[write]
+    wait.unsent = wait.ms
     const call = (b[write] & USED) === 0
       ? undefined
       : top.queued.find(({ begin, end }) => begin >= wait.begin && begin <= sentAt && end >= wait.cameBy)
-    if (call === undefined) return
+    if (call !== undefined) {
+      if (!wait.isProven) wait.site = call.chain
+      wait.isProven = true
+    } else if (sentAt <= wait.begin || !spans.isOver(request[write], at[this.cause.endedBy])) {
+      return
+    }
     wait.unsent = this.waitedUntil(sentAt, wait, newest)
     wait.sent = 1
-    wait.site = call.chain
-    wait.isProven = true
   }
 
   /**
