@@ -10,6 +10,7 @@ const { createRunFrameNames } = require('../aggregate/frames')
 const { changeText, counted, grouped, percent, time, value, word } = require('./text-parts')
 const { title } = require('./text-routes')
 const { MARKS, checkText } = require('./text-sections')
+const { unglued } = require('./wrap')
 const { ratio } = require('../aggregate/limits')
 
 /**
@@ -24,7 +25,6 @@ const { ratio } = require('../aggregate/limits')
 const [MAX_ROUTES, MAX_CHANGES, MAX_FINDINGS] = [20, 10, 5]
 const MAX_SENTENCE = 1000
 const NOTABLE = 0.05 // relative change to set in bold
-const GLUE = /\u00a0/g
 
 /**
  * @param {Model} model
@@ -75,7 +75,7 @@ function summary ({ files, compare, limits = [] }) {
 /** @param {Model} model */
 function limitList ({ limits = [] }) {
   return limits.filter(({ state }) => state !== 'held').map((check) => {
-    const text = checkText(check).replace(GLUE, ' ')
+    const text = unglued(checkText(check))
     return `- ${MARKS[check.state]} **${escaped(check.expression)}** ${escaped(text)}`
   }).join('\n')
 }

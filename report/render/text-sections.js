@@ -7,7 +7,7 @@ const {
   changeText, clock, counted, grouped, lines, moment, section, time, value, word
 } = require('./text-parts')
 const { VISIBLE_MS, parts, placeText } = require('./text-routes')
-const { glued, prose } = require('./wrap')
+const { glued, prose, unglued } = require('./wrap')
 const { groupsOf } = require('../aggregate/lists')
 const { recordedSentence } = require('../../lib/format/wait-graph')
 
@@ -52,7 +52,7 @@ function verdict ({ verdict, routes }, context) {
   }
   return section(title, verdict, max(MAX.findings), ({ sentence, advice, whatIf, at: frame }, i) => {
     const isPlaceMissing = frame !== undefined && !sentence.includes(frame) &&
-      !prose(sentence).includes(nameOf(frame))
+      !sentence.includes(unglued(nameOf(frame)))
     const place = isPlaceMissing ? atText(nameOf(frame), colours.cyan) : ''
     return [
       ...paragraph(`${sentenceOf(sentence)}${place}`, `${`${i + 1}.`.padStart(4)} `),

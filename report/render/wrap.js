@@ -18,6 +18,11 @@ function glued (text) {
   return text.replaceAll(' ', GLUE)
 }
 
+/** Undoes it. @param {string} text */
+function unglued (text) {
+  return text.replaceAll(GLUE, ' ')
+}
+
 /** Joins the parts of frames, routes, and figures with their units. @param {string} text */
 function prose (text) {
   return text.replace(FRAMES, `$1${GLUE}$2`).replace(ROUTES, `$1${GLUE}`).replace(UNITS, `$1${GLUE}`)
@@ -62,7 +67,7 @@ function wrap (text, width, indent = '', hanging = ' '.repeat(columnsOf(indent))
     }
     words = isFull ? part : longer
   }
-  return [...lines, start + words].map((line) => line.replaceAll(GLUE, ' ').trimEnd())
+  return [...lines, start + words].map((line) => unglued(line).trimEnd())
 }
 
-module.exports = { columnsOf, glued, painted, prose, wrap }
+module.exports = { columnsOf, glued, painted, prose, unglued, wrap }

@@ -137,7 +137,11 @@ const recorded = {
   'stampede-cache': ['stampede', 'GET /prices', /sends a query at query .* ← loadPrices .* up to \d+ at once do, \d+ times/],
   'no-answer': ['unanswered', 'GET /item/*', /\(all \/item\/2\) got no response .* They last ran at sendItem /],
   'one-connection': ['dependency', 'GET /user', /up to 8 queries at once share 1 connection; each waits /],
-  'agent-sockets': ['pool', 'GET /price', /a free socket of an http\.Agent at agent-sockets\.js:\d+ .*: up to 1 at a time/]
+  'agent-sockets': ['pool', 'GET /price', /a free socket of an http\.Agent at agent-sockets\.js:\d+ .*: 1 at a time/],
+  'agent-undici': ['pool', 'GET /price', /a turn .*: 1 connection, 1 query per request/],
+  fastq: ['pool', 'GET /seat', /a lock at bookSeat \(fastq\.js:13\) .*: 1 at a time/],
+  'p-queue': ['pool', 'GET /contact', /a lock at sendMail \(p-queue\.js:11\) via p-queue .*: 1 at a time/],
+  transaction: ['pool', 'GET /pay', /a turn at acquire .*: up to 3 at a time; \d+ % of a turn is the wait for 127\.0\.0\.1:\d+ at pay \(transaction/]
 }
 if (runsAll) {
   for (const [name, [rule, route, words]] of Object.entries(recorded)) {

@@ -110,6 +110,9 @@ class RouteFacts {
   isSampled = false
   /** @type {import('../convoys').Turn[]} */
   turns = []
+  /** ms of waits after the last turn, by place @type {Sums<Place>} */
+  held = new Sums(MAX_NAMES)
+  heldMs = 0 // from the last turn until the end
   /** answered queries of the first requests @type {import('./shared').SentQuery[]} */
   queries = []
   /** the first requests @type {import('./stampede').Sender[]} */
@@ -147,7 +150,7 @@ class RouteFacts {
     this.failedPath.add(span)
     this.unanswered.add(span, waits)
     for (const each of tries) this.#addTries(each, weight)
-    if (this.turns.length < MAX_INTERVALS) this.turns.push(...turnsOf(span, waits))
+    if (this.turns.length < MAX_INTERVALS) this.#addTurns(span, waits)
     if (this.messages.length < MAX_INTERVALS) {
       const messages = turnsOf(span, waits, (until) => until === MESSAGE)
       this.messages.push(...messages.map((wait) => ({ ...wait, pid: pidOf(span) })))
@@ -175,6 +178,18 @@ class RouteFacts {
       const isOfClient = kind === 'SERVER' && facts?.peer === `${address}:${port}`
       if (facts !== undefined && !isOfClient) this.#addWait(facts, waits[i], turns[i], group, span)
     })
+  }
+
+  /** Adds turns, and what the request waits for once it has had the last one. @param {Span} span @param {Wait[]} waits */
+  #addTurns (span, waits) {
+    const turns = turnsOf(span, waits)
+    if (turns.length === 0) return
+    this.turns.push(...turns)
+    const since = Math.max(...turns.map(({ end }) => end))
+    this.heldMs += span.startMs + span.ms - since
+    for (const { place, start, end } of turnsOf(span, waits, () => true)) {
+      if (start >= since) this.held.add(place, end - start)
+    }
   }
 
   /** @param {import('../calls').Tries} tries @param {number} weight */

@@ -4,6 +4,7 @@
 
 const { isOfLimiter } = require('../frames')
 const { Sums, getOrCreate, peakOf, sum } = require('../lists')
+const { endOf } = require('../route-names')
 const { widen } = require('./facts')
 
 const MIN_TURNS = 20 // requests that waited for one
@@ -18,6 +19,7 @@ const MIN_QUERIES = 0.5 // per request
 const HTTP_CALL = /^https?\.(?:get|request)$/ // label of a call that waits for a socket of its http.Agent
 const MAX_UNKNOWN = 0.05 // relative to the requests with a known turn
 const MIN_SETTLERS = 0.8 // share of the turns; a request that gives one has needed one, too
+const MIN_HELD = 0.5 // share of the time in which a request has its turn
 const NO_PLACE = { ms: 0, at: undefined, label: undefined }
 
 /**
@@ -172,10 +174,25 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
     share,
     figures: {
       turnMs: ms / requests,
-      ...(isQueue ? { atATime } : { peer, connections, ...queries })
+      ...(isQueue ? { atATime, ...(atATime === undefined ? undefined : holdOf(routes)) } : { peer, connections, ...queries })
     },
     details: { isQueue, isAgent: isOwn && HTTP_CALL.test(String(worst.label)), routes: routes.length, peer }
   }
+}
+
+/**
+ * Returns what requests mostly wait for while they have their turn. They have it until they end if so many
+ * are between the two at a time.
+ * @param {RouteEvidence[]} routes
+ */
+function holdOf (routes) {
+  /** @type {Sums<import('../sites').Place>} */
+  const held = new Sums()
+  for (const { facts } of routes) for (const [place, ms] of facts.held) held.add(place, ms)
+  const [place, ms] = [...held].reduce((max, entry) => entry[1] > max[1] ? entry : max, [NO_PLACE, 0])
+  const heldShare = ms / sum(routes, ({ facts }) => facts.heldMs)
+  if (place.at === undefined || !(heldShare >= MIN_HELD)) return undefined
+  return { heldShare, heldAt: place.at, heldFor: endOf(place.until).peer }
 }
 
 /** @param {RouteEvidence[]} routes @param {string} peer @param {number} ms of turns */

@@ -289,27 +289,33 @@ const sentences = {
     ]
   },
   pool ({ route, at: frame, share, figures, details: { isAgent, isQueue, routes } }) {
-    const { peer, connections, queries, waitShare, atATime } = figures
+    const { peer, connections, queries, waitShare, atATime, heldShare, heldAt, heldFor } = figures
     const sizes = []
-    if (atATime !== undefined) sizes.push(`up to ${atATime} at a time`)
+    if (atATime !== undefined) sizes.push(`${atATime === 1 ? '' : 'up to '}${atATime} at a time`)
     if (connections !== undefined) sizes.push(counted(connections, 'connection'))
     if (!isQueue) {
       const noun = meanText(queries) === '1' ? 'query' : 'queries'
       sizes.push(`${routes > 1 ? 'up to ' : ''}${meanText(queries)} ${noun} per request`,
         `${percent(waitShare)} of the wait for ${short(peer)} is for a free connection`)
     }
+    const held = heldShare === undefined
+      ? ''
+      : `; ${percent(heldShare)} of a turn is the wait${heldFor === undefined ? '' : ` for ${short(heldFor)}`}` +
+        atPlace(heldAt)
     const isAlone = route !== undefined
     const awaited = isAgent ? 'a free socket of an http.Agent' : atATime === 1 ? 'a lock' : 'a turn'
     const morePlaces = 'raise the limit of the pool, or of the queue in front of it, if the peer can take ' +
       'more; or send fewer queries per request'
     const shorter = isAgent
       ? 'raise maxSockets of the agent, if the peer can take more'
-      : 'raise the limit, or hold the lock or slot for a shorter time'
+      : heldShare === undefined
+        ? 'raise the limit, or hold the lock or slot for a shorter time'
+        : 'move that wait before or after it, make it shorter, or raise the limit'
     return [
       `${isAlone ? `${short(route)} waits` : `${routes} routes wait`} for ` +
         `${awaited}${atPlace(frame)} ` +
         `${percent(share)} of ${isAlone ? 'its' : 'their'} time` +
-        `${sizes.length === 0 ? '' : ': '}${sizes.join(', ')}.`,
+        `${sizes.length === 0 ? '' : ': '}${sizes.join(', ')}${held}.`,
       isQueue ? shorter : morePlaces
     ]
   },

@@ -244,7 +244,22 @@ test('pool: where another request lets one go on, and HTTP is asked then, or one
   const queued = requests(60, () => [turn(60, next), query(39)], { apart: 13 })
   t.is(only(t, queued, 'pool').figures.connections, undefined)
   const alone = requests(60, () => [turn(60), query(39, 1, { on: [11] })], { run: 0, apart: 39 })
-  t.regex(only(t, alone, 'pool').sentence, /waits for a lock at acquire .*: up to 1 at a time\.$/)
+  t.regex(only(t, alone, 'pool').sentence, /waits for a lock at acquire .*: 1 at a time\.$/)
+})
+
+test('pool: what requests wait for while they have their turn', (t) => {
+  const runs = (/** @type {object[]} */ records, /** @type {unknown[]} */ ...second) => records.map((record) => span({
+    ...record,
+    attributes: { ...Object(record).attributes, 'longstack.runs': [[0, 0.5, 'HTTPINCOMINGMESSAGE'], second, [99.75, 0.25, 'TCPWRAP', 2]] }
+  }))
+  const call = query(39, 1, { on: [11], at: 'pay (/app/app.js:30:9)' })
+  const during = only(t, runs(requests(60, () => [turn(60), call], { apart: 39 }), 60.5, 0.25, 'TCPWRAP', 1), 'pool')
+  t.like(during.figures, { atATime: 1, heldShare: 0.987, heldAt: 'pay (/app/app.js:30:9)', heldFor: '127.0.0.1:5432' })
+  t.regex(during.sentence, /: 1 at a time; 99 % of a turn is the wait for 127\.0\.0\.1:5432 at pay \(app\.js:30\)\.$/)
+  t.regex(during.advice, /^move that wait before or after it/)
+  const before = only(t, runs(requests(60, () => [call, turn(60)], { apart: 39 }), 39.5, 0.25, 'TCPWRAP', 1), 'pool')
+  t.is(before.figures.heldAt, undefined)
+  t.notRegex(before.sentence, /of a turn/)
 })
 
 test('retries: a call that is made again until it succeeds', (t) => {
