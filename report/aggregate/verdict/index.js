@@ -85,7 +85,8 @@ function verdictOf (model, routes, others, recordings) {
     faults.push(...rule(evidence, faults))
   }
   const certain = faults
-    .filter(({ rule, lostMs }) => UNTIMED.has(rule) || lostMs >= totalMs * MIN_SHARE_OF_ALL)
+    .filter(({ rule, lostMs, details }) =>
+      UNTIMED.has(rule) || details?.isRepeated === true || lostMs >= totalMs * MIN_SHARE_OF_ALL)
     .sort((a, b) => rankOf(b) - rankOf(a) || b.lostMs - a.lostMs)
     .slice(0, MAX_FINDINGS)
   const recorded = certain.length === 0 ? undefined : recordings.list()

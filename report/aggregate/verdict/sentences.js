@@ -5,6 +5,7 @@
 const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MAX_NAME_CHARS = 100
+const MIN_SAVED = 0.01 // share
 const MIN_RUNNING_MS = 200 // a box knows when its process died to 100 ms
 
 /** @param {number} share from 0 to 1 */
@@ -329,10 +330,12 @@ const sentences = {
     const answers = queries === undefined
       ? `waits for ${Math.round(steps)} responses `
       : `sends ${meanText(queries)} queries per request, ${part}`
+    const saved = share < MIN_SAVED
+      ? ''
+      : `; if they are independent, running them at once would save ${percent(share)} of its time`
     return [
       `${short(route)} ${answers}one after another ${sites}${repeated}, for ` +
-        `${time(requestMs)} per request; if they are independent, running them at once would save ` +
-        `${percent(share)} of its time.`,
+        `${time(requestMs)} per request${saved}.`,
       'use Promise.all, or combine them into one query'
     ]
   }

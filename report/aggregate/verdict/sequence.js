@@ -20,6 +20,8 @@ const MAX_BESIDE = 0.25 // callbacks off the path per wait; above it, queries ar
 const MIN_PART = 0.5 // share of the requests
 const TIE = 0.02
 const MIN_COUNTED = 0.95 // share of the waits
+const MIN_IN_FLIGHT = 0.05 // share of the time in which queries were in flight; less is no fault
+const MIN_WAITED = 0.01 // share of the route's time
 const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
 
 /**
@@ -59,22 +61,28 @@ function sequence ({ routes }, faults) {
     if (best === undefined) return []
     const { positions, ms, lostMs } = best
     const counted = countOf(best, asked)
+    const inFlightMs = asked.means()?.ms ?? 0
+    const isRepeated = loop !== undefined && inFlightMs >= facts.totalMs / facts.count * MIN_IN_FLIGHT
+    const share = lostMs / facts.totalMs
+    // If the loop was busy when responses came, there was no wait
+    const waitsMs = share < MIN_WAITED ? inFlightMs : ms / facts.count
     const loopSteps = loop && (countOf(loop, asked) ?? loop.steps)
     return [{
       rule: 'sequence',
       route: name,
       at: positions[0].frame,
       lostMs,
-      share: lostMs / facts.totalMs,
+      share,
       figures: {
         steps: counted ?? best.steps,
         queries: counted && asked.means()?.count,
-        requestMs: ms / facts.count,
+        requestMs: waitsMs,
         savedMs: lostMs / facts.count,
         places: positions.length
       },
       details: {
         loop: loop && { steps: loopSteps, frame: loop.positions[0].frame },
+        isRepeated,
         frames: positions.map(({ frame }) => frame)
       }
     }]

@@ -197,6 +197,11 @@ test('sequence: a loop is told by its queries, though a busy loop had most answe
   const asked = Array.from({ length: 12 }, (_, i) => ({ start: i * 7, ms: 6, at: 'load (/app/db.js:5:9)', callers: users }))
   const found = only(t, withAsked(requests(30, waits, { run: 20, delayed: 72 }), asked), 'sequence')
   t.regex(found.sentence, /sends 12 queries per request, one after another at load .*: 12 × load in each request/)
+  // No request waited for a hundredth of its time
+  const brief = () => [query(0.2, 2, { at: 'load (/app/db.js:5:9)', callers: users, sent: 1 })]
+  const busy = requests(30, brief, { run: 20, delayed: 72 })
+  t.regex(only(t, withAsked(busy, asked), 'sequence').sentence, /: 12 × load in each request, for 72 ms per request\.$/)
+  only(t, withAsked(busy, asked.map((each) => ({ ...each, ms: 0.1 })))) // they take next to nothing
 })
 
 test('fan-out: many queries at once, of which few are sent at a time', (t) => {
