@@ -138,7 +138,8 @@ function formatRequests (group) {
     lines.push(`  uses ${clean(what)}${sinceMs === undefined ? '' : `, for ${formatDuration(sinceMs)}`}`)
   }
   if (first.waits.length === 0 && first.uses.length === 0) {
-    lines.push(first.stopped === undefined ? '  what it waits for is unknown' : `  ${stoppedText(first.stopped)}`)
+    const { stopped } = first
+    lines.push(`  ${stopped === undefined ? 'what it waits for is unknown' : stoppedText(stopped)}`)
   }
   return first.hops.length === 0 ? lines.join('\n') : `${lines.join('\n')}\n${formatHops(first.hops)}`
 }

@@ -48,8 +48,8 @@ const MAX_USES = 10 // per request
  * @property {boolean} answering the head of its response was sent
  * @property {WaitOfRequest[]} waits innermost waits, see pending.js
  * @property {UseOfRequest[]} uses outgoing requests and connections
- * @property {import('./stopped-requests').LastStep} [stopped] what it started last, if nothing that it started
- *   is pending
+ * @property {import('./stopped-requests').LastStep} [stopped] what it started last, if nothing that it
+ *   started is pending
  * @property {PrintedHop[]} hops
  *
  * @typedef {object} RequestsInFlight

@@ -4,6 +4,7 @@
 // command that shows more. Other rules do not repeat problems of the report's verdict.
 
 const { isOfLimiter } = require('../../report/aggregate/frames')
+const { growthOf } = require('../../report/aggregate/growth')
 const { counted, grouped, percent, time } = require('../../report/render/text-parts')
 const { nameOfThread } = require('../ask/threads')
 const { placeOf, stoppedText } = require('../format/pending')
@@ -27,9 +28,6 @@ const MIN_FILES_SHARE = 0.9 // of the limit
 const MAX_OF_KIND = 3
 const MAX_IDLE_PEERS = 2
 
-// Growth is certain if counts lie on a line. Counts that go up and down do not, nor do those that level off.
-const GROWTH = { MIN_MORE: 10, MIN_LOOKS: 4, MIN_FIT: 0.9, MIN_LAST_THIRD: 0.15 }
-
 /** @typedef {import('../../report/aggregate/verdict').Fault['rule']} VerdictRule */
 /** By rule of the verdict. @type {Record<VerdictRule, FindingKind>} */
 const kindOfRule = {
@@ -50,6 +48,7 @@ const kindOfRule = {
   dependency: 'slow',
   retries: 'slow',
   interval: 'grows',
+  grows: 'grows',
   after: 'after',
   failing: 'failed',
   unanswered: 'hangs',
@@ -220,8 +219,11 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
     [...cycles.flatMap(({ members }) => members), ...convoys].map(({ at: place }) => place)))
   const old = inFlight.filter(({ request, leastMs = 0, ageMs = leastMs, answering, waits: [wait] }) =>
     !answering && ageMs >= minMs && !known.has(String(wait?.at)) && !isUsual(request, ageMs))
-  return groupBy(old, ({ request, waits, uses, stopped }) =>
-    JSON.stringify([generalName(request), waits.map(placeOf), uses.map(({ what }) => what), stopped === undefined])).map((group) => {
+  const keyOf = (/** @type {Observation['inFlight'][number]} */ { request, waits, uses, stopped }) => {
+    const whats = [...waits.map(placeOf), ...uses.map(({ what }) => what)]
+    return JSON.stringify([generalName(request), whats, stopped === undefined])
+  }
+  return groupBy(old, keyOf).map((group) => {
     const [first] = group.sort((a, b) => (b.ageMs ?? Infinity) - (a.ageMs ?? Infinity))
     const age = first.ageMs === undefined ? `at least ${time(first.leastMs ?? 0)}` : time(first.ageMs)
     const [wait] = first.waits
@@ -380,24 +382,4 @@ function seriesOf (looks) {
   })
 }
 
-/**
- * Returns the increase of counts that grew steadily.
- * @param {number[][]} points ms and count
- * @returns {number | undefined} undefined if they did not
- */
-function growthOf (points) {
-  const { MIN_MORE, MIN_LOOKS, MIN_FIT, MIN_LAST_THIRD } = GROWTH
-  if (points.length < MIN_LOOKS) return undefined
-  const [, first] = points[0]
-  const [, last] = points[points.length - 1]
-  const [, late] = points[Math.floor(points.length * 2 / 3)]
-  const more = last - first
-  if (more < MIN_MORE || last - late < more * MIN_LAST_THIRD) return undefined
-  const mean = (/** @type {number} */ i) => points.reduce((sum, point) => sum + point[i], 0) / points.length
-  const [x, y] = [mean(0), mean(1)]
-  const product = (/** @type {number} */ i, /** @type {number} */ j) =>
-    points.reduce((sum, point) => sum + (point[i] - (i === 0 ? x : y)) * (point[j] - (j === 0 ? x : y)), 0)
-  return product(0, 1) ** 2 / (product(0, 0) * product(1, 1)) >= MIN_FIT ? more : undefined
-}
-
-module.exports = { findingsOf, growthOf }
+module.exports = { findingsOf }

@@ -17,7 +17,7 @@ const { spanResource } = require('../spans/outputs')
 const { startOf } = require('../top/buckets')
 const { LoopDelay } = require('../top/loop-delay')
 const { ServedFigures } = require('../top/served')
-const { SiteFigures } = require('../top/sites')
+const { SiteFigures } = require('../handles/site-figures')
 
 const SWEEP_MS = 250
 const LEASE_MS = 15 * 60_000 // without a query on a socket; the program has no lease
@@ -165,7 +165,7 @@ class Figures {
   }
 }
 
-/** @param {import('../top/sites').OpenFigures} open @returns {MetricPoint[]} */
+/** @param {import('../handles/site-figures').OpenFigures} open @returns {MetricPoint[]} */
 function handlePoints ({ count, groups }) {
   const named = groups.map(({ site, noun, count }) =>
     ({ attributes: { opener: site || '(unknown)', type: noun }, value: count }))

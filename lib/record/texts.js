@@ -19,8 +19,10 @@ const {
 const { source } = require('../core/source')
 const { MAX_MICROS, PACKED_BYTES, PackedSpans } = require('../encoding/packed-spans')
 const { lineOf } = require('../encoding/serialize')
+const { attempt } = require('../files')
 const { placeStack } = require('../format/chain-texts')
 const { addressOf } = require('../node-objects')
+const { settings } = require('../settings')
 const { siteOf } = require('../spans/path-sites')
 const { subsystemOf } = require('../subsystems')
 const heapGrowth = require('./heap-growth')
@@ -99,6 +101,7 @@ let toldId = 0
 /** ms of the clock when the names of open requests were last checked */
 let namedAt = 0
 let vitalsAt = -Infinity // ms of the clock
+let hasHandles = true // when they were last counted; the first count is written anyway
 /** ms of the clock up to which the frames of blocking callbacks are written */
 let framesUpTo = 0
 /** source of spans */
@@ -323,6 +326,16 @@ function addVitals () {
   if (growth !== undefined) add(growth)
   const present = vitals()
   if (present !== undefined) add({ vitals: [at, ...present] })
+  addHandles(at)
+}
+
+/** Adds the open handles. Commands that ask for a log count them themselves. @param {number} at */
+function addHandles (at) {
+  const { box, record } = settings.options
+  if (record === undefined && box === undefined) return
+  const open = attempt(() => require('./open-handles').read())
+  if (open !== undefined && (open.length > 0 || hasHandles)) add({ handles: [at, open] })
+  hasHandles = open !== undefined && open.length > 0
 }
 
 /** Repeats each text with the next entry that needs it. @returns {string} the beginning of a file */

@@ -282,7 +282,10 @@ class Model {
   }
 }
 
-/** @param {import('./sites').OpenFigures} handles @returns {Map<string, number>} open handles, by group */
+/**
+ * @param {import('../handles/site-figures').OpenFigures} handles
+ * @returns {Map<string, number>} open handles, by group
+ */
 function countsOf ({ groups }) {
   /** @type {Map<string, number>} */
   const counts = new Map()

@@ -20,7 +20,7 @@ const { settings } = require('../settings')
 const { cutUrlCredentials } = require('../text')
 const { LoopDelay } = require('./loop-delay')
 const { ServedFigures } = require('./served')
-const { SiteFigures } = require('./sites')
+const { SiteFigures } = require('../handles/site-figures')
 
 const SAMPLE_MS = 250
 const LEASE_MS = 30_000 // without a query, beyond three intervals
@@ -39,7 +39,7 @@ const OTHER = '(other)'
  * @property {number} threadId 0 for the main thread
  * @property {string} name of the program
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined if none are
- * @property {import('./sites').OpenFigures} handles that are already open
+ * @property {import('../handles/site-figures').OpenFigures} handles that are already open
  *
  * @typedef {object} TopFigures of a thread, since the last query
  * @property {number} ms how long that was
@@ -49,8 +49,8 @@ const OTHER = '(other)'
  * @property {{ ms: number, name: string } | undefined} oldest request that is in flight
  * @property {Figures} thread
  * @property {BlockerFigures[]} blockers
- * @property {import('./sites').WaitFigures[] | undefined} waits undefined if unknown
- * @property {import('./sites').OpenFigures} handles
+ * @property {import('../handles/site-figures').WaitFigures[] | undefined} waits undefined if unknown
+ * @property {import('../handles/site-figures').OpenFigures} handles
  * @property {WaitsFor} waitsFor cycles and convoys of waits, at most a few seconds old
  *
  * @typedef {Pick<import('../handles/wait-graph').WaitGraph, 'cycles' | 'convoys'>} WaitsFor

@@ -21,6 +21,7 @@ const { AfterFacts } = require('./verdict/after')
 const { BackgroundFacts } = require('./verdict/background')
 const { DeathFacts } = require('./verdict/death')
 const { IntervalFacts } = require('./verdict/facts')
+const { GrowthFacts } = require('./verdict/grows')
 const { LoadFacts } = require('./verdict/load')
 const { TaskFacts } = require('./verdict/threads')
 
@@ -47,6 +48,7 @@ class ModelBuilder {
   /** records that are not spans, by attribute */
   #facts = {
     'longstack.open_intervals': new IntervalFacts(),
+    'longstack.growth': new GrowthFacts(),
     'longstack.after': new AfterFacts(),
     'longstack.tasks': new TaskFacts(),
     'longstack.background': new BackgroundFacts(),
@@ -131,6 +133,7 @@ class ModelBuilder {
     const { peers } = this.#calls
     const others = {
       intervals: this.#facts['longstack.open_intervals'],
+      growth: this.#facts['longstack.growth'],
       after: this.#facts['longstack.after'],
       tasks: this.#facts['longstack.tasks'],
       background: this.#facts['longstack.background'],

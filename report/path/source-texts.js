@@ -6,6 +6,7 @@
 const { attributesOf } = require('../../lib/encoding/packed-spans')
 const { connectionTypes } = require('../../lib/subsystems')
 const { Latest } = require('./latest')
+const { HandleCounts } = require('./handle-counts')
 const { ThreadLoad } = require('./thread-load')
 
 const MAX_CHAINS = 50_000
@@ -73,6 +74,7 @@ class SourceTexts {
   /** approximate, as last reported */
   #newestId = 0
   load = new ThreadLoad()
+  handles = new HandleCounts()
   /** the end of a black box @type {import('../read/box-file').Death | undefined} */
   death = undefined
   /** what open requests waited for @type {import('../../lib/handles/requests-in-flight').WaitsOfSpan[]} */
@@ -105,6 +107,7 @@ class SourceTexts {
     else if (isNumber(rejected)) this.#rejected.set(rejected, true)
     else if (text.vitals !== undefined) this.load.add(text.vitals)
     else if (Array.isArray(text.growth)) this.load.addGrowth(text)
+    else if (Array.isArray(text.handles)) this.handles.add(text.handles)
     else if (isObject(text.death)) this.death = text.death
     else if (Array.isArray(text.waits)) this.waits = text.waits.filter(isObject)
     else if (source !== undefined) {

@@ -161,7 +161,8 @@ class SpanMaker {
    */
   finish (load) {
     const texts = this.#texts
-    const ofLoad = load && [this.#background.record(load, texts), texts.load.record(load, texts)]
+    const ofLoad = load &&
+      [this.#background.record(load, texts), texts.load.record(load, texts), texts.handles.record(texts)]
     const ofThread = [this.#deathRecord(), this.#after.record(texts), this.#tasks.record(texts)]
     for (const record of [...ofThread, ...ofLoad ?? []]) {
       if (record !== undefined) this.#records.push(recordOf(record))

@@ -139,6 +139,7 @@ const recorded = {
   'one-connection': ['dependency', 'GET /user', /up to 8 queries at once share 1 connection; each waits /],
   'agent-sockets': ['pool', 'GET /price', /a free socket of an http\.Agent at agent-sockets\.js:\d+ .*: 1 at a time/],
   'agent-undici': ['pool', 'GET /price', /a turn .*: 1 connection, 1 query per request/],
+  'sockets-growing': ['grows', undefined, /\d+ × TCP connection opened at connection\.js:31 are open, \d+ more than .* s before: /],
   fastq: ['pool', 'GET /seat', /a lock at bookSeat \(fastq\.js:13\) .*: 1 at a time/],
   'p-queue': ['pool', 'GET /contact', /a lock at sendMail \(p-queue\.js:11\) via p-queue .*: 1 at a time/],
   transaction: ['pool', 'GET /pay', /a turn at acquire .*: up to 3 at a time; \d+ % of a turn is the wait for 127\.0\.0\.1:\d+ at pay \(transaction/]

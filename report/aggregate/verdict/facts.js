@@ -180,7 +180,11 @@ class RouteFacts {
     })
   }
 
-  /** Adds turns, and what the request waits for once it has had the last one. @param {Span} span @param {Wait[]} waits */
+  /**
+   * Adds turns, and what the request waits for after the last one.
+   * @param {Span} span
+   * @param {Wait[]} waits
+   */
   #addTurns (span, waits) {
     const turns = turnsOf(span, waits)
     if (turns.length === 0) return

@@ -9,6 +9,7 @@ const { fanOut, retries } = require('./calls')
 const { death } = require('./death')
 const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
+const { grows } = require('./grows')
 const { collects, filling, starved } = require('./load')
 const { loop } = require('./loop')
 const { lookups, opening } = require('./opening')
@@ -29,14 +30,14 @@ const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
 /** Rules whose findings come first. @type {string[]} */
 const FIRST = ['death', 'stuck', 'filling']
 /** Rules whose findings do not slow down requests, or by an unknown time. */
-const UNTIMED = new Set([...FIRST, 'interval', 'after', 'failing', 'stampede', 'unanswered'])
+const UNTIMED = new Set([...FIRST, 'interval', 'grows', 'after', 'failing', 'stampede', 'unanswered'])
 const MAX_FINDINGS = 20
 
 /**
  * @typedef {object} Fault finding of a rule
  * @property {'death' | 'stuck' | 'filling' | 'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' |
  *   'delayer' | 'loop' | 'retries' | 'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' |
- *   'background' | 'collects' | 'starved' | 'unanswered' | 'after' | 'failing'} rule
+ *   'background' | 'collects' | 'starved' | 'unanswered' | 'after' | 'failing' | 'grows'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -56,6 +57,7 @@ const MAX_FINDINGS = 20
  * @property {RouteEvidence[]} routes of requests
  * @property {number} totalMs of all requests
  * @property {import('./facts').IntervalFacts} intervals
+ * @property {import('./grows').GrowthFacts} growth
  * @property {import('./after').AfterFacts} after
  * @property {import('./threads').TaskFacts} tasks of libuv's thread pool
  * @property {import('./load').LoadFacts} load of threads
@@ -79,7 +81,7 @@ function verdictOf (model, routes, others, recordings) {
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
     death, collects, filling, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers,
-    stampede, sequence, dependency, delayer, loop, background, interval, after, failing, unanswered
+    stampede, sequence, dependency, delayer, loop, background, interval, grows, after, failing, unanswered
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))

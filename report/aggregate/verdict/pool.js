@@ -174,22 +174,24 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
     share,
     figures: {
       turnMs: ms / requests,
-      ...(isQueue ? { atATime, ...(atATime === undefined ? undefined : holdOf(routes)) } : { peer, connections, ...queries })
+      ...(isQueue ? { atATime, ...holdOf(routes, atATime) } : { peer, connections, ...queries })
     },
     details: { isQueue, isAgent: isOwn && HTTP_CALL.test(String(worst.label)), routes: routes.length, peer }
   }
 }
 
 /**
- * Returns what requests mostly wait for while they have their turn. They have it until they end if so many
- * are between the two at a time.
+ * Returns what requests mostly wait for while they have their turn.
  * @param {RouteEvidence[]} routes
+ * @param {number | undefined} atATime if it is known, they have their turn until they end
  */
-function holdOf (routes) {
+function holdOf (routes, atATime) {
   /** @type {Sums<import('../sites').Place>} */
   const held = new Sums()
   for (const { facts } of routes) for (const [place, ms] of facts.held) held.add(place, ms)
-  const [place, ms] = [...held].reduce((max, entry) => entry[1] > max[1] ? entry : max, [NO_PLACE, 0])
+  const [longest] = [...held].sort((a, b) => b[1] - a[1])
+  if (longest === undefined || atATime === undefined) return undefined
+  const [place, ms] = longest
   const heldShare = ms / sum(routes, ({ facts }) => facts.heldMs)
   if (place.at === undefined || !(heldShare >= MIN_HELD)) return undefined
   return { heldShare, heldAt: place.at, heldFor: endOf(place.until).peer }

@@ -261,6 +261,11 @@ const sentences = {
       'clear it when the response closes'
     ]
   },
+  grows: ({ at: frame, figures: { noun, more, open, ms } }) => [
+    `${open} × ${short(noun)} opened${atPlace(frame)} are open, ${more} more than ${time(ms)} before: ` +
+      'their number grows steadily.',
+    'close or clear them when the work that opened them is done'
+  ],
   failing: ({ route, figures: { path, failed, others } }) => [
     `All ${counted(failed, 'request')} of ${short(route)} that fail are ${short(path)}; ` +
       `${counted(others, 'request')} of other paths succeed.`,
@@ -301,8 +306,8 @@ const sentences = {
     }
     const held = heldShare === undefined
       ? ''
-      : `; ${percent(heldShare)} of a turn is the wait${heldFor === undefined ? '' : ` for ${short(heldFor)}`}` +
-        atPlace(heldAt)
+      : `; ${percent(heldShare)} of a turn is the wait` +
+        `${heldFor === undefined ? '' : ` for ${short(heldFor)}`}${atPlace(heldAt)}`
     const isAlone = route !== undefined
     const awaited = isAgent ? 'a free socket of an http.Agent' : atATime === 1 ? 'a lock' : 'a turn'
     const morePlaces = 'raise the limit of the pool, or of the queue in front of it, if the peer can take ' +

@@ -29,6 +29,7 @@ const rules = {
   sequence: 'one after the other',
   dependency: 'slow dependency',
   interval: 'leaked interval',
+  grows: 'leaked handles',
   after: 'work after the response',
   failing: 'one path fails',
   delayer: 'delays others',

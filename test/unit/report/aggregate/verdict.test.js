@@ -253,10 +253,11 @@ test('pool: where another request lets one go on, and HTTP is asked then, or one
 })
 
 test('pool: what requests wait for while they have their turn', (t) => {
-  const runs = (/** @type {object[]} */ records, /** @type {unknown[]} */ ...second) => records.map((record) => span({
-    ...record,
-    attributes: { ...Object(record).attributes, 'longstack.runs': [[0, 0.5, 'HTTPINCOMINGMESSAGE'], second, [99.75, 0.25, 'TCPWRAP', 2]] }
-  }))
+  const runs = (/** @type {object[]} */ records, /** @type {unknown[]} */ ...second) => {
+    const ran = [[0, 0.5, 'HTTPINCOMINGMESSAGE'], second, [99.75, 0.25, 'TCPWRAP', 2]]
+    return records.map((record) =>
+      span({ ...record, attributes: { ...Object(record).attributes, 'longstack.runs': ran } }))
+  }
   const call = query(39, 1, { on: [11], at: 'pay (/app/app.js:30:9)' })
   const during = only(t, runs(requests(60, () => [turn(60), call], { apart: 39 }), 60.5, 0.25, 'TCPWRAP', 1), 'pool')
   t.like(during.figures, { atATime: 1, heldShare: 0.987, heldAt: 'pay (/app/app.js:30:9)', heldFor: '127.0.0.1:5432' })
@@ -572,6 +573,15 @@ test('after: requests that go on after their response', (t) => {
   only(t, [...served, goesOn({ requests: 10, queries: 10, ms: 10, failed: 10 })], 'after')
   only(t, [...served, goesOn({ requests: 10, queries: 10, ms: 10, failed: 9 })])
   only(t, [...requests(9, () => []), goesOn({ requests: 9, queries: 9, ms: 90 })])
+})
+
+test('grows: handles of one opener, unless they are few, have no place, or another rule told them', (t) => {
+  const grown = { noun: 'file', at: 'load (/app/app.js:5:9)', more: 40, count: 52, ms: 9000 }
+  const of = (/** @type {object} */ change = {}) => [facts('open handles', { 'longstack.growth': [{ ...grown, ...change }] })]
+  const found = only(t, of(), 'grows')
+  t.is(found.sentence, '52 × file opened at load (app.js:5) are open, 40 more than 9.0 s before: their number grows steadily.')
+  t.like(found, { at: grown.at, figures: { noun: 'file', more: 40, open: 52, ms: 9000 } })
+  for (const change of [{ more: 19 }, { ms: 2900 }, { at: 'fs.open' }, { noun: 5 }, { count: 'many' }]) only(t, of(change))
 })
 
 test('failing: all requests that fail have one path', (t) => {

@@ -6,9 +6,9 @@
 const { now } = require('../core/clock')
 const { requestOf } = require('../core/request-of')
 const { getOrAdd } = require('../group-by')
-const { nounOf } = require('../handles/describe')
-const { isTraced, walk } = require('../handles/list')
-const { pendingNote, visitInnermost } = require('../handles/pending')
+const { nounOf } = require('./describe')
+const { isTraced, walk } = require('./list')
+const { pendingNote, visitInnermost } = require('./pending')
 const { siteOf } = require('../spans/path-sites')
 const { placeText } = require('../text')
 
@@ -20,7 +20,7 @@ const MIN_HANDLES_MS = 1000 // between two counts of open handles
 const REST = 1000 // ms of rest per ms of counting: each kind takes at most 0.1 % of the time
 
 /**
- * @typedef {import('../handles/subject').Subject} Subject
+ * @typedef {import('./subject').Subject} Subject
  *
  * @typedef {{ chain: number, isOfRequest: boolean, count: number }} CountedWait
  *

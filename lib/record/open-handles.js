@@ -1,0 +1,26 @@
+'use strict'
+
+// How many handles are open, by opener, for a reader to see whether they grow. They are counted at most once
+// a second, for at most 1 % of the time.
+
+const { drain } = require('../handles/list')
+const { SiteFigures } = require('../handles/site-figures')
+
+const MIN_COUNT = 10 // of one opener; fewer cannot have grown
+const MAX_GROUPS = 20 // the largest ones
+const REST = 100 // ms per ms of counting
+
+/** @type {SiteFigures | undefined} */
+let figures
+
+/** @returns {Array<[noun: string, site: string, count: number]> | undefined} undefined if it is too early */
+function read () {
+  figures ??= new SiteFigures(REST)
+  const before = figures.open
+  drain(figures.countHandles())
+  if (figures.open === before) return undefined
+  const groups = figures.open.groups.filter(({ count }) => count >= MIN_COUNT).slice(0, MAX_GROUPS)
+  return groups.map(({ noun, site, count }) => [noun, site, count])
+}
+
+module.exports = { read }
