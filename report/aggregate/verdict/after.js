@@ -12,6 +12,7 @@ const MAX_NAME_CHARS = 300
 const MIN_REQUESTS = 10
 const MIN_PART = 0.3 // share of the requests; a batch or a poll that one of them begins belongs to no request
 const MIN_FAILED = 10
+const MIN_STARVED_MS = 50 // without a CPU, even the answer to a write to a cache is late
 const FIGURES = /** @type {const} */ (['requests', 'queries', 'calls', 'failed', 'ms'])
 
 /** @typedef {Record<typeof FIGURES[number], number> & { frames: string[], most: number }} AfterSums */
@@ -39,13 +40,15 @@ class AfterFacts {
  * Reports routes with many requests that continue after their response: their queries and calls end well
  * after it, or fail.
  * @param {import('./index').Evidence} evidence
+ * @param {import('./index').Fault[]} faults of earlier rules
  * @returns {import('./index').Fault[]}
  */
-function after ({ routes, after }) {
+function after ({ routes, after }, faults) {
+  const minMs = faults.some(({ rule }) => rule === 'starved') ? MIN_STARVED_MS : 0
   return routes.flatMap(({ name, facts }) => {
     const { requests, queries, calls, failed, ms, frames } = after.routes.get(name) ?? NONE
     if (requests < MIN_REQUESTS || frames.length === 0) return []
-    if (requests < facts.count * MIN_PART && failed < MIN_FAILED) return []
+    if (failed < MIN_FAILED && (requests < facts.count * MIN_PART || ms / requests < minMs)) return []
     return [{
       rule: /** @type {const} */ ('after'),
       route: name,
