@@ -12,7 +12,7 @@ const MAX_NAME_CHARS = 300
 const MIN_REQUESTS = 10
 const MIN_PART = 0.3 // share of the requests; a batch or a poll that one of them begins belongs to no request
 const MIN_FAILED = 10
-const MIN_STARVED_MS = 50 // without a CPU, even the answer to a write to a cache is late
+const MIN_STARVED_MS = 20 // without a CPU, even the answer to a write to a cache is late
 const FIGURES = /** @type {const} */ (['requests', 'queries', 'calls', 'failed', 'ms'])
 
 /** @typedef {Record<typeof FIGURES[number], number> & { frames: string[], most: number }} AfterSums */
