@@ -31,7 +31,7 @@ function copy (t, name) {
   for (const source of ['lib', 'report', 'index.js', 'package.json']) {
     fs.cpSync(path.join(root, source), path.join(directory, source), { recursive: true })
   }
-  fs.symlinkSync(path.join(root, 'node_modules'), path.join(directory, 'node_modules'))
+  for (const name of ['node_modules', 'native']) fs.symlinkSync(path.join(root, name), path.join(directory, name))
   return path.join(directory, 'lib', 'cli', 'main.js')
 }
 
