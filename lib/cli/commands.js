@@ -184,6 +184,8 @@ then those of processes that died are read. "longstack DIR" is short for that.`,
       route ROUTE  print only this route, for example "GET /report" or "GET /users/*"
       fail-if LIMIT…  exit with 3 if a route exceeds a limit, for example "GET /report: median > 200 ms",
           "errors > 1 %", or "p99 > +10 %" with --compare; repeatable
+      what-if CHANGE…  predict latency with another number of connections, for example
+          "pool 127.0.0.1:5432 6 -> 12"; repeatable
       json  print the whole report as one JSON object
       markdown  print tables for a pull request
       html OUT  write a self-contained HTML page

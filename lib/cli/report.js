@@ -12,11 +12,14 @@ const { asJson, colours, print, printError, width, withProgress, write } = requi
 /**
  * @typedef {import('../../report/aggregate/limits').Limit} Limit
  * @typedef {import('../../report/aggregate/model').Model} Model
+ * @typedef {import('../../report/aggregate/what-if').PoolChange} PoolChange
  */
 
 const MIN_SLOWEST = 20
 const MAX_SLOWEST = 1000
+const MAX_PEERS = 10 // in a message
 const LARGE_INPUT_BYTES = 256 << 20
+const POOL = /^ *pool +(?<peer>\S+) +(?<from>\d{1,5}) *(?:->|→) *(?<to>\d{1,5}) *$/
 const YOUNG_FLAG = '--max-semi-space-size'
 const YOUNG_MEGABYTES = 16
 
@@ -27,8 +30,10 @@ async function main (values, operands) {
   boundYoungGeneration([...files, ...(values.compare ?? [])])
   if (values.trace !== undefined) await writeTrace(files, values.trace)
   if (isOnlyTrace(values)) return
-  const model = await read(files, values)
+  const changes = changesOf(values)
+  const model = await read(files, values, changes)
   checkRoutes(model, values, limits)
+  checkPeers(model, changes)
   if (limits.length > 0) model.limits = require('../../report/aggregate/limits').checkLimits(model, limits)
   await output(model, values)
   const { runsOf } = require('../../report/aggregate/changes')
@@ -50,12 +55,17 @@ function boxesOf (name) {
   return boxes.length === 0 ? [name] : (dead.length === 0 ? boxes : dead).map(({ file }) => file)
 }
 
-/** @param {string[]} files @param {Record<string, any>} values @returns {Promise<Model>} */
-async function read (files, { compare, json, html, top }) {
+/**
+ * @param {string[]} files
+ * @param {Record<string, any>} values
+ * @param {PoolChange[] | undefined} whatIf
+ * @returns {Promise<Model>}
+ */
+async function read (files, { compare, json, html, top }, whatIf) {
   const { createModel } = require('../../report/aggregate/model')
   const slowest = Math.min(Math.max(MIN_SLOWEST, Number(top ?? 0)), MAX_SLOWEST)
   const traces = json || html !== undefined
-  return await withProgress((progress) => createModel(files, { compare, slowest, traces, progress }))
+  return await withProgress((progress) => createModel(files, { compare, slowest, traces, whatIf, progress }))
 }
 
 /** @param {Model} model @param {Record<string, any>} values */
@@ -189,6 +199,29 @@ function limitsOf (values) {
     throw new UsageError(`--fail-if ${quote(change.expression)} is a change: it needs --compare.`)
   }
   return limits
+}
+
+/**
+ * @param {Record<string, any>} values
+ * @returns {PoolChange[] | undefined} of --what-if
+ * @throws {UsageError}
+ */
+function changesOf ({ 'what-if': expressions }) {
+  return expressions?.map((/** @type {string} */ expression) => {
+    const { peer = '', from, to } = POOL.exec(expression)?.groups ?? {}
+    if (Number(from) > 0 && Number(to) > 0) return { peer, from: Number(from), to: Number(to) }
+    throw new UsageError(`--what-if ${quote(expression)}: expected a pool with its connections before and ` +
+      'after, for example "pool 127.0.0.1:5432 6 -> 12".')
+  })
+}
+
+/** @param {Model} model @param {PoolChange[]} [changes] @throws {UsageError} */
+function checkPeers ({ experiments }, changes = []) {
+  const peers = experiments?.peers ?? []
+  const unknown = changes.find(({ peer }) => peers.length > 0 && !peers.includes(peer))
+  if (unknown === undefined) return
+  const known = peers.slice(0, MAX_PEERS).join(', ')
+  throw new UsageError(`--what-if: no request queries ${quote(unknown.peer)}, but ${known}.`)
 }
 
 /**

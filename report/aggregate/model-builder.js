@@ -12,6 +12,7 @@ const { IdTable } = require('./id-table')
 const { Sums } = require('./lists')
 const { insert, isLarge } = require('./numbers')
 const { Recordings } = require('./recording')
+const { Replay } = require('./replay')
 const { Renames } = require('./route-names')
 const { MAX_ROUTES, Routes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
@@ -24,6 +25,7 @@ const { IntervalFacts } = require('./verdict/facts')
 const { GrowthFacts } = require('./verdict/grows')
 const { LoadFacts } = require('./verdict/load')
 const { TaskFacts } = require('./verdict/threads')
+const { peersOf, resized } = require('./what-if')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -143,6 +145,18 @@ class ModelBuilder {
     }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
+  }
+
+  /**
+   * Predicts changes of pools, after `build`.
+   * @param {import('./what-if').PoolChange[]} changes
+   * @returns {import('./model').Experiments}
+   */
+  predict (changes) {
+    const recordings = this.#recordings.list() ?? [] // empty if lines are missing
+    const replay = new Replay(recordings)
+    const predicted = changes.map((change) => resized(change, recordings, replay))
+    return { peers: peersOf(recordings), changes: predicted }
   }
 
   /** @param {Span} span */

@@ -34,10 +34,15 @@ const { RereadableSources } = require('../read/sources')
  * @property {Model} [compare] the other run; changes go from the model itself to this one
  * @property {import('./changes').Changes} [changes] differences, if two runs are compared
  * @property {import('./limits').LimitCheck[]} [limits] results, if limits were set
+ * @property {Experiments} [experiments] predictions, if somebody asks for them
+ *
+ * @typedef {{ peers: string[], changes: import('./what-if').Resized[] }} Experiments peers: those that
+ *   requests query; a change without figures could not be replayed
  *
  * @typedef {object} ModelOptions
  * @property {string[]} [compare] files of another run
  * @property {number} [slowest] number of slowest requests; default 20
+ * @property {import('./what-if').PoolChange[]} [whatIf] changes to predict
  * @property {boolean} [traces] collect their trees, and sums of sites over time that a page filters by
  * @property {(bytes: number, total: number | undefined) => void} [progress]
  * @property {import('../read/sources').Source} [source] supplies the bytes of an input that is not a file;
@@ -57,8 +62,8 @@ const HEAD_CHARS = PREFIX.length + 32 // start of a line written by longstack, w
  * @returns {Promise<Model>}
  */
 async function createModel (names, options = {}) {
-  const { compare, ...others } = options
-  const model = await modelOf(names, others)
+  const { compare, whatIf, ...others } = options
+  const model = await modelOf(names, { ...others, whatIf })
   if (compare === undefined) return model
   model.compare = await modelOf(compare, others)
   model.changes = changesOf(model, model.compare)
@@ -70,7 +75,7 @@ async function createModel (names, options = {}) {
  * @param {ModelOptions} options
  * @returns {Promise<Model>}
  */
-async function modelOf (names, { slowest = 20, traces = false, progress, source }) {
+async function modelOf (names, { slowest = 20, traces = false, progress, source, whatIf }) {
   const builder = new ModelBuilder(slowest, traces)
   /** @type {import('../read/span-files').Reading} */
   const reading = {
@@ -79,10 +84,10 @@ async function modelOf (names, { slowest = 20, traces = false, progress, source 
     progress,
     source
   }
-  if (!traces) return builder.build(await readFiles(names, reading))
-  const sources = new RereadableSources(source)
-  const model = builder.build(await readFiles(names, { ...reading, source: sources.first }))
-  await gatherTraces(model, names, sources, builder.renames)
+  const sources = traces ? new RereadableSources(source) : undefined
+  const model = builder.build(await readFiles(names, { ...reading, source: sources?.first ?? source }))
+  if (whatIf !== undefined) model.experiments = builder.predict(whatIf)
+  if (sources !== undefined) await gatherTraces(model, names, sources, builder.renames)
   return model
 }
 

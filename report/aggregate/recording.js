@@ -288,6 +288,8 @@ class Recordings {
   /** by process @type {Map<string, Recording>} */
   #processes = new Map()
   #count = 0
+  /** @type {{ list: Recording[] | undefined } | undefined} */
+  #finished
 
   /** @param {Span} span */
   #recordingOf (span) {
@@ -305,10 +307,16 @@ class Recordings {
     if (this.#count < MAX_REQUESTS) this.#recordingOf(span).addCallback(span)
   }
 
-  /** Returns one recording per process. @returns {Recording[] | undefined} undefined if lines are missing */
+  /**
+   * Returns one recording per process, once all is added.
+   * @returns {Recording[] | undefined} undefined if lines are missing
+   */
   list () {
-    const recordings = [...this.#processes.values()].filter(({ requests }) => requests.length > 0)
-    return recordings.every((recording) => recording.finish()) ? recordings : undefined
+    if (this.#finished === undefined) {
+      const recordings = [...this.#processes.values()].filter(({ requests }) => requests.length > 0)
+      this.#finished = { list: recordings.every((recording) => recording.finish()) ? recordings : undefined }
+    }
+    return this.#finished.list
   }
 }
 

@@ -25,6 +25,9 @@ const { quantile } = require('./summary')
  * @property {Quantiles} client from the arrival of a request, including the time it was unread
  *
  * @typedef {Pick<Request, 'name' | 'ms' | 'queued' | 'start'>} Duration
+ *
+ * @typedef {Prediction & { unsure: 'error' | 'drift' | undefined }} Checked error: the replay does not
+ *   reproduce the recording; drift: the halves of the replay differ
  */
 
 const MIN_REQUESTS = 30
@@ -280,25 +283,43 @@ class Replay {
    * @returns {Prediction[]} figures that fall, largest gain first
    */
   predict (change, before = this.#unchanged ??= this.run(() => ({}))) {
+    const predictions = this.compare(change, before).flatMap(({ count, figures }) => {
+      const [best] = figures.filter(({ unsure, beforeMs, afterMs }) =>
+        unsure === undefined && afterMs <= beforeMs * (1 - MIN_GAIN))
+      if (best === undefined) return []
+      const { unsure, ...prediction } = best
+      return [{ prediction, gainedMs: count * (best.beforeMs - best.afterMs) }]
+    })
+    return predictions.sort((a, b) => b.gainedMs - a.gainedMs).map(({ prediction }) => prediction)
+  }
+
+  /**
+   * Compares the figures of each route with those after a change.
+   * @param {Change} change
+   * @param {Map<string, Durations>} before the replay without it
+   * @returns {Array<{ count: number, figures: Checked[] }>}
+   */
+  compare (change, before) {
     const after = this.run(change)
-    const predictions = [...this.#recorded].flatMap(([route, recorded]) => {
+    return [...this.#recorded].flatMap(([route, recorded]) => {
       const [from, to] = [before.get(route), after.get(route)]
       if (recorded.count < MIN_REQUESTS || from === undefined || to?.count !== from.count) return []
       // The median first: the figure of a few requests is less reproducible
-      const figures = FIGURES.slice(0, recorded.count < MIN_FOR_P99 ? 1 : 2)
-      const best = figures.flatMap((figure) => OF.flatMap((of) => {
+      const names = FIGURES.slice(0, recorded.count < MIN_FOR_P99 ? 1 : 2)
+      const figures = names.flatMap((figure) => OF.flatMap((of) => {
         const beforeMs = recorded[of][figure]
+        if (of === 'client' && beforeMs < recorded.span[figure] * (1 + MIN_QUEUED)) return []
         const afterMs = beforeMs * to[of][figure] / from[of][figure]
         const error = Math.abs(from[of][figure] / beforeMs - 1)
-        const isTold = of === 'span' || beforeMs >= recorded.span[figure] * (1 + MIN_QUEUED)
-        const isSure = error <= MAX_ERROR && to[of].drift[figure] <= MAX_DRIFT
-        if (!isTold || !isSure || afterMs > beforeMs * (1 - MIN_GAIN)) return []
-        return [{ route, figure, beforeMs, afterMs, ...(of === 'client' ? { unread: true } : {}), error }]
-      }))[0]
-      if (best === undefined) return []
-      return [{ prediction: best, gainedMs: recorded.count * (best.beforeMs - best.afterMs) }]
+        /** @type {Checked['unsure']} */
+        const drifts = to[of].drift[figure] > MAX_DRIFT ? 'drift' : undefined
+        const unsure = error > MAX_ERROR ? 'error' : drifts
+        /** @type {Checked} */
+        const checked = { route, figure, beforeMs, afterMs, error, unsure }
+        return [of === 'client' ? { ...checked, unread: true } : checked]
+      }))
+      return [{ count: recorded.count, figures }]
     })
-    return predictions.sort((a, b) => b.gainedMs - a.gainedMs).map(({ prediction }) => prediction)
   }
 }
 

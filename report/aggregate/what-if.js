@@ -131,6 +131,45 @@ function largerPool ({ figures: { connections }, details }, replay) {
 }
 
 /**
+ * @typedef {object} PoolChange another number of connections, as somebody asks
+ * @property {string} peer
+ * @property {number} from
+ * @property {number} to
+ *
+ * @typedef {PoolChange & { figures: Array<import('./replay').Checked> }} Resized figures: one per route that
+ *   uses the pool and has enough requests
+ */
+
+/**
+ * Predicts figures of requests with another number of connections, whatever they gain.
+ * @param {PoolChange} change
+ * @param {Recording[]} recordings
+ * @param {Replay} replay of these
+ * @returns {Resized}
+ */
+function resized (change, recordings, replay) {
+  const { peer, from, to } = change
+  const users = new Set(recordings.flatMap(({ requests }) =>
+    requests.filter(({ waits }) => waits.some((wait) => isAnswer(wait, peer))).map(({ name }) => name)))
+  // Connections are released after each query or after the last: the better reproduction counts
+  const found = [true, false].map((isOfQuery) => {
+    const poolOf = (/** @type {number} */ places) => (/** @type {Recording} */ recording) =>
+      ({ steps: pooled(recording, peer, isOfQuery), places })
+    return replay.compare(poolOf(to), replay.run(poolOf(from))).map(({ figures: [first] }) => first)
+      .filter(({ route }) => users.has(route))
+  })
+  const [figures] = found.sort((a, b) => sum(a, ({ error }) => error) - sum(b, ({ error }) => error))
+  return { ...change, figures }
+}
+
+/** Lists the peers that requests query. @param {Recording[]} recordings @returns {string[]} */
+function peersOf (recordings) {
+  const waits = recordings.flatMap(({ requests }) => requests.flatMap((request) => request.waits))
+  const peers = waits.filter(({ sent = 0 }) => sent > 0).map(({ place }) => endOf(place.until).peer)
+  return [...new Set(peers.filter((peer) => peer !== undefined))]
+}
+
+/**
  * Returns the smallest pool with most of the gain of the largest.
  * @param {WhatIf[]} sizes
  * @returns {WhatIf[]} empty if there is no gain
@@ -191,4 +230,4 @@ function isTurn (wait) {
 /** @param {Wait} wait */
 const isOfPool = (wait) => wait !== undefined && (isTurn(wait) || (wait.sent ?? 0) > 0)
 
-module.exports = { whatIf }
+module.exports = { peersOf, resized, whatIf }

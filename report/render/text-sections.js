@@ -37,6 +37,7 @@ const MIN_QUEUED = 1 // ms
 const INDENT = ' '.repeat(12)
 const MAX_FRAME = 200 // characters
 const MAX_NAMES = 5 // routes within a limit
+const NOT_REPLAYED = 'Not known: no route has enough requests in whole recordings.'
 const MARKS = { exceeded: '✗', held: '✓', unchecked: '–' }
 
 /**
@@ -238,6 +239,31 @@ function limitLines ({ limits = [] }, context) {
   return [context.colours.bold('Limits'), ...parts.flatMap((checks) => linesOf(checks, context))]
 }
 
+/**
+ * Lists predictions, each with the error of its own replay.
+ * @param {Model} model
+ * @param {Context} context
+ * @returns {string[]}
+ */
+function experiments ({ experiments }, { colours, paragraph }) {
+  if (experiments === undefined) return []
+  return experiments.changes.flatMap(({ peer, from, to, figures }) => {
+    const title = colours.bold(glued('What if'))
+    const head = paragraph(`${title}  ${counted(to, 'connection')} to ${word(peer)} in place of ${from}`)
+    const told = figures.flatMap((figure) => paragraph(prose(predictionText(figure, from)), '  ', '    '))
+    return [...head, ...(told.length > 0 ? told : paragraph(NOT_REPLAYED, '  '))]
+  })
+}
+
+/** @param {import('../aggregate/what-if').Resized['figures'][number]} figure @param {number} from */
+function predictionText ({ route, beforeMs, afterMs, unread, error, unsure }, from) {
+  const own = `the replay with ${from} is off by ${Math.round(error * 100)} %`
+  if (unsure === 'error') return `${word(route)}: not known, as ${own}`
+  if (unsure === 'drift') return `${word(route)}: not known, as the halves of the replay differ`
+  const change = `median ${time(beforeMs)} -> ${time(afterMs)}${unread ? ' for clients' : ''}`
+  return `${word(route)}: ${change} if the peer responds as fast; ${own}`
+}
+
 /** @param {LimitCheck[]} checks of one expression @param {Pick<Context, 'colours' | 'paragraph'>} context */
 function linesOf (checks, { colours, paragraph }) {
   const [{ expression }] = checks
@@ -274,4 +300,6 @@ function checkText ({ state, route, unit, before, after, needed }) {
   return `${name}: ${glued(`${value(before, unit)} → ${figure}`)} ${glued(`(${changeText(before, after)})`)}`
 }
 
-module.exports = { MARKS, blockers, checkText, convoys, failures, limitLines, open, slowest, verdict }
+module.exports = {
+  MARKS, blockers, checkText, convoys, experiments, failures, limitLines, open, slowest, verdict
+}

@@ -11,7 +11,9 @@ const {
   changeText, clock, counted, createContext, figure, moment, section, time, word
 } = require('./text-parts')
 const { amounts, placeText, routeParts, table, title } = require('./text-routes')
-const { blockers, convoys, failures, limitLines, open, slowest, verdict } = require('./text-sections')
+const {
+  blockers, convoys, experiments, failures, limitLines, open, slowest, verdict
+} = require('./text-sections')
 const { treeLines } = require('./tree')
 const { glued } = require('./wrap')
 
@@ -53,6 +55,7 @@ function report (model, options = {}) {
     ...routeParts(part, context),
     context.isFull && part.tree.ms > 0 ? treePart(part, 'all', context) : [],
     ...[convoys, failures, blockers, slowest, open].map((sectionOf) => sectionOf(part, context)),
+    experiments(model, context),
     limitLines(model, context),
     notes(model, context),
     hint(part, context)

@@ -232,6 +232,33 @@ test('a larger pool, under clients that wait for their answers: the prediction i
   t.true(prediction.error < 0.05)
 })
 
+test('--what-if: another number of connections, more or fewer, with the error of its own replay', async (t) => {
+  const { file } = await verdictOf(t, queue(3).map((request) => recordOf(request)))
+  const peer = '127.0.0.1:5432'
+  const ask = (/** @type {string[]} */ ...changes) =>
+    longstack(['report', file, ...changes.flatMap((change) => ['--what-if', change])])
+  for (const places of [1, 4, 6]) {
+    const { stdout, code } = await ask(`pool ${peer} 3 -> ${places}`)
+    t.is(code, 0)
+    const words = stdout.replace(/\s+/g, ' ')
+    const [, before, after] = new RegExp(`What if ${places} connections? to ${peer} in place of 3 GET /items: ` +
+      'median ([\\d.]+) ms -> ([\\d.]+) ms if the peer responds as fast; the replay with 3 is off by [0-4] %').exec(words) ?? []
+    t.true(Math.abs(Number(before) / quantile(durations(queue(3), 'GET /items'), 0.5) - 1) < 0.02, words)
+    t.true(Math.abs(Number(after) / quantile(durations(queue(places), 'GET /items'), 0.5) - 1) < 0.05, `${places}: ${after}`)
+  }
+  t.regex((await ask(`pool ${peer} 8->9`)).stdout, /GET \/items: not known, as the replay\s+with 8 is off by \d\d %/)
+  const both = JSON.parse((await longstack(['report', file, '--json', '--what-if', `pool ${peer} 3 -> 4`])).stdout)
+  t.like(both.experiments.changes[0], { peer, from: 3, to: 4 })
+  const other = await ask('pool db:5432 3 -> 4')
+  t.is(other.code, 2)
+  t.regex(other.stderr, /--what-if: no request queries "db:5432", but 127\.0\.0\.1:5432\./)
+  for (const wrong of ['pool', `pool ${peer} 3`, `pool ${peer} 3 -> 0`, `pool ${peer} three -> 4`, `lock ${peer} 3 -> 4`]) {
+    const { stderr, code } = await ask(wrong)
+    t.is(code, 2, wrong)
+    t.regex(stderr, /^longstack: --what-if ".*": expected a pool with its connections before and after, /)
+  }
+})
+
 test('all at once: as long as the longest, and the first and the last run', async (t) => {
   const lengths = [20, 31, 12, 25]
   const records = Array.from({ length: 40 }, (_, i) => {

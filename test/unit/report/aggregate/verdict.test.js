@@ -574,7 +574,8 @@ test('after: requests that go on after their response', (t) => {
   only(t, [...served, goesOn({ requests: 10, queries: 10, ms: 10, failed: 9 })])
   only(t, [...requests(9, () => []), goesOn({ requests: 9, queries: 9, ms: 90 })])
   // Without a CPU, any answer is late
-  const starved = [...requests(50, () => [], { run: 20, apart: 22 }), loadOf({ busyShare: 0.9, cpuShare: 0.3 })]
+  const load = loadOf({ busyShare: 0.9, cpuShare: 0.3 })
+  const starved = [...requests(50, () => [], { run: 20, apart: 22 }), load]
   only(t, [...starved, goesOn({ requests: 48, queries: 48, ms: 720 })], 'starved')
   const late = [...starved, goesOn({ requests: 48, queries: 48, ms: 4800 })]
   t.true(verdict(late).some(({ rule }) => rule === 'after'))
