@@ -36,7 +36,7 @@ const { read: readSettlements } = require('./settlements')
 const {
   MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, RUN,
   LIVE, PASSED, ONE_SHOT, TICK, TIMER, LISTENED, CALLED,
-  BRIEF, ROUND_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
+  BRIEF, PART_START, SETTLED, NO_CHAIN, OWN_WORK_CHAIN, CHAIN_BITS, TICKS, WRAP
 } = records
 const { PROMISES, ids, promises, resources } = records
 const { clock } = capture
@@ -45,8 +45,10 @@ const { mark } = allocationClock
 const SEPARATE = -1 // instead of an iteration: see beginCallback
 const AHEAD = 2 ** 20 // ids; more than until the first of `ids` is written again
 const TRIM_MS = 1000 // between two checks of the budget
+const MARK_MASK = 2047 // promises between two looks for waiting ones
 
 let promiseNumber = 0
+let promiseCount = 0 // of those that async_hooks report, up to MARK_MASK
 /** called by Node: stacks begin below it @type {Function} */
 let initFunction = initResource
 /**
@@ -115,7 +117,7 @@ function initPromise (promise, parent) {
     if ((current[ATTENTION] & SETTLING) !== 0) readLast()
     promiseNumber = (promiseNumber + 1) & PROMISES
     let offset = (promiseNumber & MASK) << SHIFT
-    if ((promises[offset + FLAGS] & (LIVE | ROUND_START)) !== 0) {
+    if ((promises[offset + FLAGS] & (LIVE | PART_START)) !== 0) {
       promiseNumber = records.makeRoom(promiseNumber)
       offset = (promiseNumber & MASK) << SHIFT
     }
@@ -242,6 +244,9 @@ function makeWay (flags, offset) {
 /** @param {number} trigger another promise, if `then` or `await` made it */
 function promiseKind (trigger) {
   if ((current[ATTENTION] & SETTLING) !== 0) readLast()
+  // One iteration may fill the ring; see startPart in records.js for promises that are in their own
+  promiseCount = (promiseCount + 1) & MARK_MASK
+  if (promiseCount === 0) records.markWaits()
   return trigger === executionAsyncId() ? kindTable.promise : kindTable.awaited
 }
 

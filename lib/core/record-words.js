@@ -10,6 +10,7 @@ module.exports = {
   // Records per ring, a power of two: ids are consecutive, and their lowest bits are the slot.
   SIZE,
   MASK: SIZE - 1,
+  PARTS: 4, // of a ring; waiting steps of a part are looked at once it is full
   SHIFT, // log2 of the words of a record
   IDS: SHIFT - 1, // shift: from the first word of a record to its two ids, see records.js
 
@@ -70,7 +71,7 @@ module.exports = {
   CARRIED: 1 << 17, // its resource carries a copy of the record
   COUNTED: 1 << 18, // its callbacks are counted, see passing/thread-messages.js
   BRIEF: 1 << 19, // resource: a file, which gets its registry entry later
-  ROUND_START: 1 << 19, // first record of the promise ring, see makeRoom in records.js
+  PART_START: 1 << 19, // first record of a part of the promise ring, see makeRoom in records.js
   DISTANCE: 10, // shift of four bits: steps up to the previous repetition
   DISTANCE_BITS: 15 << 10,
   ERA: 20, // shift of twelve bits: how often TIME had passed 2 ** 31 when the iteration began

@@ -23,10 +23,11 @@ const { OnCarrier } = require('./tag')
 
 const {
   SIZE, MASK, SHIFT, IDS, REF, CHAIN, CAUSE, TRIGGER, SPAN, TIME, DETAIL, FLAGS, OUTER, RUN, INCOMING, RUNS,
-  NO_REF, DISTANCE_BITS, LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, ROUND_START, SPECIAL
+  NO_REF, DISTANCE_BITS, LIVE, PASSED, CARRIED, ONE_SHOT, PARSER, PARTS, PART_START, SPECIAL
 } = words
 const WORDS = 1 << SHIFT // per record
 const PROMISES = 0x3fffffff // promises are numbered modulo this + 1
+const PART_MASK = SIZE / PARTS - 1
 const ROUND_SHIFT = 31 - Math.clz32(SIZE) // shift: from a promise's number to its round of the ring
 
 const resources = new Int32Array(SIZE << SHIFT)
@@ -209,20 +210,29 @@ function keep (ring, offset) {
 }
 
 /**
- * Makes room for the record of a promise. The first record of the ring belongs to no promise: its flag brings
- * the caller here when the ring wraps around.
+ * Makes room for the record of a promise. The first record of each part of the ring belongs to no promise:
+ * its flag brings the caller here when the part is full.
  * @param {number} number of the promise
- * @returns {number} the same number, or a new one if the ring wraps around
+ * @returns {number} the same number, or a new one where a part begins
  */
 function makeRoom (number) {
-  const free = (number & MASK) === 0 ? startRound(number) : number
+  const free = (number & PART_MASK) === 0 ? startPart(number) : number
   const offset = (free & MASK) << SHIFT
   if ((promises[offset + FLAGS] & LIVE) !== 0) keep(promises, offset)
   return free
 }
 
+/** Returns the first promise number of a part of the ring. @param {number} number 0: all numbers were used */
+function startPart (number) {
+  const start = (number & MASK) === 0 ? startRound(number) : number
+  promises[((start & MASK) << SHIFT) + REF] = start << 1 | 1
+  // Steps that led to waiting ones are overwritten next, perhaps within one iteration of the event loop
+  requestRecords.markWaits()
+  return start + 1
+}
+
 /**
- * Returns the first promise number of the next round of the ring: a round in which no record is kept.
+ * Returns the number of the next round of the ring: a round in which no record is kept.
  * @param {number} number 0: all numbers were used
  */
 function startRound (number) {
@@ -236,14 +246,16 @@ function startRound (number) {
       start = (start + SIZE) & PROMISES // no round is free: numbers are reused
     }
   }
-  promises[REF] = start << 1 | 1
-  return start + 1
+  return start
 }
 
-/** Reserves the first record of both rings: no record has the reference 0. */
+/** Reserves the first record of both rings: no record has the reference 0. Promises have one per part. */
 function reserveFirst () {
-  resources[REF] = promises[REF] = NO_REF
-  promises[FLAGS] = ROUND_START
+  resources[REF] = NO_REF
+  for (let offset = 0; offset < promises.length; offset += promises.length / PARTS) {
+    promises[offset + REF] = NO_REF
+    promises[offset + FLAGS] = PART_START
+  }
 }
 
 /** Marks a step as finished for good. @param {number} asyncId of a resource that is not carried */

@@ -13,13 +13,12 @@ const records = require('./records')
 const { source } = require('./source')
 const requestRecords = require('./request-records')
 const {
-  AWAITED, CALLED, CAUSE, CHAIN, DETAIL, FLAGS, LIVE, ONE_SHOT, OUTER, REF, RUNS, SETTLED, SHIFT, TIMER
+  AWAITED, CALLED, CAUSE, CHAIN, DETAIL, FLAGS, LIVE, ONE_SHOT, OUTER, PARTS, REF, RUNS, SETTLED, SHIFT, TIMER
 } = require('./record-words')
 
 const { findRecord, isAsk, isRequest, promises, resources } = records
 const MAX_STEPS = 1 << 15 // up from a step to its request
 const NEAR_STEPS = 64 // likewise, for frequent calls
-const RANGES = 4 // per ring
 const WAITS = LIVE | AWAITED
 const MAX_KEPT = 1 << 12 // records
 const MAX_LATE = 20 // ms that a timer may well be late
@@ -139,19 +138,19 @@ class RequestMarks {
   /** the next range to scan */
   #range = 0
   /** reference of the first record of each range when it was last scanned */
-  #firstRefs = new Int32Array(RANGES)
+  #firstRefs = new Int32Array(PARTS)
 
   /** @param {Int32Array} ring */
   constructor (ring) {
     this.#ring = ring
-    this.#rangeWords = ring.length / RANGES
-    for (let i = 0; i < RANGES; i++) this.#firstRefs[i] = ring[i * this.#rangeWords + REF]
+    this.#rangeWords = ring.length / PARTS
+    for (let i = 0; i < PARTS; i++) this.#firstRefs[i] = ring[i * this.#rangeWords + REF]
   }
 
   /** Scans the ranges that are full of new records. */
   look () {
-    for (let i = 0; i < RANGES; i++) {
-      const next = (this.#range + 1) % RANGES
+    for (let i = 0; i < PARTS; i++) {
+      const next = (this.#range + 1) % PARTS
       const nextRef = this.#ring[next * this.#rangeWords + REF]
       if (nextRef === this.#firstRefs[next]) return
       const start = this.#range * this.#rangeWords

@@ -3,7 +3,7 @@
 // trace.pending: promises that are awaited and never settled, by the awaiting site, once per flow.
 
 const test = require('ava')
-const { program } = require('../helpers/run')
+const { node, program } = require('../helpers/run')
 
 const start = `
   const trace = require(${JSON.stringify(require.resolve('../..'))})
@@ -141,6 +141,15 @@ test('waits are known when the rings have gone round, and those that ended are n
   t.deepEqual(before, [[500, 'await', 'keep']])
   t.deepEqual(after, [[100, 'await', 'keep']])
 })
+
+for (const engine of ['auto', 'js']) {
+  test(`requests are named after more promises in one iteration than records have room: ${engine}`, async (t) => {
+    const fixture = require.resolve('../fixtures/handles/one-iteration')
+    const { stdout } = await node([fixture], { env: { ...process.env, LONGSTACK_CAPTURE: engine } })
+    const waits = JSON.parse(stdout).map((/** @type {any} */ { request, count }) => `${count} × ${request}`)
+    t.deepEqual(waits.sort(), ['1 × GET /at-once', '1 × GET /before'])
+  })
+}
 
 test('top-level await of a module, and a promise from before tracing', async (t) => {
   const { stdout, stderr } = await program(`
