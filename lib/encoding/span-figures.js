@@ -64,6 +64,8 @@ class SiteWait {
     this.sent = 0
     /** ms before anything was sent for it on these connections */
     this.unsent = 0
+    /** number of waits for which another request sent something: a queue of jobs */
+    this.jobs = 0
     /** ms until own HTTP calls had opened their connection */
     this.opening = 0
     /** runs of the request off the critical path in the meantime */
@@ -71,13 +73,14 @@ class SiteWait {
   }
 
   /** @param {Omit<import('../../report/path/critical-path').Wait, 'site'>} wait */
-  add ({ ms, delayed, delayedMax, sent, unsent, opening, beside }) {
+  add ({ ms, delayed, delayedMax, sent, unsent, jobs, opening, beside }) {
     this.ms += ms
     this.delayed += delayed
     this.delayedMax += delayedMax
     this.count++
     this.sent += sent
     this.unsent += unsent
+    this.jobs += jobs
     this.opening += opening
     this.beside += beside
   }

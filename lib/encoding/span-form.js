@@ -286,7 +286,7 @@ function callbackLine ({ start, us: micros, wait }, { waits, duration }, type) {
 function waitOf (wait) {
   const line = waitLine(wait)
   const { us: micros, count = 1, delayed, delayed_max: delayedMax, unproven, on, sent, beside } = line
-  const { unsent, opening } = line
+  const { unsent, jobs, opening } = line
   return defined({
     ms: toMs(micros),
     count,
@@ -296,6 +296,7 @@ function waitOf (wait) {
     on,
     sent,
     unsent: toMs(unsent),
+    jobs,
     opening: toMs(opening),
     beside,
     ...textsOf(wait.site),
@@ -309,7 +310,7 @@ function waitOf (wait) {
  * @param {Definitions} [definitions] if omitted, only the figures are returned
  */
 function waitLine (wait, definitions) {
-  const { ms, count, delayed, delayedMax, unproven, sent, unsent, opening, beside, on, site } = wait
+  const { ms, count, delayed, delayedMax, unproven, sent, unsent, jobs, opening, beside, on, site } = wait
   return {
     us: us(ms),
     count: count === 1 ? undefined : count,
@@ -319,6 +320,7 @@ function waitLine (wait, definitions) {
     on,
     sent: sent > 0 ? sent : undefined,
     unsent: unsent >= MIN_MS ? us(unsent) : undefined,
+    jobs: jobs > 0 ? jobs : undefined,
     opening: opening >= MIN_MS ? us(opening) : undefined,
     beside: sent > 0 && beside > 0 ? beside : undefined,
     site: definitions?.numberOfSite(site),

@@ -19,6 +19,7 @@ const { BESIDE, OTHER_SITES, UNKNOWN } = require('./sites')
  * @property {number} delayed ms in which the loop ran other code
  * @property {number | undefined} sent
  * @property {number | undefined} unsent
+ * @property {number | undefined} jobs
  * @property {number | undefined} opening
  * @property {number | undefined} beside
  * @property {number[] | undefined} on asyncIds of connections
@@ -57,6 +58,7 @@ function entriesOf (entries, placeOf) {
     delayed: amount(entry.delayed) ?? 0,
     sent: amount(entry.sent),
     unsent: amount(entry.unsent),
+    jobs: amount(entry.jobs),
     opening: amount(entry.opening),
     beside: amount(entry.beside),
     on: Array.isArray(entry.on) ? list(entry.on, MAX_CONNECTIONS).filter(isAmount) : undefined,

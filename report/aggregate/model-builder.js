@@ -50,7 +50,7 @@ class ModelBuilder {
   /** records that are not spans, by attribute */
   #facts = {
     'longstack.open_intervals': new IntervalFacts(),
-    'longstack.growth': new GrowthFacts(),
+    'longstack.handles': new GrowthFacts(),
     'longstack.after': new AfterFacts(),
     'longstack.tasks': new TaskFacts(),
     'longstack.background': new BackgroundFacts(),
@@ -135,7 +135,7 @@ class ModelBuilder {
     const { peers } = this.#calls
     const others = {
       intervals: this.#facts['longstack.open_intervals'],
-      growth: this.#facts['longstack.growth'],
+      growth: this.#facts['longstack.handles'],
       after: this.#facts['longstack.after'],
       tasks: this.#facts['longstack.tasks'],
       background: this.#facts['longstack.background'],

@@ -35,6 +35,7 @@ const MAX_TICKS = 16 // from the callback of a connection to the code that settl
  * @property {number} settler number of another request whose code ended it, 0 if none
  * @property {number} sent 1 if it waited for a response and had sent something for it
  * @property {number} unsent ms before anything was sent for it: a pool had no free connection
+ * @property {number} jobs 1 if another request sent it: a queue began its next job
  * @property {number} opening ms until its own HTTP call had a connection, if it opened one
  * @property {number} beside callbacks of the request meanwhile that are off its path
  *
@@ -411,6 +412,7 @@ class Walk {
       settler: cause.settler,
       sent: 0,
       unsent: 0,
+      jobs: 0,
       opening: 0,
       beside: run === NONE ? 0 : this.callbacksBeside(cause.run, run, begin)
     }
@@ -439,6 +441,7 @@ class Walk {
     if (!isHeld && isSameIteration(recording, run, recording.registered[write])) return
     if (query !== NONE || log.spans.outermostOf(recording.request[write]) !== outermost) {
       wait.unsent = this.waitedUntil(sentAt, wait, newest)
+      if (query === NONE && this.isOfEnded(write)) wait.jobs = 1
     } else if (isHeld || isFirst(recording, write)) {
       wait.opening = this.waitedUntil(sentAt, wait, newest) // its own HTTP call
     }
@@ -463,7 +466,7 @@ class Walk {
    * @param {number} newest slice of the whole request before then
    */
   addQueued (wait, write, newest) {
-    const { log: { spans }, recording: { at, b, request, time }, request: { top } } = this
+    const { recording: { b, time }, request: { top } } = this
     const sentAt = time[write]
     wait.unsent = wait.ms
     const call = (b[write] & USED) === 0
@@ -472,11 +475,19 @@ class Walk {
     if (call !== undefined) {
       if (!wait.isProven) wait.site = call.chain
       wait.isProven = true
-    } else if (sentAt <= wait.begin || !spans.isOver(request[write], at[this.cause.endedBy])) {
+    } else if (sentAt <= wait.begin || !this.isOfEnded(write)) {
       return
+    } else if ((b[write] & USED) === 0) {
+      wait.jobs = 1
     }
     wait.unsent = this.waitedUntil(sentAt, wait, newest)
     wait.sent = 1
+  }
+
+  /** Whether a request wrote something that had ended when the response came. @param {number} write */
+  isOfEnded (write) {
+    const { cause, log: { spans }, recording: { at, request } } = this
+    return request[write] !== 0 && spans.isOver(request[write], at[cause.endedBy])
   }
 
   /**

@@ -1,13 +1,12 @@
 'use strict'
 
-// Open handles of a thread over its recording, by opener: one record at the end, of those that grew steadily.
+// Open handles of a thread over its recording, by opener: one record at the end, of those that became more.
 
-const { growthOf } = require('../aggregate/growth')
 const { factsRecord } = require('./facts-record')
-const { getOrAdd } = require('../../lib/group-by')
 
 const MAX_OPENERS = 1000
 const MAX_LOOKS = 64 // every second one is dropped when there are more
+const MIN_MORE = 10
 
 class HandleCounts {
   #looks = 0
@@ -15,7 +14,7 @@ class HandleCounts {
   /** ms of the clock @type {number[]} */
   #times = []
   /** counts by time, by noun and place of the opener @type {Map<string, Map<number, number>>} */
-  #counts = new Map()
+  #openers = new Map()
 
   /** @param {unknown} handles of a text */
   add (handles) {
@@ -27,8 +26,9 @@ class HandleCounts {
     for (const group of groups) {
       if (!Array.isArray(group) || !Number.isFinite(group[2])) continue
       const key = JSON.stringify([String(group[0]), String(group[1])])
-      if (!this.#counts.has(key) && this.#counts.size >= MAX_OPENERS) continue
-      getOrAdd(this.#counts, key, () => new Map()).set(at, group[2])
+      const counts = this.#openers.get(key) ?? new Map()
+      counts.set(at, group[2])
+      if (this.#openers.size < MAX_OPENERS) this.#openers.set(key, counts)
     }
     if (this.#times.length > MAX_LOOKS) this.#thinOut()
   }
@@ -37,24 +37,22 @@ class HandleCounts {
     const dropped = this.#times.filter((_, i) => i % 2 === 1)
     this.#times = this.#times.filter((_, i) => i % 2 === 0)
     this.#stride *= 2
-    for (const counts of this.#counts.values()) for (const at of dropped) counts.delete(at)
+    for (const counts of this.#openers.values()) for (const at of dropped) counts.delete(at)
   }
 
   /**
    * @param {import('./source-texts').SourceTexts} texts
-   * @returns {object | undefined} undefined if nothing grew
+   * @returns {object | undefined} undefined if there are no more than at first
    */
   record (texts) {
-    const times = this.#times
-    const [first, last] = [times[0], times[times.length - 1]]
-    const groups = [...this.#counts].flatMap(([key, counts]) => {
-      const more = growthOf(times.map((at) => [at, counts.get(at) ?? 0]))
-      if (more === undefined) return []
+    const [first, last] = [this.#times[0], this.#times[this.#times.length - 1]]
+    const openers = [...this.#openers].flatMap(([key, counts]) => {
+      if (!((counts.get(last) ?? 0) - (counts.get(first) ?? 0) >= MIN_MORE)) return []
       const [noun, place] = JSON.parse(key)
-      return [{ noun, at: place, more, count: counts.get(last), ms: last - first }]
+      return [{ noun, at: place, counts: this.#times.map((at) => [at - first, counts.get(at) ?? 0]) }]
     })
-    if (groups.length === 0) return undefined
-    return factsRecord('open handles', { 'longstack.growth': groups }, last, texts)
+    if (openers.length === 0) return undefined
+    return factsRecord('open handles', { 'longstack.handles': openers }, last, texts)
   }
 }
 

@@ -1,8 +1,9 @@
 'use strict'
 
-// Open handles over a recording: which openers have more and more of them.
+// Open handles over a recording: which openers have more of them at the end, and whether they grew steadily.
 
 const test = require('ava')
+const { GrowthFacts } = require('../../report/aggregate/verdict/grows')
 const { HandleCounts } = require('../../report/path/handle-counts')
 
 const texts = /** @type {any} */ ({ origin: 1e12, resource: { 'process.pid': 7 } })
@@ -13,7 +14,10 @@ function grown (looks) {
   for (const [at, ...open] of looks) {
     counts.add([at, open.map((count, i) => ['timer', String.fromCharCode(97 + i), count])])
   }
-  return /** @type {any} */ (counts.record(texts))?.attributes['longstack.growth']
+  const record = /** @type {any} */ (counts.record(texts))
+  const facts = new GrowthFacts()
+  if (record !== undefined) facts.add(record)
+  return facts.grown
 }
 
 test('steady growth, with its length', (t) => {
@@ -23,17 +27,17 @@ test('steady growth, with its length', (t) => {
 })
 
 test('counts that level off, fall, jump, or are few have not grown', (t) => {
-  t.is(grown([]), undefined)
-  t.is(grown([[0, 10], [1000, 30], [2000, 50]]), undefined)
-  t.is(grown([[0, 0], [1000, 30], [2000, 60], [3000, 60], [4000, 60], [5000, 60]]), undefined)
-  t.is(grown([[0, 60], [1000, 40], [2000, 20], [3000, 10]]), undefined)
-  t.is(grown([[0, 0], [1000, 0], [2000, 0], [3000, 0], [4000, 0], [5000, 80]]), undefined)
-  t.is(grown([[0, 1], [1000, 3], [2000, 5], [3000, 7]]), undefined)
+  t.deepEqual(grown([]), [])
+  t.deepEqual(grown([[0, 10], [1000, 30], [2000, 50]]), [])
+  t.deepEqual(grown([[0, 0], [1000, 30], [2000, 60], [3000, 60], [4000, 60], [5000, 60]]), [])
+  t.deepEqual(grown([[0, 60], [1000, 40], [2000, 20], [3000, 10]]), [])
+  t.deepEqual(grown([[0, 0], [1000, 0], [2000, 0], [3000, 0], [4000, 0], [5000, 80]]), [])
+  t.deepEqual(grown([[0, 1], [1000, 3], [2000, 5], [3000, 7]]), [])
 })
 
 test('an opener that is missing in a look had none', (t) => {
   t.is(grown([[0], [1000, 20], [2000, 40], [3000, 60]])[0].more, 60)
-  t.is(grown([[0, 20], [1000], [2000, 40], [3000]]), undefined)
+  t.deepEqual(grown([[0, 20], [1000], [2000, 40], [3000]]), [])
 })
 
 test('a long recording keeps a sample of its looks', (t) => {

@@ -19,7 +19,7 @@ const { endOf } = require('../route-names')
 const { siteTextsOf } = require('../sites')
 const { Unanswered } = require('./unanswered')
 
-const WORK = /** @type {const} */ (['spans', 'ms', 'opening', 'delayed', 'count', 'sent', 'beside'])
+const WORK = /** @type {const} */ (['spans', 'ms', 'opening', 'delayed', 'count', 'sent', 'jobs', 'beside'])
 const MIN_TURN_MS = 0.1
 const MIN_LONG_MS = 25
 const MAX_PLACES = 300 // per route
@@ -52,6 +52,7 @@ const MESSAGE = 'MESSAGE' // end of a wait for one
  * @property {number} delayed ms, in addition
  * @property {number} count waits
  * @property {number} sent waits for which the request itself had sent something first
+ * @property {number} jobs waits for which another request had sent it
  * @property {number} beside own callbacks that ran meanwhile
  */
 
@@ -82,7 +83,7 @@ class PlaceFacts {
 
 /** @returns {Work} */
 function noWork () {
-  return { spans: 0, ms: 0, opening: 0, delayed: 0, count: 0, sent: 0, beside: 0 }
+  return { spans: 0, ms: 0, opening: 0, delayed: 0, count: 0, sent: 0, jobs: 0, beside: 0 }
 }
 
 /** @param {Work} sums @param {Work} work @param {number} weight */
@@ -226,7 +227,8 @@ class RouteFacts {
    * @param {number} group
    * @param {Span} span
    */
-  #addWait (facts, { ms, opening = 0, delayed, count, sent = 0, beside = 0, on: ids }, turn, group, span) {
+  #addWait (facts, wait, turn, group, span) {
+    const { ms, opening = 0, delayed, count, sent = 0, jobs = 0, beside = 0, on: ids } = wait
     const { weight } = span
     if (turn > 0) {
       facts.turnMs += turn * weight
@@ -234,7 +236,8 @@ class RouteFacts {
       facts.turnLines++
     }
     if (sent === 0 && turn > ms - MIN_TURN_MS) return
-    addWork(facts.work[group], { spans: 1, ms: ms - turn, opening, delayed, count, sent, beside }, weight)
+    const work = { spans: 1, ms: ms - turn, opening, delayed, count, sent, jobs, beside }
+    addWork(facts.work[group], work, weight)
     if (facts.peer !== undefined && ids !== undefined) this.#addConnections(facts.peer, span, ids)
   }
 

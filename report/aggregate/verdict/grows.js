@@ -2,11 +2,13 @@
 
 // Handles that are opened again and again, and never closed: files, sockets, timers.
 
-const { amount, isRecord, list, text } = require('../../read/values')
 const { shortFrame } = require('../../../lib/text')
+const { amount, isRecord, list, text } = require('../../read/values')
+const { growthOf } = require('../growth')
 
-const MAX_GROUPS = 20 // per record
-const MAX_RECORDS = 1000
+const MAX_OPENERS = 1000 // per record
+const MAX_LOOKS = 100
+const MAX_GROWN = 1000
 const MIN_MORE = 20
 const MIN_MS = 3000
 const MAX_NAMED = 3
@@ -19,12 +21,14 @@ class GrowthFacts {
 
   /** @param {import('../../read/span-line').Span} record */
   add ({ attributes }) {
-    for (const group of list(attributes['longstack.growth'], MAX_GROUPS).filter(isRecord)) {
-      const [noun, place] = [text(group.noun, 100), text(group.at, 1000)]
-      const [more, count, ms] = [group.more, group.count, group.ms].map(amount)
-      if (noun === undefined || place === undefined || this.grown.length === MAX_RECORDS) continue
-      if (more === undefined || count === undefined || ms === undefined) continue
-      this.grown.push({ noun, at: place, more, count, ms })
+    for (const opener of list(attributes['longstack.handles'], MAX_OPENERS).filter(isRecord)) {
+      const [noun, place] = [text(opener.noun, 100), text(opener.at, 1000)]
+      const points = list(opener.counts, MAX_LOOKS)
+        .map((point) => list(point, 2).map((figure) => amount(figure) ?? NaN))
+      const more = growthOf(points)
+      if (noun === undefined || place === undefined || more === undefined) continue
+      const [ms, count] = points[points.length - 1]
+      if (this.grown.length < MAX_GROWN) this.grown.push({ noun, at: place, more, count, ms })
     }
   }
 }

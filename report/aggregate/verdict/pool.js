@@ -19,6 +19,7 @@ const MIN_QUERIES = 0.5 // per request
 const HTTP_CALL = /^https?\.(?:get|request)$/ // label of a call that waits for a socket of its http.Agent
 const MAX_UNKNOWN = 0.05 // relative to the requests with a known turn
 const MIN_SETTLERS = 0.8 // share of the turns; a request that gives one has needed one, too
+const MIN_JOBS = 0.5 // share of the queries
 const MIN_HELD = 0.5 // share of the time in which a request has its turn
 const NO_PLACE = { ms: 0, at: undefined, label: undefined }
 
@@ -35,6 +36,7 @@ const NO_PLACE = { ms: 0, at: undefined, label: undefined }
  * @property {number} lines
  * @property {{ ms: number, at: string | undefined, label: string | undefined }} worst
  * @property {boolean} isGiven by another request, which settled the awaited promise
+ * @property {boolean} isOfJobs a queue sends what requests wait for, in code of others
  */
 
 /**
@@ -83,7 +85,7 @@ function addTurns (pools, route, users) {
   const peer = peerOf(facts)
   const key = peer ?? String(worst.place.at)
   const turns = getOrCreate(pools, key, () =>
-    ({ routes: [], peer, ms: 0, spans: 0, lines: 0, worst: NO_PLACE, isGiven: false }))
+    ({ routes: [], peer, ms: 0, spans: 0, lines: 0, worst: NO_PLACE, isGiven: false, isOfJobs: false }))
   turns.routes.push(route)
   turns.ms += lostMs
   turns.spans += Math.max(...sites.map(({ turnSpans }) => turnSpans))
@@ -91,6 +93,8 @@ function addTurns (pools, route, users) {
   const { turnMs, place: { at: frame, label } } = worst
   if (turnMs > turns.worst.ms) turns.worst = { ms: turnMs, at: frame, label }
   if (worst.settler !== undefined) turns.isGiven = true
+  const { jobs, sent } = worst.allWork
+  if (sent > 0 && jobs >= sent * MIN_JOBS) turns.isOfJobs = true
 }
 
 /**
@@ -152,7 +156,7 @@ function peerOf (facts) {
  * @param {Set<string>} httpPeers
  * @returns {import('./index').Fault}
  */
-function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPeers) {
+function faultOf ({ routes, peer, ms, worst, isGiven, isOfJobs }, share, requests, httpPeers) {
   const atATime = routes.some(({ facts }) => facts.isSampled)
     ? undefined
     : concurrencyOf(routes.flatMap(({ facts }) => facts.intervals))
@@ -164,7 +168,8 @@ function faultOf ({ routes, peer, ms, worst, isGiven }, share, requests, httpPee
   // queue of the program. So is a single place, and a peer without known queries.
   const isHttp = peer !== undefined && httpPeers.has(peer)
   const isUnasked = queries !== undefined && queries.queries < MIN_QUERIES
-  const isOwn = isUnasked || isOfLimiter(String(worst.at)) || (isGiven && (atATime === 1 || isHttp))
+  const isOfQueue = isOfJobs || isOfLimiter(String(worst.at))
+  const isOwn = isUnasked || isOfQueue || (isGiven && (atATime === 1 || isHttp))
   const isQueue = peer === undefined || isLimit || isOwn
   return {
     rule: 'pool',

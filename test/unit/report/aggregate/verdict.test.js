@@ -582,12 +582,16 @@ test('after: requests that go on after their response', (t) => {
 })
 
 test('grows: handles of one opener, unless they are few, have no place, or another rule told them', (t) => {
-  const grown = { noun: 'file', at: 'load (/app/app.js:5:9)', more: 40, count: 52, ms: 9000 }
-  const of = (/** @type {object} */ change = {}) => [facts('open handles', { 'longstack.growth': [{ ...grown, ...change }] })]
+  const grown = { noun: 'file', at: 'load (/app/app.js:5:9)', counts: [[0, 12], [3000, 25], [6000, 39], [9000, 52]] }
+  const of = (/** @type {object} */ change = {}) => [facts('open handles', { 'longstack.handles': [{ ...grown, ...change }] })]
   const found = only(t, of(), 'grows')
   t.is(found.sentence, '52 × file opened at load (app.js:5) are open, 40 more than 9.0 s before: their number grows steadily.')
   t.like(found, { at: grown.at, figures: { noun: 'file', more: 40, open: 52, ms: 9000 } })
-  for (const change of [{ more: 19 }, { ms: 2900 }, { at: 'fs.open' }, { noun: 5 }, { count: 'many' }]) only(t, of(change))
+  const few = grown.counts.map(([ms, count]) => [ms, count / 3])
+  const short = grown.counts.map(([ms, count]) => [ms / 4, count])
+  for (const change of [{ counts: few }, { counts: short }, { counts: 5 }, { counts: [[0], ['a', {}]] }, { at: 'fs.open' }, { noun: 5 }]) {
+    only(t, of(change))
+  }
 })
 
 test('failing: all requests that fail have one path', (t) => {
