@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12231,
+  report: 12246,
   core: 4351,
   spans: 2425,
   stacks: 2868,
@@ -32,7 +32,7 @@ const maxLines = {
   passing: 712,
   runners: 461,
   intercept: 410,
-  encoding: 624,
+  encoding: 628,
   hooks: 176,
 }
 
