@@ -77,7 +77,7 @@ function placeOf ({ at: place, label }) {
  */
 function stoppedText ({ at: place, label }) {
   const last = place === undefined ? '' : ` (last: ${placeOf({ at: place, label: label ?? 'a call' })})`
-  return `nothing that it started is pending${last}: only other code can still respond to it`
+  return `no await, timer, handle or operation of it is pending${last}: only other code can respond to it`
 }
 
 /** @param {PendingData} data */

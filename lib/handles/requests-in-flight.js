@@ -68,6 +68,7 @@ const MAX_USES = 10 // per request
  * @property {number} ref
  * @property {string} label
  * @property {boolean} answering
+ * @property {boolean} isWhole the whole request has come, its body too; false if that is unknown
  * @property {number | undefined} time ms of the clock when its head was parsed
  * @property {number} [seen] likewise, when it was first seen, if `time` is unknown
  */
@@ -91,8 +92,10 @@ function * requestsInFlight () {
   const oldest = served.slice(0, MAX_REQUESTS)
   /** when they began, by reference @type {Map<number, number>} */
   const quiet = new Map()
-  for (const { ref, time: begun } of String(settings.options.filter) === '*' ? oldest : []) {
-    if (begun !== undefined && !waits.has(ref) && !uses.has(ref)) quiet.set(ref, begun)
+  const isAllTraced = String(settings.options.filter) === '*'
+  for (const { ref, answering, isWhole, time: begun } of isAllTraced ? oldest : []) {
+    const isQuiet = !answering && isWhole && !waits.has(ref) && !uses.has(ref)
+    if (isQuiet && begun !== undefined) quiet.set(ref, begun)
   }
   const stopped = yield * stoppedOf(quiet, lookup)
   for (const { ref, label, answering, time: begun, seen } of oldest) {
@@ -227,7 +230,10 @@ function servedOn (socket, response, lastRequests) {
   const ref = (isLast && lastRequests.get((idOf(parser) ?? 0) << 1)) || 0
   const context = ref === 0 ? undefined : contextAt(ref)
   const answering = typeof own(response, '_header') === 'string'
-  const known = { ref, label: context?.request ?? requestLabel(request), answering, time: context?.time }
+  const isWhole = own(request, 'complete') === true
+  const known = {
+    ref, label: context?.request ?? requestLabel(request), answering, isWhole, time: context?.time
+  }
   if (context !== undefined) return known
   const seen = firstSeen.get(response) ?? now()
   firstSeen.set(response, seen)
@@ -242,7 +248,7 @@ function streamed ({ context, resource }) {
   if (handleOf(stream) !== handle) return undefined
   const { extra, request = 'HTTP/2 request', time } = context
   const answering = isObject(hidden(stream, 'sent-headers'))
-  return { ref: extra?.requestRef ?? 0, label: request, answering, time }
+  return { ref: extra?.requestRef ?? 0, label: request, answering, isWhole: false, time }
 }
 
 /**

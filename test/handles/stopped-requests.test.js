@@ -7,7 +7,7 @@ const test = require('ava')
 const { node, register } = require('../helpers/run')
 
 const fixture = path.join(__dirname, '..', 'fixtures', 'handles', 'stopped.js')
-const pending = ['/timer', '/interval', '/await', '/then', '/watch', '/child', '/call']
+const pending = ['/timer', '/interval', '/await', '/then', '/watch', '/child', '/call', '/upload', '/begun']
 const stopped = ['/nothing', '/read', '/done', '/rejected', '/tick', '/cleared', '/other']
 
 /** @param {Record<string, string>} env */

@@ -17,7 +17,7 @@ const maxLines = {
   spans: 2425,
   stacks: 2868,
   '.': 2276,
-  handles: 2530,
+  handles: 2535,
   requests: 1117,
   ask: 1786,
   top: 1412,
