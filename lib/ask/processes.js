@@ -255,7 +255,7 @@ async function joinWorker (worker, meeting, busyMs) {
     if (settles) { // such as a busy worker of Piscina
       const sentence = `${name} is busy${placeOf(stack)}: it runs microtasks but not its event loop, so it ` +
         'cannot be queried.'
-      return { pid, sentence, waits: true }
+      return { pid, sentence, waits: true, busyThread: Number.isInteger(id) ? id : undefined }
     }
     const sentence = `${name} has been blocked for at least ${formatDuration(ms)}. It is running`
     return { pid, sentence, stack }

@@ -28,8 +28,8 @@ const MAX_TOKEN = 1 << 10 // characters of the first line of a thread that conne
 const ABSTRACT_BYTES = 108
 
 /**
- * @typedef {{ pid: number, sentence: string, stack?: string, waits?: true }} Refusal stack: what it runs;
- *   waits: it is a worker that waits for work, as expected
+ * @typedef {{ pid: number, sentence: string, stack?: string, waits?: true, busyThread?: number }} Refusal
+ *   stack: what it runs; waits: it is a worker that waits for work, as expected, or that does it: busyThread
  * @typedef {Refusal & { threadId: number, busyMs: number }} Silent a thread that listens but is silent;
  *   stack: undefined if it left no note
  */

@@ -95,7 +95,9 @@ async function look (observation, target, withChildren, traces) {
       await thread.call('startLog')
     }
   })
-  const report = createModel([observation.name], { traces, source: () => observation.log })
+  const source = () => observation.log
+  const busyWorkers = () => observation.busyWorkers
+  const report = createModel([observation.name], { traces, source, busyWorkers })
   report.catch(() => {}) // it is awaited below
   try {
     watched.watch(target, asked, withChildren)

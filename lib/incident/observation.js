@@ -89,6 +89,12 @@ class Observation {
 
   get isBlocked () { return this.blocked.length > 0 }
 
+  /** Workers that are too busy to be queried. */
+  get busyWorkers () {
+    return this.refused.flatMap(({ pid, busyThread }) =>
+      busyThread === undefined ? [] : [{ pid, thread: busyThread }])
+  }
+
   get cannotAsk () {
     const isRefused = this.refused.some(({ waits }) => !waits)
     return this.isBlocked || isRefused || this.files.some(isOutOfFiles)

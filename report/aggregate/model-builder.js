@@ -101,6 +101,9 @@ class ModelBuilder {
     for (const [name, facts] of Object.entries(this.#facts)) if (name in record.attributes) facts.add(record)
   }
 
+  /** @param {{ pid: number, thread: number }} worker */
+  addBusyWorker (worker) { this.#facts['longstack.load'].addBusy(worker) }
+
   /**
    * @param {FileReport[]} files
    * @returns {Model}

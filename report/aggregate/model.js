@@ -43,6 +43,8 @@ const { RereadableSources } = require('../read/sources')
  * @property {string[]} [compare] files of another run
  * @property {number} [slowest] number of slowest requests; default 20
  * @property {import('./what-if').PoolChange[]} [whatIf] changes to predict
+ * @property {() => Array<{ pid: number, thread: number }>} [busyWorkers] worker threads that are too busy to
+ *   say how much, once all is read
  * @property {boolean} [traces] collect their trees, and sums of sites over time that a page filters by
  * @property {(bytes: number, total: number | undefined) => void} [progress]
  * @property {import('../read/sources').Source} [source] supplies the bytes of an input that is not a file;
@@ -75,7 +77,7 @@ async function createModel (names, options = {}) {
  * @param {ModelOptions} options
  * @returns {Promise<Model>}
  */
-async function modelOf (names, { slowest = 20, traces = false, progress, source, whatIf }) {
+async function modelOf (names, { slowest = 20, traces = false, progress, source, whatIf, busyWorkers }) {
   const builder = new ModelBuilder(slowest, traces)
   /** @type {import('../read/span-files').Reading} */
   const reading = {
@@ -85,7 +87,9 @@ async function modelOf (names, { slowest = 20, traces = false, progress, source,
     source
   }
   const sources = traces ? new RereadableSources(source) : undefined
-  const model = builder.build(await readFiles(names, { ...reading, source: sources?.first ?? source }))
+  const files = await readFiles(names, { ...reading, source: sources?.first ?? source })
+  for (const worker of busyWorkers?.() ?? []) builder.addBusyWorker(worker)
+  const model = builder.build(files)
   if (whatIf !== undefined) model.experiments = builder.predict(whatIf)
   if (sources !== undefined) await gatherTraces(model, names, sources, builder.renames)
   return model

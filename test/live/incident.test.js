@@ -383,6 +383,34 @@ own('a pool that is too small: the verdict of the report', async (t) => {
   t.regex(words, next('longstack attach \\d+ --spans spans\\.jsonl --seconds 60 && longstack report spans\\.jsonl'))
 })
 
+own('a worker that is too busy to be queried, and that requests wait for', async (t) => {
+  const { pid } = await run(`
+    const { Worker } = require('node:worker_threads')
+    const worker = new Worker(\`
+      const { parentPort } = require('node:worker_threads')
+      parentPort.on('message', (id) => {
+        for (const end = performance.now() + 20; performance.now() < end;);
+        parentPort.postMessage(id)
+      })\`, { eval: true })
+    const tasks = new Map()
+    worker.on('message', (id) => tasks.get(id)())
+    let count = 0
+    async function render () {
+      await new Promise((resolve) => {
+        tasks.set(++count, resolve)
+        worker.postMessage(count)
+      })
+    }
+    service(async function thumbnail () { await render() }, null).then((port) => {
+      const send = () => get(port, "/work").then(send, () => {})
+      for (let i = 0; i < 8; i++) send()
+    })
+  `, { traced: true })
+  const { words } = await look(pid, 8)
+  t.regex(words, /Thread 1 of process \d+ is busy/)
+  t.regex(words, /waits GET \/work waits \d+ % of its time for a free worker thread at render \(app\d+\.js:\d+\): up to \d+ tasks at once for 1 worker; each/)
+})
+
 own('two locks, taken in two orders', async (t) => {
   const { pid } = await run(`
     class Lock extends Pool { free = 1 }

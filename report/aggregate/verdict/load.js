@@ -46,6 +46,13 @@ class LoadFacts {
     })
   }
 
+  /** Adds a worker that is too busy to say how much. @param {{ pid: number, thread: number }} worker */
+  addBusy ({ pid, thread }) {
+    const load = { busyShare: undefined, cpuShare: undefined, collectedShare: undefined, used: undefined }
+    if (this.threads.length === MAX_THREADS) return
+    this.threads.push({ pid, thread, ...load, limit: undefined, kept: 0, held: heldOf({}) })
+  }
+
   /** Least part of its busy time that a main thread had a CPU; at most 1. */
   get cpuPart () {
     return Math.min(1, ...this.starved.map(({ cpuShare, busyShare }) => cpuShare / busyShare))
