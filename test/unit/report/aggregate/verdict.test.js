@@ -587,6 +587,11 @@ test('grows: handles of one opener, unless they are few, have no place, or anoth
   const found = only(t, of(), 'grows')
   t.is(found.sentence, '52 × file opened at load (app.js:5) are open, 40 more than 9.0 s before: their number grows steadily.')
   t.like(found, { at: grown.at, figures: { noun: 'file', more: 40, open: 52, ms: 9000 } })
+  // One for each client is no leak
+  const clients = { noun: 'TCP connection', at: 'connection accepted', counts: [[0, 10], [3000, 20], [6000, 30], [9000, 40]] }
+  only(t, [facts('open handles', { 'longstack.handles': [grown, clients] })])
+  const some = { ...clients, counts: clients.counts.map(([ms, count]) => [ms, count / 2]) }
+  only(t, [facts('open handles', { 'longstack.handles': [grown, some] })], 'grows')
   const few = grown.counts.map(([ms, count]) => [ms, count / 3])
   const short = grown.counts.map(([ms, count]) => [ms / 4, count])
   for (const change of [{ counts: few }, { counts: short }, { counts: 5 }, { counts: [[0], ['a', {}]] }, { at: 'fs.open' }, { noun: 5 }]) {
