@@ -333,7 +333,7 @@ function addVitals () {
 function addHandles (at) {
   const { box, record } = settings.options
   if (record === undefined && box === undefined) return
-  const open = attempt(() => require('./open-handles').read())
+  const open = attempt(() => require('./open-handles').read(box !== undefined))
   if (open !== undefined && (open.length > 0 || hasHandles)) add({ handles: [at, open] })
   hasHandles = open !== undefined && open.length > 0
 }

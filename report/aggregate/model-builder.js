@@ -146,6 +146,8 @@ class ModelBuilder {
       death: this.#facts['longstack.death'],
       peers
     }
+    const { deaths } = this.#facts['longstack.death']
+    if (deaths.length > 0) model.handles = deaths.flatMap(({ handles }) => handles)
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
   }

@@ -34,6 +34,8 @@ const { RereadableSources } = require('../read/sources')
  * @property {Model} [compare] the other run; changes go from the model itself to this one
  * @property {import('./changes').Changes} [changes] differences, if two runs are compared
  * @property {import('./limits').LimitCheck[]} [limits] results, if limits were set
+ * @property {import('./verdict/death').OpenHandles[]} [handles] open in the processes of black boxes when
+ *   these were last looked at, by opener
  * @property {Experiments} [experiments] predictions, if somebody asks for them
  *
  * @typedef {{ peers: string[], changes: import('./what-if').Resized[] }} Experiments peers: those that

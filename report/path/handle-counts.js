@@ -15,19 +15,22 @@ class HandleCounts {
   #times = []
   /** counts by time, by noun and place of the opener @type {Map<string, Map<number, number>>} */
   #openers = new Map()
+  /** the last look, the most first @type {Array<{ noun: string, at: string, count: number }>} */
+  latest = []
 
   /** @param {unknown} handles of a text */
   add (handles) {
     if (!Array.isArray(handles)) return
     const [at, groups] = handles
     if (!Number.isFinite(at) || !Array.isArray(groups)) return
+    this.latest = groups.filter((group) => Array.isArray(group) && Number.isFinite(group[2]))
+      .map(([noun, place, count]) => ({ noun: String(noun), at: String(place), count }))
     if (this.#looks++ % this.#stride !== 0) return
     this.#times.push(at)
-    for (const group of groups) {
-      if (!Array.isArray(group) || !Number.isFinite(group[2])) continue
-      const key = JSON.stringify([String(group[0]), String(group[1])])
+    for (const { noun, at: place, count } of this.latest) {
+      const key = JSON.stringify([noun, place])
       const counts = this.#openers.get(key) ?? new Map()
-      counts.set(at, group[2])
+      counts.set(at, count)
       if (this.#openers.size < MAX_OPENERS) this.#openers.set(key, counts)
     }
     if (this.#times.length > MAX_LOOKS) this.#thinOut()

@@ -150,7 +150,8 @@ class SpanMaker {
     const { all, routes } = death.buffers ?? { all: 0, routes: [] }
     const known = Array.isArray(routes) ? routes : []
     const named = known.map((one) => ({ ...one, ...textsOf(texts.siteOf(Number(one?.chain))) }))
-    const facts = { ...death, buffers: named, allocated: all, ...textsOf(texts.siteOf(death.chain)) }
+    const { latest: handles } = texts.handles
+    const facts = { ...death, handles, buffers: named, allocated: all, ...textsOf(texts.siteOf(death.chain)) }
     const attributes = { 'longstack.death': [facts] }
     return factsRecord('end of the box', attributes, death.unixMs - texts.origin, texts)
   }

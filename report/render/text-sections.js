@@ -23,7 +23,13 @@ const { recordedSentence } = require('../../lib/format/wait-graph')
 
 /** Number of items in the short and the full form. @satisfies {Record<string, [number, number]>} */
 const MAX = /** @type {Record<string, [number, number]>} */ ({
-  findings: [5, 20], convoys: [3, 20], failures: [3, 10], blockers: [3, 10], slowest: [3, 5], open: [5, 20]
+  findings: [5, 20],
+  convoys: [3, 20],
+  failures: [3, 10],
+  blockers: [3, 10],
+  slowest: [3, 5],
+  open: [5, 20],
+  handles: [5, 20]
 })
 const MIN_SHARE = 0.01 // share of all blocked or delayed time
 const [SHORT_STACK, FULL_STACK] = [5, 16] // lines
@@ -227,6 +233,15 @@ function open ({ open, openCount }, { colours, max, paragraph }) {
   }, openCount)
 }
 
+/** Lists open handles of black boxes, by opener. @param {Model} model @param {Context} context */
+function handles ({ handles = [] }, { colours, frame: nameOf, max, paragraph }) {
+  return section(colours.bold('Open handles'), handles, max(MAX.handles), ({ noun, at: place, count }) => {
+    const isFrame = place.endsWith(')') || / via \S+$/.test(place)
+    const opener = isFrame ? ` opened at ${nameOf(place)}` : ` (${word(place)})`
+    return paragraph(`${grouped(count)} × ${word(noun)}${prose(opener)}`, '  ', '    ')
+  })
+}
+
 /**
  * Lists limits by expression.
  * @param {Model} model
@@ -301,5 +316,5 @@ function checkText ({ state, route, unit, before, after, needed }) {
 }
 
 module.exports = {
-  MARKS, blockers, checkText, convoys, experiments, failures, limitLines, open, slowest, verdict
+  MARKS, blockers, checkText, convoys, experiments, failures, handles, limitLines, open, slowest, verdict
 }

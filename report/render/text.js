@@ -12,7 +12,7 @@ const {
 } = require('./text-parts')
 const { amounts, placeText, routeParts, table, title } = require('./text-routes')
 const {
-  blockers, convoys, experiments, failures, limitLines, open, slowest, verdict
+  blockers, convoys, experiments, failures, handles, limitLines, open, slowest, verdict
 } = require('./text-sections')
 const { treeLines } = require('./tree')
 const { glued } = require('./wrap')
@@ -54,7 +54,7 @@ function report (model, options = {}) {
     verdict(part, context),
     ...routeParts(part, context),
     context.isFull && part.tree.ms > 0 ? treePart(part, 'all', context) : [],
-    ...[convoys, failures, blockers, slowest, open].map((sectionOf) => sectionOf(part, context)),
+    ...[convoys, failures, blockers, slowest, open, handles].map((sectionOf) => sectionOf(part, context)),
     experiments(model, context),
     limitLines(model, context),
     notes(model, context),

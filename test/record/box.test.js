@@ -146,6 +146,28 @@ where('a leak fills the heap: the function and its route are named, not the rout
   t.regex(first.sentence, /\d+ % of the \d+ MB that it kept .* allocated by keepRows \(service\.js:\d+\), for GET \/leak/)
 })
 
+where('open handles are known by opener, and whether they grew', async (t) => {
+  const running = await start(t)
+  const [port] = running.ports
+  const begin = Date.now()
+  while (Date.now() - begin < 6000) {
+    t.is(await ask(port, '/open'), 200)
+    await wait(50)
+  }
+  running.child.kill('SIGKILL')
+  await ended(running)
+  const { handles, verdict } = await report(running.directory)
+  const [files] = handles
+  t.like(files, { noun: 'file' })
+  t.regex(files.at, /^readConfig \(.*service\.js:\d+:\d+\)$/)
+  t.true(files.count >= 20, String(files.count))
+  t.true(handles.some((/** @type {any} */ { noun }) => noun === 'TCP server'), JSON.stringify(handles))
+  const grown = verdict.find((/** @type {any} */ { rule }) => rule === 'grows')
+  t.regex(String(grown?.sentence), /^\d+ × file opened at readConfig \(service\.js:\d+\) are open, /)
+  const { stdout } = await node([cli, running.directory])
+  t.regex(stdout, /\nOpen handles\n {2}\d+ × file opened at readConfig \(service\.js:\d+\)\n/)
+})
+
 for (const { name, url, sentence } of [
   { name: 'Buffers', url: '/upload', sentence: /GET \/upload allocated \d+ % of the \d+ MB outside of the heap/ },
   { name: 'objects', url: '/leak', sentence: /allocated by keepRows \(service\.js:\d+\), for GET \/leak/ }

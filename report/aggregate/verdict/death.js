@@ -8,6 +8,7 @@ const { siteTextsOf } = require('../sites')
 
 const MAX_DEATHS = 1000
 const MAX_NAME_CHARS = 300
+const MAX_OPENERS = 20
 const MIN_FULL = 0.85 // of the heap, or of the memory of its container
 const MIN_COLLECTIONS = 2 // full ones: V8 collects again before it gives up
 const MAX_COLLECTED_MS = 10_000 // since the last one
@@ -15,7 +16,9 @@ const MIN_STUCK_MS = 1000
 
 /**
  * @typedef {Omit<import('../../read/box-file').Death, keyof import('./memory').Held>
- *   & { at: string | undefined, held: import('./memory').Held }} KnownDeath
+ *   & { at: string | undefined, held: import('./memory').Held, handles: OpenHandles[] }} KnownDeath
+ *
+ * @typedef {{ noun: string, at: string, count: number }} OpenHandles of one opener
  */
 
 class DeathFacts {
@@ -45,7 +48,13 @@ class DeathFacts {
       collections: number('collections'),
       collectedMs: number('collectedMs'),
       resident: number('resident'),
-      held: heldOf(death)
+      held: heldOf(death),
+      handles: list(death.handles, MAX_OPENERS).filter(isRecord).flatMap(({ noun, at: place, count }) => {
+        const [what, where, many] = [text(noun, MAX_NAME_CHARS), text(place, MAX_NAME_CHARS), amount(count)]
+        return what === undefined || where === undefined || many === undefined
+          ? []
+          : [{ noun: what, at: where, count: many }]
+      })
     })
   }
 }
