@@ -1,5 +1,6 @@
 'use strict'
 
+const os = require('node:os')
 const path = require('node:path')
 const { loadBinding } = require('./lib/stacks/binding')
 const { strict } = require('./test/helpers/installed')
@@ -33,6 +34,8 @@ function environment () {
 }
 
 module.exports = {
+  // Tests mostly wait for processes that they start: with one more at a time, CI is done within the hour
+  ...(strict && { concurrency: os.availableParallelism() + 1 }),
   environmentVariables: environment(),
   files: testFiles(),
   sortTestFiles: (a, b) => rank(a) - rank(b) || (a < b ? -1 : 1),
