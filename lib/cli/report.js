@@ -27,10 +27,10 @@ const YOUNG_MEGABYTES = 16
 async function main (values, operands) {
   const files = operands.flatMap(boxesOf)
   const limits = checkArguments(values, files)
+  const changes = changesOf(values)
   boundYoungGeneration([...files, ...(values.compare ?? [])])
   if (values.trace !== undefined) await writeTrace(files, values.trace)
   if (isOnlyTrace(values)) return
-  const changes = changesOf(values)
   const model = await read(files, values, changes)
   checkRoutes(model, values, limits)
   checkPeers(model, changes)
@@ -206,7 +206,12 @@ function limitsOf (values) {
  * @returns {PoolChange[] | undefined} of --what-if
  * @throws {UsageError}
  */
-function changesOf ({ 'what-if': expressions }) {
+function changesOf ({ 'what-if': expressions, ...values }) {
+  const other = ['compare', 'markdown', 'html', 'tree', 'slowest'].find((name) => values[name]) ??
+    (isOnlyTrace(values) ? 'trace' : undefined)
+  if (expressions !== undefined && !values.json && other !== undefined) {
+    throw new UsageError(`--what-if is for text and --json; it cannot be combined with --${other}.`)
+  }
   return expressions?.map((/** @type {string} */ expression) => {
     const { peer = '', from, to } = POOL.exec(expression)?.groups ?? {}
     if (Number(from) > 0 && Number(to) > 0) return { peer, from: Number(from), to: Number(to) }

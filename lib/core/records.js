@@ -232,7 +232,7 @@ function startPart (number) {
 }
 
 /**
- * Returns the number of the next round of the ring: a round in which no record is kept.
+ * Returns the first number of the next round of the ring. Rounds with kept records are skipped.
  * @param {number} number 0: all numbers were used
  */
 function startRound (number) {

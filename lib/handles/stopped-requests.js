@@ -29,9 +29,15 @@ class Search {
   pending = new Set()
   /** when something was started that is pending, for an unknown request */
   unknown = -Infinity
+  /** steps outside of requests whose records are all there @type {Set<number>} */
+  #outside = new Set()
 
-  /** @param {import('../core/request-of').Lookup} lookup */
-  constructor (lookup) {
+  /**
+   * @param {Map<number, number>} requests ms of the clock when they began, by reference
+   * @param {import('../core/request-of').Lookup} lookup
+   */
+  constructor (requests, lookup) {
+    this.requests = requests
     this.lookup = lookup
   }
 
@@ -43,7 +49,20 @@ class Search {
   addPending (ref, time) {
     const request = requestOf(ref, this.lookup)
     if (request !== 0) this.pending.add(request)
-    else if (isLost(ref)) this.unknown = Math.max(this.unknown, time)
+    else if (time > this.unknown && this.#isLost(ref)) this.unknown = time
+  }
+
+  /** Whether the record of a step, or of one that led to it, is gone. @param {number} ref */
+  #isLost (ref) {
+    const steps = []
+    let step = ref
+    while (step !== 0 && !this.#outside.has(step)) {
+      const record = findRecord(step)
+      if (record === undefined || steps.push(step) > MAX_STEPS) return true
+      step = record.words[record.offset + CAUSE]
+    }
+    for (const passed of steps) this.#outside.add(passed)
+    return false
   }
 
   /** @param {Int32Array} words @param {number} offset of a record */
@@ -52,7 +71,7 @@ class Search {
     const time = timeAt(words, offset)
     if (isPending(ref, flags)) this.addPending(ref, time)
     const request = requestOf(ref, this.lookup)
-    if (request === 0 || (flags & RUNS) === 0 || siteOf(chain).at === undefined) return
+    if (!this.requests.has(request) || (flags & RUNS) === 0 || siteOf(chain).at === undefined) return
     if (!(time < (this.latest.get(request)?.time ?? -Infinity))) this.latest.set(request, { time, chain })
   }
 }
@@ -67,7 +86,7 @@ function * stoppedOf (requests, lookup) {
   /** @type {Map<number, LastStep>} */
   const stopped = new Map()
   if (requests.size === 0) return stopped
-  const search = new Search(lookup)
+  const search = new Search(requests, lookup)
   for (const [words, end] of /** @type {const} */ ([
     [promises, promises.length], [resources, resources.length], [allOlder(), usedOlder()]
   ])) {
@@ -100,17 +119,6 @@ function isPending (ref, flags) {
   if ((flags & LIVE) === 0 || (flags & TIMER) !== 0) return false
   const isPromise = (ref & 1) === 1 || (flags & SETTLED) !== 0
   return (flags & AWAITED) !== 0 || !isPromise
-}
-
-/** Whether the record of a step, or of one that led to it, is gone. @param {number} ref */
-function isLost (ref) {
-  let step = ref
-  for (let i = 0; i < MAX_STEPS && step !== 0; i++) {
-    const record = findRecord(step)
-    if (record === undefined) return true
-    step = record.words[record.offset + CAUSE]
-  }
-  return step !== 0
 }
 
 module.exports = { stoppedOf }

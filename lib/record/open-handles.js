@@ -1,7 +1,7 @@
 'use strict'
 
-// How many handles are open, by opener, for a reader to see whether they grow. They are counted at most once
-// a second, for at most 1 % of the time.
+// Counts open handles by opener, so that a reader can see which ones grow. This happens at most once a second
+// and takes at most 1 % of the time.
 
 const { drain } = require('../handles/list')
 const { SiteFigures } = require('../handles/site-figures')

@@ -334,8 +334,9 @@ function addHandles (at) {
   const { box, record } = settings.options
   if (record === undefined && box === undefined) return
   const open = attempt(() => require('./open-handles').read(box !== undefined))
-  if (open !== undefined && (open.length > 0 || hasHandles)) add({ handles: [at, open] })
-  hasHandles = open !== undefined && open.length > 0
+  if (open === undefined) return
+  if (open.length > 0 || hasHandles) add({ handles: [at, open] })
+  hasHandles = open.length > 0
 }
 
 /** Repeats each text with the next entry that needs it. @returns {string} the beginning of a file */
@@ -375,6 +376,7 @@ module.exports = {
     lines = ''
     framesUpTo = now()
     vitalsAt = -Infinity
+    hasHandles = true
     all()
   },
 

@@ -252,6 +252,11 @@ test('--what-if: another number of connections, more or fewer, with the error of
   const other = await ask('pool db:5432 3 -> 4')
   t.is(other.code, 2)
   t.regex(other.stderr, /--what-if: no request queries "db:5432", but 127\.0\.0\.1:5432\./)
+  for (const flags of [['--markdown'], ['--html', '-'], ['--trace', '-'], ['--tree'], ['--compare', file]]) {
+    const { stderr, code } = await longstack(['report', file, '--what-if', `pool ${peer} 3 -> 4`, ...flags])
+    t.is(code, 2, flags[0])
+    t.regex(stderr, /--what-if is for text and --json; it cannot be combined with --/)
+  }
   for (const wrong of ['pool', `pool ${peer} 3`, `pool ${peer} 3 -> 0`, `pool ${peer} three -> 4`, `lock ${peer} 3 -> 4`]) {
     const { stderr, code } = await ask(wrong)
     t.is(code, 2, wrong)

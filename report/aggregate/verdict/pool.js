@@ -20,7 +20,7 @@ const HTTP_CALL = /^https?\.(?:get|request)$/ // label of a call that waits for 
 const MAX_UNKNOWN = 0.05 // relative to the requests with a known turn
 const MIN_SETTLERS = 0.8 // share of the turns; a request that gives one has needed one, too
 const MIN_JOBS = 0.5 // share of the queries
-const MIN_HELD = 0.5 // share of the time in which a request has its turn
+const MIN_HELD = 0.5 // share of the time that a request holds its turn
 const NO_PLACE = { ms: 0, at: undefined, label: undefined }
 
 /**

@@ -20,7 +20,7 @@ const MAX_BESIDE = 0.25 // callbacks off the path per wait; above it, queries ar
 const MIN_PART = 0.5 // share of the requests
 const TIE = 0.02
 const MIN_COUNTED = 0.95 // share of the waits
-const MIN_IN_FLIGHT = 0.05 // share of the time in which queries were in flight; less is no fault
+const MIN_IN_FLIGHT = 0.05 // share of a request's time with queries in flight; below it, a loop does no harm
 const MIN_WAITED = 0.01 // share of the route's time
 const NO_WAITS = { ms: 0, count: 0, spans: 0, longest: 0 }
 
