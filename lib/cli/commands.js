@@ -88,7 +88,7 @@ const commands = {
   PID: {
     usage: 'PID|:PORT',
     summary: 'diagnose a running process: watch it for ten seconds, print one screen',
-    load: () => orFromBox(require('../incident/command').main),
+    load: () => require('../incident/command').main,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Watches a running process for ten seconds, then prints its problems, worst first, with function
 and line: blocking callbacks, waits, slow routes, failures, growth. The last line is the command to run next.
@@ -100,8 +100,9 @@ Workers and Node processes started by the target are included.
   longstack PATH [flags]             the processes listening on LONGSTACK_SOCKET
 
 Flags may also come first: longstack --json 4711.
-A process without longstack is traced for this time only, and then left as it was. If the process does not
-respond, its black box is reported, if it has one; why and top do the same.`,
+A process without longstack is traced for this time only, and then left as it was. The black box of a process
+is read in place of it, at once and without disturbing it, unless --seconds or --until is given. why and top
+read the box if the process does not respond.`,
     flags: () => flagsIn(`
       seconds N  duration; default ${DEFAULTS.incidentSeconds}; Ctrl-C ends it early
       until LIMIT  first wait, tracing the process, until the last ten seconds exceed a limit, for example

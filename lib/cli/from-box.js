@@ -37,12 +37,15 @@ async function printBoxes ({ json, html }, [word], before) {
   const files = (attempt(() => findTarget(word).pids) ?? []).flatMap(boxesOf)
   if (files.length === 0) return false
   before?.()
-  const names = files.map((file) => file.replace(/^\/proc\/\d+\/root/, ''))
-  if (!json) await print(`\nFrom its black box, ${names.join(', ')}:\n\n`)
+  if (!json) await print(`\n${titleOf(files)}\n\n`)
   const { main } = require('./report')
   await main({ json }, files)
   if (before !== undefined && html !== undefined) await main({ html }, files)
   return true
 }
 
-module.exports = { orFromBox }
+/** @param {string[]} files boxes, perhaps within the root of their process */
+const titleOf = (files) =>
+  `From its black box, ${files.map((file) => file.replace(/^\/proc\/\d+\/root/, '')).join(', ')}:`
+
+module.exports = { orFromBox, titleOf }

@@ -10,11 +10,14 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { createModel } = require('../../report/aggregate/model')
 const { DEFAULTS } = require('../cli/commands')
 const { UsageError, number } = require('../cli/flags')
+const { orFromBox } = require('../cli/from-box')
 const { asJson, colours, print, printError, width, withStatus } = require('../cli/terminal')
 const { ask } = require('../ask/processes')
 const { GoneError, RefusedError, findTarget, openFiles } = require('../ask/system')
 const { Watched } = require('../top/watched')
+const { attempt } = require('../files')
 const { findingsOf } = require('./findings')
+const { boxesOfAll, readBoxes } = require('./from-box')
 const { Observation } = require('./observation')
 const { incidentText, incidentJson } = require('./text')
 const { untilLimit, waitUntil } = require('./until')
@@ -42,7 +45,21 @@ const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP']
  */
 
 /** @type {import('../cli/commands').Main} */
-async function main (values, [word]) {
+async function main (values, operands) {
+  // Whoever gives a time or a limit wants to see what happens from now on
+  const isNow = values.seconds !== undefined || values.until !== undefined
+  const { pids } = attempt(() => findTarget(operands[0])) ?? { pids: [] }
+  const files = isNow ? [] : boxesOfAll(pids, !values['no-children'])
+  return await (files.length > 0 ? diagnose(values, operands, files) : orFromBox(diagnose)(values, operands))
+}
+
+/**
+ * @param {Record<string, any>} values
+ * @param {string[]} operands
+ * @param {string[]} [boxes] to read in place of querying
+ * @returns {Promise<1 | undefined>} 1 if a process does not respond
+ */
+async function diagnose (values, [word], boxes = []) {
   const { seconds: text = String(DEFAULTS.incidentSeconds), json = false, html } = values
   const withChildren = !values['no-children']
   const seconds = number('seconds', text, 1, MAX_SECONDS)
@@ -56,13 +73,14 @@ async function main (values, [word]) {
   const observation = new Observation(word, seconds * 1000)
   observation.endAt += EXTRA_MS
   observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
-  if (!observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
+  if (boxes.length > 0) await readBoxes(observation, boxes, html !== undefined)
+  else if (!observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
   const findings = findingsOf(observation)
   await print(json
     ? asJson(incidentJson(observation, findings))
     : incidentText(observation, findings, { colours: colours(), width: width() }))
   if (html !== undefined) await writeReport(observation, html)
-  return observation.cannotAsk ? 1 : undefined
+  return observation.cannotAsk || findings.some(({ kind }) => kind === 'blocked') ? 1 : undefined
 }
 
 /** @param {Observation} observation @param {string} file */

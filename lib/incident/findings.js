@@ -52,6 +52,7 @@ const kindOfRule = {
   after: 'after',
   failing: 'failed',
   unanswered: 'hangs',
+  hangs: 'hangs',
   death: 'hangs',
   stuck: 'blocked',
   filling: 'busy'
@@ -86,7 +87,10 @@ function findingsOf (observation) {
     const found = rule(observation, findings, pid).sort((a, b) => b.share - a.share)
     findings.push(...found.slice(0, rule === verdict ? undefined : MAX_OF_KIND))
   }
-  return findings.sort((a, b) => rank(b) - rank(a))
+  // A box has what the process would be asked for
+  const { boxes } = observation
+  const next = boxes.length === 0 ? {} : { next: `longstack report ${boxes.join(' ')}` }
+  return findings.sort((a, b) => rank(b) - rank(a)).map((finding) => ({ ...finding, ...next }))
 }
 
 /** @param {Finding} finding */
@@ -290,7 +294,7 @@ function silenceSentence (idle) {
 }
 
 /** @type {Rule} */
-function failed ({ report, frame }, _, pid) {
+function failed ({ report, total }, _, pid) {
   const known = new Map((report?.routes ?? []).map((route) => [route.name, route]))
   return (report?.failures ?? []).filter(({ type, count, routes }) => {
     const called = routes.map(({ name }) => known.get(name))
@@ -309,7 +313,7 @@ function failed ({ report, frame }, _, pid) {
       kind: 'failed',
       sentence: `${grouped(count)} × ${head}${where}.`,
       at: place,
-      share: 2 * count / Math.max(count, frame.total.count), // worse than slow requests
+      share: 2 * count / Math.max(count, total), // worse than slow requests
       next: `${recordCommand(pid)} --full`
     }
   })

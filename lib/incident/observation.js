@@ -67,6 +67,8 @@ class Observation {
   /** duration of the observation */
   ms = 0
   isInterrupted = false
+  /** black boxes that were read in place of querying their processes @type {string[]} */
+  boxes = []
   /** report on the spans @type {import('../../report/aggregate/model').Model | undefined} */
   report
   /**
@@ -102,6 +104,19 @@ class Observation {
 
   /** Sums over the whole time. */
   get frame () { return this.model.frame(Infinity) }
+
+  /** Routes in the boxes. */
+  get #served () { return this.report?.routes.filter(({ kind }) => kind === 'SERVER') ?? [] }
+
+  /** Number of requests that ended. */
+  get total () {
+    return this.boxes.length === 0
+      ? this.frame.total.count
+      : Math.round(this.#served.reduce((sum, { weighted }) => sum + weighted, 0))
+  }
+
+  /** Number of requests in flight in the boxes. */
+  get open () { return this.#served.reduce((sum, { open }) => sum + open, 0) }
 
   /** Shares of the time, per thread, the busiest first. @returns {Load[]} */
   get loads () {

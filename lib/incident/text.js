@@ -6,6 +6,7 @@ const {
   counted, createContext, digits, grouped, lines, percent, rate, time, word
 } = require('../../report/render/text-parts')
 const { prose } = require('../../report/render/wrap')
+const { titleOf: titleOfBoxes } = require('../cli/from-box')
 const { titleOf } = require('../cli/live-text')
 
 const MAX_FINDINGS = 8
@@ -32,7 +33,9 @@ const MAX_FEW = 4 // routes
 function incidentText (observation, findings, options) {
   const context = createContext([], options)
   const { colours, paragraph } = context
-  const titles = [...observation.threads].map(([pid, threads]) => titleOf(pid, threads, colours, false))
+  const titles = observation.boxes.length > 0
+    ? [...paragraph(titleOfBoxes(observation.boxes)), '']
+    : [...observation.threads].map(([pid, threads]) => titleOf(pid, threads, colours, false))
   const others = observation.refused.filter(({ stack }) => stack === undefined)
   const blocks = [
     [...titles, ...figureLines(observation, context)],
@@ -46,6 +49,7 @@ function incidentText (observation, findings, options) {
 /** @param {Observation} observation @param {import('../../report/render/text-parts').Context} context */
 function figureLines (observation, { paragraph }) {
   const { frame, loads: [busiest], ms } = observation
+  if (observation.boxes.length > 0) return paragraph(prose(recordedText(observation)))
   if (frame.ms === 0) return []
   const { count, perSecond, p50Ms, p99Ms, maxMs, errors, lost } = frame.total
   const parts = [`${requestsText(count)} in ${time(ms)}`]
@@ -62,6 +66,12 @@ function figureLines (observation, { paragraph }) {
   const load = `event loop ${percent(busiest?.share ?? 0)} busy, ${time(late)} late (p99); ` +
     `CPU ${percent(cpu)}, RSS ${digits(rss / MEGABYTE)} MB, ${counted(frame.handleCount, 'handle')} open`
   return [parts.join('; '), load].flatMap((text) => paragraph(prose(text)))
+}
+
+/** @param {Observation} observation from boxes @returns {string} the requests in them */
+function recordedText ({ ms, total, open }) {
+  const speed = total === 0 || ms === 0 ? '' : `: ${rate(total / ms * 1000)}`
+  return `${requestsText(total)} in ${time(ms)}${speed}; ${grouped(open)} in flight`
 }
 
 /** @param {number} count */
@@ -94,7 +104,7 @@ function lastLine (observation, findings, { colours, paragraph }) {
   const few = worst === undefined ? fewOf(frame.routes) : []
   if (few.length > 0) more.push(`Too few requests to judge: ${few.join(', ')}.`)
   const end = worst === undefined
-    ? `${colours.bold('nothing found')} in ${time(ms)}, ${requestsText(frame.total.count)}`
+    ? `${colours.bold('nothing found')} in ${time(ms)}, ${requestsText(observation.total)}`
     : `${colours.bold('next:')} ${worst.next}`
   return [...more.flatMap((text) => paragraph(text)), end].join('\n')
 }
@@ -108,18 +118,25 @@ function fewOf (routes) {
     .slice(0, MAX_FEW).map(({ name, count }) => `${grouped(count)} of ${word(name)}`)
 }
 
+/** @param {Observation} observation from boxes @returns {object} */
+function recorded ({ ms, total, open, report }) {
+  const routes = report?.routes.filter(({ kind }) => kind === 'SERVER')
+  return { count: total, perSecond: ms === 0 ? 0 : total / ms * 1000, inFlight: open, routes }
+}
+
 /** @param {Observation} observation @param {Finding[]} findings @returns {object} */
 function incidentJson (observation, findings) {
   const {
-    frame, inFlight, queues, refused, blocked, files, hasEnded, isInterrupted, report, threads
+    boxes, frame, inFlight, queues, refused, blocked, files, hasEnded, isInterrupted, report, threads
   } = observation
+  const figures = { ...frame.total, inFlight: frame.inFlight, routes: frame.routes }
   const [worst] = findings
   return {
     processes: [...threads].map(([pid, own]) => ({ pid, threads: own.map(({ facts }) => facts) })),
     ms: observation.ms,
     ended: hasEnded,
     interrupted: isInterrupted,
-    requests: { ...frame.total, inFlight: frame.inFlight, routes: frame.routes },
+    requests: boxes.length > 0 ? recorded(observation) : figures,
     findings,
     next: worst?.next,
     inFlight: inFlight.map(({ hops, ...request }) => request),
@@ -128,7 +145,9 @@ function incidentJson (observation, findings) {
     blocked,
     refused,
     files,
+    boxes,
     verdict: report?.verdict ?? [],
+    open: boxes.length > 0 ? report?.open : undefined,
     failures: report?.failures ?? []
   }
 }

@@ -57,7 +57,7 @@ function boxAt (file) {
 function boxesOf (pid) {
   const maps = attempt(() => fs.readFileSync(`/proc/${pid}/maps`, 'latin1')) ?? ''
   const [, inode, name] = MAPPED.exec(maps) ?? []
-  const files = name === undefined ? [] : [`/proc/${pid}/root${name}`, name]
+  const files = name === undefined ? [] : [name, `/proc/${pid}/root${name}`]
   const isIt = (/** @type {string} */ file) =>
     attempt(() => fs.statSync(file, { bigint: true }).ino === BigInt(inode)) === true
   return files.filter(isIt).slice(0, 1)

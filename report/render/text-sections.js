@@ -235,10 +235,13 @@ function open ({ open, openCount }, { colours, max, paragraph }) {
 
 /** Lists open handles of black boxes, by opener. @param {Model} model @param {Context} context */
 function handles ({ handles = [] }, { colours, frame: nameOf, max, paragraph }) {
-  return section(colours.bold('Open handles'), handles, max(MAX.handles), ({ noun, at: place, count }) => {
+  const isOne = handles.every(({ pid }) => pid === handles[0].pid)
+  return section(colours.bold('Open handles'), handles, max(MAX.handles), (handle) => {
+    const { pid, noun, at: place, count } = handle
     const isFrame = place.endsWith(')') || / via \S+$/.test(place)
-    const opener = isFrame ? ` opened at ${nameOf(place)}` : ` (${word(place)})`
-    return paragraph(`${grouped(count)} × ${word(noun)}${prose(opener)}`, '  ', '    ')
+    const opened = isFrame ? ` opened at ${nameOf(place)}` : ` (${word(place)})`
+    const owner = isOne ? '' : `process ${pid}: `
+    return paragraph(`${owner}${grouped(count)} × ${word(noun)}${prose(opened)}`, '  ', '    ')
   })
 }
 

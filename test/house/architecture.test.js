@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12286,
+  report: 12375,
   core: 4351,
   spans: 2425,
   stacks: 2868,
@@ -22,8 +22,8 @@ const maxLines = {
   ask: 1786,
   top: 1412,
   metrics: 218,
-  incident: 748,
-  cli: 1512,
+  incident: 801,
+  cli: 1514,
   sinks: 1210,
   format: 1018,
   profile: 727,
@@ -98,7 +98,7 @@ const offline = [
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
-  'incident/': ['command.js', 'findings.js', 'observation.js', 'text.js', 'until.js'],
+  'incident/': ['command.js', 'findings.js', 'from-box.js', 'observation.js', 'text.js', 'until.js'],
   'ask/': ['inspector.js', 'port-lock.js', 'processes.js', 'shapes.js', 'system.js', 'threads.js'],
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }

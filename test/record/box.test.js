@@ -243,6 +243,29 @@ where('a living process that cannot be asked: PID, why and top read its box', as
   t.deepEqual(open.map((/** @type {any} */ { name }) => name), ['GET /wait', 'GET /spin'])
 })
 
+where('longstack PID reads the box of a process, and does not disturb it', async (t) => {
+  const running = await start(t)
+  const { pid } = running.child
+  for (let i = 0; i < 3; i++) t.is(await ask(running.ports[0], '/ok'), 200)
+  for (let i = 0; i < 2; i++) ask(running.ports[0], '/await')
+  ask(running.ports[0], '/wait')
+  await wait(7000)
+  const { stdout, code } = await node([cli, String(pid)])
+  t.is(code, 0)
+  const text = stdout.replace(/\s+/g, ' ')
+  t.regex(text, /^From its black box, \S+\.box: 3 requests in .* s: .*; 3 in flight /)
+  t.regex(text, /hangs GET \/await has been pending for \S+ s \(the oldest of 2\); it waits for await at \/await \(service\.js:\d+\)\./)
+  t.regex(text, /hangs GET \/wait has been pending for \S+ s; no await or connection of it is pending\./)
+  t.regex(text, /next: longstack report \S+\.box $/)
+  const { findings: [first], requests, boxes: [box] } = JSON.parse((await node([cli, String(pid), '--json'])).stdout)
+  t.is(first.kind, 'hangs')
+  t.deepEqual([requests.count, requests.inFlight], [3, 3])
+  t.is(fs.realpathSync(box), fs.realpathSync(path.join(running.directory, boxes(running.directory)[0])))
+  t.is(running.stderr(), '')
+  const asked = await node([cli, String(pid), '--seconds', '1'])
+  t.regex(asked.stdout, /^Process \d+ · /)
+})
+
 where('a box that somebody truncates ends the process, as the documentation says', async (t) => {
   const running = await start(t)
   fs.truncateSync(path.join(running.directory, boxes(running.directory)[0]))

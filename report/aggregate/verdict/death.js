@@ -18,7 +18,7 @@ const MIN_STUCK_MS = 1000
  * @typedef {Omit<import('../../read/box-file').Death, keyof import('./memory').Held>
  *   & { at: string | undefined, held: import('./memory').Held, handles: OpenHandles[] }} KnownDeath
  *
- * @typedef {{ noun: string, at: string, count: number }} OpenHandles of one opener
+ * @typedef {{ pid: number, noun: string, at: string, count: number }} OpenHandles of one opener
  */
 
 class DeathFacts {
@@ -31,9 +31,10 @@ class DeathFacts {
     if (death === undefined || this.deaths.length === MAX_DEATHS) return
     const inside = text(death.inside, MAX_NAME_CHARS)
     const number = (/** @type {string} */ name) => amount(death[name]) ?? 0
+    const pid = number('pid')
     this.deaths.push({
       lives: death.lives === true,
-      pid: number('pid'),
+      pid,
       thread: number('thread'),
       at: inside ?? siteTextsOf(death).at,
       inside,
@@ -53,7 +54,7 @@ class DeathFacts {
         const [what, where, many] = [text(noun, MAX_NAME_CHARS), text(place, MAX_NAME_CHARS), amount(count)]
         return what === undefined || where === undefined || many === undefined
           ? []
-          : [{ noun: what, at: where, count: many }]
+          : [{ pid, noun: what, at: where, count: many }]
       })
     })
   }

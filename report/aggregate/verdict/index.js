@@ -10,6 +10,7 @@ const { death } = require('./death')
 const { MIN_LONG_MS } = require('./facts')
 const { failing } = require('./failing')
 const { grows } = require('./grows')
+const { hangs } = require('./hangs')
 const { collects, filling, starved } = require('./load')
 const { loop } = require('./loop')
 const { lookups, opening } = require('./opening')
@@ -30,14 +31,16 @@ const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
 /** Rules whose findings come first. @type {string[]} */
 const FIRST = ['death', 'stuck', 'filling']
 /** Rules whose findings do not slow down requests, or by an unknown time. */
-const UNTIMED = new Set([...FIRST, 'interval', 'grows', 'after', 'failing', 'stampede', 'unanswered'])
+const UNTIMED = new Set([
+  ...FIRST, 'interval', 'grows', 'after', 'failing', 'stampede', 'unanswered', 'hangs'
+])
 const MAX_FINDINGS = 20
 
 /**
  * @typedef {object} Fault finding of a rule
  * @property {'death' | 'stuck' | 'filling' | 'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' |
  *   'delayer' | 'loop' | 'retries' | 'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' |
- *   'background' | 'collects' | 'starved' | 'unanswered' | 'after' | 'failing' | 'grows'} rule
+ *   'background' | 'collects' | 'starved' | 'unanswered' | 'hangs' | 'after' | 'failing' | 'grows'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -81,7 +84,8 @@ function verdictOf (model, routes, others, recordings) {
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
     death, collects, filling, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers,
-    stampede, sequence, dependency, delayer, loop, background, interval, grows, after, failing, unanswered
+    stampede, sequence, dependency, delayer, loop, background, interval, grows, after, failing, unanswered,
+    hangs
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))

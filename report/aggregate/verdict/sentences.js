@@ -282,6 +282,17 @@ const sentences = {
         'longstack why while one is pending'
     ]
   },
+  hangs ({ route, figures: { requests, oldestMs }, details: { waits, lives } }) {
+    const age = `${time(oldestMs)}${requests === 1 ? '' : ` (the oldest of ${requests})`}`
+    const [have, wait, waitsFor] = lives ? ['has been', 'is', 'waits'] : ['had been', 'was', 'waited']
+    const known = `it ${waitsFor} for ${waits.map(short).join(', ')}`
+    return [
+      `${short(route)} ${have} pending for ${age}; ` +
+        `${waits.length > 0 ? known : `no await or connection of it ${wait} pending`}.`,
+      'look for what should end this wait: an event that never comes, or a lock or a connection that is ' +
+        'not released'
+    ]
+  },
   after ({ route, at: frame, figures, details: { caller, count } }) {
     const { requests, calls, asked, failed, lateMs } = figures
     const each = meanText(asked / requests)

@@ -34,6 +34,7 @@ const { pack } = require('./client/pack')
  * @property {Pick<import('../../aggregate/changes').Changes, 'sites' | 'blockers'>} changes
  * @property {Digest[]} slowest
  * @property {Digest[]} open
+ * @property {import('../../aggregate/verdict/death').OpenHandles[]} handles
  * @property {PageTrace[]} traces slowest first
  * @property {string[]} thinned sentences about what is left out of the page
  */
@@ -160,6 +161,7 @@ function dataOf (model, title, thinner) {
     changes: { sites: sites.slice(0, rows), blockers: blockers.slice(0, rows) },
     slowest: thinner.first(model.slowest, 'slowest requests').map((row) => rowOf(row, thinner)),
     open: thinner.first(model.open, 'open requests').map((row) => rowOf(row, thinner)),
+    handles: thinner.first(model.handles ?? [], 'open handles'),
     traces: tracesOf(model, thinner),
     thinned: thinner.notes
   }
@@ -220,8 +222,8 @@ function routeOf ({ density, ...route }, times, rank, thinner) {
  * @returns {any}
  */
 function rowOf (request, thinner) {
-  const { name, traceId, spanId, ms, startUnixMs, status, split, waits, delayedBy, stack } = request
-  const row = { name, traceId, spanId, ms, startUnixMs, status, split, stack }
+  const { name, traceId, spanId, ms, startUnixMs, status, split, waits, delayedBy, pending, stack } = request
+  const row = { name, traceId, spanId, ms, startUnixMs, status, split, pending, stack }
   return thinner.shortened({ ...row, waits: waits.slice(0, ROW_WAITS), delayedBy: delayedBy.slice(0, 1) })
 }
 

@@ -13,7 +13,8 @@ const { badge, foreign, h, link, moveTo, radioButtons, section, themes } = requi
 const { counted, grouped, moment, NONE, percent, rate, time } = require('../../format')
 const { routesSection } = require('./routes')
 const {
-  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSections
+  blockersSection, changesSection, failuresSection, handlesSection, openSection, slowestSection, tables,
+  waitsSections
 } = require('./tables')
 const { Timeline, momentOf } = require('./timeline')
 const { requestSection } = require('./waterfall')
@@ -45,6 +46,7 @@ const rules = {
   collects: 'garbage collection',
   starved: 'no CPU',
   unanswered: 'no response',
+  hangs: 'pending for long',
   death: 'the process died',
   stuck: 'stuck event loop',
   filling: 'memory is filling up'
@@ -208,7 +210,8 @@ function footer () {
 
 const sections = [
   timeSection(), routesSection(), pathsSection(), ...waitsSections(), failuresSection(), changesSection(),
-  blockersSection(), slowestSection(), requestSection(), openSection()
+  blockersSection(), slowestSection(), requestSection(), openSection(),
+  handlesSection()
 ].filter(Boolean)
 const links = sections.map(({ id, firstChild }) =>
   h('li', {}, h('a', { href: `#${id}` }, firstChild.textContent)))

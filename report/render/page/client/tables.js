@@ -10,6 +10,7 @@ const {
 const { badge, folded, foreign, h, link, section } = require('./dom')
 const { endOf: settlerAndPeer, requestRoutes } = require('../../../aggregate/route-names')
 const { recordedSentence } = require('../../../../lib/format/wait-graph')
+const { shortFrame } = require('../../../../lib/text')
 const { change, clock, grouped, NONE, percent, time } = require('../../format')
 const { changed, kindOf, splitBar } = require('./routes')
 const { createTable, figure, textual } = require('./table')
@@ -306,8 +307,38 @@ function openSection () {
   return requestsSection('open', 'Still open', data.open, undefined, [
     figure('Open for', ({ ms }) => ms, time),
     started,
+    ...data.open.some(({ pending }) => pending !== undefined) ? [waitsFor] : [],
     { title: 'Created at', text: true, cell: ({ stack }) => folded(stack) ?? 'unknown' }
   ])
+}
+
+/** What a black box shows. @type {import('./table').Column<Digest>} */
+const waitsFor = {
+  title: 'Waits for',
+  text: true,
+  class: 'waits sites',
+  cell: ({ pending = [] }) => pending.map(({ what, ms }) =>
+    h('span', { class: 'wait', title: what }, foreign(what), ms === undefined ? '' : ` · ${time(ms)}`))
+}
+
+/** Handles that were open in the processes of black boxes, by opener. */
+function handlesSection () {
+  if (data.handles.length === 0) return undefined
+  const table = createTable({
+    caption: 'Open handles',
+    rows: () => data.handles,
+    sorted: 2,
+    columns: [
+      textual('Handle', ({ noun }) => noun),
+      textual('Opened at', ({ at: place }) => place, {
+        cell: ({ at: place }) => foreign(shortFrame(place), { class: 'code', title: place })
+      }),
+      figure('Open', ({ count }) => count, grouped),
+      figure('Process', ({ pid }) => pid, String)
+    ]
+  })
+  return section('handles', 'Open handles', heading(runs[0]), noteOf('Open handles are', ['status', 'range']),
+    table.element)
 }
 
 /** @type {import('./table').Column<Digest>} */
@@ -344,5 +375,12 @@ function requestCell ({ name, traceId, spanId, status }) {
 }
 
 module.exports = {
-  blockersSection, changesSection, failuresSection, openSection, slowestSection, tables, waitsSections
+  blockersSection,
+  changesSection,
+  failuresSection,
+  handlesSection,
+  openSection,
+  slowestSection,
+  tables,
+  waitsSections
 }
