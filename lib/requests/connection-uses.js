@@ -6,6 +6,7 @@
 const { adopt, contextTag } = require('../core/context')
 const { kindOf } = require('../core/kinds')
 const { setAsk } = require('../core/asks')
+const guard = require('../core/guard')
 const { formatAddress, handleOf, idOf, providerOf } = require('../node-objects')
 const { isObject, own } = require('../objects')
 const { contextOfRequest } = require('../core/current-step')
@@ -23,6 +24,8 @@ const { typeOf } = require('../handles/subject')
 const connections = new WeakMap()
 /** @type {WeakMap<object, import('../core/context').Context>} */
 const listenCalls = new WeakMap()
+/** sockets without an entry, each looked at once @type {WeakSet<object>} */
+const looked = new WeakSet()
 
 /**
  * Records a listening server in a cluster worker. The primary has the handle; the worker has an object in its
@@ -60,9 +63,22 @@ const contextOfPresent = (_request, above) => contextOfRequest(above)
 /** Notes a new undici request. @param {object} request */
 const undiciRequested = (request) => requested(request, contextOfUndici)
 
+/**
+ * Returns the entry of a connection on which something is sent. One that was idle when tracing was enabled
+ * may have none: pools unref idle connections, and Node lists only those that keep the process alive.
+ * @param {object} socket
+ */
+function sendingOn (socket) {
+  const entry = registry.ofObject(socket)
+  if (entry !== undefined || looked.has(socket)) return entry
+  looked.add(socket)
+  guard.run(() => require('./early-connections').adopt([socket]))
+  return registry.ofObject(socket)
+}
+
 /** Notes that a request is sent on a connection. @param {object} socket @param {object} request */
 function uses (socket, request) {
-  const entry = registry.ofObject(socket)
+  const entry = sendingOn(socket)
   if (entry === undefined) return
   entry.activeAt = capture.clock[0]
   const context = contextTag.read(request)
@@ -126,7 +142,8 @@ function worker (made) {
  * @returns {boolean} whether the socket is about to connect
  */
 function traffic (socket, isWrite) {
-  const entry = registry.noteTraffic(socket, capture.clock[0])
+  const known = registry.noteTraffic(socket, capture.clock[0])
+  const entry = known ?? (isWrite ? sendingOn(socket) : undefined)
   if (entry === undefined || entry.isAccepted) return false
   let isAsked = false
   if (isWrite) {

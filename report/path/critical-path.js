@@ -484,10 +484,14 @@ class Walk {
     wait.sent = 1
   }
 
-  /** Whether a request wrote something that had ended when the response came. @param {number} write */
+  /**
+   * Whether something was written by a request that had ended when the response came, or by no known one: a
+   * queue may have begun its chain of jobs before the recording.
+   * @param {number} write
+   */
   isOfEnded (write) {
     const { cause, log: { spans }, recording: { at, request } } = this
-    return request[write] !== 0 && spans.isOver(request[write], at[cause.endedBy])
+    return request[write] === 0 || spans.isOver(request[write], at[cause.endedBy])
   }
 
   /**

@@ -18,7 +18,7 @@ const maxLines = {
   stacks: 2868,
   '.': 2276,
   handles: 2539,
-  requests: 1117,
+  requests: 1127,
   ask: 1786,
   top: 1412,
   metrics: 218,
