@@ -207,10 +207,10 @@ function limitsOf (values) {
  * @throws {UsageError}
  */
 function changesOf ({ 'what-if': expressions, ...values }) {
-  const other = ['compare', 'markdown', 'html', 'tree', 'slowest'].find((name) => values[name]) ??
+  const other = ['compare', 'markdown', 'tree', 'slowest'].find((name) => values[name]) ??
     (isOnlyTrace(values) ? 'trace' : undefined)
   if (expressions !== undefined && !values.json && other !== undefined) {
-    throw new UsageError(`--what-if is for text and --json; it cannot be combined with --${other}.`)
+    throw new UsageError(`--what-if is for text, pages and --json; it cannot be combined with --${other}.`)
   }
   return expressions?.map((/** @type {string} */ expression) => {
     const { peer = '', from, to } = POOL.exec(expression)?.groups ?? {}

@@ -3,6 +3,7 @@
 // Sections of the text report: the verdict, failures, blockers, slowest and open requests, and limits: the
 // exceeded ones, those not checked, and how many routes are within them.
 
+const { experimentTexts } = require('./experiments')
 const {
   changeText, clock, counted, grouped, lines, moment, section, time, value, word
 } = require('./text-parts')
@@ -43,7 +44,7 @@ const MIN_QUEUED = 1 // ms
 const INDENT = ' '.repeat(12)
 const MAX_FRAME = 200 // characters
 const MAX_NAMES = 5 // routes within a limit
-const NOT_REPLAYED = 'Not known: no route has enough requests in whole recordings.'
+const MAX_PREDICTION_CHARS = 500
 const MARKS = { exceeded: '✗', held: '✓', unchecked: '–' }
 
 /**
@@ -265,21 +266,10 @@ function limitLines ({ limits = [] }, context) {
  */
 function experiments ({ experiments }, { colours, paragraph }) {
   if (experiments === undefined) return []
-  return experiments.changes.flatMap(({ peer, from, to, figures }) => {
-    const title = colours.bold(glued('What if'))
-    const head = paragraph(`${title}  ${counted(to, 'connection')} to ${word(peer)} in place of ${from}`)
-    const told = figures.flatMap((figure) => paragraph(prose(predictionText(figure, from)), '  ', '    '))
-    return [...head, ...(told.length > 0 ? told : paragraph(NOT_REPLAYED, '  '))]
-  })
-}
-
-/** @param {import('../aggregate/what-if').Resized['figures'][number]} figure @param {number} from */
-function predictionText ({ route, beforeMs, afterMs, unread, error, unsure }, from) {
-  const own = `the replay with ${from} is off by ${Math.round(error * 100)} %`
-  if (unsure === 'error') return `${word(route)}: not known, as ${own}`
-  if (unsure === 'drift') return `${word(route)}: not known, as the halves of the replay differ`
-  const change = `median ${time(beforeMs)} -> ${time(afterMs)}${unread ? ' for clients' : ''}`
-  return `${word(route)}: ${change} if the peer responds as fast; ${own}`
+  return experimentTexts(experiments).flatMap(({ head, predictions }) => [
+    ...paragraph(`${colours.bold(glued('What if'))}  ${word(head)}`),
+    ...predictions.flatMap((text) => paragraph(prose(word(text, MAX_PREDICTION_CHARS)), '  ', '    '))
+  ])
 }
 
 /** @param {LimitCheck[]} checks of one expression @param {Pick<Context, 'colours' | 'paragraph'>} context */

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12375,
+  report: 12391,
   core: 4351,
   spans: 2425,
   stacks: 2868,

@@ -249,13 +249,16 @@ test('--what-if: another number of connections, more or fewer, with the error of
   t.regex((await ask(`pool ${peer} 8->9`)).stdout, /GET \/items: not known, as the replay\s+with 8 is off by \d\d %/)
   const both = JSON.parse((await longstack(['report', file, '--json', '--what-if', `pool ${peer} 3 -> 4`])).stdout)
   t.like(both.experiments.changes[0], { peer, from: 3, to: 4 })
+  const page = (await longstack(['report', file, '--html', '-', '--what-if', `pool ${peer} 3 -> 4`])).stdout
+  t.regex(page, /4 connections to 127\.0\.0\.1:5432 in place of 3/)
+  t.regex(page, /GET \/items: median [\d.]+ ms -> [\d.]+ ms if the peer responds as fast/)
   const other = await ask('pool db:5432 3 -> 4')
   t.is(other.code, 2)
   t.regex(other.stderr, /--what-if: no request queries "db:5432", but 127\.0\.0\.1:5432\./)
-  for (const flags of [['--markdown'], ['--html', '-'], ['--trace', '-'], ['--tree'], ['--compare', file]]) {
+  for (const flags of [['--markdown'], ['--trace', '-'], ['--tree'], ['--compare', file]]) {
     const { stderr, code } = await longstack(['report', file, '--what-if', `pool ${peer} 3 -> 4`, ...flags])
     t.is(code, 2, flags[0])
-    t.regex(stderr, /--what-if is for text and --json; it cannot be combined with --/)
+    t.regex(stderr, /--what-if is for text, pages and --json; it cannot be combined with --/)
   }
   for (const wrong of ['pool', `pool ${peer} 3`, `pool ${peer} 3 -> 0`, `pool ${peer} three -> 4`, `lock ${peer} 3 -> 4`]) {
     const { stderr, code } = await ask(wrong)

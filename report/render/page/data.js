@@ -6,6 +6,7 @@
 const { runsOf } = require('../../aggregate/changes')
 const { prune } = require('../../aggregate/path-tree')
 const { thinned } = require('../../aggregate/summary')
+const { experimentTexts } = require('../experiments')
 const { counted, grouped } = require('../format')
 const { pack } = require('./client/pack')
 
@@ -35,6 +36,7 @@ const { pack } = require('./client/pack')
  * @property {Digest[]} slowest
  * @property {Digest[]} open
  * @property {import('../../aggregate/verdict/death').OpenHandles[]} handles
+ * @property {ReturnType<typeof experimentTexts>} experiments
  * @property {PageTrace[]} traces slowest first
  * @property {string[]} thinned sentences about what is left out of the page
  */
@@ -162,6 +164,7 @@ function dataOf (model, title, thinner) {
     slowest: thinner.first(model.slowest, 'slowest requests').map((row) => rowOf(row, thinner)),
     open: thinner.first(model.open, 'open requests').map((row) => rowOf(row, thinner)),
     handles: thinner.first(model.handles ?? [], 'open handles'),
+    experiments: model.experiments === undefined ? [] : experimentTexts(model.experiments),
     traces: tracesOf(model, thinner),
     thinned: thinner.notes
   }

@@ -84,6 +84,13 @@ function verdict () {
     h('ol', { class: 'findings' }, findings.map(item)))
 }
 
+/** Predictions that somebody asked for with --what-if. */
+function experiments () {
+  return data.experiments.map(({ head, predictions }) => h('section', { class: 'verdict' },
+    h('h2', {}, 'What if: ', foreign(head)),
+    h('ul', {}, predictions.map((text) => h('li', {}, foreign(text))))))
+}
+
 /** @param {Finding} finding */
 function item (finding) {
   const { rule, sentence, advice, whatIf, lostMs, share } = finding
@@ -219,5 +226,5 @@ document.getElementById('page')?.append(
   h('a', { class: 'skip', href: '#main' }, 'Skip to the report'),
   header(),
   h('nav', { 'aria-label': 'Sections' }, h('ul', {}, links), filterLine()),
-  h('main', { id: 'main', tabindex: -1 }, verdict(), tiles(), notes(), sections),
+  h('main', { id: 'main', tabindex: -1 }, verdict(), experiments(), tiles(), notes(), sections),
   footer())
