@@ -73,8 +73,8 @@ async function diagnose (values, [word], boxes = []) {
   const observation = new Observation(word, seconds * 1000)
   observation.endAt += EXTRA_MS
   observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
-  if (boxes.length > 0) await readBoxes(observation, boxes, html !== undefined)
-  else if (!observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
+  const isRead = boxes.length > 0 && await readBoxes(observation, boxes, html !== undefined)
+  if (!isRead && !observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
   const findings = findingsOf(observation)
   await print(json
     ? asJson(incidentJson(observation, findings))

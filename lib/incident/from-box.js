@@ -23,12 +23,15 @@ function boxesOfAll (pids, withChildren) {
  * @param {import('./observation').Observation} observation
  * @param {string[]} files boxes
  * @param {boolean} traces for a page
+ * @returns {Promise<boolean>} false: one cannot be read, for example because another version writes it
  */
 async function readBoxes (observation, files, traces) {
   const report = await createModel(files, { traces })
+  if (report.files.some(({ unreadable, problems }) => unreadable || problems.length > 0)) return false
   observation.report = report
   observation.boxes = files
   if (report.span !== undefined) observation.ms = report.span.toUnixMs - report.span.fromUnixMs
+  return true
 }
 
 module.exports = { boxesOfAll, readBoxes }

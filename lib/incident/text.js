@@ -17,6 +17,7 @@ const LABEL_COLUMNS = 9
 const MIN_REQUESTS = 10 // of a route, as in the report's verdict
 const MIN_SLOW_MS = 100 // shorter is not slow
 const MAX_FEW = 4 // routes
+const ASK_TEXT = '--seconds 10 watches the process itself, which knows more than its box.'
 
 /**
  * @typedef {import('./observation').Observation} Observation
@@ -70,7 +71,8 @@ function figureLines (observation, { paragraph }) {
 
 /** @param {Observation} observation from boxes @returns {string} the requests in them */
 function recordedText ({ ms, total, open }) {
-  const speed = total === 0 || ms === 0 ? '' : `: ${rate(total / ms * 1000)}`
+  if (ms === 0) return 'no requests'
+  const speed = total === 0 ? '' : `: ${rate(total / ms * 1000)}`
   return `${requestsText(total)} in ${time(ms)}${speed}; ${grouped(open)} in flight`
 }
 
@@ -101,10 +103,11 @@ function lastLine (observation, findings, { colours, paragraph }) {
   if (isInterrupted) more.push(`Interrupted after ${time(ms)}.`)
   if (unsentMs > 0) more.push(`Data of ${time(unsentMs)} was too much to send.`)
   if (isBehind) more.push('This command could not keep up, so some requests are missing.')
+  if (worst === undefined && observation.boxes.length > 0) more.push(ASK_TEXT)
   const few = worst === undefined ? fewOf(frame.routes) : []
   if (few.length > 0) more.push(`Too few requests to judge: ${few.join(', ')}.`)
   const end = worst === undefined
-    ? `${colours.bold('nothing found')} in ${time(ms)}, ${requestsText(observation.total)}`
+    ? `${colours.bold('nothing found')}${ms > 0 ? ` in ${time(ms)}` : ''}, ${requestsText(observation.total)}`
     : `${colours.bold('next:')} ${worst.next}`
   return [...more.flatMap((text) => paragraph(text)), end].join('\n')
 }

@@ -22,7 +22,7 @@ const maxLines = {
   ask: 1786,
   top: 1412,
   metrics: 218,
-  incident: 801,
+  incident: 806,
   cli: 1514,
   sinks: 1210,
   format: 1018,

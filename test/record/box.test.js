@@ -266,6 +266,19 @@ where('longstack PID reads the box of a process, and does not disturb it', async
   t.regex(asked.stdout, /^Process \d+ · /)
 })
 
+where('longstack PID watches a process whose box it cannot read', async (t) => {
+  const running = await start(t)
+  const { pid } = running.child
+  const first = await node([cli, String(pid)])
+  t.regex(first.stdout, /^From its black box, [^]*\n--seconds 10 watches the process itself, [^]*\nnothing found, no requests\n$/)
+  const box = fs.openSync(path.join(running.directory, boxes(running.directory)[0]), 'r+')
+  fs.writeSync(box, Buffer.from([layout.VERSION + 1, 0, 0, 0]), 0, 4, layout.head.version)
+  fs.closeSync(box)
+  const { stdout, code } = await node([cli, String(pid)])
+  t.is(code, 0)
+  t.regex(stdout, /^Process \d+ · /)
+})
+
 where('a box that somebody truncates ends the process, as the documentation says', async (t) => {
   const running = await start(t)
   fs.truncateSync(path.join(running.directory, boxes(running.directory)[0]))
