@@ -68,7 +68,7 @@ const MAX_USES = 10 // per request
  * @property {number} ref
  * @property {string} label
  * @property {boolean} answering
- * @property {boolean} isWhole the whole request has come, its body too; false if that is unknown
+ * @property {boolean | undefined} isWhole the whole request has come, its body too; undefined: unknown
  * @property {number | undefined} time ms of the clock when its head was parsed
  * @property {number} [seen] likewise, when it was first seen, if `time` is unknown
  */
@@ -119,6 +119,7 @@ function * requestsInFlight () {
  * @typedef {object} WaitsOfSpan what a request in flight waits for
  * @property {number} span number
  * @property {Array<[what: string, since: number | undefined]>} waits since: ms of the clock, if known
+ * @property {true} [responding] the head of its response was sent
  */
 
 /** Lists what requests in flight wait for, oldest request first. @returns {WaitsOfSpan[]} */
@@ -127,7 +128,7 @@ function waitsOfSpans () {
   const lookup = new Map()
   const { requests, uses } = drain(servedWithUses(lookup, time))
   const { waits } = drain(byRequest(lookup, time))
-  return requests.sort(byAge).slice(0, MAX_REQUESTS).flatMap(({ ref }) => {
+  return requests.sort(byAge).slice(0, MAX_REQUESTS).flatMap(({ ref, answering, isWhole }) => {
     const record = ref === 0 ? undefined : findRecord(ref)
     if (record === undefined) return []
     const used = (uses.get(ref) ?? []).map(({ what, sinceMs }) => ({ what, ms: sinceMs }))
@@ -135,7 +136,9 @@ function waitsOfSpans () {
       ({ what: frame === undefined ? label : `${label} at ${frame}`, ms: oldestMs }))
     /** @type {WaitsOfSpan['waits']} */
     const all = [...used, ...awaited].map(({ what, ms }) => [what, ms === undefined ? undefined : time - ms])
-    return [{ span: record.words[record.offset + SPAN], waits: all.slice(0, MAX_USES) }]
+    if (isWhole === false) all.unshift(['the rest of the request', undefined])
+    const span = record.words[record.offset + SPAN]
+    return [{ span, waits: all.slice(0, MAX_USES), ...(answering && { responding: true }) }]
   })
 }
 
@@ -248,7 +251,7 @@ function streamed ({ context, resource }) {
   if (handleOf(stream) !== handle) return undefined
   const { extra, request = 'HTTP/2 request', time } = context
   const answering = isObject(hidden(stream, 'sent-headers'))
-  return { ref: extra?.requestRef ?? 0, label: request, answering, isWhole: false, time }
+  return { ref: extra?.requestRef ?? 0, label: request, answering, isWhole: undefined, time }
 }
 
 /**

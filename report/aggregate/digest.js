@@ -68,6 +68,7 @@ const { siteTextsOf } = require('./sites')
  *   much of its end is certain
  * @property {number | undefined} queuedMs how long the request sat in the socket buffer before Node read it:
  *   its client waited this much longer
+ * @property {boolean | undefined} responding in a black box: the head of its response was sent
  * @property {Array<{ what: string, ms: number | undefined }> | undefined} pending what an open request in a
  *   black box waited for
  * @property {string | undefined} stack long stack of its start
@@ -118,6 +119,7 @@ function digest (span) {
       .map(([start, ms, certain]) => [start, ms, Math.min(ms, amount(certain) ?? ms)]),
     queuedMs: amount(attributes['longstack.queued_ms']),
     pending: pendingOf(attributes['longstack.pending']),
+    responding: attributes['longstack.responding'] === true || undefined,
     stack: text(attributes['code.stacktrace'], MAX_STACK_CHARS),
     runs: spellsOf(attributes['longstack.runs'], MAX_RUNS)
       .map(([start, ms, type]) => [start, ms, text(type, 100) ?? '']),

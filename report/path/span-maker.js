@@ -333,9 +333,11 @@ class SpanMaker {
   /** @param {ToldSpan} span @param {number} unknown microseconds without entries */
   #withState (span, unknown = 0) {
     if (!span.open && unknown === 0) return span
-    const { waits } = this.#texts.waits.find((waiting) => span.open && waiting.span === span.number) ?? {}
+    const { waits, responding } =
+      this.#texts.waits.find((waiting) => span.open && waiting.span === span.number) ?? {}
     const pending = Array.isArray(waits) && {
-      'longstack.pending': waits.map((wait) => pendingOf(wait, span.end))
+      'longstack.pending': waits.map((wait) => pendingOf(wait, span.end)),
+      ...(responding === true && { 'longstack.responding': true })
     }
     const end = span.open && { 'longstack.end': 'open' }
     const part = unknown > 0 && { 'longstack.unrecorded_ms': unknown / 1000 }

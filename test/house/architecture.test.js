@@ -12,12 +12,12 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12391,
+  report: 12394,
   core: 4351,
   spans: 2425,
   stacks: 2868,
   '.': 2276,
-  handles: 2539,
+  handles: 2541,
   requests: 1127,
   ask: 1786,
   top: 1412,

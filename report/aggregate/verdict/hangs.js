@@ -19,9 +19,9 @@ function hangs ({ model, death }, faults) {
   const known = new Set(faults.flatMap(({ rule, route }) => rule === 'unanswered' ? route : []))
   const routes = model.routes.filter(({ kind }) => kind === 'SERVER')
   const served = new Map(routes.map((route) => [route.name, route]))
-  const old = model.open.filter(({ name, kind, ms, attributes, pending }) =>
-    kind === 'SERVER' && pending !== undefined && ms >= MIN_MS && !known.has(name) &&
-    attributes['http.response.status_code'] === undefined && (served.get(name)?.summary?.max ?? 0) < ms / 2)
+  const old = model.open.filter(({ name, kind, ms, pending, responding }) =>
+    kind === 'SERVER' && pending !== undefined && responding === undefined && ms >= MIN_MS &&
+    !known.has(name) && (served.get(name)?.summary?.max ?? 0) < ms / 2)
   const groups = groupsOf(old, ({ name, pending = [] }) => `${name} ${pending.map(({ what }) => what)}`)
   return groups.sort((a, b) => b.length - a.length).slice(0, MAX_NAMED).map((group) => {
     const [{ name, pending = [] }] = group
