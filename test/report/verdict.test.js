@@ -149,7 +149,9 @@ if (runsAll) {
     test.serial(`${name}: the fault is found in a recording`, async (t) => {
       const { verdict: findings } = await modelOfRun(t, `faulty/${name}`, {}, 'LONGSTACK_RECORD')
       const finding = findings.find((each) => each.rule === rule && each.route === route)
-      t.regex(String(finding?.sentence), words, JSON.stringify(findings))
+      // How many go at a time is only said if it is steady, which it is not without a CPU
+      const isUnsteady = rule === 'pool' && findings.some((each) => each.rule === 'starved')
+      t.regex(String(finding?.sentence), isUnsteady ? / waits for a (?:lock|turn|free socket)/ : words, JSON.stringify(findings))
     })
   }
 
