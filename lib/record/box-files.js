@@ -57,10 +57,12 @@ function boxAt (file) {
 function boxesOf (pid) {
   const maps = attempt(() => fs.readFileSync(`/proc/${pid}/maps`, 'latin1')) ?? ''
   const [, inode, name] = MAPPED.exec(maps) ?? []
-  const files = name === undefined ? [] : [name, `/proc/${pid}/root${name}`]
-  const isIt = (/** @type {string} */ file) =>
-    attempt(() => fs.statSync(file, { bigint: true }).ino === BigInt(inode)) === true
-  return files.filter(isIt).slice(0, 1)
+  if (name === undefined) return []
+  const inside = `/proc/${pid}/root${name}` // in a container, its name may lead elsewhere here
+  const [own, here] = [inside, name].map((file) => attempt(() => fs.statSync(file, { bigint: true })))
+  const isHere = here?.ino === BigInt(inode) && (own === undefined || own.dev === here.dev)
+  if (isHere) return [name]
+  return own?.ino === BigInt(inode) ? [inside] : []
 }
 
 module.exports = { BOX_NAME, MAX_BOXES, boxesIn, boxesOf, isAlive }

@@ -24,7 +24,7 @@ const { typeOf } = require('../handles/subject')
 const connections = new WeakMap()
 /** @type {WeakMap<object, import('../core/context').Context>} */
 const listenCalls = new WeakMap()
-/** sockets without an entry, each looked at once @type {WeakSet<object>} */
+/** sockets without an entry that were looked at @type {WeakSet<object>} */
 const looked = new WeakSet()
 
 /**
@@ -64,13 +64,12 @@ const contextOfPresent = (_request, above) => contextOfRequest(above)
 const undiciRequested = (request) => requested(request, contextOfUndici)
 
 /**
- * Returns the entry of a connection on which something is sent. One that was idle when tracing was enabled
- * may have none: pools unref idle connections, and Node lists only those that keep the process alive.
- * @param {object} socket
+ * Makes an entry for a connection that was idle when tracing was enabled, once something is sent on it: pools
+ * unref idle connections, and Node lists only those that keep the process alive.
+ * @param {object} socket without an entry
  */
-function sendingOn (socket) {
-  const entry = registry.ofObject(socket)
-  if (entry !== undefined || looked.has(socket)) return entry
+function adoptIdle (socket) {
+  if (looked.has(socket) || own(socket, 'connecting') === true) return undefined
   looked.add(socket)
   guard.run(() => require('./early-connections').adopt([socket]))
   return registry.ofObject(socket)
@@ -78,7 +77,7 @@ function sendingOn (socket) {
 
 /** Notes that a request is sent on a connection. @param {object} socket @param {object} request */
 function uses (socket, request) {
-  const entry = sendingOn(socket)
+  const entry = registry.ofObject(socket) ?? adoptIdle(socket)
   if (entry === undefined) return
   entry.activeAt = capture.clock[0]
   const context = contextTag.read(request)
@@ -143,7 +142,7 @@ function worker (made) {
  */
 function traffic (socket, isWrite) {
   const known = registry.noteTraffic(socket, capture.clock[0])
-  const entry = known ?? (isWrite ? sendingOn(socket) : undefined)
+  const entry = known ?? (isWrite ? adoptIdle(socket) : undefined)
   if (entry === undefined || entry.isAccepted) return false
   let isAsked = false
   if (isWrite) {

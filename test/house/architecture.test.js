@@ -98,7 +98,7 @@ const offline = [
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
-  'incident/': ['command.js', 'findings.js', 'from-box.js', 'observation.js', 'text.js', 'until.js'],
+  'incident/': ['boxes.js', 'command.js', 'findings.js', 'observation.js', 'text.js', 'until.js'],
   'ask/': ['inspector.js', 'port-lock.js', 'processes.js', 'shapes.js', 'system.js', 'threads.js'],
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }

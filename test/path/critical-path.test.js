@@ -298,6 +298,28 @@ test('a pool gives its connection when the answer of another request comes: unse
   t.like(told(log, B).queries, [{ start: 100, end: 120, unsent: 0 }])
 })
 
+for (const [writer, request, jobs] of /** @type {Array<[string, number, number]>} */ ([
+  ['code of no known request', 0, 1],
+  ['a request that is still in flight', B, 0]
+])) {
+  test(`a response to what ${writer} wrote: ${jobs === 1 ? 'a job of a queue' : 'no job'}`, (t) => {
+    const log = quiet(new Log(), 100)
+    const other = log.serve(100, B)
+    const run = log.serve(101, A)
+    log.poll(120, 18)
+    const write = log.callback(120, { request, registered: request === 0 ? 0 : other, chain: 20 })
+    log.sent(POOLED, write, { request, chain: 20 })
+    log.poll(140, 19)
+    const answer = log.came(140, POOLED, { request, chain: 20 })
+    log.settle(answer, write, { request, chain: 24, x: 120 })
+    const job = log.awaited(141, { request, registered: write, settled: answer, chain: 26 })
+    const next = log.awaited(142, { request: A, registered: run, settled: job, chain: 25 })
+    log.end(143, A, next)
+    log.poll(144, 1)
+    t.like(told(log, A).waits, [{ jobs }])
+  })
+}
+
 test('S0: a pool of undici calls the handler of who asked, in the callback of the connection', (t) => {
   const log = quiet(new Log(), 100)
   log.serve(99, B)

@@ -67,9 +67,11 @@ function ask (port, url) {
   })
 }
 
+const isOver = (/** @type {Service} */ { child }) => child.exitCode !== null || child.signalCode !== null
+
 /** @param {Service} service */
-async function ended ({ child }) {
-  if (child.exitCode === null && child.signalCode === null) await once(child, 'exit')
+async function ended (service) {
+  if (!isOver(service)) await once(service.child, 'exit')
 }
 
 /** @param {string} directory @returns {Promise<any>} model */
@@ -131,10 +133,8 @@ for (const { name, url, signal, cause, sentence, flags } of ends) {
  */
 async function askUntilEnd (running, urls) {
   const [port] = running.ports
-  const { child } = running
-  const isOver = () => child.exitCode !== null || child.signalCode !== null
   await Promise.all(urls.map(async (url) => {
-    while (!isOver()) if (await ask(port, url) === undefined) await wait(20)
+    while (!isOver(running)) if (await ask(port, url) === undefined) await wait(20)
   }))
 }
 

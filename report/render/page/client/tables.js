@@ -312,7 +312,10 @@ function openSection () {
   ])
 }
 
-/** What a black box shows. @type {import('./table').Column<Digest>} */
+/**
+ * Column for black boxes, which know what open requests wait for.
+ * @type {import('./table').Column<Digest>}
+ */
 const waitsFor = {
   title: 'Waits for',
   text: true,
