@@ -139,18 +139,6 @@ function finish () {
   })
 }
 
-/**
- * Returns the innermost frame of the program in the longest blocking callback of an interval.
- * @param {number} start ms of the clock
- * @param {number} end
- * @returns {string | undefined}
- */
-function frameDuring (start, end) {
-  const [longest] = recent.filter((entry) => entry.end > start && entry.start < end)
-    .sort((a, b) => b.end - b.start - (a.end - a.start))
-  return longest === undefined ? undefined : frameOf(longest)
-}
-
 /** Returns the frames of blocking callbacks that ended after a time. @param {number} time ms of the clock */
 function framesAfter (time) {
   const frames = []
@@ -394,4 +382,4 @@ function startWatchdog (binding) {
   }
 }
 
-module.exports = { configure, frameDuring, framesAfter }
+module.exports = { configure, framesAfter }

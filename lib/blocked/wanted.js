@@ -41,14 +41,7 @@ function applyBlocked () {
   })
 }
 
-/**
- * Returns the innermost frame sampled in the longest blocking callback of an interval.
- * @param {number} start ms of the clock
- * @param {number} end
- */
-const frameDuring = (start, end) => detector?.frameDuring(start, end)
-
 /** Returns the frames of blocking callbacks that ended after a time. @param {number} time ms of the clock */
 const framesAfter = (time) => detector?.framesAfter(time) ?? []
 
-module.exports = { applyBlocked, frameDuring, framesAfter, listeners, observers, recorder }
+module.exports = { applyBlocked, framesAfter, listeners, observers, recorder }

@@ -241,21 +241,17 @@ function defined (object) {
 
 /** @param {number} ms @returns {number} whole microseconds */
 const us = (ms) => Math.round(ms * 1000)
-/** Rounds to microseconds. @param {number} ms */
-const toMicros = (ms) => us(ms) / 1000
 
 module.exports = {
   MIN_RANGE,
   MIN_SHARE,
   SiteWait,
-  appended,
   defined,
   delaysOf,
   rangeEnd,
   runsBySite,
   sorted,
   sumsOf,
-  toMicros,
   us,
   waitIn
 }

@@ -300,7 +300,6 @@ function transformLines ({ through }) {
 }
 
 module.exports = {
-  formatGroup,
   groupKey,
   groupsOf,
   inspectableReport,

@@ -254,7 +254,7 @@ function * slices (reader) {
   }
 }
 
-/** Returns the metrics of this thread at once. @param {Reader} [reader] */
-const readMetrics = (reader = 'program') => drain(slices(reader))
+/** Returns the metrics of this thread at once, for the program. */
+const readMetrics = () => drain(slices('program'))
 
 module.exports = { readMetrics, slices }

@@ -192,4 +192,4 @@ function weightFor ({ slower, errors, sample, keep }, span) {
   return inSample(span.traceId, sample) ? sample : 0
 }
 
-module.exports = { isWantedBy, createSinks, formOf, inSample, weightFor }
+module.exports = { isWantedBy, createSinks, inSample, weightFor }

@@ -145,4 +145,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { packageOf, siteOf }
+module.exports = { siteOf }

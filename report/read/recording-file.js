@@ -177,18 +177,6 @@ function blockOf ({ source, number, first, flags, now, origin, lost }, { texts, 
 }
 
 /**
- * Reads the blocks of a file.
- * @param {Uint8Array | AsyncIterable<Uint8Array>} source
- * @param {BlockReader} [reader] counts missing parts
- * @returns {AsyncGenerator<Block>}
- */
-async function * readBlocks (source, reader = new BlockReader()) {
-  const chunks = source instanceof Uint8Array ? [source] : source
-  for await (const chunk of chunks) yield * reader.push(chunk)
-  yield * reader.end()
-}
-
-/**
  * Yields the bytes of a file and everything appended to it; switches to the file that takes over its name.
  * @param {string} name
  * @param {AbortSignal} [signal] stops following
@@ -265,4 +253,4 @@ function describeMissing ({ skipped, cut, sources }, nameOf) {
 /** @param {number} number @param {string} one @param {string} [more] */
 const count = (number, one, more = `${one}s`) => `${number} ${number === 1 ? one : more}`
 
-module.exports = { BlockReader, describeMissing, follow, inOrder, isRecording, readBlocks }
+module.exports = { BlockReader, describeMissing, follow, inOrder, isRecording }

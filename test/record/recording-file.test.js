@@ -6,10 +6,18 @@ const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { ENTRY_BYTES, LAST, REPEATS, encode, maxBytesOf } = require('../../lib/record/block')
-const {
-  BlockReader, describeMissing, follow, inOrder, isRecording, readBlocks
-} = require('../../report/read/recording-file')
+const { BlockReader, describeMissing, follow, inOrder, isRecording } = require('../../report/read/recording-file')
 const { folder } = require('../helpers/sinks')
+
+/**
+ * Reads the blocks of a file.
+ * @param {AsyncIterable<Uint8Array>} chunks
+ * @param {BlockReader} [reader] counts missing parts
+ */
+async function * readBlocks (chunks, reader = new BlockReader()) {
+  for await (const chunk of chunks) yield * reader.push(chunk)
+  yield * reader.end()
+}
 
 /**
  * @param {object} block
@@ -60,9 +68,6 @@ test('what was written is read, in chunks of any size', async (t) => {
     t.deepEqual(blocks.map(({ now, origin, lost }) => [now, origin, lost]), Array(3).fill([10, 1e12, 0]))
     t.deepEqual(describeMissing(missing, String), [])
   }
-  const numbers = []
-  for await (const { number } of readBlocks(whole)) numbers.push(number)
-  t.deepEqual(numbers, [1, 2, 3])
 })
 
 test('a file that is cut at any byte is read as far as it goes', (t) => {

@@ -26,12 +26,9 @@ function createPage (model, { title = 'longstack report' } = {}) {
   return pageOf({ title, json: fit(model, title).json, text, script: 'report' })
 }
 
-/**
- * @param {import('../../../lib/profile/profile').Profile} profile
- * @param {{ title?: string }} [options]
- * @returns {string} HTML
- */
-function createProfilePage ({ chains, samples, ...profile }, { title = 'longstack profile' } = {}) {
+/** @param {import('../../../lib/profile/profile').Profile} profile @returns {string} HTML */
+function createProfilePage ({ chains, samples, ...profile }) {
+  const title = 'longstack profile'
   const text = profileText({ chains, samples, ...profile })
   return pageOf({ title, json: pack({ title, ...profile }), text, script: 'profile' })
 }
