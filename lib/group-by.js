@@ -3,7 +3,7 @@
 // Values by key. For queries, not for the hot path: hooks do not call it.
 
 /**
- * Returns a map's value for a key; makes and adds the value if it is missing (Node 24 lacks
+ * Returns a map's value for a key; makes and adds the value if it is missing.
  * @template K
  * @template V
  * @param {Map<K, V>} map
@@ -12,8 +12,9 @@
  * @returns {V}
  */
 function getOrAdd (map, key, make) {
-  if (!map.has(key)) map.set(key, make(key))
-  return /** @type {V} */ (map.get(key))
+  let value = map.get(key)
+  if (value === undefined && !map.has(key)) map.set(key, value = make(key))
+  return /** @type {V} */ (value)
 }
 
 /**

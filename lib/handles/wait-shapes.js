@@ -52,9 +52,7 @@ class WaitShapes {
 
   /** Returns the shape of the newest step of a chain. @param {number} chain @returns {Shape} */
   of (chain) {
-    let shape = this.#shapes.get(chain)
-    if (shape === undefined) this.#shapes.set(chain, shape = this.#read(chain))
-    return shape
+    return getOrAdd(this.#shapes, chain, () => this.#read(chain))
   }
 
   /**

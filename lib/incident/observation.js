@@ -7,6 +7,7 @@ const { Readable } = require('node:stream')
 const { isDeepStrictEqual } = require('node:util')
 const { grouped } = require('../../report/render/text-parts')
 const { cpuWaitOf } = require('../ask/system')
+const { getOrAdd } = require('../group-by')
 const { Model } = require('../top/model')
 
 /**
@@ -185,11 +186,10 @@ class Observation {
     for (const { key, figures } of answers) {
       if (figures?.thread === undefined) continue
       const { loop, cpuMs, process } = figures.thread
-      const sums = this.#sums.get(key) ?? { busyMs: 0, cpuMs: 0, processMs: 0 }
+      const sums = getOrAdd(this.#sums, key, () => ({ busyMs: 0, cpuMs: 0, processMs: 0 }))
       sums.busyMs += loop.share * figures.ms
       sums.cpuMs += cpuMs ?? process?.cpuMs ?? 0
       sums.processMs += process?.cpuMs ?? 0
-      this.#sums.set(key, sums)
     }
   }
 

@@ -3,6 +3,8 @@
 // Chains and CPU samples as one tree, from the route or the start of the program inwards: frames and labels
 // of hops, then the waits and runs below them, then the frames of the samples.
 
+const { getOrAdd } = require('../group-by')
+
 const MAX_NODES = 5_000
 const SMALLER = '(smaller)'
 const SELF = 'self'
@@ -34,10 +36,7 @@ class Branch {
 
   /** @param {string} name @param {PathNode['kind']} kind @returns {Branch} */
   child (name, kind) {
-    const key = `${kind} ${name}`
-    let branch = this.branches.get(key)
-    if (branch === undefined) this.branches.set(key, branch = new Branch(name, kind))
-    return branch
+    return getOrAdd(this.branches, `${kind} ${name}`, () => new Branch(name, kind))
   }
 }
 

@@ -6,6 +6,7 @@
 const { fileURLToPath } = require('node:url')
 const { requestTypes } = require('../core/kinds')
 const chainTexts = require('../format/chain-texts')
+const { getOrAdd, newMap } = require('../group-by')
 const { parseFrame } = require('../stacks/frames')
 const { mapFrame } = require('../stacks/source-maps')
 const { subsystemOf } = require('../subsystems')
@@ -128,11 +129,8 @@ function mergeChains (totals) {
     const { hops, type } = chainTexts.describeChain(number)
     const described = describeChain(hops, route)
     const text = [route, described.label, described.type, ...described.frames].join('\n')
-    let chain = chainsByText.get(text)
-    if (chain === undefined) {
-      chain = { ...described, requests: 0, count: 0, ranMs: 0, waitedMs: 0, waits: 0, cpuMs: 0 }
-      chainsByText.set(text, chain)
-    }
+    const chain = getOrAdd(chainsByText, text, () =>
+      ({ ...described, requests: 0, count: 0, ranMs: 0, waitedMs: 0, waits: 0, cpuMs: 0 }))
     chainsBySlot.push(chain)
     chain.count += count
     chain.requests += requests
@@ -187,22 +185,18 @@ function mergeStacks (cpu, chainsBySlot) {
   const described = cpu.frames.map(describeFrame)
   /** @type {Map<PathChain, Map<string, ChainStack>>} */
   const stacksByChain = new Map()
+  /** @type {ChainStack[]} */
   const merged = []
   for (const { slot, stack, ms, count } of cpu.totals.values()) {
     const chain = chainsBySlot[slot]
     const frames = textsOf(cpu.framesOf(stack).map((number) => described[number]))
-    let stacks = stacksByChain.get(chain)
-    if (stacks === undefined) stacksByChain.set(chain, stacks = new Map())
-    const text = frames.join('\n')
-    const equal = stacks.get(text)
-    if (equal !== undefined) {
-      equal.ms += ms
-      equal.count += count
-      continue
-    }
-    const entry = { chain, frames, ms, count }
-    stacks.set(text, entry)
-    merged.push(entry)
+    const entry = getOrAdd(getOrAdd(stacksByChain, chain, newMap), frames.join('\n'), () => {
+      const added = { chain, frames, ms: 0, count: 0 }
+      merged.push(added)
+      return added
+    })
+    entry.ms += ms
+    entry.count += count
   }
   return merged.sort((a, b) => b.ms - a.ms)
 }

@@ -1,6 +1,6 @@
 'use strict'
 
-const { groupBy: groupsOf } = require('../../lib/group-by')
+const { getOrAdd: getOrCreate, groupBy: groupsOf } = require('../../lib/group-by')
 
 /**
  * A map with a maximum number of entries.
@@ -41,20 +41,6 @@ class Sums extends BoundedMap {
   add (key, amount) {
     if (this.has(key) || this.size < this.max) this.set(key, (this.get(key) ?? 0) + amount)
   }
-}
-
-/**
- * Returns the value of a key in a map, and creates it if it is missing.
- * @template K, V
- * @param {Map<K, V>} map
- * @param {K} key
- * @param {() => V} create
- * @returns {V}
- */
-function getOrCreate (map, key, create) {
-  let value = map.get(key)
-  if (value === undefined) map.set(key, value = create())
-  return value
 }
 
 /**

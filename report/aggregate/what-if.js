@@ -40,13 +40,16 @@ function whatIf (fault, replay) {
 
 /** @type {{ [rule in Fault['rule']]?: (fault: Fault, replay: Replay) => WhatIf | undefined }} */
 const changes = {
-  blocker: (fault, replay) =>
-    ({ change: 'offThread', predictions: replay.predict((recording) => offThread(fault, recording)) }),
-  delayer: (fault, replay) =>
-    ({ change: 'offThread', predictions: replay.predict((recording) => offThread(fault, recording)) }),
+  blocker: movedOff,
+  delayer: movedOff,
   sequence: (fault, replay) =>
     ({ change: 'atOnce', predictions: replay.predict((recording) => atOnce(fault, recording)) }),
   pool: largerPool
+}
+
+/** @param {Fault} fault @param {Replay} replay @returns {WhatIf} */
+function movedOff (fault, replay) {
+  return { change: 'offThread', predictions: replay.predict((recording) => offThread(fault, recording)) }
 }
 
 /**

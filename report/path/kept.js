@@ -4,6 +4,7 @@
 // runs of other requests that may have delayed them.
 
 const { SENT } = require('../../lib/core/run-log-words')
+const { getOrAdd, newList } = require('../../lib/group-by')
 const { NONE } = require('./entries')
 const { SETTLED } = require('./query-writes')
 const { entryBefore, findArrival } = require('./timeline')
@@ -289,11 +290,7 @@ class Marks {
 function byTop (spans) {
   /** @type {Map<Request, Request[]>} */
   const tops = new Map()
-  for (const span of spans) {
-    const list = tops.get(span.top)
-    if (list === undefined) tops.set(span.top, [span])
-    else list.push(span)
-  }
+  for (const span of spans) getOrAdd(tops, span.top, newList).push(span)
   return tops
 }
 

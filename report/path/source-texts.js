@@ -4,6 +4,7 @@
 // bounded: the oldest texts are evicted.
 
 const { attributesOf } = require('../../lib/encoding/packed-spans')
+const { getOrAdd } = require('../../lib/group-by')
 const { connectionTypes } = require('../../lib/subsystems')
 const { Latest } = require('./latest')
 const { HandleCounts } = require('./handle-counts')
@@ -151,10 +152,7 @@ class SourceTexts {
    * @param {Record<string, unknown>} attributes
    */
   #sharedOf (attributes) {
-    const key = JSON.stringify(attributes)
-    const known = this.#shared.get(key)
-    if (known === undefined) this.#shared.set(key, attributes)
-    return known ?? attributes
+    return getOrAdd(this.#shared, JSON.stringify(attributes), () => attributes)
   }
 
   /** @param {any[]} frame */

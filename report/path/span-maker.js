@@ -10,6 +10,7 @@ const { SpanForm, textsOf } = require('../../lib/encoding/span-form')
 const { unpack } = require('../../lib/encoding/packed-spans')
 const { withAttributes } = require('../../lib/encoding/serialize')
 const { CLIENT } = require('../../lib/core/run-log-words')
+const { getOrAdd } = require('../../lib/group-by')
 const { AfterResponse } = require('./after-response')
 const { Background } = require('./background')
 const { factsRecord } = require('./facts-record')
@@ -307,11 +308,7 @@ class SpanMaker {
     const texts = this.#texts
     /** number of queries that share a write, and how many of them are built @type {Map<number, number[]>} */
     const shares = new Map()
-    for (const { sent } of queries) {
-      const share = shares.get(sent)
-      if (share === undefined) shares.set(sent, [1, 0])
-      else share[0]++
-    }
+    for (const { sent } of queries) getOrAdd(shares, sent, () => [0, 0])[0]++
     return queries.map((query) => {
       const { start, end, connection, sent, unsent, unanswered, out = 0, in: read = 0 } = query
       const share = /** @type {number[]} */ (shares.get(sent))

@@ -5,6 +5,7 @@
 
 const { Definitions } = require('../../lib/encoding/definitions')
 const { lineOf } = require('../../lib/encoding/serialize')
+const { getOrAdd } = require('../../lib/group-by')
 const { SpanMaker } = require('../path/span-maker')
 const { SpanReader } = require('../path/window')
 const { BlockReader, describeMissing } = require('./recording-file')
@@ -76,16 +77,13 @@ class RecordedLines {
 
   /** @param {number} number */
   #sourceOf (number) {
-    let source = this.#sources.get(number)
-    if (source === undefined) {
-      const maker = new SpanMaker()
-      source = { spans: new SpanReader(), maker, definitions: new Definitions() }
-      source.spans.onAfter = (after) => maker.addAfter(after)
-      source.spans.onBackground = (chain, ms) => maker.addBackground(chain, ms)
-      source.spans.onCalled = (chain, start, due) => maker.addCalled(chain, start, due)
-      this.#sources.set(number, source)
-    }
-    return source
+    return getOrAdd(this.#sources, number, () => {
+      const [spans, maker] = [new SpanReader(), new SpanMaker()]
+      spans.onAfter = (after) => maker.addAfter(after)
+      spans.onBackground = (chain, ms) => maker.addBackground(chain, ms)
+      spans.onCalled = (chain, start, due) => maker.addCalled(chain, start, due)
+      return { spans, maker, definitions: new Definitions() }
+    })
   }
 
   /** @param {Source} source @param {MadeSpan[]} made */

@@ -10,6 +10,7 @@ const { inOrder } = require('./recording-file')
 const { LineSplitter, MAX_LINE_BYTES, decompressed, open, stats, withForm } = require('./sources')
 const { parseSpan, reasons, spansOfOtlp } = require('./span-line')
 const { parseJson } = require('./values')
+const { getOrAdd } = require('../../lib/group-by')
 
 /**
  * @typedef {import('./span-line').Span} Span
@@ -245,9 +246,7 @@ class FileLines {
   /** @param {Reason} reason @param {number} number of the line */
   #skip (reason, number) {
     this.#report.skipped++
-    const entry = this.#skipped.get(reason)
-    if (entry === undefined) this.#skipped.set(reason, { count: 1, first: number })
-    else entry.count++
+    getOrAdd(this.#skipped, reason, () => ({ count: 0, first: number })).count++
   }
 
   /** @param {number} number */
