@@ -6,7 +6,7 @@
  * Returns a map's value for a key; makes and adds the value if it is missing.
  * @template K
  * @template V
- * @param {Map<K, V>} map
+ * @param {Pick<Map<K, V>, 'get' | 'has'> & { set: (key: K, value: V) => unknown }} map Map or WeakMap
  * @param {K} key
  * @param {(key: K) => V} make
  * @returns {V}

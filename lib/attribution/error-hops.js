@@ -16,7 +16,7 @@ const { attribute } = require('./attribution')
 const { findStep, isSame } = require('./flows')
 const { formerState } = require('./former-state')
 const { get: getObserved, observe } = require('./observed-errors')
-const { doubted } = require('./queued-jobs')
+const { areEqual, doubted } = require('./queued-jobs')
 
 /**
  * @typedef {import('../core/context').Context} Context
@@ -124,11 +124,6 @@ function areFunctionsTold (hop, told) {
       return frame.functionName === functionName && frame.fileName === fileName
     }))
   })
-}
-
-/** @param {string[]} lines @param {string[]} others */
-function areEqual (lines, others) {
-  return lines.length === others.length && lines.every((line, i) => line === others[i])
 }
 
 /**

@@ -131,9 +131,9 @@ function isRepeated (functions, i, repeats) {
   return inner.some((name) => before.some((older) => older.includes(name)))
 }
 
-/** @param {string[]} names @param {string[]} others */
-function areEqual (names, others) {
-  return names.length === others.length && names.every((name, i) => name === others[i])
+/** @param {string[]} texts @param {string[]} others */
+function areEqual (texts, others) {
+  return texts.length === others.length && texts.every((text, i) => text === others[i])
 }
 
 /** Whether an async function continues in a step, even a compiled one. @param {Context} step */
@@ -181,4 +181,4 @@ function requestText (context) {
 
 source.startOf = (context) => findStart(context)?.step
 
-module.exports = { doubted, hopsOfStep, requestText, withTrigger }
+module.exports = { areEqual, doubted, hopsOfStep, requestText, withTrigger }

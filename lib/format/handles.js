@@ -2,7 +2,7 @@
 
 // Formats reports of handles as text, with equal handles grouped. Data in, string out.
 
-const { groupBy } = require('../group-by')
+const { getOrAdd, groupBy } = require('../group-by')
 const { ownManifest } = require('../platform')
 const { DESCRIPTOR } = require('../subsystems')
 const { formatDuration, clean } = require('../text')
@@ -106,12 +106,7 @@ const openerKeys = new WeakMap()
 
 /** @param {PrintedHop[]} opened @returns {string} */
 function openerKey (opened) {
-  let key = openerKeys.get(opened)
-  if (key === undefined) {
-    key = JSON.stringify(opened.map((hop) => [hop.type, hop.lines]))
-    openerKeys.set(opened, key)
-  }
-  return key
+  return getOrAdd(openerKeys, opened, () => JSON.stringify(opened.map((hop) => [hop.type, hop.lines])))
 }
 
 /** @param {Why[]} list @returns {string} text with equal handles grouped */

@@ -88,17 +88,15 @@ class CpuProfiler {
 
 /** CPU time by chain and stack. A stack is a number, with the stack of its caller and a frame. */
 class CpuTotals {
-  constructor () {
-    /** numbers by caller and frame @type {Map<string, number>} */
-    this.numbers = new Map()
-    /** @type {number[]} */
-    this.callers = [ROOT]
-    /** @type {CallFrame[]} */
-    this.frames = [{ functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 }]
-    /** by slot and stack @type {Map<number, StackTotal>} */
-    this.totals = new Map()
-    this.sampleCount = 0
-  }
+  /** numbers by caller and frame @type {Map<string, number>} */
+  numbers = new Map()
+  /** @type {number[]} */
+  callers = [ROOT]
+  /** @type {CallFrame[]} */
+  frames = [{ functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 }]
+  /** by slot and stack @type {Map<number, StackTotal>} */
+  totals = new Map()
+  sampleCount = 0
 
   /**
    * Adds each sample of a profile to the step that ran when it was taken.

@@ -23,21 +23,19 @@ const OTHER_ROUTES = '(other requests)'
  */
 
 class Totals {
-  constructor () {
-    /** slots by chain, per route number @type {Array<Map<number, number>>} */
-    this.slotMaps = [new Map()]
-    /** by slot @type {Total[]} */
-    this.list = []
-    /** by name @type {Map<string, number>} */
-    this.routeNumbers = new Map()
-    /** names by number; 0 is no request @type {Array<string | undefined>} */
-    this.routes = [undefined]
-    /** by request; cleared after `add`, since routes become known late @type {Map<number, number>} */
-    this.requestRoutes = new Map()
-    this.lastRequest = 0
-    this.lastRoute = 0
-    this.idleMs = 0
-  }
+  /** slots by chain, per route number @type {Array<Map<number, number>>} */
+  slotMaps = [new Map()]
+  /** by slot @type {Total[]} */
+  list = []
+  /** by name @type {Map<string, number>} */
+  routeNumbers = new Map()
+  /** names by number; 0 is no request @type {Array<string | undefined>} */
+  routes = [undefined]
+  /** by request; cleared after `add`, since routes become known late @type {Map<number, number>} */
+  requestRoutes = new Map()
+  lastRequest = 0
+  lastRoute = 0
+  idleMs = 0
 
   /**
    * Adds the first steps; each lasts until the next one.

@@ -10,7 +10,6 @@ const { MIN_SHARE } = require('../../lib/encoding/span-figures')
 const { Walk } = require('./critical-path')
 const { Turns } = require('./delays')
 const { NONE, Recording } = require('./entries')
-const { figuresOf } = require('./figures')
 const { Marks } = require('./kept')
 const { isAsking, queriesOf } = require('./queries')
 const { Traffic } = require('./query-writes')
@@ -345,6 +344,37 @@ class SpanReader {
     const open = all.length > MAX_OPEN ? all.filter(({ isOpen }) => isOpen) : []
     for (const span of open.slice(0, Math.max(0, all.length - MAX_OPEN))) this.#tellOpen(span)
     return open.length === 0 ? all : all.filter(({ isTold }) => !isTold)
+  }
+}
+
+/** @param {number} ms */
+const us = (ms) => Math.round(ms * 1000)
+
+/**
+ * Returns figures in whole microseconds: run, waited and delayed add up to the duration.
+ * @param {Request} request
+ * @param {import('./critical-path').Path} path
+ */
+function figuresOf (request, { beside, own, unknown, waits }) {
+  const duration = us(request.end - request.begin)
+  const run = Math.min(duration, us(own))
+  const rest = duration - run
+  let [certain, most] = [0, 0]
+  for (const { delayed, delayedMax } of waits) {
+    certain += delayed
+    most += delayedMax
+  }
+  const delayed = Math.min(rest, us(certain))
+  return {
+    duration,
+    run,
+    delayed,
+    // More than `delayed` if an arrival time is unknown.
+    delayedMax: Math.max(delayed, Math.min(rest, us(most + unknown))),
+    waited: rest - delayed,
+    beside: Math.min(run, us(beside)), // part of its run time that is off its path
+    unread: us(request.unread),
+    unknown: Math.min(rest, us(unknown)) // entries are lost: it may have run, waited, or been delayed
   }
 }
 

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12375,
+  report: 12372,
   core: 4351,
   spans: 2425,
   stacks: 2868,
@@ -25,10 +25,10 @@ const maxLines = {
   incident: 806,
   cli: 1514,
   sinks: 1210,
-  format: 1017,
-  profile: 718,
+  format: 1012,
+  profile: 714,
   blocked: 439,
-  attribution: 1102,
+  attribution: 1099,
   passing: 712,
   runners: 461,
   intercept: 410,
