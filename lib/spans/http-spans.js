@@ -18,6 +18,7 @@ const {
 const {
   UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket
 } = require('./http-endings')
+const rejections = require('./rejections')
 const spans = require('./spans')
 const { format, hasTraceparent, parse } = require('./traceparent')
 
@@ -154,7 +155,7 @@ function routeFound (span, route) {
 
 /** Notes an error that a framework reports. @param {Span} span @param {unknown} error */
 function errorCaught (span, error) {
-  if (isObject(error)) spans.noteRejection(error, span)
+  if (isObject(error)) rejections.note(error, span)
 }
 
 // Clients: http, undici, connections

@@ -22,6 +22,7 @@ const { noSpan } = require('./index')
 const { allOpen } = require('./identities')
 const { add: noteInterval } = require('./open-intervals')
 const outputs = require('./outputs')
+const rejections = require('./rejections')
 const spans = require('./spans')
 const { runSpan } = require('./user-span')
 
@@ -48,7 +49,7 @@ on('intervalMade', (context, timer) => {
   if (isOn) noteInterval(context, timer)
 })
 on('rejected', (reason, { span }) => {
-  if (span !== undefined && isAnyObject(reason)) spans.noteRejection(reason, span)
+  if (span !== undefined && isAnyObject(reason)) rejections.note(reason, span)
 })
 texts.set({ drain: spans.drain, openSpans: allOpen })
 on('escaped', (error, { span }) => {

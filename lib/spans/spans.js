@@ -161,9 +161,23 @@ function close (span, ending, since) {
     span.status = message === undefined ? { code } : { code, message: cutUrlCredentials(message) }
   }
   if (code === 'ERROR') readSettlements()
-  const reason = ending.error ?? (code === 'ERROR' ? span.rejection?.deref() : undefined)
-  if (reason !== undefined || Object.hasOwn(ending, 'error')) recordException(span, reason)
+  addReason(span, ending)
   finish(span, time)
+}
+
+/**
+ * Adds the error of a span: the given one, or that of its last rejection.
+ * @param {Span} span
+ * @param {End} ending
+ */
+function addReason (span, ending) {
+  const { rejection } = span
+  const noted = rejection?.reason.deref()
+  const isOther = ending.error === undefined || ending.error !== noted
+  if (Object.hasOwn(ending, 'error') && isOther) return recordException(span, ending.error)
+  if (ending.code !== 'ERROR' || rejection === undefined) return
+  const description = rejection.description ?? (noted && describeException(noted, errorStack))
+  if (description !== undefined) addException(span, description, rejection.time)
 }
 
 /** @param {Span} span @param {number} time ms @param {number} [status] see run-log-words.js */
@@ -182,15 +196,6 @@ const statusOf = ({ status: { code } }) => code === 'ERROR' ? ERROR : code === '
 /** Adds an error to a span. @param {Span} span @param {unknown} error */
 function recordException (span, error) {
   if (!span.ended) addException(span, describeException(error, errorStack), now())
-}
-
-/**
- * Notes a rejection inside a span: if the span fails later, this is its error.
- * @param {object} reason
- * @param {Span} span
- */
-function noteRejection (reason, span) {
-  if (!span.ended) span.rejection = new WeakRef(reason)
 }
 
 /** Discards a span without recording it. @param {Span} span */
@@ -314,7 +319,6 @@ module.exports = {
   drain,
   end,
   flush,
-  noteRejection,
   presentSince,
   recordException,
 

@@ -69,15 +69,8 @@ class Failures {
     const { record, failed } = span
     const inner = this.#inner.get(span.spanId)
     this.#inner.delete(span.spanId)
-    const exceptions = list(record.events, MAX_EVENTS).filter((event) =>
-      event?.name === 'exception' && isRecord(event.attributes))
     const unixMs = span.startMs + span.ms
-    const errors = exceptions.map(({ attributes, timeUnixNano }) => ({
-      type: text(attributes['exception.type'], 100) ?? 'Error',
-      message: attributes['exception.message'],
-      stack: text(attributes['exception.stacktrace'], MAX_STACK_CHARS),
-      unixMs: momentOf(timeUnixNano) ?? unixMs
-    }))
+    const errors = exceptionsOf(span)
     if (errors.length === 0 && failed) {
       const status = span.attributes['error.type'] ?? span.attributes['http.response.status_code'] ?? 'error'
       const type = String(text(String(status), 100))
@@ -130,6 +123,18 @@ class Failures {
   }
 }
 
+/** @param {Span} span */
+function exceptionsOf ({ record, startMs, ms }) {
+  const exceptions = list(record.events, MAX_EVENTS).filter((event) =>
+    event?.name === 'exception' && isRecord(event.attributes))
+  return exceptions.map(({ attributes, timeUnixNano }) => ({
+    type: text(attributes['exception.type'], 100) ?? 'Error',
+    message: attributes['exception.message'],
+    stack: text(attributes['exception.stacktrace'], MAX_STACK_CHARS),
+    unixMs: momentOf(timeUnixNano) ?? startMs + ms
+  }))
+}
+
 /** @param {Group} group @param {string} route @param {number} count */
 function addRoute ({ routes }, route, count) {
   const sum = (routes.get(route) ?? 0) + count
@@ -143,4 +148,4 @@ function momentOf (nanos) {
   return Number(nanos.slice(0, -6)) + Number(nanos.slice(-6)) / 1e6
 }
 
-module.exports = { Failures }
+module.exports = { Failures, exceptionsOf }

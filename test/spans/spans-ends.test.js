@@ -34,6 +34,33 @@ test('on a connection that an agent hands out again, a break is seen when it com
   }
 })
 
+test('an error that the program drops is that of its request, also once it was collected', async (t) => {
+  const { spans } = await story(t, `
+    require('node:v8').setFlagsFromString('--expose-gc')
+    const gc = require('node:vm').runInNewContext('gc')
+    async function render () {
+      await new Promise((resolve) => setTimeout(resolve, 5))
+      throw new TypeError('no template')
+    }
+    const server = http.createServer((request, response) => { render().catch(() => {}) })
+    const port = await listen(server)
+    const asked = http.get({ port, path: '/page' }).on('error', () => {})
+    for (let i = 0; i < 4; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 30))
+      gc()
+    }
+    asked.destroy()
+    await new Promise((resolve) => asked.on('close', resolve))`)
+  const [page] = of(spans, 'SERVER')
+  t.is(page.attributes['longstack.end'], 'aborted')
+  t.is(page.events.length, 1)
+  const [{ timeUnixNano, attributes }] = page.events
+  t.is(attributes['exception.type'], 'TypeError')
+  t.regex(attributes['exception.stacktrace'], /^TypeError: no template\n +at render /)
+  const left = Number(BigInt(page.endTimeUnixNano) - BigInt(timeUnixNano)) / 1e6
+  t.true(left > 50, `${left} ms before the end`)
+})
+
 test('an upgrade and a CONNECT on a connection that carried requests before', async (t) => {
   const { spans } = await story(t, `
     const server = http.createServer((request, response) => response.end('ok'))

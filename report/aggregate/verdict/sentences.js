@@ -271,13 +271,22 @@ const sentences = {
       `${counted(others, 'request')} of other paths succeed.`,
     'reproduce this request, and check what is special about it'
   ],
-  unanswered ({ route, at: frame, figures: { requests, longestMs, answeredMs, path } }) {
+  unanswered ({ route, at: frame, figures, details: { error } }) {
+    const { requests, longestMs, answeredMs, path } = figures
     const isKnown = path === undefined || route?.endsWith(` ${path}`)
     const of = isKnown ? short(route) : `${short(route)} (all ${short(path)})`
-    const last = frame === undefined ? '' : ` They last ran${atPlace(frame)}.`
+    const others = answeredMs === undefined ? '' : `; the others take ${time(answeredMs)}`
+    const none = `${counted(requests, 'request')} of ${of} got no response for up to ${time(longestMs)}`
+    const clients = `their clients gave up or still wait${others}.`
+    if (error !== undefined) {
+      const some = error.count === requests ? '' : ` in ${error.count} of them`
+      return [
+        `${none} after ${short(error.type)} was thrown${atPlace(frame)}${some}; ${clients}`,
+        'send a response where this error is caught'
+      ]
+    }
     return [
-      `${counted(requests, 'request')} of ${of} got no response for up to ${time(longestMs)}, and their ` +
-        `clients gave up or still wait; the others take ${time(answeredMs)}.${last}`,
+      `${none}, and ${clients}${frame === undefined ? '' : ` They last ran${atPlace(frame)}.`}`,
       'look for a code path without a response, and for a connection or lock that is not released; run ' +
         'longstack why while one is pending'
     ]

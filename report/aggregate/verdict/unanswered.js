@@ -1,9 +1,11 @@
 'use strict'
 
 // Requests without a response: their clients gave up, or they are still pending, while others of the route
-// were answered long before.
+// were answered long before, or long after an error in them.
 
 const { amount, text } = require('../../read/values')
+const { exceptionsOf } = require('../failures')
+const { innermostOwnFrame } = require('../frames')
 const { endOf } = require('../route-names')
 
 const MAX_PATH_CHARS = 200
@@ -13,7 +15,13 @@ const MIN_UNANSWERED = 3
 const MIN_MS = 1000
 const MIN_RATIO = 5 // to the mean of the answered ones
 
-/** @typedef {{ ms: number, at: string | undefined, path: string | undefined }} UnansweredRequest */
+/**
+ * @typedef {object} UnansweredRequest
+ * @property {number} ms
+ * @property {string | undefined} at place of its last wait
+ * @property {string | undefined} path
+ * @property {{ type: string, at: string } | undefined} error its last error, if it was long before the end
+ */
 
 class Unanswered {
   answered = 0
@@ -25,7 +33,8 @@ class Unanswered {
    * @param {import('../../read/span-line').Span} span
    * @param {import('../critical-paths').PathEntry[]} waits
    */
-  add ({ attributes, kind, ms, open }, waits) {
+  add (span, waits) {
+    const { attributes, kind, ms, open } = span
     if (!open && attributes['longstack.end'] !== 'aborted') {
       this.answered++
       this.answeredMs += ms
@@ -36,21 +45,45 @@ class Unanswered {
     // Its last wait ended when the client closed the connection.
     const client = `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
     const last = waits.find(({ place }) => endOf(place.until).peer === client)
-    this.requests.push({ ms, at: last?.place.at, path: text(attributes['url.path'], MAX_PATH_CHARS) })
+    const path = text(attributes['url.path'], MAX_PATH_CHARS)
+    this.requests.push({ ms, at: last?.place.at, path, error: errorOf(span) })
   }
 }
 
+/** @param {import('../../read/span-line').Span} span @returns {UnansweredRequest['error']} */
+function errorOf (span) {
+  const last = exceptionsOf(span).at(-1)
+  if (last?.stack === undefined || span.startMs + span.ms - last.unixMs < MIN_MS) return undefined
+  const frame = innermostOwnFrame(last.stack)
+  return frame === undefined ? undefined : { type: last.type, at: frame }
+}
+
 /**
- * Reports routes with several requests that got no response, for much longer than the others took.
+ * Returns the error of at least half of the requests. The others may have had it too: an error that the
+ * program has dropped is unknown.
+ * @param {UnansweredRequest[]} requests
+ */
+function commonErrorOf (requests) {
+  const errors = requests.flatMap((request) => request.error ?? [])
+  const [first] = errors
+  if (first === undefined || errors.length < requests.length / 2) return undefined
+  const isOne = errors.every(({ type, at: frame }) => type === first.type && frame === first.at)
+  return isOne ? { ...first, count: errors.length } : undefined
+}
+
+/**
+ * Reports routes with several requests that got no response, for much longer than the others took. If too few
+ * others got one, only an error is evidence: clients may well leave requests that wait for news.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
 function unanswered ({ routes }) {
   return routes.flatMap(({ name, facts: { totalMs, unanswered: { answered, answeredMs, requests } } }) => {
-    if (answered < MIN_ANSWERED) return []
-    const meanMs = answeredMs / answered
-    const long = requests.filter(({ ms }) => ms >= MIN_MS && ms >= meanMs * MIN_RATIO)
+    const meanMs = answered < MIN_ANSWERED ? undefined : answeredMs / answered
+    const long = requests.filter(({ ms }) => ms >= MIN_MS && ms >= (meanMs ?? 0) * MIN_RATIO)
     if (long.length < MIN_UNANSWERED || long.length < requests.length / 2) return []
+    const error = commonErrorOf(long)
+    if (meanMs === undefined && (error === undefined || answered > 0)) return []
     const [{ at: frame, path }] = long
     const isOnePath = long.every((request) => request.path === path)
     const isOnePlace = long.every((request) => request.at === frame)
@@ -58,10 +91,11 @@ function unanswered ({ routes }) {
     return [{
       rule: /** @type {const} */ ('unanswered'),
       route: name,
-      at: isOnePlace ? frame : undefined,
+      at: error?.at ?? (isOnePlace ? frame : undefined),
       lostMs: 0,
       share: long.reduce((sum, { ms }) => sum + ms, 0) / totalMs,
-      figures: { requests: long.length, longestMs, answeredMs: meanMs, path: isOnePath ? path : undefined }
+      figures: { requests: long.length, longestMs, answeredMs: meanMs, path: isOnePath ? path : undefined },
+      details: { error }
     }]
   })
 }

@@ -454,6 +454,22 @@ test('unanswered: clients gave up on requests that others got an answer to', (t)
   only(t, [...served, ...ended(4, aborted, 900)])
   only(t, [...served, ...ended(4, { ...aborted, 'http.response.status_code': 200 })]) // a stream that the client left
   only(t, [...ended(9, {}, 3000), ...ended(4, aborted)]) // the others take as long
+
+  const thrown = (/** @type {number} */ count, late = 2000) => ended(count, aborted).map((record) => ({
+    ...record,
+    events: [{
+      name: 'exception',
+      timeUnixNano: String(BigInt(record.endTimeUnixNano) - BigInt(late * 1e6)),
+      attributes: { 'exception.type': 'TypeError', 'exception.stacktrace': 'TypeError: no\n    at render (/app/page.js:9:5)' }
+    }]
+  }))
+  t.is(only(t, thrown(4), 'unanswered').sentence, '4 requests of GET /report (all /a) got no response for up to 3.0 s after ' +
+    'TypeError was thrown at render (page.js:9); their clients gave up or still wait.')
+  t.regex(only(t, [...served, ...thrown(3), ...ended(2, aborted)], 'unanswered').sentence,
+    / for up to 3\.0 s after TypeError was thrown at .* in 3 of them; .*; the others take 1\.0 ms\.$/)
+  only(t, [...thrown(2), ...ended(3, aborted)]) // most have no error
+  only(t, thrown(4, 0)) // the clients left, and that is the error
+  only(t, [...requests(3, () => []), ...thrown(4)]) // too few to compare, but some do get a response
 })
 
 test('dependency: a peer that takes long', (t) => {
