@@ -51,10 +51,14 @@ async function die ({ url, flags = [], cause }) {
   })
   const ended = once(child, 'exit')
   try {
-    const [line] = await once(createInterface(child.stdout), 'line')
+    const output = createInterface(child.stdout)
+    const [line] = await once(output, 'line')
     const port = Number(line.split(' ')[1])
     const load = Array.from({ length: CLIENTS }, async () => { while (await ask(port, '/ok')); })
-    for (let i = 0; i < 3; i++) ask(port, '/wait')
+    for (let i = 0; i < 3; i++) {
+      ask(port, '/wait')
+      await once(output, 'line') // the service has it
+    }
     await wait(300 + Math.random() * 400)
     if (url !== undefined) ask(port, url)
     if (cause === 'stuck') await wait(2000)

@@ -114,18 +114,19 @@ class AskedSums {
   /**
    * Returns the mean waits of queries to be sent and to be answered.
    * @returns {{ unsentMs: number, answerMs: number, most: number, peer: string | undefined,
-   *   at: string | undefined }} most: in flight at once in one request; peer: the only one, or undefined;
-   *   at: site of most of them
+   *   at: string | undefined, share: number }} most: in flight at once in one request; peer: the only one, or
+   *   undefined; at: site of most of them; share: of the queries, at this site
    */
   unsent () {
     const [peer, other] = this.#peers.keys()
-    const places = [...this.#innermost].sort((a, b) => b[1] - a[1])
+    const [[site, count] = [undefined, 0]] = [...this.#innermost].sort((a, b) => b[1] - a[1])
     return {
       unsentMs: this.#unsentMs / this.#listed,
       answerMs: this.#answerMs / this.#listed,
       most: this.#most,
       peer: other === undefined ? peer : undefined,
-      at: places[0]?.[0]
+      at: site,
+      share: count / this.#listed
     }
   }
 

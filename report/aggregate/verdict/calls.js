@@ -1,7 +1,6 @@
 'use strict'
 
-// Calls that are repeated until one succeeds, and queries that wait for each other because a request sends
-// them all at once.
+// Calls that are repeated until one succeeds, and many queries of one request that wait for each other.
 
 const { sum } = require('../lists')
 
@@ -15,6 +14,8 @@ const FAN_OUT = {
   MIN_QUERIES: 8,
   MAX_SERIAL: 0.7, // share of the queries; with a pool of two, half of them are serial
   MIN_RATIO: 2, // wait to be sent / wait for the response
+  MIN_TURNS: 8, // queries one after another; fewer may be a limit that the program has chosen well
+  MIN_AT_SITE: 0.8, // share of the queries at one place
   MIN_SHARE: 0.3 // share of the route's time with at least one query in flight
 }
 
@@ -37,8 +38,8 @@ function retries ({ routes }) {
 }
 
 /**
- * Reports requests that send many queries at once, each of which waits longer to be sent than for its
- * response.
+ * Reports requests that send many queries which wait for each other: each waits longer to be sent than for
+ * its response, or a pool or a limiter lets few run at a time.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
@@ -46,19 +47,31 @@ function fanOut ({ routes }) {
   return routes.flatMap(({ name, facts, asked }) => {
     const means = asked.means()
     if (means === undefined || facts.lines < MIN_REQUESTS || means.count < FAN_OUT.MIN_QUERIES) return []
-    const { unsentMs, answerMs, most, peer, at: frame } = asked.unsent()
+    const { unsentMs, answerMs, most, peer, at: sent, share: atSite } = asked.unsent()
     const busyMs = means.ms * facts.count
-    if (means.serial > means.count * FAN_OUT.MAX_SERIAL || unsentMs < answerMs * FAN_OUT.MIN_RATIO) return []
+    if (means.serial > means.count * FAN_OUT.MAX_SERIAL) return []
+    const isUnsent = unsentMs >= answerMs * FAN_OUT.MIN_RATIO
+    if (!isUnsent && (means.serial < FAN_OUT.MIN_TURNS || atSite < FAN_OUT.MIN_AT_SITE)) return []
     if (!(busyMs >= facts.totalMs * FAN_OUT.MIN_SHARE)) return []
-    const waited = sum(facts.places, ({ allWork, turnMs }) => allWork.ms + turnMs)
-    const lostMs = Math.min(busyMs, waited) * unsentMs / (unsentMs + answerMs)
+    const waits = facts.places.map(({ place, allWork, turnMs }) =>
+      ({ at: place.at, ms: allWork.ms + turnMs }))
+    const waitingShare = isUnsent ? unsentMs / (unsentMs + answerMs) : 1 - 1 / means.serial
+    const lostMs = Math.min(busyMs, sum(waits, ({ ms }) => ms)) * waitingShare
+    const longest = waits.sort((a, b) => b.ms - a.ms).at(0)
     return [{
       rule: /** @type {const} */ ('fanOut'),
       route: name,
-      at: frame,
+      at: longest?.at ?? sent,
       lostMs,
       share: lostMs / facts.totalMs,
-      figures: { queries: means.count, unsentMs, answerMs, atOnce: most, peer }
+      figures: {
+        queries: means.count,
+        unsentMs: isUnsent ? unsentMs : undefined,
+        answerMs,
+        turns: means.serial,
+        atOnce: most,
+        peer
+      }
     }]
   })
 }

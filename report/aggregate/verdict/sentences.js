@@ -200,13 +200,17 @@ const sentences = {
       'time.',
     'find out why these calls fail; back off between retries, and limit them'
   ],
-  fanOut ({ route, at: frame, share, figures: { queries, unsentMs, answerMs, atOnce, peer } }) {
+  fanOut ({ route, at: frame, share, figures: { queries, unsentMs, answerMs, turns, atOnce, peer } }) {
     const limit = `${atOnce} at a time are in flight${peer === undefined ? '' : ` to ${short(peer)}`}`
+    const waits = unsentMs === undefined
+      ? `${meanText(turns)} run one after another, ${time(answerMs)} each`
+      : `each waits ${time(unsentMs)} to be sent and ${time(answerMs)} for its response`
     return [
-      `${short(route)} issues ${meanText(queries)} queries at once${atPlace(frame)}, but only ${limit}: ` +
-        `each waits ${time(unsentMs)} to be sent and ${time(answerMs)} for its response, ` +
-        `${percent(share)} of its time.`,
-      'combine them into one query, or limit how many run at once'
+      `${short(route)} issues ${meanText(queries)} queries${unsentMs === undefined ? '' : ' at once'}` +
+        `${atPlace(frame)}, but only ${limit}: ${waits}, ${percent(share)} of its time.`,
+      unsentMs === undefined
+        ? 'combine them into one query, or into a few'
+        : 'combine them into one query, or limit how many run at once'
     ]
   },
   threads ({ route, at: frame, share, figures, details: { holder } }) {

@@ -211,7 +211,7 @@ test('fan-out: many queries at once, of which few are sent at a time', (t) => {
   const waits = () => [query(50, 1, { unsent: 45 })]
   const found = only(t, withAsked(requests(30, waits, { run: 10 }), asked), 'fanOut')
   t.like(found.figures, { queries: 30, unsentMs: 22.5, answerMs: 5, atOnce: 3, peer: '127.0.0.1:5432' })
-  t.is(found.sentence, 'GET /report issues 30 queries at once at load (db.js:5), but only 3 at a time are in flight to ' +
+  t.is(found.sentence, 'GET /report issues 30 queries at once at query (db.js:5), but only 3 at a time are in flight to ' +
     '127.0.0.1:5432: each waits 23 ms to be sent and 5.0 ms for its response, 68 % of its time.')
   // On one connection they come one after another, and are asked at once all the same
   const single = Array.from({ length: 30 }, (_, i) => ({ ...site, start: i * 5, ms: 5, unsent: i * 5 }))
@@ -224,6 +224,16 @@ test('fan-out: many queries at once, of which few are sent at a time', (t) => {
   const unhindered = asked.map((question) => ({ ...question, start: 0, unsent: 0 }))
   only(t, withAsked(requests(30, () => [query(5)], { run: 10 }), unhindered))
   only(t, withAsked(requests(9, waits, { run: 10 }), asked))
+
+  // A pool lets three run at a time: each query begins when its turn has come
+  const held = asked.map(({ unsent, ...question }) => question)
+  const turns = () => [query(50, 10, { beside: 20 })]
+  t.is(only(t, withAsked(requests(30, turns, { run: 10 }), held), 'fanOut').sentence, 'GET /report issues 30 queries at ' +
+    'query (db.js:5), but only 3 at a time are in flight to 127.0.0.1:5432: 10 run one after another, 5.0 ms each, 75 % of its time.')
+  only(t, withAsked(requests(30, turns, { run: 10 }), held.slice(0, 18))) // six turns
+  const elsewhere = held.map((question, i) => i % 2 === 0 ? question : { ...question, at: 'other (/app/db.js:9:9)' })
+  only(t, withAsked(requests(30, turns, { run: 10 }), elsewhere)) // several kinds of queries
+  only(t, withAsked(requests(30, turns, { run: 200 }), held)) // they take little of its time
 })
 
 test('pool: where another request lets one go on, and HTTP is asked then, or one place is all, it is a lock', (t) => {
