@@ -11,6 +11,7 @@ const { VISIBLE_MS, parts, placeText } = require('./text-routes')
 const { glued, prose, unglued } = require('./wrap')
 const { groupsOf } = require('../aggregate/lists')
 const { recordedSentence } = require('../../lib/format/wait-graph')
+const { shortFrame } = require('../../lib/text')
 
 /**
  * @typedef {import('../aggregate/model').Model} Model
@@ -59,9 +60,9 @@ function verdict ({ verdict, routes }, context) {
     return routes.some(({ split }) => split !== undefined) ? [`${title}  no definite problem found`] : []
   }
   return section(title, verdict, max(MAX.findings), ({ sentence, advice, whatIf, at: frame }, i) => {
-    const isPlaceMissing = frame !== undefined && !sentence.includes(frame) &&
-      !sentence.includes(unglued(nameOf(frame)))
-    const place = isPlaceMissing ? atText(nameOf(frame), colours.cyan) : ''
+    const isPlaceKnown = frame === undefined ||
+      [frame, shortFrame(frame), unglued(nameOf(frame))].some((name) => sentence.includes(name))
+    const place = isPlaceKnown ? '' : atText(nameOf(frame), colours.cyan)
     return [
       ...paragraph(`${sentenceOf(sentence)}${place}`, `${`${i + 1}.`.padStart(4)} `),
       ...(whatIf === undefined ? [] : paragraph(sentenceOf(whatIf.sentence), ' '.repeat(5))),

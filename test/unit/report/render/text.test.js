@@ -39,6 +39,14 @@ Verdict
 `), text)
 })
 
+test('a place that the sentence names is not added, also if the line has several and the name a column', (t) => {
+  const site = { at: 'send (/app/lib/mail.js:3:9)' }
+  const other = { ...BLOCKER, at: 'send (/app/lib/mail.js:3:40)', sentence: 'send (mail.js:3) blocked the event loop.' }
+  const tree = { ...modelOf([]).tree, children: [{ name: site.at, kind: 'wait', ms: 1, count: 1, at: site.at, children: [] }] }
+  const text = report({ ...modelOf([other, { ...other, at: site.at }]), tree }, { width: 80 })
+  t.is(text.match(/mail\.js:3/g)?.length, 2, text)
+})
+
 test('the advice is dim, and a hostile sentence is only text', (t) => {
   const plain = (/** @type {string} */ text) => text
   const colours = { bold: plain, red: plain, green: plain, yellow: plain, cyan: plain, dim: (/** @type {string} */ text) => `<${text}>` }
