@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12372,
+  report: 12423,
   core: 4351,
   spans: 2461,
   stacks: 2868,
