@@ -9,6 +9,7 @@ const { getOrAdd } = require('../group-by')
 const { nounOf } = require('./describe')
 const { isTraced, walk } = require('./list')
 const { pendingNote, visitInnermost } = require('./pending')
+const { keepsProcessAlive } = require('./state')
 const { siteOf } = require('../spans/path-sites')
 const { placeText } = require('../text')
 
@@ -36,6 +37,7 @@ const REST = 1000 // ms of rest per ms of counting: each kind takes at most 0.1 
  * @property {string} noun `TCP connection`
  * @property {string} site where they were opened
  * @property {number} count that are open
+ * @property {number} keeping of them, which keep the process alive
  *
  * @typedef {{ count: number, groups: HandleFigures[] }} OpenFigures
  */
@@ -78,7 +80,7 @@ class SiteFigures {
 
   /** @returns {Generator<undefined, OpenFigures>} */
   * #openGroups () {
-    /** @type {Map<string, { subject: Subject, chain: number, count: number }>} */
+    /** @type {Map<string, { subject: Subject, chain: number, count: number, keeping: number }>} */
     const groups = new Map()
     let total = 0
     for (const subject of walk(isTraced)) {
@@ -88,12 +90,15 @@ class SiteFigures {
       }
       total++
       const chain = subject.context?.chain ?? 0
-      getOrAdd(groups, `${subject.type} ${chain}`, () => ({ subject, chain, count: 0 })).count++
+      const first = () => ({ subject, chain, count: 0, keeping: 0 })
+      const group = getOrAdd(groups, `${subject.type} ${chain}`, first)
+      group.count++
+      if (keepsProcessAlive(subject)) group.keeping++
     }
     /** @type {HandleFigures[]} */
     const named = []
-    for (const { subject, chain, count } of largest([...groups.values()], MAX_GROUPS)) {
-      named.push({ chain, noun: nounOf(subject, undefined), site: this.#nameOf(chain).site, count })
+    for (const { subject, chain, ...counts } of largest([...groups.values()], MAX_GROUPS)) {
+      named.push({ chain, noun: nounOf(subject, undefined), site: this.#nameOf(chain).site, ...counts })
       if (named.length % NAMES === 0) yield
     }
     return { count: total, groups: named }

@@ -76,6 +76,8 @@ class Box {
   #waits = ''
   #lookAt = 0 // ms of the clock: not earlier
   #isLookDue = false
+  /** a look wants a block, even without entries */
+  #isLooking = false
   #isOver = false
   #table
   /** what allocates Buffers, once memory is short @type {BoxBuffers | undefined} */
@@ -150,25 +152,28 @@ class Box {
     runLog.forgetTold()
   }
 
-  isWaiting = () => this.#waits !== ''
+  isWaiting = () => this.#isLooking
 
-  /** Plans to look what open requests wait for. */
+  /** Plans to look what open requests wait for, and which handles are open. */
   taken () {
     if (this.#buffers === undefined && this.#view.getUint32(at.isShort, true) !== 0) {
       const native = /** @type {BoxBinding} */ (binding())
       this.#buffers = new BoxBuffers(this.#part, this.#table, native.outside)
     }
-    if (this.#isLookDue || !texts.hasOpenSpans()) return
+    if (this.#isLookDue || !isLookWanted()) return
     this.#isLookDue = true
     loopIterations.scheduleWithin(this.#look, Math.max(LOOK_MS, this.#lookAt - now()))
   }
 
   #look = () => {
     this.#isLookDue = false
-    if (this.#isOver || !texts.hasOpenSpans()) return
-    const start = now()
-    this.#waits = attempt(() => `${lineOf({ waits: waitsOfSpans() }, () => {})}\n`) ?? ''
-    this.#lookAt = now() + (now() - start) * LOOK_PART
+    if (this.#isOver || !isLookWanted()) return
+    this.#isLooking = true
+    if (texts.hasOpenSpans()) {
+      const start = now()
+      this.#waits = attempt(() => `${lineOf({ waits: waitsOfSpans() }, () => {})}\n`) ?? ''
+      this.#lookAt = now() + (now() - start) * LOOK_PART
+    }
     taking.take({ isWithin: false })
   }
 
@@ -176,6 +181,7 @@ class Box {
   take (piece) {
     const waits = this.#waits
     this.#waits = ''
+    this.#isLooking = false
     const block = this.#maker.make(piece, waits)
     const size = layout.halfOf(this.#part.length)
     this.#lost += piece.lost
@@ -210,6 +216,8 @@ class Box {
     return { file: this.#file, bytes: this.#part.length, written: this.#written, lost: this.#lost }
   }
 }
+
+const isLookWanted = () => texts.hasOpenSpans() || texts.isCountDue()
 
 /** @returns {BoxBinding | undefined} */
 const binding = () => /** @type {any} */ (loadBinding().binding)?.box

@@ -4,6 +4,7 @@
 // and takes at most 1 % of the time.
 
 const { drain } = require('../handles/list')
+const { groupBy } = require('../group-by')
 const { SiteFigures } = require('../handles/site-figures')
 
 const MIN_GROWN = 10 // of one opener; fewer cannot have grown
@@ -15,7 +16,8 @@ let figures
 
 /**
  * @param {boolean} isWhole openers of few, too
- * @returns {Array<[noun: string, site: string, count: number]> | undefined} undefined if it is too early
+ * @returns {[groups: Array<[noun: string, site: string, count: number, keeping: number]>, all: number]
+ *   | undefined} keeping: of count, those that keep the process alive; undefined if it is too early
  */
 function read (isWhole) {
   figures ??= new SiteFigures(REST)
@@ -23,8 +25,17 @@ function read (isWhole) {
   drain(figures.countHandles())
   if (figures.open === before) return undefined
   const minCount = isWhole ? 1 : MIN_GROWN
-  const groups = figures.open.groups.filter(({ count }) => count >= minCount).slice(0, MAX_GROUPS)
-  return groups.map(({ noun, site, count }) => [noun, site, count])
+  const byOpener = groupBy(figures.open.groups, ({ noun, site }) => JSON.stringify([noun, site]))
+  /** @type {Array<[string, string, number, number]>} */
+  const groups = byOpener.map((same) => {
+    const [count, keeping] = [sum(same.map(({ count }) => count)), sum(same.map(({ keeping }) => keeping))]
+    return [same[0].noun, same[0].site, count, keeping]
+  })
+  const largest = groups.filter(([, , count]) => count >= minCount).sort((a, b) => b[2] - a[2])
+  return [largest.slice(0, MAX_GROUPS), figures.open.count]
 }
+
+/** @param {number[]} counts */
+const sum = (counts) => counts.reduce((all, count) => all + count, 0)
 
 module.exports = { read }

@@ -102,6 +102,7 @@ let toldId = 0
 let namedAt = 0
 let vitalsAt = -Infinity // ms of the clock
 let hasHandles = true // when they were last counted; the first count is written anyway
+let isCountDue = false // the program has run since then
 /** ms of the clock up to which the frames of blocking callbacks are written */
 let framesUpTo = 0
 /** source of spans */
@@ -335,8 +336,10 @@ function addHandles (at) {
   if (record === undefined && box === undefined) return
   const open = attempt(() => require('./open-handles').read(box !== undefined))
   if (open === undefined) return
-  if (open.length > 0 || hasHandles) add({ handles: [at, open] })
-  hasHandles = open.length > 0
+  isCountDue = false
+  const [groups] = open
+  if (groups.length > 0 || hasHandles || box !== undefined) add({ handles: [at, ...open] })
+  hasHandles = groups.length > 0
 }
 
 /** Repeats each text with the next entry that needs it. @returns {string} the beginning of a file */
@@ -407,6 +410,7 @@ module.exports = {
   takeNew (first, last) {
     if (!isOn) return ''
     addNewestId()
+    if (((last - first) | 0) >= 0) isCountDue = true
     addVitals()
     addNumbers(first, last)
     addPacked()
@@ -430,6 +434,9 @@ module.exports = {
   },
 
   hasOpenSpans: () => spans.openSpans().length > 0,
+
+  /** Whether the program has run since open handles were last counted. */
+  isCountDue: () => isCountDue,
 
   /** Whether all spans are written, whatever span outputs take. */
   isForAll: () => isOn && !isPartial,

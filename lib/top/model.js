@@ -268,7 +268,7 @@ class Model {
       inFlight: answers.reduce((count, { figures }) => count + (figures?.inFlight ?? 0), 0),
       oldest: oldest.sort((a, b) => b.ms - a.ms)[0],
       waits: waitRows(answers),
-      handles: merge(answers, ({ facts, figures }) => (figures ?? facts).handles.groups)
+      handles: merge(answers, ({ facts, figures }) => openGroups(figures ?? facts))
         .map((row) => ({ ...row, perMinute: this.#growthOf(row) })),
       handleCount: answers.reduce((count, { facts, figures }) => count + (figures ?? facts).handles.count, 0),
       blockers: [...this.#blockers.values()],
@@ -292,6 +292,9 @@ function countsOf ({ groups }) {
   for (const group of groups) counts.set(keyOf(group), (counts.get(keyOf(group)) ?? 0) + group.count)
   return counts
 }
+
+/** @param {Pick<TopFacts, 'handles'>} figures */
+const openGroups = ({ handles: { groups } }) => groups.map(({ keeping, ...group }) => group)
 
 /** @param {string} name @param {RouteCounts} counts @param {number} ms @returns {RouteRow} */
 function routeRow (name, { count, errors, lost, sumUs, maxUs, buckets }, ms) {

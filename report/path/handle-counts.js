@@ -15,16 +15,25 @@ class HandleCounts {
   #times = []
   /** counts by time, by noun and place of the opener @type {Map<string, Map<number, number>>} */
   #openers = new Map()
-  /** the last look, the most first @type {Array<{ noun: string, at: string, count: number }>} */
+  /**
+   * the last look, the most first; keeping: of count, those that keep the process alive
+   * @type {Array<{ noun: string, at: string, count: number, keeping: unknown }>}
+   */
   latest = []
+  /** ms of the clock @type {number | undefined} */
+  lookedAt
+  /** number of all, also of those that are not in `latest` @type {unknown} */
+  all
 
   /** @param {unknown} handles of a text */
   add (handles) {
     if (!Array.isArray(handles)) return
-    const [at, groups] = handles
+    const [at, groups, all] = handles
     if (!Number.isFinite(at) || !Array.isArray(groups)) return
     this.latest = groups.filter((group) => Array.isArray(group) && Number.isFinite(group[2]))
-      .map(([noun, place, count]) => ({ noun: String(noun), at: String(place), count }))
+      .map(([noun, place, count, keeping]) => ({ noun: String(noun), at: String(place), count, keeping }))
+    this.lookedAt = at
+    this.all = all
     if (this.#looks++ % this.#stride !== 0) return
     this.#times.push(at)
     for (const { noun, at: place, count } of this.latest) {

@@ -151,10 +151,13 @@ class SpanMaker {
     const { all, routes } = death.buffers ?? { all: 0, routes: [] }
     const known = Array.isArray(routes) ? routes : []
     const named = known.map((one) => ({ ...one, ...textsOf(texts.siteOf(Number(one?.chain))) }))
-    const { latest: handles } = texts.handles
-    const facts = { ...death, handles, buffers: named, allocated: all, ...textsOf(texts.siteOf(death.chain)) }
+    const { all: open, latest: handles, lookedAt } = texts.handles
+    const at = death.unixMs - texts.origin
+    const counted = lookedAt !== undefined && { open, countedMs: Math.max(0, at - lookedAt) }
+    const own = { handles, ...counted, buffers: named, allocated: all }
+    const facts = { ...death, ...own, ...textsOf(texts.siteOf(death.chain)) }
     const attributes = { 'longstack.death': [facts] }
-    return factsRecord('end of the box', attributes, death.unixMs - texts.origin, texts)
+    return factsRecord('end of the box', attributes, at, texts)
   }
 
   /**

@@ -221,30 +221,51 @@ function delayerText ({ name, ms, max = ms, at: frame }, { frame: nameOf }) {
   return `${glued(`${name === undefined ? 'code outside any span' : word(name)} ${length}`)}${site}`
 }
 
-/** @param {Model} model @param {Context} context */
+/** Lists open spans; those that wait for the same as one. @param {Model} model @param {Context} context */
 function open ({ open, openCount }, { colours, max, paragraph }) {
-  return section(colours.bold('Still open'), open, max(MAX.open), (span) => {
-    const { blocked, blockedBy, ms, startUnixMs, traceId, pending = [] } = span
+  const groups = groupsOf(open, (span) => span.pending === undefined
+    ? span.spanId
+    : JSON.stringify([nameOf(span), span.responding, span.pending.map(({ what }) => what)]))
+  const count = groups.length + openCount - open.length
+  return section(colours.bold('Still open'), groups, max(MAX.open), ([span, ...others]) => {
+    const { blocked, blockedBy, ms, startUnixMs, traceId, pending, responding } = span
     const callback = `a blocking callback${blockedBy === undefined ? '' : ` of ${word(blockedBy)}`}`
     const since = `since ${clock(startUnixMs)}, ${glued(`trace ${traceId}`)}`
     const name = glued(blocked ? callback : nameOf(span))
-    const waits = pending.map(({ what, ms: length }) =>
+    const waits = (pending ?? []).map(({ what, ms: length }) =>
       `${word(what)}${length === undefined ? '' : ` for ${glued(time(length))}`}`)
-    const waiting = waits.length === 0 ? '' : `; pending: ${waits.join(', ')}`
-    return paragraph(`${name}, open for ${glued(time(ms))} when written, ${since}${waiting}`, '  ', '    ')
-  }, openCount)
+    const none = pending === undefined || responding ? '' : '; no await or connection of it is pending'
+    const waiting = (responding ? '; responding' : '') +
+      (waits.length === 0 ? none : `; pending: ${waits.join(', ')}`)
+    const many = others.length === 0 ? '' : `${grouped(others.length + 1)} × `
+    const oldest = others.length === 0 ? '' : 'the oldest '
+    const text = `${many}${name}, ${oldest}open for ${glued(time(ms))} when written, ${since}${waiting}`
+    return paragraph(text, '  ', '    ')
+  }, count)
 }
 
 /** Lists open handles of black boxes, by opener. @param {Model} model @param {Context} context */
 function handles ({ handles = [] }, { colours, frame: nameOf, max, paragraph }) {
   const isOne = handles.every(({ pid }) => pid === handles[0].pid)
-  return section(colours.bold('Open handles'), handles, max(MAX.handles), (handle) => {
-    const { pid, noun, at: place, count } = handle
+  const agoMs = Math.max(...handles.map((handle) => handle.agoMs ?? -1))
+  const age = agoMs < 0 ? '' : `  counted ${time(agoMs)} ago`
+  return section(`${colours.bold('Open handles')}${age}`, handles, max(MAX.handles), (handle) => {
+    const { pid, thread, noun, at: place, count, keeping } = handle
     const isFrame = place.endsWith(')') || / via \S+$/.test(place)
-    const opened = isFrame ? ` opened at ${nameOf(place)}` : ` (${word(place)})`
-    const owner = isOne ? '' : `process ${pid}: `
-    return paragraph(`${owner}${grouped(count)} × ${word(noun)}${prose(opened)}`, '  ', '    ')
+    const site = place === '' ? '' : ` (${word(place)})`
+    const opened = isFrame ? ` opened at ${nameOf(place)}` : site
+    const names = [...isOne ? [] : [`process ${pid}`], ...thread === 0 ? [] : [`thread ${thread}`]]
+    const owner = names.length === 0 ? '' : `${names.join(', ')}: `
+    const kept = keeping === undefined ? '' : `; ${keepingText(count, keeping)} the process alive`
+    return paragraph(`${owner}${grouped(count)} × ${word(noun)}${prose(opened)}${kept}`, '  ', '    ')
   })
+}
+
+/** @param {number} count @param {number} keeping of them, which keep the process alive */
+function keepingText (count, keeping) {
+  if (keeping === 0) return count === 1 ? 'does not keep' : 'do not keep'
+  if (keeping < count) return `${grouped(keeping)} of them ${keeping === 1 ? 'keeps' : 'keep'}`
+  return count === 1 ? 'keeps' : 'keep'
 }
 
 /**

@@ -4,6 +4,7 @@
 
 const { amount, isRecord, list, text } = require('../../read/values')
 const { MIN_FILLED, UNKNOWN, heldOf, holderOfBuffers, holderOfHeap } = require('./memory')
+const { sum } = require('../lists')
 const { siteTextsOf } = require('../sites')
 
 const MAX_DEATHS = 1000
@@ -18,7 +19,14 @@ const MIN_STUCK_MS = 1000
  * @typedef {Omit<import('../../read/box-file').Death, keyof import('./memory').Held>
  *   & { at: string | undefined, held: import('./memory').Held, handles: OpenHandles[] }} KnownDeath
  *
- * @typedef {{ pid: number, noun: string, at: string, count: number }} OpenHandles of one opener
+ * @typedef {object} OpenHandles of one opener
+ * @property {number} pid
+ * @property {number} thread 0: the main thread
+ * @property {string} noun
+ * @property {string} at empty: of further openers
+ * @property {number} count
+ * @property {number} [keeping] of count, those that keep the process alive; undefined if it has died
+ * @property {number} [agoMs] age of the count; likewise
  */
 
 class DeathFacts {
@@ -31,11 +39,22 @@ class DeathFacts {
     if (death === undefined || this.deaths.length === MAX_DEATHS) return
     const inside = text(death.inside, MAX_NAME_CHARS)
     const number = (/** @type {string} */ name) => amount(death[name]) ?? 0
-    const pid = number('pid')
+    const lives = death.lives === true
+    const [pid, thread] = [number('pid'), number('thread')]
+    const ofLiving = lives ? { agoMs: number('countedMs') } : {}
+    const handles = list(death.handles, MAX_OPENERS).filter(isRecord).flatMap((handle) => {
+      const [noun, at] = [text(handle.noun, MAX_NAME_CHARS), text(handle.at, MAX_NAME_CHARS)]
+      const [count, keeping] = [amount(handle.count), amount(handle.keeping)]
+      return noun === undefined || at === undefined || count === undefined
+        ? []
+        : [{ pid, thread, noun, at, count, ...(lives && { keeping, ...ofLiving }) }]
+    })
+    const others = number('open') - sum(handles, ({ count }) => count)
+    if (others > 0) handles.push({ pid, thread, noun: 'other', at: '', count: others, ...ofLiving })
     this.deaths.push({
-      lives: death.lives === true,
+      lives,
       pid,
-      thread: number('thread'),
+      thread,
       at: inside ?? siteTextsOf(death).at,
       inside,
       request: text(death.request, MAX_NAME_CHARS),
@@ -50,12 +69,7 @@ class DeathFacts {
       collectedMs: number('collectedMs'),
       resident: number('resident'),
       held: heldOf(death),
-      handles: list(death.handles, MAX_OPENERS).filter(isRecord).flatMap(({ noun, at: place, count }) => {
-        const [what, where, many] = [text(noun, MAX_NAME_CHARS), text(place, MAX_NAME_CHARS), amount(count)]
-        return what === undefined || where === undefined || many === undefined
-          ? []
-          : [{ pid, noun: what, at: where, count: many }]
-      })
+      handles
     })
   }
 }
