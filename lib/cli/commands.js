@@ -101,8 +101,7 @@ Workers and Node processes started by the target are included.
 
 Flags may also come first: longstack --json 4711.
 A process without longstack is traced for this time only, and then left as it was. The black box of a process
-is read in place of it, at once and without disturbing it, unless --seconds or --until is given. why and top
-read the box if the process does not respond.`,
+is read in place of it, at once and without disturbing it, unless --seconds or --until is given.`,
     flags: () => flagsIn(`
       seconds N  duration; default ${DEFAULTS.incidentSeconds}; Ctrl-C ends it early
       until LIMIT  first wait, tracing the process, until the last ten seconds exceed a limit, for example
@@ -223,7 +222,7 @@ gzip; - reads standard input. Gaps in the recording are reported on standard err
   why: {
     usage: 'why PID|:PORT',
     summary: 'list open handles of a running process and who opened them, requests in flight, pending awaits',
-    load: () => orFromBox(require('./live').why),
+    load: () => require('./live').why,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Prints a running process's open handles and who opened them, its requests in flight, and its
 pending awaits. Workers and Node processes started by the target are included.
@@ -235,10 +234,15 @@ pending awaits. Workers and Node processes started by the target are included.
 
 The target's inspector is opened for a moment, which prints a line on its standard error; with
 LONGSTACK_SOCKET neither happens. Openers are known only for handles opened while longstack is active: node -r
-${REGISTER}, or longstack attach PID.`,
+${REGISTER}, or longstack attach PID.
+
+If the target has a black box (LONGSTACK_BOX), "why PID" reads that instead: requests in flight and what they
+wait for, open handles by opener. This does not disturb the target, and works if its event loop is blocked.
+--ask, --only, --older-than, a port or an address query the target.`,
     flags: () => flagsIn(`
       only NAMES  only handles of these subsystems, for example TCP,PIPE
       older-than SECONDS  only awaits pending for longer; default 0
+      ask  query the target even if it has a black box: it knows stacks, addresses and all awaits
       ${NO_CHILDREN}
       watch[=SECONDS]  repeat every SECONDS (default ${DEFAULTS.watchSeconds}), until Ctrl-C
       json  print one JSON object; with --watch, one per line`),

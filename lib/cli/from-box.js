@@ -1,11 +1,77 @@
 'use strict'
 
-// Reads the black box of a process that does not respond.
+// Reads the black boxes of running processes, in place of querying these or if they do not respond.
 
-const { print, printError } = require('./terminal')
-const { RefusedError, findTarget } = require('../ask/system')
+const { asJson, colours, print, printError, printExactly, width } = require('./terminal')
+const { RefusedError, findTarget, nodeDescendants } = require('../ask/system')
 const { attempt } = require('../files')
 const { boxesOf } = require('../record/box-files')
+
+const ASK_HINT = '--ask asks the process itself, which knows more than its box: stacks, addresses, awaits ' +
+  'outside of requests, who waits for whom.'
+
+/** Findings of a report about what is open. @type {string[]} */
+const RULES_OF_OPEN = ['death', 'stuck', 'unanswered', 'hangs', 'grows']
+
+/** children without a box that were named @type {Set<number>} */
+const leftOut = new Set()
+
+/**
+ * Returns the black boxes of processes and of their children. Names the children that have none.
+ * @param {string} word of the command line
+ * @param {boolean} withChildren
+ * @returns {string[]} none if one of the processes itself has none
+ */
+function boxesOfTarget (word, withChildren) {
+  const { pids } = attempt(() => findTarget(word)) ?? { pids: [] }
+  const boxes = pids.map(boxesOf)
+  if (boxes.some((own) => own.length === 0)) return []
+  const files = new Set(boxes.flat())
+  for (const pid of withChildren ? new Set(pids.flatMap(nodeDescendants)) : []) {
+    const own = boxesOf(pid)
+    if (own.length === 0 && !leftOut.has(pid)) {
+      leftOut.add(pid)
+      printError(`longstack: process ${pid} is left out: it has no black box.`)
+    }
+    for (const file of own) files.add(file)
+  }
+  return [...files]
+}
+
+/**
+ * Reads black boxes, which does not disturb their processes.
+ * @param {string[]} files
+ * @param {boolean} [traces] for a page
+ * @returns {Promise<import('../../report/aggregate/model').Model | undefined>} undefined if one cannot be
+ *   read, for example because another version writes it
+ */
+async function readBoxes (files, traces = false) {
+  const { createModel } = require('../../report/aggregate/model')
+  const model = await createModel(files, { traces })
+  return model.files.some(({ unreadable }) => unreadable) ? undefined : model
+}
+
+/**
+ * Prints what is open in processes, from their black boxes.
+ * @param {string[]} files
+ * @param {{ json: boolean, isOnce: boolean, separator: string }} options separator: from earlier text
+ * @returns {Promise<{ isBlocked: boolean } | undefined>} undefined if one cannot be read
+ */
+async function printOpen (files, { json, isOnce, separator }) {
+  const model = await readBoxes(files)
+  if (model === undefined) return undefined
+  model.verdict = model.verdict.filter(({ rule }) => RULES_OF_OPEN.includes(rule))
+  const { verdict, open, openCount, handles } = model
+  if (json) {
+    await print(asJson({ boxes: files, verdict, open, openCount, handles }, isOnce ? 2 : 0))
+  } else {
+    await printExactly(separator)
+    const { openText } = require('../../report/render/text')
+    const text = openText(model, ASK_HINT, { colours: colours(), width: width() })
+    await print(`${titleOf(files)}\n\n${text}`)
+  }
+  return { isBlocked: verdict.some(({ rule }) => rule === 'stuck') }
+}
 
 /**
  * Makes a command that queries processes read the box of one that does not respond.
@@ -48,4 +114,4 @@ async function printBoxes ({ json, html }, [word], before) {
 const titleOf = (files) =>
   `From its black box, ${files.map((file) => file.replace(/^\/proc\/\d+\/root/, '')).join(', ')}:`
 
-module.exports = { orFromBox, titleOf }
+module.exports = { boxesOfTarget, orFromBox, printOpen, readBoxes, titleOf }

@@ -12,6 +12,7 @@ const { formatOpenMetrics } = require('../metrics/openmetrics')
 const { defaultOptions, parseOptions } = require('../options')
 const { DEFAULTS } = require('./commands')
 const { UsageError, integer, number } = require('./flags')
+const { boxesOfTarget, orFromBox, printOpen } = require('./from-box')
 const { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops } = require('./live-text')
 const { asJson, colours, print, printError, printExactly } = require('./terminal')
 
@@ -34,7 +35,8 @@ const MAX_MS = 2 ** 31 - 1 // of a Node timer
 const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /** @type {import('./commands').Main} */
-async function why (values, [word]) {
+async function why (values, operands) {
+  const [word] = operands
   const { only, watch, json = false, 'older-than': olderThan = '0' } = values
   const wish = {
     filter: only === undefined ? undefined : checkFilter(only),
@@ -42,7 +44,37 @@ async function why (values, [word]) {
     watchMs: watch && seconds('watch', watch === true ? String(DEFAULTS.watchSeconds) : watch, 0.1) * 1000,
     json
   }
-  return await whileAsking(ask, word, values, (asked, threads, target) => printAnswers(asked, target, wish))
+  // A box knows no subsystems and addresses, and of awaits only those of requests
+  const isOpenInBox = /^\d+$/.test(word) && !values.ask && only === undefined && wish.olderThanMs === 0
+  const printed = isOpenInBox ? await printFromBoxes(word, values, wish) : undefined
+  if (printed !== undefined) return printed.isBlocked ? 1 : undefined
+  return await orFromBox(() => whileAsking(ask, word, values, (asked, threads, target) =>
+    printAnswers(asked, target, wish)))(values, operands)
+}
+
+/**
+ * @param {string} word
+ * @param {Record<string, any>} values
+ * @param {Wish} wish
+ * @returns {ReturnType<typeof printOpen>} undefined if there are no boxes, or one cannot be read
+ */
+async function printFromBoxes (word, values, { watchMs, json }) {
+  let printed
+  for (let isFirst = true; ; isFirst = false) {
+    const boxes = boxesOfTarget(word, !values['no-children'])
+    if (boxes.length === 0) return printed // at first there are none; later, the process has ended
+    const isOnce = watchMs === undefined
+    const round = await printOpen(boxes, { json, isOnce, separator: separatorOf(isOnce, isFirst) })
+    if (isOnce || (isFirst && round === undefined)) return round
+    printed = round ?? printed
+    await sleep(watchMs)
+  }
+}
+
+/** @param {boolean} isOnce @param {boolean} isFirst @returns {string} printed before an answer */
+function separatorOf (isOnce, isFirst) {
+  const before = process.stdout.isTTY === true ? CLEAR : '\n'
+  return isOnce || (isFirst && before !== CLEAR) ? '' : before
 }
 
 /** @param {string} name @param {string} text @param {number} min @throws {UsageError} */
@@ -68,7 +100,6 @@ function checkFilter (text) {
  */
 async function printAnswers ({ processes, refused }, target, wish) {
   const { others, end } = target
-  const before = process.stdout.isTTY === true ? CLEAR : '\n'
   for (let isFirst = true; ; isFirst = false) {
     const answers = await Promise.all(processes.map((asked) => answerOf(asked, target, wish, isFirst)))
     const present = answers.filter(({ threads, busy }) => threads.length > 0 || busy !== undefined)
@@ -78,8 +109,7 @@ async function printAnswers ({ processes, refused }, target, wish) {
     }
     const answer = { processes: present, refused, others, end: end?.text }
     const isOnce = wish.watchMs === undefined
-    const separator = isOnce || (isFirst && before !== CLEAR) ? '' : before
-    await printExactly(wish.json ? '' : separator)
+    await printExactly(wish.json ? '' : separatorOf(isOnce, isFirst))
     await print(wish.json
       ? asJson(jsonAnswer(answer), isOnce ? 2 : 0)
       : formatAnswer(answer, colours()))

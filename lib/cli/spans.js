@@ -38,7 +38,7 @@ async function printFile (name, source, recorded) {
   const problems = []
   let isEmpty = true
   try {
-    for await (const { chunk, isRecording } of withForm(unboxed(decompressed(source), name, problems))) {
+    for await (const { chunk, isRecording } of withForm(unboxed(decompressed(source), name, { problems }))) {
       if (!isRecording) {
         printError(`longstack: ${name}: not a recording.`)
         return false

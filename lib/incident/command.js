@@ -10,13 +10,11 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { createModel } = require('../../report/aggregate/model')
 const { DEFAULTS } = require('../cli/commands')
 const { UsageError, number } = require('../cli/flags')
-const { orFromBox } = require('../cli/from-box')
+const { boxesOfTarget, orFromBox, readBoxes } = require('../cli/from-box')
 const { asJson, colours, print, printError, width, withStatus } = require('../cli/terminal')
 const { ask } = require('../ask/processes')
 const { GoneError, RefusedError, findTarget, openFiles } = require('../ask/system')
 const { Watched } = require('../top/watched')
-const { attempt } = require('../files')
-const { boxesOfAll, readBoxes } = require('./boxes')
 const { findingsOf } = require('./findings')
 const { Observation } = require('./observation')
 const { incidentText, incidentJson } = require('./text')
@@ -48,8 +46,7 @@ const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP']
 async function main (values, operands) {
   // Whoever gives a time or a limit wants to see what happens from now on
   const isNow = values.seconds !== undefined || values.until !== undefined
-  const { pids } = attempt(() => findTarget(operands[0])) ?? { pids: [] }
-  const files = isNow ? [] : boxesOfAll(pids, !values['no-children'])
+  const files = isNow ? [] : boxesOfTarget(operands[0], !values['no-children'])
   return await (files.length > 0 ? diagnose(values, operands, files) : orFromBox(diagnose)(values, operands))
 }
 
@@ -73,8 +70,9 @@ async function diagnose (values, [word], boxes = []) {
   const observation = new Observation(word, seconds * 1000)
   observation.endAt += EXTRA_MS
   observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
-  const isRead = boxes.length > 0 && await readBoxes(observation, boxes, html !== undefined)
-  if (!isRead && !observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
+  const report = boxes.length === 0 ? undefined : await readBoxes(boxes, html !== undefined)
+  if (report !== undefined) observation.addBoxes(boxes, report)
+  else if (!observation.cannotAsk) await look(observation, target, withChildren, html !== undefined)
   const findings = findingsOf(observation)
   await print(json
     ? asJson(incidentJson(observation, findings))

@@ -129,6 +129,13 @@ class Observation {
     }).sort((a, b) => b.share - a.share)
   }
 
+  /** @param {string[]} boxes @param {import('../../report/aggregate/model').Model} report on them */
+  addBoxes (boxes, report) {
+    this.boxes = boxes
+    this.report = report
+    if (report.span !== undefined) this.ms = report.span.toUnixMs - report.span.fromUnixMs
+  }
+
   /** @param {Pick<import('../ask/processes').Asked, 'processes' | 'refused'>} asked */
   addAsked (asked) {
     this.addBlocked(asked)

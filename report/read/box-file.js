@@ -62,10 +62,10 @@ const viewOf = (bytes) => new DataView(bytes.buffer, bytes.byteOffset, bytes.len
  * Converts a black box to a recording; passes on all others.
  * @param {AsyncIterable<Buffer>} source bytes of a file
  * @param {string} name of the file
- * @param {string[]} problems to add to
+ * @param {{ problems: string[], unreadable?: boolean }} report to add problems to
  * @returns {AsyncGenerator<Buffer>}
  */
-async function * unboxed (source, name, problems) {
+async function * unboxed (source, name, report) {
   /** @type {Buffer[]} */
   let chunks = []
   let size = 0
@@ -86,7 +86,10 @@ async function * unboxed (source, name, problems) {
   }
   if (isKnown !== true) return yield * chunks
   const { recording, problem } = recordingOf(Buffer.concat(chunks), isAlive(name))
-  if (problem !== undefined) problems.push(problem)
+  if (problem !== undefined) {
+    report.problems.push(problem)
+    report.unreadable = true
+  }
   if (recording.length > 0) yield recording
 }
 

@@ -102,7 +102,7 @@ async function readFile (name, report, reading, progress, recordings) {
   /** @type {FileLines | RecordingFile} */
   let target = lines
   try {
-    const bytes = unboxed(decompressed(counted()), name, report.problems)
+    const bytes = unboxed(decompressed(counted()), name, report)
     for await (const { chunk, isRecording } of withForm(bytes)) {
       if (isRecording && target === lines) target = recordings.next(lines, report)
       target.push(chunk)

@@ -33,6 +33,7 @@ const MAX_LONE = 8 // number of routes that only one run has
 const MAX_ROUTES = [8, 20]
 /** @type {[number, number]} */
 const MAX_CHANGES = [5, 20]
+const MAX_OPEN = 40 // spans and openers of handles, if nothing else is printed
 const MIN_CHANGE = 0.02 // share of the largest change, below which a change is left out
 
 /**
@@ -59,6 +60,25 @@ function report (model, options = {}) {
     limitLines(model, context),
     notes(model, context),
     hint(part, context)
+  ])
+}
+
+/**
+ * Renders what is open in the processes of black boxes, and what is wrong with it.
+ * @param {Model} model
+ * @param {string} hint the last paragraph
+ * @param {TextOptions} [options]
+ * @returns {string}
+ */
+function openText (model, hint, options = {}) {
+  const context = createContext([model], { ...options, top: MAX_OPEN })
+  const hasNone = model.open.length + (model.handles ?? []).length === 0
+  return joined([
+    model.verdict.length === 0 ? [] : verdict(model, context),
+    open(model, context),
+    handles(model, context),
+    hasNone ? ['Nothing is known to be open.'] : [],
+    context.paragraph(hint).map((line) => context.colours.dim(line))
   ])
 }
 
@@ -282,4 +302,4 @@ function notable (changes, size) {
   return changes.filter((change) => Math.abs(size(change)) >= MIN_CHANGE * largest)
 }
 
-module.exports = { notable, problemsOf, report }
+module.exports = { notable, openText, problemsOf, report }

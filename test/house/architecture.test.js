@@ -12,18 +12,18 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12423,
+  report: 12471,
   core: 4351,
   spans: 2461,
   stacks: 2868,
   '.': 2277,
-  handles: 2539,
+  handles: 2543,
   requests: 1126,
   ask: 1786,
-  top: 1306,
+  top: 1307,
   metrics: 218,
-  incident: 806,
-  cli: 1514,
+  incident: 790,
+  cli: 1576,
   sinks: 1210,
   format: 1012,
   profile: 714,
@@ -98,7 +98,7 @@ const offline = [
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.
 const commandEnds = {
-  'incident/': ['boxes.js', 'command.js', 'findings.js', 'observation.js', 'text.js', 'until.js'],
+  'incident/': ['command.js', 'findings.js', 'observation.js', 'text.js', 'until.js'],
   'ask/': ['inspector.js', 'port-lock.js', 'processes.js', 'shapes.js', 'system.js', 'threads.js'],
   'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }

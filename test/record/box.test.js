@@ -225,7 +225,7 @@ where('a loop without an end: the function is known, although nothing was left t
   t.true(first.figures.runningMs > 1500, String(first.figures.runningMs))
 })
 
-where('a living process that cannot be asked: PID, why and top read its box', async (t) => {
+where('a living process that cannot be asked: PID and top read its box', async (t) => {
   const flag = '--disable-sigusr1' // without it, its inspector is asked first
   const flags = process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : []
   const running = await start(t, { flags })
@@ -233,7 +233,7 @@ where('a living process that cannot be asked: PID, why and top read its box', as
   ask(running.ports[0], '/wait')
   ask(running.ports[0], '/spin')
   await wait(2000)
-  for (const words of [[], ['why'], ['top', '--once']]) {
+  for (const words of [[], ['top', '--once']]) {
     const { stdout, code } = await node([cli, ...words, String(pid)])
     t.is(code, 1)
     const text = stdout.replace(/\s+/g, ' ')
@@ -273,6 +273,63 @@ where('longstack PID reads the box of a process, and does not disturb it', async
   t.is(running.stderr(), '')
   const asked = await node([cli, String(pid), '--seconds', '1'])
   t.notRegex(asked.stdout, /^From its black box/, 'it asks first') // beside other tests, in vain at times
+})
+
+where('longstack why PID reads the box of a process, and does not disturb it', async (t) => {
+  const running = await start(t, { args: ['--worker'] })
+  const pid = String(running.child.pid)
+  const why = async (/** @type {string[]} */ ...flags) => await node([cli, 'why', pid, ...flags])
+  await wait(4000) // the program has opened its servers, and done nothing since
+  const first = await why()
+  t.regex(first.stdout, /^From its black box, \S+\.box:\n\nOpen handles {2}counted \S+ m?s ago\n/)
+  t.regex(first.stdout, /\n {2}1 × TCP server \(server\.listen\); keeps the process alive\n/)
+  t.regex(first.stdout, /\n {2}thread 1: 1 × TCP server \(server\.listen\); keeps the process alive\n/)
+  t.is(first.code, 0)
+  for (let i = 0; i < 2; i++) ask(running.ports[0], '/await')
+  ask(running.ports[1], '/wait')
+  ask(running.ports[0], '/stream')
+  await wait(3000)
+  const { stdout, code } = await why()
+  t.is(code, 0)
+  const text = stdout.replace(/\s+/g, ' ')
+  t.regex(text, / 2 × GET \/await, the oldest open for \S+ s when written, .*; pending: await at \/await \(\S+:\d+\) for \S+ s /)
+  t.regex(text, / GET \/wait, open for .*; no await or connection of it is pending /)
+  t.regex(text, / GET \/stream, open for [^;]*; responding /)
+  t.regex(text, / 3 × TCP connection \(connection accepted\); keep the process alive /)
+  t.regex(text, / thread 1: 1 × timer opened at \/wait \(service\.js:\d+\); keeps the process alive /)
+  t.regex(text, / --ask asks the process itself, .*\. $/)
+  const { boxes: [box], open, handles } = JSON.parse((await why('--json')).stdout)
+  t.is(path.basename(box), boxes(running.directory)[0])
+  t.is(open.length, 4)
+  const { agoMs, ...connections } = handles.find((/** @type {any} */ { noun, thread }) => noun === 'TCP connection' && thread === 0)
+  t.deepEqual(connections, { pid: running.child.pid, thread: 0, noun: 'TCP connection', at: 'connection accepted', count: 3, keeping: 3 })
+  t.true(agoMs >= 0 && agoMs < 30_000, String(agoMs))
+  t.is(running.stderr(), '')
+  for (const flags of [['--ask'], ['--only', 'TCP'], ['--older-than', '1']]) {
+    t.notRegex((await why(...flags)).stdout, /^From its black box/, flags.join())
+  }
+})
+
+where('a loop that is blocked for good, and no inspector: longstack why PID reads the box', async (t) => {
+  const flag = '--disable-sigusr1'
+  const flags = process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : []
+  const running = await start(t, { flags })
+  ask(running.ports[0], '/wait')
+  await wait(4000) // beside other tests, the count is late
+  ask(running.ports[0], '/spin')
+  await wait(2000)
+  for (const words of [[], ['--watch=0.1']]) {
+    const asked = node([cli, 'why', ...words, String(running.child.pid)])
+    if (words.length > 0) setTimeout(() => running.child.kill('SIGKILL'), 2000)
+    const { stdout, stderr, code } = await asked
+    const text = stdout.replace(/\s+/g, ' ')
+    t.is(code, 1)
+    t.is(stderr, '')
+    t.regex(text, /^From its black box, \S+: Verdict 1\. The event loop .* is stuck: .* for GET \/spin .* inside spin \(service\.js:\d+\)/)
+    t.regex(text, / Open handles counted \S+ s ago .* 1 × timer opened at \/wait \(service\.js:\d+\); keeps the process alive /)
+    if (words.length > 0) t.true(text.split('From its black box').length > 3, 'it repeats')
+  }
+  t.is(running.stderr(), '')
 })
 
 where('longstack PID watches a process whose box it cannot read', async (t) => {
@@ -472,6 +529,10 @@ where('more than the box holds: the newest is there, and all requests in flight'
   const count = runsAll ? 6000 : 3000
   for (let i = 0; i < count; i += 50) await Promise.all(Array.from({ length: 50 }, () => ask(port, '/ok')))
   await wait(300)
+  for (const words of [[], ['why']]) {
+    const { stdout } = await node([cli, ...words, String(running.child.pid)])
+    t.regex(stdout, /^From its black box/, 'that the beginning is missing is no reason to disturb the process')
+  }
   running.child.kill('SIGKILL')
   await ended(running)
   const model = await report(running.directory)
