@@ -232,7 +232,7 @@ where('a living process that cannot be asked: PID and top read its box', async (
   const { pid } = running.child
   ask(running.ports[0], '/wait')
   ask(running.ports[0], '/spin')
-  await wait(2000)
+  await whyWith(String(running.child.pid), /is stuck: .* inside spin/s)
   for (const words of [[], ['top', '--once']]) {
     const { stdout, code } = await node([cli, ...words, String(pid)])
     t.is(code, 1)
@@ -275,6 +275,21 @@ where('longstack PID reads the box of a process, and does not disturb it', async
   t.notRegex(asked.stdout, /^From its black box/, 'it asks first') // beside other tests, in vain at times
 })
 
+/**
+ * Runs longstack why until it prints all of these, which takes a while on a busy machine: a count of handles
+ * that took long is not soon repeated.
+ * @param {string} pid
+ * @param {RegExp[]} patterns
+ */
+async function whyWith (pid, ...patterns) {
+  for (let i = 0; i < 60; i++) {
+    const answer = await node([cli, 'why', pid])
+    if (patterns.every((pattern) => pattern.test(answer.stdout))) return answer
+    await wait(500)
+  }
+  return await node([cli, 'why', pid])
+}
+
 where('longstack why PID reads the box of a process, and does not disturb it', async (t) => {
   const running = await start(t, { args: ['--worker'] })
   const pid = String(running.child.pid)
@@ -289,7 +304,7 @@ where('longstack why PID reads the box of a process, and does not disturb it', a
   ask(running.ports[1], '/wait')
   ask(running.ports[0], '/stream')
   await wait(3000)
-  const { stdout, code } = await why()
+  const { stdout, code } = await whyWith(pid, /timer opened at \/wait/, /3 × TCP/)
   t.is(code, 0)
   const text = stdout.replace(/\s+/g, ' ')
   t.regex(text, / 2 × GET \/await, the oldest open for \S+ s when written, .*; pending: await at \/await \(\S+:\d+\) for \S+ s /)
@@ -315,9 +330,9 @@ where('a loop that is blocked for good, and no inspector: longstack why PID read
   const flags = process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : []
   const running = await start(t, { flags })
   ask(running.ports[0], '/wait')
-  await wait(4000) // beside other tests, the count is late
+  await whyWith(String(running.child.pid), /timer opened at \/wait/)
   ask(running.ports[0], '/spin')
-  await wait(2000)
+  await whyWith(String(running.child.pid), /is stuck: .* inside spin/s)
   for (const words of [[], ['--watch=0.1']]) {
     const asked = node([cli, 'why', ...words, String(running.child.pid)])
     if (words.length > 0) setTimeout(() => running.child.kill('SIGKILL'), 2000)
