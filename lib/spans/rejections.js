@@ -6,6 +6,7 @@
 const { errorStack } = require('../attribution/error-hops')
 const { now } = require('../core/clock')
 const { batching, schedule } = require('../core/loop-iterations')
+const { usesNodeFormatter } = require('../stacks/formatter')
 const { describeException } = require('./span-record')
 
 const MAX_DESCRIBED = 20 // per second: describing takes some 50 µs
@@ -43,6 +44,7 @@ function note (reason, span) {
 function describeWaiting () {
   const rejections = waiting
   waiting = []
+  if (!usesNodeFormatter()) return // it would format errors that the program itself drops
   for (let i = 0; i < rejections.length; i++) {
     const reason = rejections[i].reason.deref()
     if (reason !== undefined) rejections[i].description = describeException(reason, errorStack)
