@@ -48,6 +48,7 @@ class SiteFigures {
   #samples = 0
   #nextSample = 0
   #nextCount = 0
+  #countMs = 0 // of the last count
   #rest
   /** mean number of waits at all sites, as last read */
   waiting = 0
@@ -71,11 +72,12 @@ class SiteFigures {
    */
   * countHandles () {
     if (now() < this.#nextCount) return
-    const isFirst = this.#nextCount === 0 // includes loading
     const { ms, value } = yield * measured(this.#openGroups())
     this.open = value
     const minMs = this.#rest === 0 ? 0 : MIN_HANDLES_MS
-    this.#nextCount = now() + Math.max(minMs, isFirst ? 0 : ms * this.#rest)
+    // A count may include loading, or wait for a CPU: the next one does not
+    this.#nextCount = now() + Math.max(minMs, Math.min(ms, this.#countMs) * this.#rest)
+    this.#countMs = ms
   }
 
   /** @returns {Generator<undefined, OpenFigures>} */
