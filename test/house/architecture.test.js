@@ -17,7 +17,7 @@ const maxLines = {
   spans: 2463,
   stacks: 2868,
   '.': 2277,
-  handles: 2543,
+  handles: 2544,
   requests: 1126,
   ask: 1786,
   top: 1307,
