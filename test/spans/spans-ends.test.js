@@ -42,9 +42,12 @@ test('an error that the program drops is that of its request, also once it was c
       await new Promise((resolve) => setTimeout(resolve, 5))
       throw new TypeError('no template')
     }
-    const server = http.createServer((request, response) => { render().catch(() => {}) })
+    let dropped
+    const isDropped = new Promise((resolve) => { dropped = resolve })
+    const server = http.createServer((request, response) => { render().catch(() => dropped()) })
     const port = await listen(server)
     const asked = http.get({ port, path: '/page' }).on('error', () => {})
+    await isDropped
     for (let i = 0; i < 4; i++) {
       await new Promise((resolve) => setTimeout(resolve, 30))
       gc()
