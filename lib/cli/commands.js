@@ -321,7 +321,8 @@ unchanged: the profile goes to standard error at the end.`,
     load: () => orFromBox(require('../top/command').main),
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Shows a running process live: rate and latency by route, event loop delay, CPU, blocking callbacks,
-waits, open handles and their growth. Workers and Node processes started by the target are included.
+waits, open handles and their growth. Workers and Node processes started by the target are included. If the
+target does not respond, its black box is read.
 
   longstack top [flags] PID              a process
   longstack top [flags] :PORT            the processes using a port

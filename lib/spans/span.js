@@ -108,7 +108,7 @@ class Span {
     this.isOver = false
     /** ms of the clock at the last sweep that saw it alive */
     this.aliveAt = 0
-    /** the last one inside @type {import('./rejections').Rejection | undefined} */
+    /** last promise rejected inside @type {import('./rejections').Rejection | undefined} */
     this.rejection = undefined
 
     /** name written to the recording while the span is open @type {string | undefined} */

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12471,
+  report: 12478,
   core: 4351,
   spans: 2463,
   stacks: 2868,
@@ -23,7 +23,7 @@ const maxLines = {
   top: 1307,
   metrics: 218,
   incident: 790,
-  cli: 1576,
+  cli: 1577,
   sinks: 1210,
   format: 1012,
   profile: 714,

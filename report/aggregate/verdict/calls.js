@@ -47,21 +47,22 @@ function fanOut ({ routes }) {
   return routes.flatMap(({ name, facts, asked }) => {
     const means = asked.means()
     if (means === undefined || facts.lines < MIN_REQUESTS || means.count < FAN_OUT.MIN_QUERIES) return []
-    const { unsentMs, answerMs, most, peer, at: sent, share: atSite } = asked.unsent()
+    const { unsentMs, answerMs, most, peer, at: site, share: atSite } = asked.unsent()
     const busyMs = means.ms * facts.count
     if (means.serial > means.count * FAN_OUT.MAX_SERIAL) return []
     const isUnsent = unsentMs >= answerMs * FAN_OUT.MIN_RATIO
     if (!isUnsent && (means.serial < FAN_OUT.MIN_TURNS || atSite < FAN_OUT.MIN_AT_SITE)) return []
     if (!(busyMs >= facts.totalMs * FAN_OUT.MIN_SHARE)) return []
-    const waits = facts.places.map(({ place, allWork, turnMs }) =>
-      ({ at: place.at, ms: allWork.ms + turnMs }))
+    const waited = sum(facts.places, ({ allWork, turnMs }) => allWork.ms + turnMs)
     const waitingShare = isUnsent ? unsentMs / (unsentMs + answerMs) : 1 - 1 / means.serial
-    const lostMs = Math.min(busyMs, sum(waits, ({ ms }) => ms)) * waitingShare
-    const longest = waits.sort((a, b) => b.ms - a.ms).at(0)
+    const lostMs = Math.min(busyMs, waited) * waitingShare
+    // Below the pool, all queries have the site of its connection
+    const waits = isUnsent || peer === undefined ? [] : facts.places.filter((each) => each.peer === peer)
+    const [longest] = waits.sort((a, b) => b.allWork.ms - a.allWork.ms)
     return [{
       rule: /** @type {const} */ ('fanOut'),
       route: name,
-      at: longest?.at ?? sent,
+      at: longest?.place.at ?? site,
       lostMs,
       share: lostMs / facts.totalMs,
       figures: {

@@ -286,7 +286,7 @@ const sentences = {
       const some = error.count === requests ? '' : ` in ${error.count} of them`
       return [
         `${none} after ${short(error.type)} was thrown${atPlace(frame)}${some}; ${clients}`,
-        'send a response where this error is caught'
+        'check that the code that catches this error sends a response'
       ]
     }
     return [

@@ -4,6 +4,7 @@
 // were answered long before, or long after an error in them.
 
 const { amount, text } = require('../../read/values')
+const { MAX_ASKED, askedOf } = require('../asked')
 const { exceptionsOf } = require('../failures')
 const { innermostOwnFrame } = require('../frames')
 const { endOf } = require('../route-names')
@@ -14,13 +15,14 @@ const MIN_ANSWERED = 10
 const MIN_UNANSWERED = 3
 const MIN_MS = 1000
 const MIN_RATIO = 5 // to the mean of the answered ones
+const MIN_LAST_WAIT = 0.95 // share of the time since an error; below it, the request went on after it
 
 /**
  * @typedef {object} UnansweredRequest
  * @property {number} ms
  * @property {string | undefined} at place of its last wait
  * @property {string | undefined} path
- * @property {{ type: string, at: string } | undefined} error its last error, if it was long before the end
+ * @property {{ type: string, at: string } | undefined} error its last error, if nothing followed it
  */
 
 class Unanswered {
@@ -46,16 +48,26 @@ class Unanswered {
     const client = `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
     const last = waits.find(({ place }) => endOf(place.until).peer === client)
     const path = text(attributes['url.path'], MAX_PATH_CHARS)
-    this.requests.push({ ms, at: last?.place.at, path, error: errorOf(span) })
+    this.requests.push({ ms, at: last?.place.at, path, error: errorOf(span, last) })
   }
 }
 
-/** @param {import('../../read/span-line').Span} span @returns {UnansweredRequest['error']} */
-function errorOf (span) {
-  const last = exceptionsOf(span).at(-1)
-  if (last?.stack === undefined || span.startMs + span.ms - last.unixMs < MIN_MS) return undefined
-  const frame = innermostOwnFrame(last.stack)
-  return frame === undefined ? undefined : { type: last.type, at: frame }
+/**
+ * Returns the error after which a request did nothing, nor waited for a query.
+ * @param {import('../../read/span-line').Span} span
+ * @param {import('../critical-paths').PathEntry | undefined} last wait until the client closed the connection
+ * @returns {UnansweredRequest['error']}
+ */
+function errorOf (span, last) {
+  const error = exceptionsOf(span).at(-1)
+  if (error?.stack === undefined || last === undefined) return undefined
+  const sinceMs = span.startMs + span.ms - error.unixMs
+  const isLast = last.count === 1 && last.ms >= sinceMs * MIN_LAST_WAIT
+  const queries = askedOf(span.attributes['longstack.asked'], MAX_ASKED)
+  const isAsking = queries.some(({ unanswered }) => unanswered)
+  if (sinceMs < MIN_MS || !isLast || isAsking) return undefined
+  const frame = innermostOwnFrame(error.stack)
+  return frame === undefined ? undefined : { type: error.type, at: frame }
 }
 
 /**

@@ -211,7 +211,7 @@ test('fan-out: many queries at once, of which few are sent at a time', (t) => {
   const waits = () => [query(50, 1, { unsent: 45 })]
   const found = only(t, withAsked(requests(30, waits, { run: 10 }), asked), 'fanOut')
   t.like(found.figures, { queries: 30, unsentMs: 22.5, answerMs: 5, atOnce: 3, peer: '127.0.0.1:5432' })
-  t.is(found.sentence, 'GET /report issues 30 queries at once at query (db.js:5), but only 3 at a time are in flight to ' +
+  t.is(found.sentence, 'GET /report issues 30 queries at once at load (db.js:5), but only 3 at a time are in flight to ' +
     '127.0.0.1:5432: each waits 23 ms to be sent and 5.0 ms for its response, 68 % of its time.')
   // On one connection they come one after another, and are asked at once all the same
   const single = Array.from({ length: 30 }, (_, i) => ({ ...site, start: i * 5, ms: 5, unsent: i * 5 }))
@@ -465,19 +465,24 @@ test('unanswered: clients gave up on requests that others got an answer to', (t)
   only(t, [...served, ...ended(4, { ...aborted, 'http.response.status_code': 200 })]) // a stream that the client left
   only(t, [...ended(9, {}, 3000), ...ended(4, aborted)]) // the others take as long
 
-  const thrown = (/** @type {number} */ count, late = 2000) => ended(count, aborted).map((record) => ({
-    ...record,
-    events: [{
-      name: 'exception',
-      timeUnixNano: String(BigInt(record.endTimeUnixNano) - BigInt(late * 1e6)),
-      attributes: { 'exception.type': 'TypeError', 'exception.stacktrace': 'TypeError: no\n    at render (/app/page.js:9:5)' }
-    }]
-  }))
+  const failed = (/** @type {number} */ count, more = {}) => ended(count, { ...aborted, ...more })
+  const thrown = (/** @type {number} */ count, late = 3000, more = {}) =>
+    failed(count, more).map((record) => ({
+      ...record,
+      events: [{
+        name: 'exception',
+        timeUnixNano: String(BigInt(record.endTimeUnixNano) - BigInt(late * 1e6)),
+        attributes: { 'exception.type': 'TypeError', 'exception.stacktrace': 'TypeError: no\n    at render (/app/page.js:9:5)' }
+      }]
+    }))
   t.is(only(t, thrown(4), 'unanswered').sentence, '4 requests of GET /report (all /a) got no response for up to 3.0 s after ' +
     'TypeError was thrown at render (page.js:9); their clients gave up or still wait.')
   t.regex(only(t, [...served, ...thrown(3), ...ended(2, aborted)], 'unanswered').sentence,
     / for up to 3\.0 s after TypeError was thrown at .* in 3 of them; .*; the others take 1\.0 ms\.$/)
   only(t, [...thrown(2), ...ended(3, aborted)]) // most have no error
+  only(t, thrown(4, 9000)) // it went on for long after the error
+  const asking = [{ at: 'load (/app/db.js:5:9)', callers: [], start: 0, ms: 3000, unanswered: true }]
+  only(t, thrown(4, 3000, { 'longstack.asked': asking })) // a query is not answered
   only(t, thrown(4, 0)) // the clients left, and that is the error
   only(t, [...requests(3, () => []), ...thrown(4)]) // too few to compare, but some do get a response
 })
