@@ -74,10 +74,10 @@ async function die ({ url, flags = [], cause }) {
 
 /** @param {string} directory @param {string | undefined} url @param {string | undefined} cause */
 function check (directory, url, cause) {
-  const { stdout, stderr, status } = spawnSync(values.node, [
+  const { stdout, stderr, status, signal } = spawnSync(values.node, [
     path.join(root, 'lib', 'cli', 'main.js'), directory, '--json'
   ], { encoding: 'utf8', maxBuffer: 1 << 28 })
-  if (status !== 0) return `unreadable: ${stderr.trim().split('\n')[0]}`
+  if (status !== 0) return `unreadable (${signal ?? status}): ${stderr.trim().split('\n')[0]}`
   const { verdict: [death], open } = JSON.parse(stdout)
   if (death?.rule !== 'death') return 'no death in the verdict'
   const names = open.map((/** @type {any} */ { name }) => name)
