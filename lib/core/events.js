@@ -246,7 +246,7 @@ function promiseKind (trigger) {
   if ((current[ATTENTION] & SETTLING) !== 0) readLast()
   // One iteration may fill the ring; see startPart in records.js for promises that are in their own
   promiseCount = (promiseCount + 1) & MARK_MASK
-  if (promiseCount === 0) records.markWaits()
+  if (promiseCount === 0) records.markWaits(true)
   return trigger === executionAsyncId() ? kindTable.promise : kindTable.awaited
 }
 
@@ -271,7 +271,7 @@ function startIteration () {
   readClock()
   allocationClock.startIteration()
   registry.startIteration(clock[0])
-  records.markWaits()
+  records.markWaits(false)
   const heard = listeners.iteration // not `emit`: V8 cannot inline its calls
   for (let i = 0; i < heard.length; i++) heard[i](clock[0])
   if (clock[0] < trimAt) return

@@ -227,7 +227,7 @@ function startPart (number) {
   const start = (number & MASK) === 0 ? startRound(number) : number
   promises[((start & MASK) << SHIFT) + REF] = start << 1 | 1
   // Steps that led to waiting ones are overwritten next, perhaps within one iteration of the event loop
-  requestRecords.markWaits()
+  requestRecords.markWaits(false)
   return start + 1
 }
 

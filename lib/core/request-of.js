@@ -22,6 +22,7 @@ const NEAR_STEPS = 64 // likewise, for frequent calls
 const WAITS = LIVE | AWAITED
 const MAX_KEPT = 1 << 12 // records
 const MAX_LATE = 20 // ms that a timer may well be late
+const MAX_LOOPS = 1 << 10
 const COPY_BYTES = 200 // approximate
 
 /**
@@ -29,6 +30,13 @@ const COPY_BYTES = 200 // approximate
  * @type {Map<number, Int32Array>}
  */
 const kept = new Map()
+
+/**
+ * requests of loops in which steps wait, by reference of the step before the loop: many awaits within one
+ * iteration of the event loop overwrite that step's record
+ * @type {Map<number, number>}
+ */
+const loops = new Map()
 
 /** current query: when work for others first ran, by reference of a request */
 let searched = { query: 0, time: 0, firsts: /** @type {Map<number, number>} */ (new Map()) }
@@ -71,7 +79,9 @@ function causeOf (ref) {
   const flags = words[offset + FLAGS]
   const isMarked = isAsk(ref) || (flags & (AWAITED | SETTLED)) === AWAITED
   if (isMarked && isRequest(words[offset + DETAIL])) return words[offset + DETAIL]
-  return (distanceOf(flags) !== 0 && words[offset + OUTER]) || words[offset + CAUSE]
+  const outer = distanceOf(flags) === 0 ? 0 : words[offset + OUTER]
+  if (outer === 0) return words[offset + CAUSE]
+  return findRecord(outer) === undefined ? loops.get(outer) ?? 0 : outer
 }
 
 /**
@@ -153,11 +163,16 @@ class RequestMarks {
       const next = (this.#range + 1) % PARTS
       const nextRef = this.#ring[next * this.#rangeWords + REF]
       if (nextRef === this.#firstRefs[next]) return
-      const start = this.#range * this.#rangeWords
-      this.mark(this.#ring, start, start + this.#rangeWords)
+      this.scan()
       this.#firstRefs[next] = nextRef
       this.#range = next
     }
+  }
+
+  /** Scans the present range. */
+  scan () {
+    const start = this.#range * this.#rangeWords
+    this.mark(this.#ring, start, start + this.#rangeWords)
   }
 
   /** @param {Int32Array} ring @param {number} start index of its first word @param {number} end */
@@ -169,8 +184,17 @@ class RequestMarks {
       if (request === 0) continue
       ring[offset + DETAIL] = request
       keepRecord(request)
+      if (distanceOf(ring[offset + FLAGS]) !== 0) noteLoop(ring[offset + OUTER], request)
     }
   }
+}
+
+/** @param {number} outer reference of the step before a loop @param {number} request */
+function noteLoop (outer, request) {
+  if (isRequest(outer)) return
+  loops.delete(outer) // it becomes the newest
+  loops.set(outer, request)
+  if (loops.size > MAX_LOOPS) loops.delete(/** @type {number} */ (loops.keys().next().value))
 }
 
 /** Keeps the last ask of each connection and its request: a pool may stay idle for long. */
@@ -219,9 +243,15 @@ function watchAsks (ring) {
   marks.push(new AskMarks(ring))
 }
 
-/** Marks waiting steps with their requests: an iteration of the event loop begins. */
-function markWaits () {
-  for (let i = 0; i < marks.length; i++) marks[i].look()
+/**
+ * Marks waiting steps with their requests: an iteration of the event loop begins, or has made many promises.
+ * @param {boolean} isWithin an iteration: steps that wait now may be the only ones of their loops
+ */
+function markWaits (isWithin) {
+  for (let i = 0; i < marks.length; i++) {
+    marks[i].look()
+    if (isWithin) marks[i].scan()
+  }
 }
 
 /** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */
@@ -230,8 +260,12 @@ function findKept (ref) {
   return copy && { words: copy, offset: 0 }
 }
 
-const clear = () => kept.clear()
-const bytes = () => kept.size * COPY_BYTES
+function clear () {
+  kept.clear()
+  loops.clear()
+}
+
+const bytes = () => kept.size * COPY_BYTES + loops.size * 40
 
 module.exports = {
   NEAR_STEPS, bytes, clear, eachRequest, findKept, markWaits, othersWorkSince, requestOf, watchAsks

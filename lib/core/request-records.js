@@ -143,7 +143,8 @@ module.exports = {
   all: () => ring,
 
   /** Marks the requests of waiting steps: an iteration of the event loop begins. */
-  markWaits: () => waits?.markWaits(),
+  /** @param {boolean} isWithin see request-of.js */
+  markWaits: (isWithin) => waits?.markWaits(isWithin),
 
   clear () {
     ring?.fill(0)

@@ -13,7 +13,7 @@ const { root } = require('../helpers/run')
 // Lines of code, without comments, of each part.
 const maxLines = {
   report: 12478,
-  core: 4351,
+  core: 4371,
   spans: 2463,
   stacks: 2868,
   '.': 2277,
