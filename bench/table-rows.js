@@ -43,7 +43,7 @@ const MAX_LISTED = 5 // rounds; if there are more, only min and max are printed
 const MAIN_MAJOR = 24 // in the summary, other versions only have the workloads marked onAllVersions
 /** @type {Array<{ workload: string, label: string, onAllVersions?: boolean }>} */
 const SUMMARY_WORKLOADS = [
-  { workload: 'hello', label: 'HTTP server, constant answer', onAllVersions: true },
+  { workload: 'hello', label: 'HTTP server, constant response', onAllVersions: true },
   { workload: 'real', label: 'HTTP server, promise-heavy', onAllVersions: true },
   { workload: 'fetch', label: 'client with `fetch`' },
   { workload: 'awaits', label: 'one `await`' },

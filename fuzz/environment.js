@@ -1,7 +1,7 @@
 'use strict'
 
-// LONGSTACK_* with any text: the program runs and prints what it prints, and longstack prints at most a line
-// for each variable, without what a terminal takes for commands.
+// LONGSTACK_* with any text: the program's output is unchanged, and longstack prints at most one line per
+// variable, without control characters.
 
 const { spawn } = require('node:child_process')
 const fs = require('node:fs')

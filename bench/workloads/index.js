@@ -45,7 +45,7 @@ function inTurn (says, more) {
 
 /** @type {Record<string, Workload>} */
 const workloads = {
-  hello: server('HTTP server, constant answer, keep-alive', { load: { connections: 32 } }),
+  hello: server('HTTP server, constant response, keep-alive', { load: { connections: 32 } }),
   real: server('HTTP server, promise-heavy: a 1 ms timer, fs.promises.readFile, setImmediate, Promise.all ' +
     'of three async functions, keep-alive', { load: { connections: 32 } }),
   fastify: server('Fastify, two hooks and an async handler, keep-alive', {

@@ -59,7 +59,7 @@ async function pass (turns = TURNS) {
 class Log {
   /** @type {string[]} */
   entries = []
-  /** codes of errors of the socket @type {string[]} */
+  /** error codes of the socket @type {string[]} */
   errors = []
   /** what came after an upgrade */
   handedOver = ''

@@ -57,7 +57,7 @@ function requested (route) {
 let session
 let streams = 0
 
-/** @param {http2.ClientHttp2Session} session whose streams have ended */
+/** @param {http2.ClientHttp2Session} session all its streams have ended */
 const closeSession = (session) => session.close()
 
 /** A session for twenty requests. @param {string} route @returns {Promise<number>} bytes */
