@@ -89,6 +89,10 @@ function signalError (pid) {
 /** @param {number} pid */
 const endedSentence = (pid) => `Process ${pid} has ended.`
 
+/** @param {string} name a word of the command line, all of whose processes have ended */
+const endedError = (name) =>
+  new GoneError(/^\d+$/.test(name) ? endedSentence(Number(name)) : `What ${name} named has ended.`)
+
 /**
  * Returns the state letter that Linux reports.
  * @param {number} pid
@@ -377,6 +381,18 @@ function cpuWaitOf (pid) {
   return waited >= 0 ? waited / 1e6 : undefined
 }
 
+/**
+ * Returns the CPU time that a process has used, and its memory, on Linux.
+ * @param {number} pid
+ * @returns {{ cpuMs: number, rss: number }} rss: bytes; NaN if unknown
+ */
+function usageOf (pid) {
+  // The fields after the name, which may contain anything (proc_pid_stat(5)); a tick is 10 ms for programs
+  const [user, system] = read(`/proc/${pid}/stat`).replace(/^.*\)/s, '').trim().split(' ').slice(11, 13)
+  const rss = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))?.[1]
+  return { cpuMs: (Number(user) + Number(system)) * 10, rss: Number(rss) * 1024 }
+}
+
 /** @param {string} file */
 const readLink = (file) => attempt(() => fs.readlinkSync(file)) ?? ''
 
@@ -385,6 +401,7 @@ module.exports = {
   RefusedError,
   checkProcess,
   cpuWaitOf,
+  endedError,
   endedSentence,
   findTarget,
   hasEnded,
@@ -400,5 +417,6 @@ module.exports = {
   socketFiles,
   socketsOf,
   stateOf,
-  tcpSockets
+  tcpSockets,
+  usageOf
 }

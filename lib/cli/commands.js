@@ -45,9 +45,6 @@ const DEFAULTS = {
  *   values: by flag; resolves to the exit code unless it is 0
  */
 
-/** @type {typeof import('./from-box').orFromBox} */
-const orFromBox = (main) => require('./from-box').orFromBox(main)
-
 const NO_CHILDREN = 'no-children  leave out Node processes started by the target'
 
 /**
@@ -318,11 +315,10 @@ unchanged: the profile goes to standard error at the end.`,
   top: {
     usage: 'top PID',
     summary: 'watch a running process: routes, latency, event loop, CPU, blockers, waits, open handles',
-    load: () => orFromBox(require('../top/command').main),
+    load: () => require('../top/command').main,
     operands: { missing: 'Missing process id, port or address.', extra: 'One target at a time.' },
     help: `Shows a running process live: rate and latency by route, event loop delay, CPU, blocking callbacks,
-waits, open handles and their growth. Workers and Node processes started by the target are included. If the
-target does not respond, its black box is read.
+waits, open handles and their growth. Workers and Node processes started by the target are included.
 
   longstack top [flags] PID              a process
   longstack top [flags] :PORT            the processes using a port
@@ -330,7 +326,11 @@ target does not respond, its black box is read.
   longstack top [flags] PATH             the processes listening on LONGSTACK_SOCKET
 
 On a terminal it is an interactive screen (? lists the keys); otherwise it prints one table per interval.
-Latency runs from the head of a request to the last byte of its response.`,
+Latency runs from the head of a request to the last byte of its response.
+
+If the target has a black box (LONGSTACK_BOX), that is read instead, which does not disturb the target and
+works while its event loop is blocked. --ask and --blocked query the target, and read the box only if that
+does not respond.`,
     flags: () => flagsIn(`
       interval SECONDS  refresh interval, 0.1 to 3600; default ${DEFAULTS.topSeconds}
       once  measure for two seconds, print one table, and exit
@@ -338,8 +338,10 @@ Latency runs from the head of a request to the last byte of its response.`,
       sort COLUMN  sort routes by ${ROUTE_COLUMNS.join(', ')}
       only TEXT  only routes whose name contains TEXT
       blocked MS  report callbacks that block the event loop for longer
+      ask  query the target even if it has a black box: it knows event loop delay, blockers, all awaits
       ${NO_CHILDREN}`),
-    notes: 'Exit code: 0; 1 if the process does not respond or has ended; 2 for wrong usage.'
+    notes: `Exit code: 0; 1 if the process does not respond, has ended or, with --once, is stuck; 2 for wrong
+usage.`
   },
 
   metrics: {

@@ -20,22 +20,21 @@ const leftOut = new Set()
  * Returns the black boxes of processes and of their children. Names the children that have none.
  * @param {string} word of the command line
  * @param {boolean} withChildren
- * @returns {string[]} none if one of the processes itself has none
+ * @returns {Map<string, number>} processes by box; none if one of the processes itself has none
  */
 function boxesOfTarget (word, withChildren) {
   const { pids } = attempt(() => findTarget(word)) ?? { pids: [] }
-  const boxes = pids.map(boxesOf)
-  if (boxes.some((own) => own.length === 0)) return []
-  const files = new Set(boxes.flat())
+  const files = new Map(pids.flatMap((pid) => boxesOf(pid).map((file) => [file, pid])))
+  if (files.size < pids.length) return new Map()
   for (const pid of withChildren ? new Set(pids.flatMap(nodeDescendants)) : []) {
     const own = boxesOf(pid)
     if (own.length === 0 && !leftOut.has(pid)) {
       leftOut.add(pid)
       printError(`longstack: process ${pid} is left out: it has no black box.`)
     }
-    for (const file of own) files.add(file)
+    for (const file of own) files.set(file, pid)
   }
-  return [...files]
+  return files
 }
 
 /**

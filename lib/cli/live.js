@@ -61,7 +61,7 @@ async function why (values, operands) {
 async function printFromBoxes (word, values, { watchMs, json }) {
   let printed
   for (let isFirst = true; ; isFirst = false) {
-    const boxes = boxesOfTarget(word, !values['no-children'])
+    const boxes = [...boxesOfTarget(word, !values['no-children']).keys()]
     if (boxes.length === 0) return printed // at first there are none; later, the process has ended
     const isOnce = watchMs === undefined
     const round = await printOpen(boxes, { json, isOnce, separator: separatorOf(isOnce, isFirst) })

@@ -39,7 +39,10 @@ const REST = 1000 // ms of rest per ms of counting: each kind takes at most 0.1 
  * @property {number} count that are open
  * @property {number} keeping of them, which keep the process alive
  *
- * @typedef {{ count: number, groups: HandleFigures[] }} OpenFigures
+ * @typedef {object} OpenFigures
+ * @property {number} count NaN if unknown
+ * @property {HandleFigures[]} groups
+ * @property {number} [agoMs] age of the count; undefined if it is new
  */
 
 class SiteFigures {

@@ -46,7 +46,7 @@ const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP']
 async function main (values, operands) {
   // Whoever gives a time or a limit wants to see what happens from now on
   const isNow = values.seconds !== undefined || values.until !== undefined
-  const files = isNow ? [] : boxesOfTarget(operands[0], !values['no-children'])
+  const files = isNow ? [] : [...boxesOfTarget(operands[0], !values['no-children']).keys()]
   return await (files.length > 0 ? diagnose(values, operands, files) : orFromBox(diagnose)(values, operands))
 }
 

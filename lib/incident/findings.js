@@ -150,7 +150,7 @@ const recordCommand = (pid) =>
 /** @type {Rule} */
 function blocks ({ frame }, found, pid) {
   const known = new Set(found.map(({ at: place }) => place && functionOf(place)))
-  return frame.blockers
+  return (frame.blockers ?? [])
     .filter(({ site, count, ms, worstMs }) => isFrame(site) && !known.has(functionOf(site)) &&
       ((worstMs >= MIN_BLOCKED_MS && !isOfNode(site)) ||
         (count >= MIN_BLOCKED_TIMES && ms >= frame.ms * MIN_BLOCKED_SHARE)))

@@ -6,7 +6,9 @@ const readline = require('node:readline')
 const { setTimeout: sleep } = require('node:timers/promises')
 const { DEFAULTS, ROUTE_COLUMNS } = require('../cli/commands')
 const { integer, number, wrongValue } = require('../cli/flags')
+const { boxesOfTarget, orFromBox } = require('../cli/from-box')
 const { asJson, cleanText, colours, print, printError, width } = require('../cli/terminal')
+const { WatchedBoxes } = require('./boxes')
 const { panes: [routesPane], plainText, rowsOf } = require('./lines')
 const { Model } = require('./model')
 const { Screen } = require('./screen')
@@ -25,7 +27,7 @@ const { Watched } = require('./watched')
  * @typedef {object} Observation
  * @property {Settings} settings
  * @property {import('./model').Model} model
- * @property {import('./watched').Watched} watched
+ * @property {import('./watched').Watched | WatchedBoxes} watched
  */
 
 const FIRST_MS = 500 // until the first figures
@@ -45,10 +47,19 @@ const MIN_ROWS = 4
 /** @type {import('../cli/commands').Main} */
 async function main (values, [name]) {
   const settings = { name, ...check(values) }
+  const withChildren = !values['no-children']
+  const isAsked = values.ask || settings.blockedMs !== undefined // a box has only a callback that still runs
+  const files = isAsked ? new Map() : boxesOfTarget(name, withChildren)
+  const boxes = new WatchedBoxes(name, files, withChildren)
+  if (boxes.canRead) return await show(settings, boxes, withChildren)
+  return await orFromBox(() => show(settings, new Watched(name, settings), withChildren))(values, [name])
+}
+
+/** @param {Settings} settings @param {Observation['watched']} watched @param {boolean} withChildren */
+async function show (settings, watched, withChildren) {
   const isTerminal = process.stdout.isTTY === true && !settings.once && !settings.json
-  const watched = new Watched(name, settings)
   try {
-    const sentences = await watched.connect(!values['no-children'])
+    const sentences = await watched.connect(withChildren)
     for (const sentence of sentences) printError(`longstack: ${sentence}`)
     return await (isTerminal ? onTerminal : asLines)({ settings, model: new Model(), watched })
   } finally {
@@ -86,30 +97,39 @@ async function pollUntilEnd ({ model, watched, settings: { once, intervalMs } },
   await poll()
   let next = performance.now() + (once ? ONCE_MS : Math.min(FIRST_MS, intervalMs))
   for (;;) {
-    await sleep(Math.max(1, next - performance.now()), undefined, { signal }).catch(() => {})
+    const pauseMs = Math.max(1, next - performance.now())
+    const isDue = pauseMs <= watched.maxPauseMs
+    await sleep(Math.min(pauseMs, watched.maxPauseMs), undefined, { signal }).catch(() => {})
     if (signal.aborted) return
-    next = performance.now() + intervalMs
+    if (isDue) next = performance.now() + intervalMs
     await poll()
-    if (model.isEmpty) continue // the process is busy
+    if (!isDue || model.isEmpty) continue // isEmpty: the process is busy
     await show()
     if (once) return
     watched.discover()
   }
 }
 
-/** Prints each frame. @param {Observation} observation */
+/**
+ * Prints each frame.
+ * @param {Observation} observation
+ * @returns {Promise<1 | undefined>} 1 if a thread is stuck in the only frame
+ */
 async function asLines (observation) {
   const { model, settings: { name, once, json, intervalMs, sort, filter } } = observation
   const choice = { sort: sort ?? routesPane.sort, filter }
   const controller = new AbortController()
   for (const signal of Object.keys(SIGNAL_CODES)) process.on(signal, () => controller.abort())
   let separator = ''
+  let isStuck = false
   await pollUntilEnd(observation, controller.signal, async () => {
     const frame = model.frame(once ? ONCE_MS : intervalMs)
+    isStuck = frame.threads.some(({ stuck }) => stuck !== undefined)
     if (json) return await print(asJson({ ...frame, routes: rowsOf(routesPane, frame, choice) }, 0))
     await print(separator + plainText(frame, { width: width(), name, choice }))
     separator = '\n'
   })
+  return once && isStuck ? 1 : undefined
 }
 
 /** Draws a screen. @param {Observation} observation @returns {Promise<number>} the exit code */

@@ -94,8 +94,10 @@ const panes = [
     ],
     sort: 3,
     rows: 'waits',
-    empty: ({ waits }) =>
-      waits === undefined ? 'What waits is not known where the filter leaves out promises.' : 'Nothing waits.'
+    empty: ({ boxes, waits }) => {
+      if (waits === undefined) return 'What waits is not known where the filter leaves out promises.'
+      return boxes === undefined ? 'Nothing waits.' : 'No request is known to wait.'
+    }
   },
   {
     name: 'Handles',
@@ -108,7 +110,8 @@ const panes = [
     ],
     sort: 3,
     rows: 'handles',
-    empty: () => 'Nothing is open.'
+    empty: ({ handleCount }) =>
+      Number.isNaN(handleCount) ? 'Open handles are not counted yet.' : 'Nothing is open.'
   },
   {
     name: 'Blockers',
@@ -121,9 +124,12 @@ const panes = [
     ],
     sort: 3,
     rows: 'blockers',
-    empty: ({ blockedMs }) => blockedMs === undefined
-      ? 'Blocking callbacks are not watched: --blocked 50 reports those of 50 ms and above.'
-      : `No callback took ${blockedMs} ms or more.`
+    empty: ({ blockedMs, boxes }) => {
+      if (boxes !== undefined) return 'Not in a black box: --blocked 50 asks for those of 50 ms and above.'
+      return blockedMs === undefined
+        ? 'Blocking callbacks are not watched: --blocked 50 reports those of 50 ms and above.'
+        : `No callback took ${blockedMs} ms or more.`
+    }
   },
   {
     name: 'Processes',
@@ -135,8 +141,8 @@ const panes = [
       column('loopShare', 'busy', share),
       column('delayMs', 'delay p99', duration),
       column('heap', 'heap', megabytes),
-      column('rss', 'RSS', (rss, { silentMs }) =>
-        silentMs > 0 ? `silent ${duration(silentMs)}` : megabytes(rss))
+      column('rss', 'RSS', (rss, { silentMs, stuck }) =>
+        silentMs > 0 ? `${stuck === undefined ? 'silent' : 'stuck'} ${duration(silentMs)}` : megabytes(rss))
     ],
     sort: 2,
     rows: 'threads',
@@ -239,7 +245,8 @@ function titleLine (frame, width, name, state) {
     `longstack top ${word(name)}`,
     threads > 1 ? `${processes === 1 ? '1 process' : `${processes} processes`}, ${threads} threads` : '',
     new Date(frame.unixMs).toTimeString().slice(0, 8),
-    state
+    state,
+    frame.boxes === undefined ? '' : 'black box (or --ask)'
   ]
   return cut(parts.filter((part) => part !== '').join(' · '), width)
 }
@@ -259,27 +266,42 @@ function requestLine ({ total, inFlight, oldest, windowMs }) {
 }
 
 /** @param {Frame} frame */
-function loadLine ({ threads }) {
+function loadLine ({ boxes, threads }) {
   if (threads.length === 0) return ''
   const worst = threads.toSorted((a, b) => (b.maxDelayMs || 0) - (a.maxDelayMs || 0))[0]
   const main = threads.filter(({ processShare }) => processShare !== undefined)
   const cpu = main.reduce((sum, thread) => sum + Number(thread.processShare), 0)
   const rss = main.reduce((sum, thread) => sum + (thread.rss ?? 0), 0)
-  const heap = threads.reduce((sum, thread) => sum + (thread.heap || 0), 0)
-  const busiest = Math.max(...threads.map(({ loopShare }) => loopShare || 0))
+  const heaps = threads.map(({ heap }) => heap).filter((heap) => !Number.isNaN(heap))
+  const shares = threads.map(({ loopShare }) => loopShare).filter((share) => !Number.isNaN(share))
+  const heap = heaps.length === 0 ? NaN : heaps.reduce((sum, bytes) => sum + bytes)
   const where = threads.length === 1 ? '' : ` (${threadName(worst)})`
   return [
     `CPU ${share(main.length === 0 ? cpuShare(worst) : cpu)}`,
-    `loop busy ${share(busiest)}`,
-    `delay p99 ${duration(worst.delayMs)} max ${duration(worst.maxDelayMs)}${where}`,
+    `loop busy ${share(shares.length === 0 ? NaN : Math.max(...shares))}`,
+    boxes === undefined
+      ? `delay p99 ${duration(worst.delayMs)} max ${duration(worst.maxDelayMs)}${where}`
+      : '',
     `RSS ${megabytes(rss)}`,
     `heap ${megabytes(heap)}`
-  ].join('  ')
+  ].filter((part) => part !== '').join('  ')
 }
 
-/** Returns a sentence for each cycle and convoy of waits. @param {Frame} frame @returns {string[]} */
-function waitsForLines ({ waitsFor: { cycles, convoys } }) {
-  return [...cycles.map(cycleSentence), ...convoys.map(convoySentence)]
+/**
+ * Returns a sentence for each thread that is stuck, and each cycle and convoy of waits.
+ * @param {Frame} frame
+ * @returns {string[]}
+ */
+function alertLines ({ threads, waitsFor: { cycles, convoys } = { cycles: [], convoys: [] } }) {
+  const stuck = threads.flatMap((thread) => thread.stuck === undefined ? [] : stuckLine(thread, thread.stuck))
+  return [...stuck, ...cycles.map(cycleSentence), ...convoys.map(convoySentence)]
+}
+
+/** @param {import('./model').ThreadRow} thread @param {import('./sampler').Stuck} stuck */
+function stuckLine (thread, { inside, ms, request }) {
+  const where = inside === undefined ? 'a callback' : place(inside)
+  const owner = request === undefined ? '' : ` for ${word(request, 40)}`
+  return `${threadName(thread)} has been stuck for ${duration(ms)} in ${where}${owner}`
 }
 
 /**
@@ -306,7 +328,7 @@ function curveLine (steps, width, route) {
  */
 function plainText (frame, { width, name, choice }) {
   const head = [titleLine(frame, Infinity, name, ''), requestLine(frame), loadLine(frame)]
-  const lines = [...head, ...waitsForLines(frame)]
+  const lines = [...head, ...alertLines(frame)]
   for (const pane of panes) {
     const { sort, filter } = pane.rows === 'routes' ? choice : { sort: pane.sort, filter: '' }
     const rows = rowsOf(pane, frame, { sort, filter })
@@ -320,6 +342,7 @@ function plainText (frame, { width, name, choice }) {
 }
 
 module.exports = {
+  alertLines,
   curveLine,
   cut,
   idOf,
@@ -330,6 +353,5 @@ module.exports = {
   requestLine,
   rowsOf,
   tableLines,
-  titleLine,
-  waitsForLines
+  titleLine
 }

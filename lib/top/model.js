@@ -22,7 +22,8 @@ const OTHER = '(other)'
  * @typedef {{ key: string, facts: TopFacts, figures: TopFigures | undefined, silentMs: number }} Answer of a
  *   thread; figures: undefined if it has not responded; silentMs: how long it has not, 0 if it has
  *
- * @typedef {{ time: number, counts: Map<string, number> }} Snapshot open handles of a thread, by group
+ * @typedef {{ time: number, counts: Map<string, number>, isPart: boolean }} Snapshot open handles of a
+ *   thread, by group; isPart: groups of few are missing
  *
  * @typedef {object} RouteRow
  * @property {string} name
@@ -71,6 +72,7 @@ const OTHER = '(other)'
  * @property {number} heap bytes
  * @property {number} perSecond requests
  * @property {number} silentMs since its last response, 0 if it is not late
+ * @property {import('./sampler').Stuck | undefined} stuck
  *
  * @typedef {{ key: string, chain: number }} Place a chain, and the key of the thread to query for it
  *
@@ -83,12 +85,14 @@ const OTHER = '(other)'
  * @property {number} inFlight
  * @property {{ ms: number, name: string } | undefined} oldest
  * @property {WaitRow[] | undefined} waits undefined if unknown
+ * @property {string[] | undefined} boxes files that all this is read from; undefined if threads were queried
  * @property {HandleRow[]} handles
- * @property {number} handleCount
- * @property {BlockerRow[]} blockers
+ * @property {number} handleCount NaN if unknown
+ * @property {BlockerRow[] | undefined} blockers undefined if unknown
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined if they are not
  * @property {ThreadRow[]} threads
- * @property {import('./sampler').WaitsFor} waitsFor cycles and convoys of waits
+ * @property {import('./sampler').WaitsFor | undefined} waitsFor cycles and convoys of waits; undefined if
+ *   unknown
  */
 
 class Interval {
@@ -212,11 +216,14 @@ class Model {
   #noteOpen (answer) {
     const { key, facts, figures } = answer
     // The handles that were open when its figures started are known as well
-    const start = { time: this.#observedMs - (figures?.ms ?? 0), counts: countsOf(facts.handles) }
+    const start = snapshotOf(facts.handles, this.#observedMs - (figures?.ms ?? 0))
     const snapshots = this.#snapshots.get(key) ?? (figures === undefined ? [] : [start])
-    const time = this.#observedMs
+    const { handles } = figures ?? facts
+    if (Number.isNaN(handles.count)) return snapshots
+    const last = snapshotOf(handles, this.#observedMs)
+    const { time } = last
     if (snapshots.length > 1 && time - snapshots[snapshots.length - 2].time < STEP_MS) snapshots.pop()
-    snapshots.push({ time, counts: countsOf((figures ?? facts).handles) })
+    snapshots.push(last)
     while (snapshots.length > 2 && time - snapshots[1].time >= GROWTH_MS) snapshots.shift()
     return snapshots
   }
@@ -228,7 +235,7 @@ class Model {
     let growth
     for (const snapshots of this.#snapshots.values()) {
       const born = snapshots.findIndex(({ counts }) => counts.has(key))
-      const first = snapshots[Math.max(0, born - 1)]
+      const first = snapshots[snapshots[born - 1]?.isPart === false ? born - 1 : Math.max(0, born)]
       const last = snapshots[snapshots.length - 1]
       const ms = last.time - first.time
       if (born === -1 || ms < STEP_MS) continue
@@ -258,6 +265,7 @@ class Model {
     const sum = this.history.sum(windowMs)
     const answers = this.#answers
     const oldest = answers.map(({ figures }) => figures?.oldest).filter((request) => request !== undefined)
+    const isOfBox = answers.some(({ facts }) => facts.box !== undefined)
     const blockedMs = answers.map(({ facts }) => facts.blockedMs).filter((ms) => ms !== undefined)
     return {
       unixMs: this.#unixMs,
@@ -268,29 +276,29 @@ class Model {
       inFlight: answers.reduce((count, { figures }) => count + (figures?.inFlight ?? 0), 0),
       oldest: oldest.sort((a, b) => b.ms - a.ms)[0],
       waits: waitRows(answers),
+      boxes: isOfBox ? [...new Set(answers.map(({ facts }) => String(facts.box)))] : undefined,
       handles: merge(answers, ({ facts, figures }) => openGroups(figures ?? facts))
         .map((row) => ({ ...row, perMinute: this.#growthOf(row) })),
       handleCount: answers.reduce((count, { facts, figures }) => count + (figures ?? facts).handles.count, 0),
-      blockers: [...this.#blockers.values()],
+      blockers: isOfBox ? undefined : [...this.#blockers.values()],
       blockedMs: blockedMs.length === 0 ? undefined : Math.min(...blockedMs),
       threads: answers.map(threadRow),
-      waitsFor: {
-        cycles: answers.flatMap(({ figures }) => figures?.waitsFor.cycles ?? []),
-        convoys: answers.flatMap(({ figures }) => figures?.waitsFor.convoys ?? [])
-      }
+      waitsFor: isOfBox ? undefined : waitsForOf(answers)
     }
   }
 }
 
 /**
  * @param {import('../handles/site-figures').OpenFigures} handles
- * @returns {Map<string, number>} open handles, by group
+ * @param {number} time ms
+ * @returns {Snapshot}
  */
-function countsOf ({ groups }) {
+function snapshotOf ({ agoMs = 0, count: all, groups }, time) {
   /** @type {Map<string, number>} */
   const counts = new Map()
   for (const group of groups) counts.set(keyOf(group), (counts.get(keyOf(group)) ?? 0) + group.count)
-  return counts
+  const isPart = groups.reduce((sum, { count }) => sum + count, 0) < all
+  return { time: time - agoMs, counts, isPart }
 }
 
 /** @param {Pick<TopFacts, 'handles'>} figures */
@@ -325,11 +333,17 @@ function merge (answers, groupsOf) {
   })
 }
 
+/** @param {Answer[]} answers */
+const waitsForOf = (answers) => ({
+  cycles: answers.flatMap(({ figures }) => figures?.waitsFor.cycles ?? []),
+  convoys: answers.flatMap(({ figures }) => figures?.waitsFor.convoys ?? [])
+})
+
 /** @param {{ noun: string, site: string }} row */
 const keyOf = ({ noun, site }) => `${noun} ${site}`
 
 /** @param {Answer} answer @returns {ThreadRow} */
-function threadRow ({ key, facts: { pid, threadId, name }, figures, silentMs }) {
+function threadRow ({ key, facts: { pid, threadId, name, stuck }, figures, silentMs }) {
   const { ms = 0, thread, routes = [] } = figures ?? {}
   const share = (/** @type {number | undefined} */ part) =>
     part === undefined || ms === 0 ? undefined : part / ms
@@ -346,7 +360,8 @@ function threadRow ({ key, facts: { pid, threadId, name }, figures, silentMs }) 
     rss: thread?.process?.rss,
     heap: thread?.heap.used ?? NaN,
     perSecond: (share(routes.reduce((sum, { count }) => sum + count, 0)) ?? 0) * 1000,
-    silentMs
+    silentMs,
+    stuck
   }
 }
 

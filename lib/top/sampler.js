@@ -40,6 +40,8 @@ const OTHER = '(other)'
  * @property {string} name of the program
  * @property {number | undefined} blockedMs from which callbacks are reported; undefined if none are
  * @property {import('../handles/site-figures').OpenFigures} handles that are already open
+ * @property {string} [box] file that all this is read from, in place of querying the thread
+ * @property {Stuck} [stuck] of a main thread, known from a box only
  *
  * @typedef {object} TopFigures of a thread, since the last query
  * @property {number} ms how long that was
@@ -52,6 +54,11 @@ const OTHER = '(other)'
  * @property {import('../handles/site-figures').WaitFigures[] | undefined} waits undefined if unknown
  * @property {import('../handles/site-figures').OpenFigures} handles
  * @property {WaitsFor} waitsFor cycles and convoys of waits, at most a few seconds old
+ *
+ * @typedef {object} Stuck a callback that has been running for long
+ * @property {number} ms for how long, at least
+ * @property {string | undefined} inside innermost frame of the program
+ * @property {string | undefined} request
  *
  * @typedef {Pick<import('../handles/wait-graph').WaitGraph, 'cycles' | 'convoys'>} WaitsFor
  * @typedef {import('../blocked/blocking-callback').BlockedEvent} BlockedEvent

@@ -6,7 +6,7 @@ const { clean } = require('../text')
 const { noColours, time } = require('../../report/render/text-parts')
 const { columnsOf } = require('../../report/render/wrap')
 const {
-  curveLine, cut, idOf, loadLine, panes, reasonOf, requestLine, rowsOf, tableLines, titleLine, waitsForLines
+  alertLines, curveLine, cut, idOf, loadLine, panes, reasonOf, requestLine, rowsOf, tableLines, titleLine
 } = require('./lines')
 
 /**
@@ -189,7 +189,7 @@ class Screen {
       colours.bold(titleLine(frame, width, this.name, this.#paused === undefined ? '' : 'paused')),
       cut(loadLine(frame), width),
       colours.cyan(curve),
-      ...waitsForLines(frame).slice(0, 1).map((line) => colours.red(cut(line, width))),
+      ...alertLines(frame).slice(0, 1).map((line) => colours.red(cut(line, width))),
       cut(requestLine(frame), width),
       tabLine
     ]

@@ -8,7 +8,7 @@
 const { setTimeout: sleep } = require('node:timers/promises')
 const { ask, blockedSentences } = require('../ask/processes')
 const {
-  GoneError, RefusedError, findTarget, nodeDescendants, socketFiles, socketsOf
+  GoneError, RefusedError, endedError, findTarget, nodeDescendants, socketFiles, socketsOf
 } = require('../ask/system')
 const { BlockedError, connectTo } = require('../ask/threads')
 
@@ -47,6 +47,7 @@ class Watched {
   #discovering
   #isClosed = false
   #options
+  maxPauseMs = Infinity // between two polls
   /** Whether any thread has ever responded. */
   #hasAnswered = false
   /** The last error of a query. @type {Error | undefined} */
@@ -152,8 +153,7 @@ class Watched {
     if (!this.#hasAnswered && this.#failure !== undefined) throw this.#failure
     if (this.#asked.size === 0) {
       if (this.#failure instanceof RefusedError && !(this.#failure instanceof GoneError)) throw this.#failure
-      const isPid = /^\d+$/.test(this.name)
-      throw new GoneError(isPid ? `Process ${this.name} has ended.` : `What ${this.name} named has ended.`)
+      throw endedError(this.name)
     }
     return present.flatMap((asked) => {
       const { key, facts, figures, question, heardAt } = asked

@@ -34,6 +34,7 @@ const MAX_HELD_MS = 200 // for the name of another request, which is reported on
  * @property {string} traceId
  * @property {() => any} record
  * @property {(definitions: any, weight: number, onReplaced: () => void) => string} [line]
+ * @property {import('../../lib/encoding/span-form').Told} [span] undefined for other records
  */
 
 class SpanMaker {
@@ -55,6 +56,13 @@ class SpanMaker {
    * @returns {{ pid?: unknown, thread?: unknown }}
    */
   get source () { return { ...this.#texts.source, thread: this.#texts.resource['longstack.thread'] } }
+
+  /** What the thread reported last, beside spans; counts and times are NaN if unknown. */
+  get latest () {
+    const { handles: { all, latest: handles, lookedAt }, load: { vitals }, resource, waits } = this.#texts
+    const service = String(resource['service.name'] ?? '')
+    return { service, handles, handleCount: Number(all), countedAt: Number(lookedAt), vitals, waits }
+  }
 
   /** @param {number} origin ms since 1970 when the clock was 0 */
   setOrigin (origin) { this.#texts.origin = origin }

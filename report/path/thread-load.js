@@ -47,6 +47,9 @@ class ThreadLoad {
     this.#most = Math.max(this.#most, used)
   }
 
+  /** The last vitals. */
+  get vitals () { return this.#last }
+
   /** @param {Record<string, unknown>} text of lib/record/heap-growth.js */
   addGrowth ({ sampled, used, growth }) { this.#growth = { sampled, kept: used, growth } }
 

@@ -17,7 +17,6 @@ const MAX_PARTS = 300
 const MAGIC_BYTES = 4
 const MAX_BYTES = 2 ** 31 // larger ones are no boxes
 const NO_LIMIT = 2 ** 50 // bytes: Node reports more than this if there is no limit
-const NOTHING = Buffer.alloc(0)
 const FIRST_FORM = 1e9 // beyond those of the process
 
 /**
@@ -99,14 +98,25 @@ async function * unboxed (source, name, report) {
  * @returns {{ recording: Buffer, problem: string | undefined }}
  */
 function recordingOf (bytes, isAlive) {
-  const fail = (/** @type {string} */ problem) => ({ recording: NOTHING, problem })
+  const { parts, problem } = partsOf(bytes, isAlive)
+  return { recording: Buffer.concat(parts.flatMap((part) => part.blocks())), problem }
+}
+
+/**
+ * Returns the parts of a box, of the main thread and of each worker that has not ended.
+ * @param {Buffer} bytes the whole file
+ * @param {boolean} isAlive its process lives
+ * @returns {{ parts: Part[], problem: string | undefined }}
+ */
+function partsOf (bytes, isAlive) {
+  const fail = (/** @type {string} */ problem) => ({ parts: [], problem })
   const view = viewOf(bytes)
   if (bytes.length < MIN_BYTES) return fail('the box is cut off')
   const version = view.getUint32(of.version, true)
   if (version !== layout.VERSION) return fail(`the box has format ${version}, which this version cannot read`)
   const isOver = view.getUint32(of.isOver, true) !== 0
-  /** @type {Buffer[]} */
-  const blocks = []
+  /** @type {Part[]} */
+  const parts = []
   let start = PAGE
   for (let i = 0; i < MAX_PARTS && start + layout.MIN_PART <= bytes.length; i++) {
     const size = view.getFloat64(start + at.bytes, true)
@@ -114,13 +124,12 @@ function recordingOf (bytes, isAlive) {
     const part = Buffer.from(bytes.buffer, bytes.byteOffset + start, size)
     const isOfEndedThread = start > PAGE && viewOf(part).getUint32(at.isUsed, true) === 0
     if (viewOf(part).getUint32(at.magic, true) === layout.PART_MAGIC && !isOfEndedThread) {
-      for (const block of new Part(part, view, isOver ? undefined : isAlive).blocks()) blocks.push(block)
+      parts.push(new Part(part, view, isOver ? undefined : isAlive))
     }
     start += size
   }
-  if (blocks.length === 0) return fail('the box is empty')
-  const problem = start < bytes.length ? 'the box is damaged' : undefined
-  return { recording: Buffer.concat(blocks), problem }
+  if (parts.length === 0) return fail('the box is empty')
+  return { parts, problem: start < bytes.length ? 'the box is damaged' : undefined }
 }
 
 /** The part of a thread. */
@@ -151,10 +160,29 @@ class Part {
     this.#aliveAt = Math.max(head.getFloat64(of.aliveAt, true) - originMs, this.#times[log.LATEST])
   }
 
+  get source () { return this.#view.getUint32(at.source, true) }
+
+  /** ms of the clock: the last sign of life */
+  get aliveAt () { return this.#aliveAt }
+
+  /** @returns {number} number of the newest entry of the log */
+  get newest () { return this.#ring[log.COUNT] }
+
+  /** Lists the blocks that were written, in order. */
+  written () {
+    const half = this.#view.getUint32(at.half, true) & 1
+    return [1 - half, half].flatMap((each) => this.#blocksOf(each))
+  }
+
+  /** Returns the state of the thread, and its open requests, oldest first. */
+  state () {
+    const open = this.#openRequests().filter(({ isEnded }) => !isEnded)
+    return { open, end: this.#death(open, this.#view.getFloat64(at.origin, true)) }
+  }
+
   /** @returns {Buffer[]} blocks of the recording, in order */
   blocks () {
-    const half = this.#view.getUint32(at.half, true) & 1
-    const written = [1 - half, half].map((each) => this.#blocksOf(each)).flat()
+    const written = this.written()
     const last = written.at(-1)
     const blocks = written.map(({ block }) => block)
     blocks.push(this.#lastBlock(last?.header))
@@ -371,4 +399,4 @@ function textsOf ({ number, name, ids, isServer, isEnded, start }, end, origin, 
   ]
 }
 
-module.exports = { recordingOf, unboxed }
+module.exports = { partsOf, recordingOf, unboxed }

@@ -12,18 +12,18 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12478,
+  report: 12567,
   core: 4371,
   spans: 2463,
   stacks: 2868,
   '.': 2277,
   handles: 2544,
   requests: 1126,
-  ask: 1786,
-  top: 1307,
+  ask: 1795,
+  top: 1492,
   metrics: 218,
   incident: 790,
-  cli: 1577,
+  cli: 1579,
   sinks: 1210,
   format: 1012,
   profile: 714,
@@ -100,7 +100,7 @@ const offline = [
 const commandEnds = {
   'incident/': ['command.js', 'findings.js', 'observation.js', 'text.js', 'until.js'],
   'ask/': ['inspector.js', 'port-lock.js', 'processes.js', 'shapes.js', 'system.js', 'threads.js'],
-  'top/': ['command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
+  'top/': ['boxes.js', 'command.js', 'lines.js', 'model.js', 'screen.js', 'watched.js']
 }
 const commands = {
   'cli/': ['ask/protocol.js', 'errors.js', 'files.js', 'format/', 'group-by.js', 'text.js', 'leak-watch.js', 'options.js', 'path-names.js', 'platform.js', 'metrics/openmetrics.js', 'profile/preload.js', 'record/box-files.js', 'top/buckets.js',

@@ -164,7 +164,7 @@ where('a loop without an end: the function is known, although nothing was left t
   t.true(first.figures.runningMs > 1500, String(first.figures.runningMs))
 })
 
-where('a living process that cannot be asked: PID and top read its box', async (t) => {
+where('a living process that cannot be asked: PID reads its box; so does top if told to ask it', async (t) => {
   const flag = '--disable-sigusr1' // without it, its inspector is asked first
   const flags = process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : []
   const running = await start(t, { flags })
@@ -172,7 +172,7 @@ where('a living process that cannot be asked: PID and top read its box', async (
   ask(running.ports[0], '/wait')
   ask(running.ports[0], '/spin')
   await whyWith(String(running.child.pid), /is stuck: .* inside spin/s)
-  for (const words of [[], ['top', '--once']]) {
+  for (const words of [[], ['top', '--once', '--ask']]) {
     const { stdout, code } = await node([cli, ...words, String(pid)])
     t.is(code, 1)
     const text = stdout.replace(/\s+/g, ' ')

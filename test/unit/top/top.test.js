@@ -128,6 +128,49 @@ test('growth is known with the first figures, also where they are the first answ
   t.is(Math.round(Number(model.frame(1).handles[0].perMinute)), 600)
 })
 
+test('growth of handles that are counted by somebody else: by the age of the counts, and only if all are known', (t) => {
+  const model = new Model()
+  const group = (/** @type {number} */ count) => ({ chain: 0, noun: 'timer', site: 'leak (/app/a.js:1:2)', count })
+  const late = (/** @type {any[]} */ groups, /** @type {number} */ count, /** @type {number} */ agoMs) => {
+    const { facts, figures, ...others } = answer()
+    const handles = { count, groups, agoMs }
+    return { ...others, facts: { ...facts, handles }, figures: { ...figures, handles } }
+  }
+  model.add([{ ...late([], NaN, NaN), figures: undefined }], 1e12)
+  const text = plainText(model.frame(1), { width: 100, name: '1', choice: { sort: 1, filter: '' } })
+  t.regex(text, /Handles: Open handles are not counted yet\./)
+  model.add([late([group(10)], 10, 600)], 1e12)
+  t.is(model.frame(1).handles[0].perMinute, undefined)
+  model.add([late([group(10)], 10, 1600)], 1e12)
+  t.is(model.frame(1).handles[0].perMinute, undefined, 'the same count')
+  const few = { ...group(9), noun: 'file' }
+  model.add([late([group(30)], 39, 600)], 1e12)
+  t.is(model.frame(1).handles[0].perMinute, 600, '20 more in 2 s')
+  model.add([late([group(30), few], 39, 600)], 1e12)
+  t.is(model.frame(1).handles[1].perMinute, undefined, 'it was there before, among those of few')
+})
+
+test('a stuck process of a black box is the first line; what the box cannot tell is left out', (t) => {
+  const model = new Model()
+  const { facts, figures, ...others } = answer({ maxMs: NaN })
+  const stuck = { ms: 12_300, inside: 'forEver (/app/spin.js:2:3)', request: 'GET /spin' }
+  const loop = { share: NaN, p50Ms: NaN, p99Ms: NaN, maxMs: NaN }
+  const thread = { ...figures?.thread, loop, heap: { used: NaN, limit: NaN } }
+  const known = { facts: { ...facts, box: '/boxes/longstack-1.box', stuck }, figures: { ...figures, thread } }
+  model.add([{ ...others, ...known, silentMs: 12_300 }], 1e12)
+  const screen = new Screen(model, { name: '1' })
+  const lines = screen.lines({ columns: 80, rows: 24 })
+  t.regex(lines[0], /^longstack top 1 · [\d:]+ · black box \(or --ask\)$/)
+  t.is(lines[1], 'CPU 50 %  loop busy -  RSS 100 MB  heap -')
+  t.is(lines[3], '1 has been stuck for 12.3 s in forEver (spin.js:2) for GET /spin')
+  screen.press('c', { name: 'c' })
+  t.regex(screen.lines({ columns: 80, rows: 24 }).join('\n'), / stuck 12\.3 s\n/)
+  screen.press('b', { name: 'b' })
+  t.regex(screen.lines({ columns: 80, rows: 24 }).join('\n'), /\nNot in a black box: --blocked 50 asks /)
+  const { blockers, boxes, waitsFor } = model.frame(1000)
+  t.deepEqual({ blockers, boxes, waitsFor }, { blockers: undefined, boxes: ['/boxes/longstack-1.box'], waitsFor: undefined })
+})
+
 /** A screen of some routes, handles and blockers. */
 function createScreen () {
   const model = new Model()
