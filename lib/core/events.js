@@ -7,6 +7,10 @@
 //
 // Each function that a hook calls is created once, its dependencies are module constants, and modes differ
 // by a bit in `current`. So V8 embeds their addresses in the code, and nothing is looked up.
+//
+// Hooks in C++, called directly by Node and V8, were measured and cost the same: V8 inlines these functions,
+// and a hook in C++ that needs JavaScript (timers, handles, the first callback of an iteration) calls it for
+// some 200 ns.
 
 const { executionAsyncId } = require('node:async_hooks')
 const { readClock } = require('./clock')
