@@ -13,11 +13,12 @@ const { lockPort } = require('./port-lock')
 const { parseObject } = require('./protocol')
 const { clean } = require('../text')
 const {
-  GoneError, RefusedError, checkProcess, endedSentence, hasEnded, listeningAddresses, nodeDescendants,
+  GoneError, RefusedError, ageOf, checkProcess, endedSentence, hasEnded, listeningAddresses, nodeDescendants,
   processesWith, read, readLink, stateOf, tcpSockets
 } = require('./system')
 const { BlockedError, Calls } = require('./threads')
 
+const START_S = 5 // after which Node handles the signal
 const OPEN_MS = 5_000 // for the inspector to open
 const POLL_MS = 20
 const CLOSE_MS = 500 // for the inspector to close
@@ -462,7 +463,10 @@ async function lastingCall (pid) {
 function uncaughtReason (pid) {
   const flags = flagsOf(pid)
   if (/--disable-sigusr1/.test(flags)) return 'it was started with --disable-sigusr1'
-  if (!/--(experimental-)?permission\b/.test(flags)) return 'it has only just started'
+  if (!/--(experimental-)?permission\b/.test(flags)) {
+    const isYoung = ageOf(pid) <= START_S
+    return isYoung ? 'it has only just started' : 'it does not run Node, or has reset that signal'
+  }
   return 'it was started with --permission; from Node 24 on, --allow-inspector permits it'
 }
 

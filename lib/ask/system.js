@@ -18,6 +18,7 @@ const NODE_NAME = /node|electron/i
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
 const CLOSE_WAIT = '08' // closed by the peer
 const MAX_KINDS = 10
+const TICKS = 100 // per second: USER_HZ of Linux, in which /proc/PID/stat counts
 const LOCALHOST = ['127.0.0.1', '::1']
 const ANY = ['0.0.0.0', '::', '*']
 
@@ -58,8 +59,11 @@ function checkProcess (pid) {
   checkSystem()
   if (pid === process.pid) throw new RefusedError(`Process ${pid} is this command itself.`)
   const code = signalError(pid)
-  if (code === 'ESRCH') throw new RefusedError(`There is no process ${pid}.`)
-  if (code !== undefined) throw new RefusedError(`Process ${pid} belongs to another user.`)
+  if (code === 'EPERM') {
+    const orRoot = process.platform === 'linux' ? ', or as root' : ''
+    throw new RefusedError(`Process ${pid} belongs to another user: run longstack as that user${orRoot}.`)
+  }
+  if (code !== undefined) throw new RefusedError(`There is no process ${pid}.`)
   const program = programOf(pid)
   if (program !== undefined && !NODE_NAME.test(path.basename(program))) {
     throw new RefusedError(`Process ${pid} is not a Node process: it runs ${program}.`)
@@ -79,6 +83,7 @@ function hasEnded (pid) {
 
 /** Returns why no signal can be sent to a process. @param {number} pid @returns {string | undefined} */
 function signalError (pid) {
+  if (pid === 0) return 'ESRCH' // to the system, 0 means all processes of this command's group
   try {
     process.kill(pid, 0)
   } catch (error) {
@@ -100,6 +105,16 @@ const endedError = (name) =>
  */
 function stateOf (pid) {
   return /^\d+ \(.*\) (\S)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? ''
+}
+
+/**
+ * Returns how long a process has been running, on Linux.
+ * @param {number} pid
+ * @returns {number} in seconds; NaN if unknown
+ */
+function ageOf (pid) {
+  const start = read(`/proc/${pid}/stat`).replace(/^.*\)/s, '').split(' ')[20]
+  return Number(read('/proc/uptime').split(' ')[0] || NaN) - Number(start) / TICKS
 }
 
 /** Returns the executable of a process. @param {number} pid @returns {string | undefined} */
@@ -291,7 +306,7 @@ function listeningAddresses (pid) {
  */
 function findTarget (word) {
   checkSystem()
-  if (/^\d+$/.test(word)) return { pids: [Number(word)], others: [] }
+  if (Number(word) > 0 && /^\d+$/.test(word)) return { pids: [Number(word)], others: [] }
   const end = endOf(word)
   if (end !== undefined) return { ...processesAt(end), end }
   if (isSocket(word)) return { pids: [], socket: word, others: [] }
@@ -399,6 +414,7 @@ const readLink = (file) => attempt(() => fs.readlinkSync(file)) ?? ''
 module.exports = {
   GoneError,
   RefusedError,
+  ageOf,
   checkProcess,
   cpuWaitOf,
   endedError,

@@ -10,7 +10,7 @@ const { askUnblocked } = require('../ask/processes')
 const { RefusedError } = require('../ask/system')
 const { profileEnvironment } = require('../profile/preload')
 const { DEFAULTS } = require('./commands')
-const { number, UsageError, wrongValue } = require('./flags')
+const { number, quote, UsageError, wrongValue } = require('./flags')
 const { runChild } = require('./run')
 const { asJson, colours, print, printError, width, write } = require('./terminal')
 
@@ -25,6 +25,9 @@ const VALUES = ['ran', 'waited', 'cpu']
 /** @type {import('./commands').Main} operands: a PID, or a script and its arguments */
 async function main (values, operands) {
   check(values)
+  if (/:\d+$/.test(operands[0]) && !fs.existsSync(operands[0])) {
+    throw new UsageError(`longstack profile takes a script or a process id. Received ${quote(operands[0])}.`)
+  }
   const { seconds, 'no-samples': noSamples = false } = values
   const options = { seconds: seconds === undefined ? undefined : Number(seconds), samples: !noSamples }
   return /^\d+$/.test(operands[0])

@@ -158,6 +158,26 @@ whereWatched('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: t
   t.is(child.stdout.read(), null, 'it got no signal')
 })
 
+if (isLinux) {
+  test.serial('a process that has reset SIGUSR1 is not signalled, and not said to be young', async (t) => {
+    const child = await start(t, `process.once('SIGUSR1', () => {}).removeAllListeners('SIGUSR1'); ${idle}`)
+    await new Promise((resolve) => setTimeout(resolve, 5_000))
+    t.regex((await why(child.pid)).stderr, /: it does not run Node, or has reset that signal\. LONGSTACK_SOCKET/)
+    t.is(child.signalCode, null)
+  })
+}
+
+test.serial('0 is no process: the group of the command is not signalled', async (t) => {
+  const source = `for (const name of ['why', 'diff', 'attach', 'profile']) {
+    const { status } = child_process.spawnSync(process.execPath, [${JSON.stringify(command)}, name, '0'])
+    console.log(status)
+  }`
+  const child = spawn(process.execPath, ['-e', source], { detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+  t.teardown(() => child.kill('SIGKILL'))
+  const outputs = await Promise.all([child.stdout, child.stderr].map((stream) => stream.setEncoding('utf8').toArray()))
+  t.deepEqual(outputs.map((parts) => parts.join('')), ['2\n2\n2\n1\n', ''])
+})
+
 test.serial('a process that exits meanwhile: that is said, and its exit code is its own', async (t) => {
   for (const ms of [0, 40, 80, 120, 160, 200, 300]) {
     const child = await start(t, `process.once('SIGUSR2', () => setTimeout(() => process.exit(7), ${ms})); ${idle}`)

@@ -118,6 +118,8 @@ own('refuses in one sentence, with exit code 1', async (t) => {
   /** @type {Array<[number, RegExp]>} */
   const refusals = [
     [Number(gone.pid), /^longstack: There is no process \d+\.$/m],
+    [0, /^longstack: There is no process 0\.$/m],
+    [1e12, /^longstack: There is no process 1000000000000\.$/m],
     [Number(sleeper.pid), /^longstack: Process \d+ is not a Node process: it runs .*sleep.*\.$/m]
   ]
   if (process.allowedNodeEnvironmentFlags.has('--disable-sigusr1') && isInspectable) {
