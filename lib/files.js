@@ -16,7 +16,7 @@
 //   cache, or longstack-UID/ in the directory for temporary files, with mode 0700; one file per trial.
 //   Written under another name and renamed, never removed.
 // - LONGSTACK_SOCKET (ask/server.js): NAME.longstack/ with mode 0700, which holds a socket PID.THREAD per
-//   thread, and a note PID.THREAD.busy. A process that ends removes its sockets; a process that starts
+//   thread, and a note PID.THREAD.busy. A process that exits removes its sockets; a process that starts
 //   removes those without a listener. Each socket goes with its note, and the directory once it is empty.
 //   NAME is a link to one of the sockets: its process removes it, and others replace it if nobody listens.
 // - The socket of a command that queries a process (ask/threads.js): no file on Linux, elsewhere `s` in a
@@ -29,8 +29,9 @@
 // - At installation, in the package itself (native/, lib/start/build.js): native/prebuilds/, types/, .cache/,
 //   lib/start/bundle. The same scripts rebuild and replace them.
 const {
-  closeSync, constants, fstatSync, lstatSync, openSync, readdirSync, readlinkSync, statSync
+  closeSync, constants, fstatSync, lstatSync, mkdirSync, openSync, readdirSync, readlinkSync, statSync
 } = require('node:fs')
+const { dirname } = require('node:path')
 
 const { O_RDONLY, O_DIRECTORY = 0, O_NOFOLLOW = 0 } = constants
 const OPTIONS = /** @type {{ bigint: true }} */ (Object.freeze({ bigint: true }))
@@ -62,6 +63,25 @@ function attempt (work) {
   try {
     return work()
   } catch {}
+}
+
+/**
+ * Creates a directory and its parents, unless it exists. The option `recursive` of Node never returns in a
+ * file system that refuses new directories with ENOENT, such as /proc.
+ * @param {string} path
+ * @throws {NodeJS.ErrnoException}
+ */
+function makeDirectory (path) {
+  try {
+    mkdirSync(path, 0o700)
+  } catch (error) {
+    if (attempt(() => stateOf(path))?.isDirectory()) return
+    const isOrphan = /** @type {NodeJS.ErrnoException} */ (error).code === 'ENOENT' &&
+      attempt(() => stateOf(dirname(path))) === undefined
+    if (!isOrphan) throw error
+    makeDirectory(dirname(path))
+    makeDirectory(path)
+  }
 }
 
 /**
@@ -126,5 +146,14 @@ function pathOfOpen (fd) {
 const keptOpen = new Map()
 
 module.exports = {
-  attempt, inside, insidePrivate, keptOpen, openDescriptors, pathOfOpen, stateOf, stateOfName, stateOfOpen
+  attempt,
+  inside,
+  insidePrivate,
+  keptOpen,
+  makeDirectory,
+  openDescriptors,
+  pathOfOpen,
+  stateOf,
+  stateOfName,
+  stateOfOpen
 }

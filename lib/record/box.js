@@ -14,7 +14,7 @@ const loopIterations = require('../core/loop-iterations')
 const runLog = require('../core/run-log')
 const { BYTES: RING_BYTES } = require('../core/run-log-words')
 const { lineOf } = require('../encoding/serialize')
-const { attempt } = require('../files')
+const { attempt, makeDirectory } = require('../files')
 const { waitsOfSpans } = require('../handles/requests-in-flight')
 const { isMainThread } = require('../passing/threads')
 const spans = require('../spans/spans')
@@ -306,7 +306,7 @@ function tellDead (files) {
 
 /** Creates the directory if there is none; only this user may write to it. @param {string} name */
 function checkDirectory (name) {
-  fs.mkdirSync(name, { recursive: true, mode: 0o700 })
+  makeDirectory(name)
   const { uid, mode } = fs.statSync(name)
   if (uid !== process.geteuid?.()) throw new Error(`${name} belongs to another user: use a directory in it`)
   if ((mode & 0o022) !== 0) throw new Error(`others may write to ${name}: use a directory in it`)

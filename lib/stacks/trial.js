@@ -8,10 +8,10 @@
 // a busy machine may have caused expire after ten minutes.
 
 const { execPath, permission } = /** @type {any} */ (process)
-const { mkdirSync, readFileSync, renameSync, writeFileSync } = require('node:fs')
+const { readFileSync, renameSync, writeFileSync } = require('node:fs')
 const os = require('node:os')
 const path = require('node:path')
-const { attempt, insidePrivate, stateOf } = require('../files')
+const { attempt, insidePrivate, makeDirectory, stateOf } = require('../files')
 const { isMainThread } = require('../passing/threads')
 const { ownManifest, target } = require('../platform')
 
@@ -213,7 +213,7 @@ function keep (result) {
 
 /** @param {string} directory @param {Result} result @returns {true} @throws {Error} */
 function write (directory, result) {
-  mkdirSync(directory, { recursive: true, mode: 0o700 })
+  makeDirectory(directory)
   return insidePrivate(directory, (inside) => {
     const name = path.join(inside, nameOf(result.key))
     const unfinished = `${name}.${process.pid}`

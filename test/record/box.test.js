@@ -370,6 +370,7 @@ const refused = [
     fs.chmodSync(directory, 0o777)
     return directory
   }],
+  ['a directory where none can be created', /EACCES|ENOENT|EPERM|EROFS/, () => '/proc/boxes'],
   ['a file in place of the directory', /EEXIST|ENOTDIR/, (directory) => {
     fs.writeFileSync(directory, '')
     return directory
