@@ -272,7 +272,7 @@ this time only.
 can name openers and waits. At the end it prints handles that were opened meanwhile and are still open. The
 process is then left as it was, even if this command is killed.
 
-  longstack attach [flags] PID
+  longstack attach [flags] PID|:PORT|ADDRESS:PORT|PATH of LONGSTACK_SOCKET
 
 Handles opened earlier are marked early; their opener is unknown.`,
     flags: () => flagsIn(`

@@ -5,7 +5,7 @@
 // wrong usage. Prints the help of a command or of all. Help fits the terminal: paragraphs are filled,
 // descriptions keep their column.
 
-const { statSync } = require('node:fs')
+const { existsSync, statSync } = require('node:fs')
 const { prose, wrap } = require('../../report/render/wrap')
 const { attempt } = require('../files')
 const { ownManifest } = require('../platform')
@@ -76,7 +76,16 @@ function commandOf (name) {
   if (name.startsWith('-')) {
     throw new UsageError(`Unknown flag ${quote(name)}: use a command first, as in "longstack run app.js".`)
   }
-  throw new UsageError(`Unknown command ${quote(name)}.${suggestion(name, Object.keys(commands))}`)
+  throw new UsageError(`Unknown command ${quote(name)}.${remedyFor(name)}`)
+}
+
+/** Returns a sentence about a word that is not a command. @param {string} name */
+function remedyFor (name) {
+  const similar = suggestion(name, Object.keys(commands))
+  if (similar !== '') return similar
+  if (!existsSync(name)) return ' There is no file or directory with that name either.'
+  const command = /\.[cm]?[jt]s$/.test(name) ? 'run' : 'report'
+  return ` For a file, use "longstack ${command} ${name}".`
 }
 
 /** Prints an error and sets the exit code. @param {any} error */

@@ -5,7 +5,7 @@
 const { unboxed } = require('../../report/read/box-file')
 const { RecordedLines } = require('../../report/read/recorded-lines')
 const { follow, inOrder } = require('../../report/read/recording-file')
-const { decompressed, open, withForm } = require('../../report/read/sources')
+const { decompressed, fileFailures, open, withForm } = require('../../report/read/sources')
 const { UsageError } = require('./flags')
 const { printError, write } = require('./terminal')
 
@@ -51,7 +51,8 @@ async function printFile (name, source, recorded) {
     await printPart(name, { ...part, problems: [...problems, ...part.problems] })
     return !isEmpty
   } catch (error) {
-    printError(`longstack: ${name}: ${/** @type {Error} */ (error).message}.`)
+    const { code = '', message } = /** @type {NodeJS.ErrnoException} */ (error)
+    printError(`longstack: ${name}: ${fileFailures[code] ?? message}.`)
     return false
   }
 }

@@ -193,11 +193,20 @@ async function * withForm (source) {
   if (error !== undefined) throw error
 }
 
+/** Why a file cannot be read, by code of the error. @type {Record<string, string>} */
+const fileFailures = {
+  ENOENT: 'no such file',
+  EACCES: 'permission denied',
+  EPERM: 'permission denied',
+  EISDIR: 'is a directory'
+}
+
 module.exports = {
   LineSplitter,
   MAX_LINE_BYTES,
   RereadableSources,
   decompressed,
+  fileFailures,
   isPipe,
   open,
   stats,

@@ -7,7 +7,9 @@ const { unboxed } = require('./box-file')
 const { Definitions } = require('./definitions')
 const { RecordedLines } = require('./recorded-lines')
 const { inOrder } = require('./recording-file')
-const { LineSplitter, MAX_LINE_BYTES, decompressed, open, stats, withForm } = require('./sources')
+const {
+  LineSplitter, MAX_LINE_BYTES, decompressed, fileFailures, open, stats, withForm
+} = require('./sources')
 const { parseSpan, reasons, spansOfOtlp } = require('./span-line')
 const { parseJson } = require('./values')
 const { getOrAdd } = require('../../lib/group-by')
@@ -37,10 +39,7 @@ const PENDING_CHARS = 1000
 
 /** @type {Record<string, string>} */
 const failures = {
-  ENOENT: 'no such file',
-  EACCES: 'permission denied',
-  EPERM: 'permission denied',
-  EISDIR: 'is a directory',
+  ...fileFailures,
   Z_BUF_ERROR: 'compressed data is truncated; the spans before that are counted',
   Z_DATA_ERROR: 'compressed data is damaged; the spans before that are counted'
 }

@@ -27,7 +27,11 @@ test('every command has help, and says nothing else', async (t) => {
 const wrong = [
   [[], /Missing command/],
   [['reprot'], /Unknown command "reprot"\. Did you mean "report"\?/],
-  [['constructor'], /Unknown command "constructor"/],
+  [['constructor'], /Unknown command "constructor"\. There is no file or directory with that name either\./],
+  [[__filename], /Unknown command ".*"\. For a file, use "longstack run .*cli\.test\.js"\./],
+  [['/dev/null'], /For a file, use "longstack report \/dev\/null"\./],
+  [['0'], /"0" is neither a process id/],
+  [['profile', ':3000'], /longstack profile takes a script or a process id\. Received ":3000"\./],
   [['--frames', '3'], /Unknown flag "--frames": use a command first/],
   [['why'], /Missing process id, port or address/],
   [['why', '1', '2'], /One target at a time\. Received "2"/],
