@@ -247,7 +247,7 @@ function siteLines ({ sites, otherSites, totalMs, weighted }, routeShare, contex
   const max = isFull ? Math.max(top ?? 0, FULL_SITES) : routeShare < LARGE_SHARE ? 1 : SHORT_SITES
   const minShare = isFull ? FULL_SHARE : SHORT_SHARE
   const printed = sites.filter(({ ms, delayed }) => (ms + delayed) >= minShare * totalMs).slice(0, max)
-  const lines = printed.flatMap((site) => siteLine(site, totalMs, context))
+  const lines = printed.flatMap((site) => siteLine(site, totalMs, context, callersNeeded(site, printed)))
   if (!isFull) return lines
   const ms = sites.reduce((sum, site) => sum + (printed.includes(site) ? 0 : site.ms), otherSites?.ms ?? 0)
   if (ms < FULL_SHARE * totalMs) return lines
@@ -257,8 +257,29 @@ function siteLines ({ sites, otherSites, totalMs, weighted }, routeShare, contex
   return [...lines, ...paragraph(text, indentOf(ms / totalMs))]
 }
 
-/** @param {Site} site @param {number} totalMs of the route @param {Context} context */
-function siteLine (site, totalMs, context) {
+/**
+ * Returns how many callers the short form prints, so that each site reads differently from the others.
+ * @param {Site} site
+ * @param {Site[]} sites of a route
+ */
+function callersNeeded (site, sites) {
+  const { at: frame, callers, until, label } = site
+  const alike = sites.filter((other) => other !== site && other.at === frame && other.until === until &&
+    other.label === label)
+  let count = SHORT_CALLERS
+  const isAlike = (/** @type {Site} */ other) =>
+    callers.slice(0, count).every((caller, i) => caller === other.callers[i])
+  while (count < callers.length && alike.some(isAlike)) count++
+  return count
+}
+
+/**
+ * @param {Site} site
+ * @param {number} totalMs of the route
+ * @param {Context} context
+ * @param {number} callers number of them in the short form
+ */
+function siteLine (site, totalMs, context, callers) {
   const { ms, count, spans, delayed, summary } = site
   const { colours, isFull, paragraph } = context
   const figures = [glued(`${time(ms)} in ${counted(count, 'wait')}`)]
@@ -266,11 +287,11 @@ function siteLine (site, totalMs, context) {
     const { q1, median, q3 } = summary
     figures.push(`${glued(`${time(median)} per request`)} ${glued(`(${time(q1)} to ${time(q3)})`)}`)
   }
-  if (isFull && delayed >= FULL_SHARE * totalMs) {
+  if (delayed >= (isFull ? FULL_SHARE : SHORT_SHARE) * totalMs) {
     const length = spans > 0 ? `${time(delayed / spans)} per request` : time(delayed)
     figures.push(glued(`delayed ${length}`))
   }
-  const place = placeText(site, context)
+  const place = placeText(site, context, callers)
   return [
     ...paragraph(place, indentOf(ms / totalMs), ' '.repeat(SHARE_COLUMNS + 4)),
     ...paragraph(figures.join(', '), ' '.repeat(SHARE_COLUMNS + 2)).map((line) => colours.dim(line))
@@ -284,9 +305,11 @@ const indentOf = (share) => `${percent(share).padStart(SHARE_COLUMNS)}  `
  * Formats a site: `at pool.query (pool.js:34) ← report (app.js:24) until TCP 127.0.0.1:5432`.
  * @param {{ at?: string, callers?: string[], until?: string, label?: string }} place
  * @param {Context} context
+ * @param {number} [max] number of callers in the short form
  */
-function placeText ({ at: frame, callers = [], until, label }, { colours, frame: nameOf, isFull }) {
-  const printed = isFull ? callers : callers.slice(0, SHORT_CALLERS)
+function placeText (place, { colours, frame: nameOf, isFull }, max = SHORT_CALLERS) {
+  const { at: frame, callers = [], until, label } = place
+  const printed = isFull ? callers : callers.slice(0, max)
   const site = frame === undefined ? glued('at an unknown site') : glued('at ') + colours.cyan(nameOf(frame))
   const chain = printed.map((caller) => `${glued('← ')}${nameOf(caller)}`)
   const end = until === undefined ? label && glued(`(${word(label)})`) : glued(`until ${word(until)}`)

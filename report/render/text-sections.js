@@ -320,7 +320,7 @@ function namesOf (checks) {
 function checkText ({ state, route, unit, before, after, needed }) {
   const name = glued(word(route))
   if (state === 'unchecked') {
-    if (needed !== undefined) return `not checked for ${name}: less than ${counted(needed, 'span')}`
+    if (needed !== undefined) return `not checked for ${name}: fewer than ${counted(needed, 'span')}`
     const run = before === undefined ? 'first' : 'second'
     const isMissing = (before === undefined) !== (after === undefined)
     return `not checked for ${name}: not known${isMissing ? ` in the ${run} run` : ''}`

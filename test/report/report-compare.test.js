@@ -105,7 +105,7 @@ test('a figure of too few spans is not checked, and that is said', async (t) => 
   const [a, b] = [service(t), service(t, { factor: 3 })]
   const few = await run([a, '--compare', b, '--fail-if', 'p99 > +10 %'])
   t.is(few.code, 0)
-  t.regex(few.stdout, /^ {2}– p99 > \+10 % {2}not checked for GET \/a: less than 500 spans$/m)
+  t.regex(few.stdout, /^ {2}– p99 > \+10 % {2}not checked for GET \/a: fewer than 500 spans$/m)
   const rare = file(t, [span({ name: 'GET /rare', ms: 900, failed: true }), span({ name: 'GET /rare', ms: 900 })])
   t.is((await run([rare, '--fail-if', 'max > 1 ms'])).code, 0)
   t.is((await run([rare, '--fail-if', 'errors > 0 %'])).code, 3, 'that a request failed is no noise')

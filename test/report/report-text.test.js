@@ -84,6 +84,20 @@ went along chains of calls.
   t.true(stdout.split('\n').length < 60, 'it is readable in two screens')
 })
 
+test('sites that share frame and caller show the caller that differs; one of delays alone shows these', async (t) => {
+  const sites = ['8:31', '8:52'].map((place, i) => ({
+    ms: 40 - i, at: 'acquire (/app/app.js:5:9)', callers: ['query (/app/app.js:7:3)', `/app/app.js:${place}`], until: UNTIL
+  }))
+  const spans = [
+    span({ name: 'GET /a', ms: 90, attributes: split({ run: 11, waited: 79 }, {}, sites) }),
+    span({ name: 'GET /b', ms: 90, attributes: split({ run: 10, delayed: 80 }, {}, [{ ms: 0, delayed: 80, at: REPORT }]) })
+  ]
+  const { stdout } = await text([file(t, spans)], { COLUMNS: '200' })
+  t.regex(stdout, /at acquire \(app\.js:5\) ← query \(app\.js:7\) ← app\.js:8:31 until TCP/)
+  t.regex(stdout, /at acquire \(app\.js:5\) ← query \(app\.js:7\) ← app\.js:8:52 until TCP/)
+  t.regex(stdout, /0 % {2}at report \(app\.js:24\)\n +0 µs in 1 wait, delayed 80\.0 ms/)
+})
+
 test('six routes fit two screens, what matters most first', async (t) => {
   const routes = Array.from({ length: 6 }, (_, route) => Array.from({ length: 40 }, (_, i) => span({
     name: `GET /route${route}`,
