@@ -78,9 +78,9 @@ async function main (seconds) {
   console.log(`The service is process ${pid}, at ${url}. It ends in ${seconds} s, or with Ctrl-C.
 Ask it from another terminal:
 
-  npx longstack top --no-children ${pid}      live: what grows, what waits
-  npx longstack why --no-children ${pid}      what is open, in flight and awaited now
-  npx longstack diff --no-children ${pid}     what was opened in ten seconds and not closed
+  npx --no -- longstack top --no-children ${pid}      live: what grows, what waits
+  npx --no -- longstack why --no-children ${pid}      what is open, in flight and awaited now
+  npx --no -- longstack diff --no-children ${pid}     what was opened in ten seconds and not closed
 `)
   setTimeout(() => process.exit(), seconds * 1000)
 }
