@@ -12,7 +12,7 @@ const CALLED = /^(.*? \()(.+?):(\d+)(?::(\d+))?(\)(?: via .*)?)$/s
 /** Packages that limit how many tasks run at a time, whatever these do. */
 const LIMITER = new RegExp(' via (?:p-limit|p-queue|p-map|p-all|p-throttle|async|neo-async|async-mutex|' +
   'async-lock|async-sema|await-lock|await-semaphore|bottleneck|fastq|throat|promise-limit|limiter)$')
-const PLACE = /^()(.+?):(\d+)(?::(\d+))?( via .*)?$/s
+const PLACE = /^((?:async )?)(.+?):(\d+)(?::(\d+))?( via .*)?$/s
 
 /**
  * Splits a frame at its position: `load (`, `/app/pool.js`, 34, 9, `) via pg`.

@@ -25,6 +25,13 @@ test('files of one name stay distinguishable', (t) => {
   t.deepEqual(short('a (x.js:1:1)', 'a (/x.js:1:1)'), ['a (x.js:1)', 'a (/x.js:1)'])
 })
 
+test('an awaiting frame without a function is in the same file as the others', (t) => {
+  t.deepEqual(
+    short('async /app/d.js:1:2', 'load (/app/d.js:3:4)', 'async run (/app/d.js:5:6)'),
+    ['async d.js:1', 'load (d.js:3)', 'async run (d.js:5)']
+  )
+})
+
 test('two frames in one line keep their columns', (t) => {
   t.deepEqual(short('a (/x.js:1:5)', 'a (/x.js:1:20)', 'b (/x.js:1:5)'), ['a (x.js:1:5)', 'a (x.js:1:20)', 'b (x.js:1)'])
 })
