@@ -87,7 +87,9 @@ function asJson (value, indent = 2) {
 async function write (file, content) {
   if (file === '-') return await (process.stdout.isTTY ? print(String(content)) : printExactly(content))
   fs.writeFileSync(file, content, { mode: 0o600 }) // an existing file keeps its mode
-  printError(`Wrote ${file} (${(content.length / 1e6).toFixed(1)} MB).`)
+  const { length } = content
+  const size = length < 100_000 ? `${(length / 1e3).toFixed(1)} kB` : `${(length / 1e6).toFixed(1)} MB`
+  printError(`Wrote ${file} (${size}).`)
 }
 
 /** Writes a line to stderr, without terminal escape sequences. @param {string} line */
