@@ -180,8 +180,11 @@ async function * withForm (source) {
     for await (const chunk of source) {
       head.push(chunk)
       size += chunk.length
-      if (isKnown === undefined && size < HEAD_BYTES) continue
-      isKnown ??= isRecording(Buffer.concat(head))
+      if (isKnown === undefined) {
+        const isFound = isRecording(Buffer.concat(head))
+        if (!isFound && size < HEAD_BYTES) continue
+        isKnown = isFound
+      }
       for (const each of head) yield { chunk: each, isRecording: isKnown }
       head = []
     }

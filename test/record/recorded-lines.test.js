@@ -2,6 +2,7 @@
 
 // Hand-made recordings in the output of `longstack spans` and `longstack report`.
 
+const { spawn } = require('node:child_process')
 const fs = require('node:fs')
 const path = require('node:path')
 const zlib = require('node:zlib')
@@ -10,7 +11,10 @@ const { LAST, REPEATS, encode, maxBytesOf } = require('../../lib/record/block')
 const { SERVER, TIMER } = require('../../lib/core/run-log-words')
 const { folder, lines, longstack, report } = require('../helpers/span-files')
 const { recordsOf } = require('../helpers/records')
+const { root } = require('../helpers/run')
 const { Log } = require('../path/recordings')
+
+const command = path.join(root, 'lib', 'cli', 'main.js')
 
 const ORIGIN = 1763685600000 // ms since 1970 at clock 0
 const A = 7 // requests
@@ -276,6 +280,21 @@ test('of very many callbacks and delays, a report keeps the longest', async (t) 
   t.is(runs.length, 64)
   t.is(runs.filter((/** @type {number[]} */ [, ms]) => Math.abs(ms - 5) < 0.01).length, 40)
 })
+
+if (process.platform !== 'win32') {
+  test('--follow prints the spans of a small file while it grows', async (t) => {
+    const { log, sent } = logOfTwo()
+    const file = recording(t, [block({ texts: texts(sent), entries: log.bytes() })])
+    const child = spawn(process.execPath, [command, 'spans', file, '--follow'], { stdio: ['ignore', 'pipe', 'ignore'] })
+    t.teardown(() => child.kill('SIGKILL'))
+    let text = ''
+    for await (const part of child.stdout.setEncoding('utf8')) {
+      text += part
+      if (text.includes('GET /a')) child.kill('SIGINT')
+    }
+    t.deepEqual(recordsOf(text).map(({ name }) => name), ['GET /b', 'GET /a'])
+  })
+}
 
 test('a file of spans is no recording, and a stranger is none', async (t) => {
   const spans = path.join(folder(t), 'spans.jsonl')
