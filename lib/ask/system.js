@@ -64,6 +64,7 @@ function checkProcess (pid) {
     throw new RefusedError(`Process ${pid} belongs to another user: run longstack as that user${orRoot}.`)
   }
   if (code !== undefined) throw new RefusedError(`There is no process ${pid}.`)
+  if (hasEnded(pid)) throw new RefusedError(endedSentence(pid))
   const program = programOf(pid)
   if (program !== undefined && !NODE_NAME.test(path.basename(program))) {
     throw new RefusedError(`Process ${pid} is not a Node process: it runs ${program}.`)

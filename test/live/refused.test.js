@@ -159,6 +159,13 @@ whereWatched('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: t
 })
 
 if (isLinux) {
+  test.serial('a zombie has ended', async (t) => {
+    const child = await start(t, "console.log(child_process.spawn('true').pid); for (;;);")
+    const pid = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()
+    while (!/\) Z /.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8')));
+    t.is((await why(pid)).stderr, `longstack: Process ${pid} has ended.\n`)
+  })
+
   test.serial('a process that has reset SIGUSR1 is not signalled, and not said to be young', async (t) => {
     const child = await start(t, `process.once('SIGUSR1', () => {}).removeAllListeners('SIGUSR1'); ${idle}`)
     await new Promise((resolve) => setTimeout(resolve, 5_000))
