@@ -114,9 +114,15 @@ function stateOf (pid) {
  * @returns {number} in seconds; NaN if unknown
  */
 function ageOf (pid) {
-  const start = read(`/proc/${pid}/stat`).replace(/^.*\)/s, '').split(' ')[20]
-  return Number(read('/proc/uptime').split(' ')[0] || NaN) - Number(start) / TICKS
+  return Number(read('/proc/uptime').split(' ')[0] || NaN) - Number(statFields(pid)[20]) / TICKS
 }
+
+/**
+ * Returns the fields of /proc/PID/stat after the name, which may contain anything (proc_pid_stat(5)).
+ * @param {number} pid
+ * @returns {string[]} [1]: the state
+ */
+const statFields = (pid) => read(`/proc/${pid}/stat`).replace(/^.*\)/s, '').split(' ')
 
 /** Returns the executable of a process. @param {number} pid @returns {string | undefined} */
 function programOf (pid) {
@@ -403,10 +409,9 @@ function cpuWaitOf (pid) {
  * @returns {{ cpuMs: number, rss: number }} rss: bytes; NaN if unknown
  */
 function usageOf (pid) {
-  // The fields after the name, which may contain anything (proc_pid_stat(5)); a tick is 10 ms for programs
-  const [user, system] = read(`/proc/${pid}/stat`).replace(/^.*\)/s, '').trim().split(' ').slice(11, 13)
+  const [user, system] = statFields(pid).slice(12, 14)
   const rss = /^VmRSS:\s+(\d+) kB/m.exec(read(`/proc/${pid}/status`))?.[1]
-  return { cpuMs: (Number(user) + Number(system)) * 10, rss: Number(rss) * 1024 }
+  return { cpuMs: (Number(user) + Number(system)) * 1000 / TICKS, rss: Number(rss) * 1024 }
 }
 
 /** @param {string} file */

@@ -12,18 +12,18 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12567,
+  report: 12587,
   core: 4371,
   spans: 2463,
   stacks: 2868,
-  '.': 2277,
+  '.': 2299,
   handles: 2544,
   requests: 1126,
-  ask: 1795,
+  ask: 1810,
   top: 1492,
   metrics: 218,
   incident: 790,
-  cli: 1579,
+  cli: 1592,
   sinks: 1210,
   format: 1012,
   profile: 714,
