@@ -160,7 +160,8 @@ class ModelBuilder {
   predict (changes) {
     const recordings = this.#recordings.list() ?? [] // empty if lines are missing
     const replay = new Replay(recordings)
-    const predicted = changes.map((change) => resized(change, recordings, replay))
+    const doubt = this.#facts['longstack.load'].starved.length > 0 ? 'starved' : undefined
+    const predicted = changes.map((change) => resized(change, replay, doubt))
     return { peers: peersOf(recordings), changes: predicted }
   }
 

@@ -5,6 +5,7 @@
 // loop ran others while it was ready. Code outside requests is known from the delays it caused.
 
 const { amount, text } = require('../read/values')
+const { MAX_ASKED, askedOf } = require('./asked')
 const { entriesOf } = require('./critical-paths')
 const { spellsOf } = require('./digest')
 const { getOrCreate, sum } = require('./lists')
@@ -20,7 +21,6 @@ const { firstIndex } = require('./summary')
  * @property {number} at start of its run, since the start of the recording
  * @property {number} wait from the end of the previous run until it was ready; 0 for the first
  * @property {number} late from ready until it ran; for the first, time in the socket
- * @property {number} doubt part of the wait that may belong to `late`
  * @property {number} run
  * @property {boolean} [isFirst] runs before a step that was ready earlier but ran later
  * @property {number} [after] time that ran right after it, outside any request
@@ -38,6 +38,7 @@ const { firstIndex } = require('./summary')
  * @property {Step[]} steps at least one
  * @property {number} rest ms from the end of its last run to its own end
  * @property {Wait[]} waits of its line
+ * @property {Set<string>} manyTo peers to which it had several queries at once, sent or not
  *
  * @typedef {Pick<Step, 'at' | 'late' | 'run' | 'isFirst'>} Outside code outside any request
  * @typedef {[start: number, end: number]} Interval
@@ -96,7 +97,8 @@ class Recording {
       client: isServed ? `${address}:${port}` : undefined,
       steps: [],
       rest: 0,
-      waits: entriesOf(attributes['longstack.waits'], siteTextsOf)
+      waits: entriesOf(attributes['longstack.waits'], siteTextsOf),
+      manyTo: manyOf(askedOf(attributes['longstack.asked'], MAX_ASKED))
     })
     this.#lines.push({ runs, delays })
   }
@@ -189,6 +191,27 @@ function putInOrder (requests, outside) {
   }
 }
 
+/**
+ * Returns the peers to which a request had several queries at once.
+ * @param {import('./asked').Asked[]} asked
+ * @returns {Set<string>}
+ */
+function manyOf (asked) {
+  /** @type {Map<string, number>} */
+  const ends = new Map()
+  /** @type {Set<string>} */
+  const many = new Set()
+  const times = asked.map(({ peer, start, ms, unsent = 0 }) =>
+    ({ peer, from: start - unsent, to: start + ms }))
+  for (const { peer, from, to } of times.sort((a, b) => a.from - b.from)) {
+    if (peer === undefined) continue
+    const end = ends.get(peer) ?? -Infinity
+    if (from < end - ROUNDING_MS) many.add(peer)
+    ends.set(peer, Math.max(end, to))
+  }
+  return many
+}
+
 /** @param {unknown} spells @returns {number[][]} in order of time */
 function sorted (spells) {
   return spellsOf(spells, MAX_RUNS)
@@ -212,8 +235,7 @@ function stepsOf (start, ms, queued, runs, delays) {
     const gap = Math.max(0, at - end)
     const late = steps.length === 0 ? queued : Math.min(gap, delay)
     const wait = steps.length === 0 ? 0 : gap - late
-    const doubt = late < 2 * KERNEL_MS ? 0 : Math.min(wait, KERNEL_MS / 2)
-    steps.push({ at, wait, late, doubt, run, ended })
+    steps.push({ at, wait, late, run, ended })
     end = Math.max(end, at + run)
   }
   /** Adds delayed steps that are not listed runs, and returns how late a step is that begins at a time. */

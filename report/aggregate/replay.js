@@ -26,8 +26,9 @@ const { quantile } = require('./summary')
  *
  * @typedef {Pick<Request, 'name' | 'ms' | 'queued' | 'start'>} Duration
  *
- * @typedef {Prediction & { unsure: 'error' | 'drift' | undefined }} Checked error: the replay does not
- *   reproduce the recording; drift: the halves of the replay differ
+ * @typedef {Prediction & { unsure: 'error' | 'drift' | 'many' | 'starved' | undefined }} Checked error: the
+ *   replay does not reproduce the recording; drift: the halves of the replay differ; many: requests have
+ *   several queries at once; starved: the process waited for a CPU
  */
 
 const MIN_REQUESTS = 30
@@ -253,7 +254,6 @@ class Queue {
 const isBefore = (a, b) => Math.abs(a.time - b.time) < SAME_MS ? a.at < b.at : a.time < b.time
 
 class Replay {
-  #recordings
   #rhythms
   #recorded
   /** the unchanged replay @type {Map<string, Durations> | undefined} */
@@ -261,7 +261,7 @@ class Replay {
 
   /** @param {Recording[]} recordings complete ones */
   constructor (recordings) {
-    this.#recordings = recordings
+    this.recordings = recordings
     this.#rhythms = recordings.map(({ requests }) => rhythmOf(requests))
     this.#recorded = figuresOf(recordings.flatMap(({ requests }) => requests))
   }
@@ -272,7 +272,7 @@ class Replay {
    * @returns {Map<string, Durations>} by request name
    */
   run (change) {
-    return figuresOf(this.#recordings.flatMap((recording, i) =>
+    return figuresOf(this.recordings.flatMap((recording, i) =>
       simulate(recording, this.#rhythms[i], change(recording))))
   }
 
@@ -308,7 +308,9 @@ class Replay {
       const names = FIGURES.slice(0, recorded.count < MIN_FOR_P99 ? 1 : 2)
       const figures = names.flatMap((figure) => OF.flatMap((of) => {
         const beforeMs = recorded[of][figure]
-        if (of === 'client' && beforeMs < recorded.span[figure] * (1 + MIN_QUEUED)) return []
+        const isUnread = [recorded, to].some(({ client, span }) =>
+          client[figure] >= span[figure] * (1 + MIN_QUEUED))
+        if (of === 'client' && !isUnread) return []
         const afterMs = beforeMs * to[of][figure] / from[of][figure]
         const error = Math.abs(from[of][figure] / beforeMs - 1)
         /** @type {Checked['unsure']} */

@@ -27,6 +27,8 @@ const MIN_LONG_MS = 5 // run of a delaying route, if its function is unknown
 const GROWTH = [1.5, 2, 3] // factors on the size of a pool
 const MIN_WORK_MS = 0.1 // beyond the unsent time: a wait with more is not only for a turn
 const MOST = 0.9 // share of the largest pool's gain that is enough
+const MAX_MANY = 0.05 // share of a pool's users that hold several connections at once
+const MAX_HANDLING = 0.1 // of a prediction: responses that arrive together take less time than one by one
 
 /**
  * @param {Fault} fault
@@ -42,9 +44,23 @@ function whatIf (fault, replay) {
 const changes = {
   blocker: movedOff,
   delayer: movedOff,
-  sequence: (fault, replay) =>
-    ({ change: 'atOnce', predictions: replay.predict((recording) => atOnce(fault, recording)) }),
+  sequence: allAtOnce,
   pool: largerPool
+}
+
+/**
+ * Leaves out figures that would mostly be the time in which the responses are handled, which is not known.
+ * @param {Fault} fault
+ * @param {Replay} replay
+ * @returns {WhatIf}
+ */
+function allAtOnce (fault, replay) {
+  const [predictions, least] = [false, true].map((isFree) =>
+    replay.predict((recording) => atOnce(fault, recording, isFree)))
+  const isKnown = (/** @type {Prediction} */ { route, figure, unread, afterMs }) => least.some((other) =>
+    other.route === route && other.figure === figure && other.unread === unread &&
+    other.afterMs >= afterMs * (1 - MAX_HANDLING))
+  return { change: 'atOnce', predictions: predictions.filter(isKnown) }
 }
 
 /** @param {Fault} fault @param {Replay} replay @returns {WhatIf} */
@@ -70,7 +86,7 @@ function offThread ({ route, at: frame }, { requests, callbacks, outside }) {
     return [request, request.steps.flatMap((step) => {
       const isLong = blocking.length === 0 && request.name === route && step.run >= MIN_LONG_MS
       const taken = isLong ? step.run : overlap(step, own)
-      const { after, gives, ...first } = { ...step, wait: step.wait - step.doubt }
+      const { after, gives, ...first } = step
       if (taken === 0) return [{ ...first, after, gives }]
       return [{ ...first, run: step.run - taken }, { ...step, wait: taken, takes: false, run: 0 }]
     })]
@@ -92,9 +108,10 @@ function overlap ({ at: from, run }, callbacks) {
  * Starts serial waits all at once.
  * @param {Fault} fault
  * @param {Recording} recording
+ * @param {boolean} isFree whether handling their responses takes no time
  * @returns {ReturnType<Change>}
  */
-function atOnce ({ route, details }, { requests }) {
+function atOnce ({ route, details }, { requests }, isFree) {
   const frames = new Set(/** @type {string[]} */ (details?.frames))
   const steps = new Map(requests.filter(({ name }) => name === route).map((request) => {
     const asked = request.steps.filter(({ ended }) => {
@@ -105,9 +122,11 @@ function atOnce ({ route, details }, { requests }) {
     let since = 0 // ms since all queries were sent: handling one response overlaps the wait for the next
     return [request, request.steps.map((step) => {
       if (waits.length === asked.length && step !== asked[0]) return step
-      const wait = asked.includes(step) ? Math.max(0, Number(waits.shift()) - since) : step.wait
-      since += wait + step.run
-      return { ...step, wait }
+      const isAsked = asked.includes(step)
+      const wait = isAsked ? Math.max(0, Number(waits.shift()) - since) : step.wait
+      const run = isFree && isAsked && waits.length > 0 ? 0 : step.run // the last one may be the route's work
+      since += wait + run
+      return { ...step, wait, run }
     })]
   }))
   return { steps }
@@ -116,12 +135,14 @@ function atOnce ({ route, details }, { requests }) {
 /** @type {(fault: Fault, replay: Replay) => WhatIf | undefined} */
 function largerPool ({ figures: { connections }, details }, replay) {
   if (typeof connections !== 'number' || details?.isQueue === true) return undefined
+  const peer = String(details?.peer)
+  if (hasMany(peer, replay)) return undefined
   // Connections are released after each query or after the last: the better reproduction counts
   const found = [true, false].flatMap((isOfQuery) => {
     /** @type {Map<Recording, Map<Request, Step[]>>} */
     const steps = new Map()
     const poolOf = (/** @type {number} */ places) => (/** @type {Recording} */ recording) => ({
-      steps: getOrCreate(steps, recording, () => pooled(recording, String(details?.peer), isOfQuery)),
+      steps: getOrCreate(steps, recording, () => pooled(recording, peer, isOfQuery)),
       places
     })
     const before = replay.run(poolOf(connections))
@@ -132,6 +153,20 @@ function largerPool ({ figures: { connections }, details }, replay) {
   })
   return found.sort((a, b) => a.predictions[0].error - b.predictions[0].error)[0]
 }
+
+/**
+ * Whether requests often have several queries to a peer at once. The replay does not know that each of these
+ * holds a connection.
+ * @param {string} peer
+ * @param {Replay} replay
+ */
+function hasMany (peer, { recordings }) {
+  const users = recordings.flatMap(({ requests }) => requests.filter((request) => isUser(request, peer)))
+  return users.filter(({ manyTo }) => manyTo.has(peer)).length > users.length * MAX_MANY
+}
+
+/** @param {Request} request @param {string} peer */
+const isUser = ({ waits }, peer) => waits.some((wait) => isAnswer(wait, peer))
 
 /**
  * @typedef {object} PoolChange another number of connections, as somebody asks
@@ -146,20 +181,22 @@ function largerPool ({ figures: { connections }, details }, replay) {
 /**
  * Predicts figures of requests with another number of connections, whatever they gain.
  * @param {PoolChange} change
- * @param {Recording[]} recordings
- * @param {Replay} replay of these
+ * @param {Replay} replay
+ * @param {'starved'} [doubt] why none of them is sure
  * @returns {Resized}
  */
-function resized (change, recordings, replay) {
+function resized (change, replay, doubt) {
   const { peer, from, to } = change
-  const users = new Set(recordings.flatMap(({ requests }) =>
-    requests.filter(({ waits }) => waits.some((wait) => isAnswer(wait, peer))).map(({ name }) => name)))
+  const users = new Set(replay.recordings.flatMap(({ requests }) =>
+    requests.filter((request) => isUser(request, peer)).map(({ name }) => name)))
+  const unsure = doubt ?? (hasMany(peer, replay) ? 'many' : undefined)
   // Connections are released after each query or after the last: the better reproduction counts
   const found = [true, false].map((isOfQuery) => {
     const poolOf = (/** @type {number} */ places) => (/** @type {Recording} */ recording) =>
       ({ steps: pooled(recording, peer, isOfQuery), places })
     return replay.compare(poolOf(to), replay.run(poolOf(from))).map(({ figures: [first] }) => first)
       .filter(({ route }) => users.has(route))
+      .map((figure) => ({ ...figure, unsure: unsure ?? figure.unsure }))
   })
   const [figures] = found.sort((a, b) => sum(a, ({ error }) => error) - sum(b, ({ error }) => error))
   return { ...change, figures }

@@ -20,8 +20,13 @@ function experimentTexts ({ changes }) {
 /** @param {import('../aggregate/what-if').Resized['figures'][number]} figure @param {number} from */
 function predictionText ({ route, beforeMs, afterMs, unread, error, unsure }, from) {
   const own = `the replay with ${from} is off by ${Math.round(error * 100)} %`
-  if (unsure === 'error') return `${route}: not known, as ${own}`
-  if (unsure === 'drift') return `${route}: not known, as the halves of the replay differ`
+  const reasons = {
+    error: own,
+    drift: 'the halves of the replay differ',
+    many: 'requests send several queries to it at once',
+    starved: 'the process waited for a CPU'
+  }
+  if (unsure !== undefined) return `${route}: not known, as ${reasons[unsure]}`
   const change = `median ${time(beforeMs)} -> ${time(afterMs)}${unread ? ' for clients' : ''}`
   return `${route}: ${change} if the peer responds as fast; ${own}`
 }

@@ -196,15 +196,15 @@ test('a route whose requests lie unread: the prediction is what its clients wait
   t.regex(String(finding.whatIf?.sentence), /of GET \/item falls from \d+ ms to \d+ ms for clients/)
 })
 
-/** Twelve clients, each with its connection. @param {number} places of the pool */
-function queue (places) {
+/** Twelve clients, each with its connection. @param {number} places of the pool @param {number} [run] ms */
+function queue (places, run = 0.3) {
   const world = new World(places)
   /** @type {Made[]} */
   const requests = []
   /** @type {Act[]} */
   const query = [['take', 0], ['run', 0.05], ['wait', 20], ['run', 0.1], ['give', 0]]
   const send = (/** @type {number} */ client, /** @type {number} */ time, left = 12) => {
-    const request = made('GET /items', time, [['run', 0.3], ...query, ...query, ['run', 0.1]])
+    const request = made('GET /items', time, [['run', run], ...query, ...query, ['run', 0.1]])
     request.client = client
     requests.push(request)
     world.request(request, (end) => { if (left > 0) send(client, end + 0.5, left - 1) })
@@ -214,14 +214,18 @@ function queue (places) {
   return requests
 }
 
-test('a larger pool, under clients that wait for their answers: the prediction is exact', async (t) => {
-  const recorded = queue(3)
-  const records = recorded.map((request) => recordOf(request))
-  records.forEach((record, i) => {
+/** Records requests on three connections. @param {object} [more] attributes */
+function queueRecords (more) {
+  return queue(3).map((request, i) => {
+    const record = recordOf(request, more)
     const waits = /** @type {any[]} */ (record.attributes['longstack.waits'])
     for (const wait of waits) if (wait.sent) wait.on = [1 + i % 3]
+    return record
   })
-  const { verdict: [finding] } = await verdictOf(t, records)
+}
+
+test('a larger pool, under clients that wait for their answers: the prediction is exact', async (t) => {
+  const { verdict: [finding] } = await verdictOf(t, queueRecords())
   t.is(finding.rule, 'pool')
   t.is(finding.figures.connections, 3)
   const [prediction] = finding.whatIf?.predictions ?? []
@@ -267,9 +271,41 @@ test('--what-if: another number of connections, more or fewer, with the error of
   }
 })
 
+test('a larger pool that makes the loop the limit: the prediction includes the time unread', async (t) => {
+  const { file } = await verdictOf(t, queue(3, 4).map((request) => recordOf(request, { 'longstack.queued_ms': request.queued })))
+  const whatIf = [{ peer: '127.0.0.1:5432', from: 3, to: 12 }]
+  const [{ figures: [figure] }] = (await createModel([file], { whatIf })).experiments?.changes ?? []
+  t.like(figure, { unread: true, unsure: undefined })
+  const [before, after] = [3, 12].map((places) =>
+    quantile(queue(places, 4).map(({ ms, queued = 0 }) => queued + ms), 0.5))
+  t.true(Math.abs(figure.beforeMs / before - 1) < 0.01)
+  t.true(Math.abs(figure.afterMs / after - 1) < 0.1, `${figure.afterMs}, not ${after}`)
+})
+
+test('a pool whose requests send several queries at once, or a process without a CPU: no prediction', async (t) => {
+  const peer = '127.0.0.1:5432'
+  const asked = [[0, 20], [20, 20], [40, 20]].map(([start, ms], i) => ({ start, ms, unsent: i * 20, peer }))
+  const load = span({ name: 'thread load', kind: 'INTERNAL', attributes: { 'longstack.load': [{ busyShare: 0.9, cpuShare: 0.3 }] } })
+  const cases = /** @type {const} */ ([
+    ['many', queueRecords({ 'longstack.asked': asked }), /not known, as requests send several queries to it at once/],
+    ['starved', [load, ...queueRecords()], /not known, as the process waited for a CPU/]
+  ])
+  for (const [unsure, records, words] of cases) {
+    const { file, verdict } = await verdictOf(t, records)
+    t.true(verdict.some(({ rule }) => rule === 'pool'))
+    t.true(verdict.every(({ whatIf }) => whatIf === undefined))
+    const { stdout } = await longstack(['report', file, '--what-if', `pool ${peer} 3 -> 6`])
+    t.regex(stdout.replace(/\s+/g, ' '), words)
+    const { changes: [{ figures }] } = JSON.parse((await longstack(['report', file, '--json', '--what-if', `pool ${peer} 3 -> 6`])).stdout).experiments
+    t.deepEqual(figures.map((/** @type {any} */ figure) => figure.unsure), [unsure])
+  }
+  const alone = asked.map(({ unsent, ...query }) => query)
+  const { verdict } = await verdictOf(t, queueRecords({ 'longstack.asked': alone }))
+  t.truthy(verdict.find(({ rule }) => rule === 'pool')?.whatIf)
+})
+
 test('all at once: as long as the longest, and the first and the last run', async (t) => {
-  const lengths = [20, 31, 12, 25]
-  const records = Array.from({ length: 40 }, (_, i) => {
+  const recordsOf = (/** @type {number[]} */ lengths) => Array.from({ length: 40 }, (_, i) => {
     const world = new World()
     /** @type {Act[]} */
     const acts = lengths.flatMap((ms) => [['run', 0.5], ['wait', ms]])
@@ -278,11 +314,16 @@ test('all at once: as long as the longest, and the first and the last run', asyn
     world.run()
     return recordOf(request)
   })
+  const records = recordsOf([20, 31, 12, 25])
   const { verdict: [finding] } = await verdictOf(t, records)
   t.is(finding.rule, 'sequence')
   t.like(finding.whatIf, { change: 'atOnce' })
   const [{ beforeMs, afterMs, error }] = finding.whatIf?.predictions ?? []
   t.true(Math.abs(beforeMs - 90.5) < 0.01 && Math.abs(afterMs - 32) < 0.1 && error < 1e-3, `${beforeMs}, ${afterMs}`)
+
+  t.log('answers that take as long to handle as to come, and may come together: nothing is said')
+  const short = (await verdictOf(t, recordsOf([1, 1, 1, 1, 1, 1]))).verdict
+  t.like(short, [{ rule: 'sequence', whatIf: undefined }])
 
   t.log('lines that stand for several, and two processes that look like one: nothing is said')
   const sampled = records.map((record) => ({ ...record, attributes: { ...record.attributes, 'longstack.sample_ratio': 0.5 } }))

@@ -95,7 +95,9 @@ function verdictOf (model, routes, others, recordings) {
       UNTIMED.has(rule) || details?.isRepeated === true || lostMs >= totalMs * MIN_SHARE_OF_ALL)
     .sort((a, b) => rankOf(b) - rankOf(a) || b.lostMs - a.lostMs)
     .slice(0, MAX_FINDINGS)
-  const recorded = certain.length === 0 ? undefined : recordings.list()
+  // A process that waits for a CPU runs for longer than it would another time
+  const isReplayed = certain.length > 0 && evidence.load.starved.length === 0
+  const recorded = isReplayed ? recordings.list() : undefined
   const replay = recorded && new Replay(recorded)
   return certain.map((fault) => findingOf(fault, replay && whatIf(fault, replay)))
 }
