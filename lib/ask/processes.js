@@ -8,7 +8,7 @@
 const { setTimeout: sleep } = require('node:timers/promises')
 const { inspectProcess } = require('./inspector')
 const {
-  GoneError, RefusedError, endedSentence, hasEnded, nodeDescendants, socketFiles, socketsOf
+  GoneError, RefusedError, cpuWaitOf, endedSentence, hasEnded, nodeDescendants, socketFiles, socketsOf
 } = require('./system')
 const { AskedThread, BlockedError, Meeting, connectTo, nameOfThread } = require('./threads')
 const { groupBy } = require('../group-by')
@@ -20,6 +20,7 @@ const POLL_MS = 50
 const GONE_MS = 500 // from the end of a connection to the end of its process
 const BLOCKED_MS = 250 // shorter is normal work
 const MIN_BUSY_MS = 500 // the least wait for a busy event loop, if a deadline is near
+const MAX_STARVED_MS = 1_500 // wait for a CPU that does not count as busy
 const QUIET_LOOKS = 6 // consecutive looks without CPU use after which a worker counts as waiting for work
 const MIN_QUIET_LOOKS = 2 // the same if time runs out
 const MAX_CPU_SHARE = 0.2 // during such a look: the query itself uses some CPU
@@ -185,9 +186,11 @@ async function askProcess (pid, refused, options) {
  *   settles?: boolean }>} stack: of what ran at first; isBlocked: the event loop did not become free; waits:
  *   it uses no CPU but still runs calls of the inspector, which only Atomics.wait allows; settles: it runs
  *   microtasks
+ * @throws {RefusedError} if it waits for a CPU, and what it runs is unknown
  */
 async function waitForLoop (target, busyMs, isWorker = false) {
   const start = Date.now()
+  const waitedMs = isWorker ? undefined : cpuWaitOf(target.pid)
   let quiet = 0
   const { isOpened } = target
   let isFree = false // the loop was free at some time since the start
@@ -205,7 +208,13 @@ async function waitForLoop (target, busyMs, isWorker = false) {
       return { stack, ms, isBlocked: true, waits: true }
     }
     if (first === '') first = stack
-    if (ms >= busyMs || (isWorker && settles && ms >= BUSY_MS)) {
+    const starvedMs = waitedMs === undefined ? 0 : Number(cpuWaitOf(target.pid)) - waitedMs
+    const minMs = busyMs + Math.min(MAX_STARVED_MS, Math.max(0, starvedMs || 0))
+    if (ms >= minMs && first === '' && starvedMs >= ms / 2) {
+      throw new RefusedError(`Process ${target.pid} waits for a CPU: it has not responded for ` +
+        `${formatDuration(ms)}.`)
+    }
+    if (ms >= minMs || (isWorker && settles && ms >= BUSY_MS)) {
       return { stack: first === '' ? UNKNOWN_STACK : first, ms, isBlocked: true, settles }
     }
     if (!isWorker) {

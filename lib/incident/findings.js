@@ -148,12 +148,13 @@ const recordCommand = (pid) =>
   `longstack attach ${pid} --spans spans.jsonl --seconds 60 && longstack report spans.jsonl`
 
 /** @type {Rule} */
-function blocks ({ frame }, found, pid) {
+function blocks ({ frame, cpuWaits }, found, pid) {
   const known = new Set(found.map(({ at: place }) => place && functionOf(place)))
+  const ranShare = 1 - Math.max(0, ...cpuWaits.values()) // callbacks include the wait for a CPU
   return (frame.blockers ?? [])
     .filter(({ site, count, ms, worstMs }) => isFrame(site) && !known.has(functionOf(site)) &&
-      ((worstMs >= MIN_BLOCKED_MS && !isOfNode(site)) ||
-        (count >= MIN_BLOCKED_TIMES && ms >= frame.ms * MIN_BLOCKED_SHARE)))
+      ((worstMs * ranShare >= MIN_BLOCKED_MS && !isOfNode(site)) ||
+        (count >= MIN_BLOCKED_TIMES && ms * ranShare >= frame.ms * MIN_BLOCKED_SHARE)))
     .map(({ site, count, ms, worstMs, stack }) => ({
       kind: 'blocks',
       sentence: `${shortFrame(site)} blocked the event loop ${counted(count, 'time')} (${time(ms)}` +
@@ -296,7 +297,10 @@ function silenceSentence (idle) {
 /** @type {Rule} */
 function failed ({ report, total }, _, pid) {
   const known = new Map((report?.routes ?? []).map((route) => [route.name, route]))
+  // The verdict says how many calls fail
+  const retried = new Set((report?.verdict ?? []).map(({ figures: { call } }) => call))
   return (report?.failures ?? []).filter(({ type, count, routes }) => {
+    if (routes.some(({ name, count: failed }) => retried.has(name) && failed >= count / 2)) return false
     const called = routes.map(({ name }) => known.get(name))
     const isOfCalls = called.every((route) => route?.kind === 'CLIENT')
     const calls = called.reduce((sum, route) => sum + (route?.weighted ?? 0), 0)

@@ -121,9 +121,11 @@ const BLOCKER = {
  * @param {Evidence} evidence
  * @returns {Fault[]}
  */
-function blocker ({ model, routes, totalMs: allMs }) {
+function blocker ({ model, routes, totalMs: allMs, load }) {
+  const minMs = load.starved.length > 0 ? BLOCKER.MIN_WORST_MS / load.cpuPart : 0 // mean
   return model.blockers.flatMap(({ name, at: frame, count, totalMs, worstMs, delayedMs, delayedSpans }) => {
     if (frame === undefined || count < BLOCKER.MIN_TIMES || worstMs < BLOCKER.MIN_WORST_MS) return []
+    if (totalMs < count * minMs) return [] // it was waiting for a CPU
     const route = routes.find((other) => other.name === name)
     const requests = route?.facts.count ?? (name === OUTSIDE ? 0 : sum(routes, ({ facts }) => facts.count))
     const lostMs = delayedMs + (route === undefined ? 0 : totalMs)

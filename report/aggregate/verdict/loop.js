@@ -12,6 +12,7 @@ const MIN_OF_RUNS = 0.5 // share of all run time; below it, no single route is a
 // got no CPU.
 const MIN_BUSY = 0.7
 const MIN_RUN_MS = 5 // per request of that route; many short ones are load, not a fault
+const MIN_RUN_PER_QUERY_MS = 2 // of a loop of queries; below it, their number is the fault
 const MIN_RUN_PART = 0.6 // share of its undelayed time; a route that waits lets others run
 
 /**
@@ -33,10 +34,12 @@ function loop ({ model, routes, totalMs, load }, faults) {
   const share = lostMs / (totalMs + queuedMs)
   if (!(share >= MIN_SHARE) || lostMs < requests * MIN_LOST_MS) return []
   const ofLoop = faults.filter(({ rule }) => rule === 'blocker' || rule === 'delayer')
-  const isTold = ofLoop.some(({ route }) => route === name)
+  const cpuMs = facts.runMs * load.cpuPart // all callbacks are long while the process waits for a CPU
+  const isOfQueries = faults.some(({ rule, route, figures: { steps }, details }) => rule === 'sequence' &&
+    route === name && details?.isRepeated && cpuMs < facts.count * Number(steps) * MIN_RUN_PER_QUERY_MS)
+  const isTold = isOfQueries || ofLoop.some(({ route }) => route === name)
   const { fromUnixMs = 0, toUnixMs = 0 } = model.span ?? {}
   const isBusy = runMs >= (toUnixMs - fromUnixMs) * MIN_BUSY && facts.runMs >= runMs * MIN_OF_RUNS
-  const cpuMs = facts.runMs * load.cpuPart // all callbacks are long while the process waits for a CPU
   const isLong = cpuMs >= facts.count * MIN_RUN_MS && facts.runMs >= facts.undelayedMs * MIN_RUN_PART
   if (isTold || !isBusy || !isLong) return []
   const worst = routes.filter((route) => route !== busiest && route.facts.count >= MIN_REQUESTS)

@@ -424,6 +424,19 @@ test('loop: callbacks that are long only because the process waits for a CPU', (
   t.false(verdict([...login, loadOf({ busyShare: 0.9, cpuShare: 0.2 })]).some(({ rule }) => rule === 'loop'))
 })
 
+test('loop: many short callbacks after one query each are the fault of their number', (t) => {
+  const users = ['users (/app/app.js:24:9)']
+  const asked = Array.from({ length: 12 }, (_, i) => ({ start: i * 7, ms: 6, at: 'load (/app/db.js:5:9)', callers: users }))
+  const waits = () => [query(8, 2, { at: 'load (/app/db.js:5:9)', callers: users, sent: 1 })]
+  const delays = { delayed: 60, delayedBy: [{ name: 'GET /report', spanId: 'ab'.repeat(8), ms: 60 }] }
+  const rules = (/** @type {number} */ run) => {
+    const served = withAsked(requests(40, waits, { run, apart: run + 2, ...delays }), asked)
+    return verdict(served).map(({ rule }) => rule).sort()
+  }
+  t.deepEqual(rules(20), ['sequence'])
+  t.deepEqual(rules(40), ['loop', 'sequence'])
+})
+
 test('stampede: now and then many requests send a query that most do not send', (t) => {
   const served = (/** @type {(i: number) => boolean} */ sends) =>
     requests(200, (i) => sends(i) ? [query(60)] : [], { apart: 2 })
@@ -537,6 +550,9 @@ test('blocker: limits', (t) => {
   only(t, slow(5, 19))
   only(t, slow(5, 50, 11), 'blocker')
   only(t, slow(5, 50, 12)) // less than three in ten
+  const load = loadOf({ busyShare: 0.9, cpuShare: 0.3 })
+  t.true(verdict([...slow(5, 61), load]).some(({ rule }) => rule === 'blocker'))
+  t.false(verdict([...slow(5, 59), load]).some(({ rule }) => rule === 'blocker')) // it waits for a CPU
 })
 
 test('delayer: a route that runs for long, and others wait for it', (t) => {

@@ -1,0 +1,36 @@
+'use strict'
+
+// Findings of longstack PID that are not of the report's verdict, in observations made by hand.
+
+const test = require('ava')
+const { findingsOf } = require('../../../lib/incident/findings')
+
+const RETRIES = { rule: 'retries', sentence: 'GET /stock repeats GET stock:80/left.', share: 0.6, figures: { call: 'GET stock:80/left' } }
+
+/** @param {object} parts */
+function findings (parts) {
+  const frame = { ms: 8000, blockers: [], routes: [] }
+  const lists = ['blocked', 'refused', 'files', 'queues', 'graphs', 'inFlight', 'idle', 'loads', 'boxes']
+  const empty = Object.fromEntries(lists.map((name) => [name, []]))
+  const looks = { handles: [], waits: [] }
+  const observation = { name: '7', ...empty, frame, looks, threads: new Map([[7, []]]), cpuWaits: new Map(), total: 100, wantedMs: 8000, ...parts }
+  return findingsOf(/** @type {any} */ (observation)).map(({ kind }) => kind)
+}
+
+test('calls that fail and are retried: the verdict says it', (t) => {
+  const failure = (/** @type {string} */ name, count = 75) => ({ type: '503', message: '', count, routes: [{ name, count }] })
+  const routes = [{ name: 'GET stock:80/left', kind: 'CLIENT', weighted: 100 }, { name: 'GET /stock', kind: 'SERVER', weighted: 25 }]
+  const report = (/** @type {string} */ name, verdict = [RETRIES]) =>
+    ({ report: { routes, verdict, failures: [failure(name)] } })
+  t.deepEqual(findings(report('GET stock:80/left', [])), ['failed'])
+  t.deepEqual(findings(report('GET stock:80/left')), ['slow'])
+  t.deepEqual(findings(report('GET /stock')), ['failed', 'slow'])
+})
+
+test('callbacks that are long only because the process waits for a CPU do not block', (t) => {
+  const blockers = [{ site: 'answer (/app/app.js:3:5)', count: 3, ms: 409, worstMs: 272 }]
+  const frame = { ms: 8000, blockers, routes: [] }
+  t.deepEqual(findings({ frame }), ['blocks'])
+  t.deepEqual(findings({ frame, cpuWaits: new Map([[7, 0.05]]) }), ['blocks'])
+  t.deepEqual(findings({ frame, cpuWaits: new Map([[7, 0.9]]) }), ['busy'])
+})
