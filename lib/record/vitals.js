@@ -1,7 +1,8 @@
 'use strict'
 
-// CPU time, garbage collection and heap of this thread.
+// CPU time, garbage collection, heap and wait for a CPU of this thread.
 
+const { readFileSync } = require('node:fs')
 const process = require('node:process')
 const allocationClock = require('../core/allocation-clock')
 const { attempt } = require('../files')
@@ -14,16 +15,25 @@ const { cpuUsage, threadCpuUsage = cpuUsage } = /** @type {any} */ (process)
 let young
 
 /**
+ * Returns how long this thread has been ready to run, but had no CPU.
+ * @returns {number | null} µs, see Documentation/scheduler/sched-stats.rst; null if the system does not tell
+ */
+function waitedUs () {
+  const stat = attempt(() => readFileSync('/proc/thread-self/schedstat', 'latin1'))
+  return stat === undefined ? null : Math.round(Number(stat.split(' ', 2)[1]) / 1000)
+}
+
+/**
  * @returns {Array<number | null> | undefined} µs of CPU of the thread, or of the process if Node does not
  *   report it; µs of garbage collections, null if unknown; bytes of the heap, and the
- *   limit of its old generation
+ *   limit of its old generation; µs of the wait for a CPU, null if unknown
  */
 function vitals () {
   return attempt(() => {
     const { user, system } = threadCpuUsage.call(process)
     const { used_heap_size: used, heap_size_limit: limit } = require('node:v8').getHeapStatistics()
     young ??= youngBytes()
-    return [user + system, allocationClock.collectedUs() ?? null, used, limit - young]
+    return [user + system, allocationClock.collectedUs() ?? null, used, limit - young, waitedUs()]
   })
 }
 

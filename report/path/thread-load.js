@@ -11,6 +11,7 @@ const MIN_WORKER_BUSY = 0.5
 const MIN_COLLECTED = 0.1 // of the time
 const MIN_KEPT = 0.9 // of what the heap kept: with less, it has recovered
 const MAX_CPU = 0.7 // of the time that the event loop is busy
+const MIN_WAITED = 0.2 // of the time
 
 /**
  * @typedef {object} LoopLoad of an event loop
@@ -26,6 +27,7 @@ const MAX_CPU = 0.7 // of the time that the event loop is busy
  * @property {number | null} collectedUs modulo 2^32
  * @property {number} used bytes of the heap
  * @property {number} limit
+ * @property {number | null} waitedUs wait for a CPU
  */
 
 class ThreadLoad {
@@ -40,9 +42,10 @@ class ThreadLoad {
   /** @param {unknown} vitals of a text */
   add (vitals) {
     if (!Array.isArray(vitals)) return
-    const [at, cpuUs, collectedUs, used, limit] = vitals
+    const [at, cpuUs, collectedUs, used, limit, waitedUs] = vitals
     if (![at, cpuUs, used, limit].every(Number.isFinite)) return
-    this.#last = { at, cpuUs, collectedUs: Number.isFinite(collectedUs) ? collectedUs : null, used, limit }
+    const known = (/** @type {unknown} */ us) => Number.isFinite(us) ? Number(us) : null
+    this.#last = { at, cpuUs, collectedUs: known(collectedUs), used, limit, waitedUs: known(waitedUs) }
     this.#first ??= this.#last
     this.#most = Math.max(this.#most, used)
   }
@@ -66,8 +69,9 @@ class ThreadLoad {
     const vitals = this.#shares()
     // They end before a callback that was still running
     if ((isRunning || texts.death !== undefined) && vitals !== undefined) vitals.cpuShare = undefined
-    const { collectedShare = 0, cpuShare = 1 } = vitals ?? {}
-    const isNormal = collectedShare < MIN_COLLECTED && cpuShare >= Number(busyShare ?? 0) * MAX_CPU
+    const { collectedShare = 0, cpuShare = 1, waitedShare = 0 } = vitals ?? {}
+    const isNormal = collectedShare < MIN_COLLECTED && waitedShare < MIN_WAITED &&
+      cpuShare >= Number(busyShare ?? 0) * MAX_CPU
     const isShort = Number(this.#last?.used) >= Number(this.#growth.kept) * MIN_KEPT
     if (isNormal && !isBusyWorker && !isShort) return undefined
     const load = { busyShare, ...vitals, ...isShort && this.#growth }
@@ -76,7 +80,7 @@ class ThreadLoad {
 
   /**
    * Shares of the time; undefined if it is too short.
-   * @returns {Record<'cpuShare' | 'collectedShare', number | undefined>
+   * @returns {Record<'cpuShare' | 'collectedShare' | 'waitedShare', number | undefined>
    *   & { used: number, limit: number } | undefined}
    */
   #shares () {
@@ -88,6 +92,9 @@ class ThreadLoad {
     return {
       cpuShare: (last.cpuUs - first.cpuUs) / us,
       collectedShare: isKnown ? collectedUs / us : undefined,
+      waitedShare: first.waitedUs === null || last.waitedUs === null
+        ? undefined
+        : (last.waitedUs - first.waitedUs) / us,
       used: this.#most,
       limit: last.limit
     }

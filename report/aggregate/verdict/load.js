@@ -10,6 +10,7 @@ const MAX_THREADS = 1000
 const MIN_COLLECTED = 0.2 // of the time
 const MIN_BUSY = 0.3 // of the time
 const MAX_CPU = 0.6 // of the time that the event loop is busy; synchronous calls wait, too
+const MIN_WAITED = 0.25 // of the time
 
 /**
  * @typedef {object} ThreadShares shares of the time, undefined if unknown
@@ -18,6 +19,7 @@ const MAX_CPU = 0.6 // of the time that the event loop is busy; synchronous call
  * @property {number | undefined} busyShare
  * @property {number | undefined} cpuShare
  * @property {number | undefined} collectedShare
+ * @property {number | undefined} waitedShare for a CPU
  * @property {number | undefined} used bytes of the heap
  * @property {number | undefined} limit
  * @property {number} kept bytes of the heap after its last full collection, 0 if memory is not short
@@ -39,6 +41,7 @@ class LoadFacts {
       busyShare: amount(load.busyShare),
       cpuShare: amount(load.cpuShare),
       collectedShare: amount(load.collectedShare),
+      waitedShare: amount(load.waitedShare),
       used: amount(load.used),
       limit: amount(load.limit),
       kept: amount(load.kept) ?? 0,
@@ -48,21 +51,22 @@ class LoadFacts {
 
   /** Adds a worker that is too busy to say how much. @param {{ pid: number, thread: number }} worker */
   addBusy ({ pid, thread }) {
-    const load = { busyShare: undefined, cpuShare: undefined, collectedShare: undefined, used: undefined }
-    if (this.threads.length === MAX_THREADS) return
-    this.threads.push({ pid, thread, ...load, limit: undefined, kept: 0, held: heldOf({}) })
+    const shares = { busyShare: undefined, cpuShare: undefined, collectedShare: undefined }
+    const others = { waitedShare: undefined, used: undefined, limit: undefined, kept: 0, held: heldOf({}) }
+    if (this.threads.length < MAX_THREADS) this.threads.push({ pid, thread, ...shares, ...others })
   }
 
-  /** Least part of its busy time that a main thread had a CPU; at most 1. */
-  get cpuPart () {
-    return Math.min(1, ...this.starved.map(({ cpuShare, busyShare }) => cpuShare / busyShare))
-  }
+  /** Least part of the time for which a main thread needed a CPU that it had one. */
+  get cpuPart () { return Math.min(1, ...this.starved.map(({ part }) => part)) }
 
-  /** Main threads that were busy for much longer than they had a CPU. */
+  /** Main threads that waited for a CPU, or were busy for much longer than they had one. */
   get starved () {
-    return this.threads.flatMap(({ pid, thread, cpuShare = 1, busyShare = 0 }) => {
-      const isStarved = thread === undefined && busyShare >= MIN_BUSY && cpuShare < busyShare * MAX_CPU
-      return isStarved ? [{ pid, cpuShare, busyShare }] : []
+    return this.threads.flatMap(({ pid, thread, cpuShare = 1, busyShare = 0, waitedShare = 0 }) => {
+      const isIdle = busyShare < MIN_BUSY || cpuShare >= busyShare * MAX_CPU
+      if (thread !== undefined || (isIdle && waitedShare < MIN_WAITED)) return []
+      const part = Math.min(isIdle ? 1 : cpuShare / busyShare, cpuShare / (cpuShare + waitedShare))
+      const wait = waitedShare < MIN_WAITED ? undefined : waitedShare
+      return [{ pid, part, cpuShare, busyShare, waitedShare: wait }]
     })
   }
 }
@@ -101,17 +105,15 @@ function filling ({ load, model }, faults) {
 }
 
 /**
- * Reports main threads that were busy for much longer than they had a CPU.
+ * Reports main threads that waited for a CPU, or were busy for much longer than they had one.
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
 function starved ({ routes, load }) {
   const slowedMs = sum(routes, ({ facts: { runMs, totalMs, undelayedMs, queuedMs } }) =>
     runMs + totalMs - undelayedMs + queuedMs)
-  return load.starved.map(({ pid, cpuShare, busyShare }) => {
-    const share = 1 - cpuShare / busyShare
-    return { rule: 'starved', lostMs: slowedMs * share, share, figures: { pid, cpuShare, busyShare } }
-  })
+  return load.starved.map(({ part, ...figures }) =>
+    ({ rule: 'starved', lostMs: slowedMs * (1 - part), share: 1 - part, figures }))
 }
 
 module.exports = { LoadFacts, collects, filling, pidOf, starved }

@@ -145,12 +145,18 @@ const sentences = {
       held === '' ? MEMORY_ADVICE : KEPT_ADVICE
     ]
   },
-  starved: ({ figures: { pid, cpuShare, busyShare } }) => [
-    `The event loop of process ${pid} was busy ${percent(busyShare)} of the time, but used only ` +
-      `${percent(cpuShare)} of a CPU: it waited for a CPU or in synchronous calls. This slowed callbacks ` +
-      'and requests.',
-    'give the process more CPU, or look for synchronous calls; other findings may be consequences'
-  ],
+  starved: ({ figures: { pid, cpuShare, busyShare, waitedShare } }) => waitedShare === undefined
+    ? [
+        `The event loop of process ${pid} was busy ${percent(busyShare)} of the time, but used only ` +
+          `${percent(cpuShare)} of a CPU: it waited for a CPU or in synchronous calls. This slowed ` +
+          'callbacks and requests.',
+        'give the process more CPU, or look for synchronous calls; other findings may be consequences'
+      ]
+    : [
+        `The main thread of process ${pid} waited for a CPU ${percent(waitedShare)} of the time. This ` +
+          'slowed callbacks and requests.',
+        'give the process more CPU; other findings may be consequences'
+      ],
   blocker ({ at: frame, share, figures, details: { owner } }) {
     const { times, totalMs, worstMs, delayedMs, delayedRequests } = figures
     const others = delayedRequests > 0 ? `; it delayed others by ${time(delayedMs)}` : ''

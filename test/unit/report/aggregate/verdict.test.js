@@ -410,6 +410,9 @@ test('starved: a main thread that is busy without a CPU', (t) => {
   only(t, [...served, loadOf({ busyShare: 0.9, cpuShare: 0.6 })])
   only(t, [...served, loadOf({ busyShare: 0.2, cpuShare: 0.05 })])
   only(t, [...served, loadOf({ busyShare: 0.9 })]) // unknown
+  t.is(only(t, [...served, loadOf({ busyShare: 0.2, cpuShare: 0.1, waitedShare: 0.8 })], 'starved').sentence,
+    'The main thread of process 7 waited for a CPU 80 % of the time. This slowed callbacks and requests.')
+  only(t, [...served, loadOf({ busyShare: 0.2, cpuShare: 0.1, waitedShare: 0.2 })])
 })
 
 test('loop: callbacks that are long only because the process waits for a CPU', (t) => {
