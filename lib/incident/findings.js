@@ -22,6 +22,7 @@ const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_CPU_WAIT = 0.25 // of the time
 const MIN_OWN_CPU = 1.25 // CPUs: more than a main thread alone uses
 const MIN_FAILED_CALLS = 0.1 // share of HTTP calls; rare failures are retried
+const MIN_RETRIED = 0.4 // share of these failures; the callee may be in the same process
 const MIN_QUEUE = 5 // and at least twice the limit; fewer is a limit at work
 const [MIN_HANG_MS, HANG_MS] = [2000, 5000] // bounds; half of the time in between
 const MIN_FILES_SHARE = 0.9 // of the limit
@@ -300,7 +301,8 @@ function failed ({ report, total }, _, pid) {
   // The verdict says how many calls fail
   const retried = new Set((report?.verdict ?? []).map(({ figures: { call } }) => call))
   return (report?.failures ?? []).filter(({ type, count, routes }) => {
-    if (routes.some(({ name, count: failed }) => retried.has(name) && failed >= count / 2)) return false
+    const isRetried = routes.some((route) => retried.has(route.name) && route.count >= count * MIN_RETRIED)
+    if (isRetried) return false
     const called = routes.map(({ name }) => known.get(name))
     const isOfCalls = called.every((route) => route?.kind === 'CLIENT')
     const calls = called.reduce((sum, route) => sum + (route?.weighted ?? 0), 0)

@@ -22,7 +22,8 @@ class BackgroundFacts {
   recordedMs = 0
 
   /** @param {import('../../read/span-line').Span} record */
-  add ({ attributes }) {
+  add ({ attributes, record: { resource } }) {
+    if (resource?.['longstack.thread'] !== undefined) return // a worker's own work delays no other thread
     const groups = list(attributes['longstack.background'], MAX_GROUPS).filter(isRecord)
     this.ranMs += amount(groups[0]?.ranMs) ?? 0
     this.recordedMs += amount(groups[0]?.recordedMs) ?? 0

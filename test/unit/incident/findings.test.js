@@ -25,6 +25,8 @@ test('calls that fail and are retried: the verdict says it', (t) => {
   t.deepEqual(findings(report('GET stock:80/left', [])), ['failed'])
   t.deepEqual(findings(report('GET stock:80/left')), ['slow'])
   t.deepEqual(findings(report('GET /stock')), ['failed', 'slow'])
+  const both = { type: '503', message: '', count: 151, routes: [{ name: 'GET /left', count: 76 }, { name: RETRIES.figures.call, count: 75 }] }
+  t.deepEqual(findings({ report: { routes, verdict: [RETRIES], failures: [both] } }), ['slow'])
 })
 
 test('callbacks that are long only because the process waits for a CPU do not block', (t) => {

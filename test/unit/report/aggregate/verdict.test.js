@@ -462,6 +462,7 @@ test('background: code outside of requests keeps the loop busy', (t) => {
   only(t, [...served(0.2), job({})])
   only(t, [...served(), job({ ms: 400 })]) // no single place
   only(t, [...served(), job({ ms: 190, ranMs: 200 })]) // the loop is mostly idle
+  only(t, [...served(), { ...job({}), resource: { 'process.pid': 7, 'longstack.thread': 1 } }]) // a worker's own
 })
 
 test('unanswered: clients gave up on requests that others got an answer to', (t) => {
