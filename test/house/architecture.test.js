@@ -12,17 +12,17 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12587,
+  report: 12648,
   core: 4371,
   spans: 2463,
   stacks: 2868,
   '.': 2299,
   handles: 2544,
   requests: 1126,
-  ask: 1810,
+  ask: 1818,
   top: 1492,
   metrics: 218,
-  incident: 790,
+  incident: 795,
   cli: 1592,
   sinks: 1210,
   format: 1012,
