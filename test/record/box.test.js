@@ -290,7 +290,8 @@ where('longstack PID watches a process whose box it cannot read', async (t) => {
   const running = await start(t)
   const { pid } = running.child
   const first = await node([cli, String(pid)])
-  t.regex(first.stdout, /^From its black box, [^]*\n--seconds 10 watches the process itself, [^]*\nnothing found, no requests\n$/)
+  // On a busy machine, the box shows that
+  t.regex(first.stdout, /^From its black box, [^]*(?:\n--seconds 10 watches the process itself, [^]*\nnothing found, no requests|waited for a CPU[^]*)\n$/)
   const box = fs.openSync(path.join(running.directory, boxes(running.directory)[0]), 'r+')
   fs.writeSync(box, Buffer.from([layout.VERSION + 1, 0, 0, 0]), 0, 4, layout.head.version)
   fs.closeSync(box)
