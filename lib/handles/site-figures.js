@@ -10,7 +10,7 @@ const { nounOf } = require('./describe')
 const { isTraced, walk } = require('./list')
 const { pendingNote, visitInnermost } = require('./pending')
 const { keepsProcessAlive } = require('./state')
-const { siteOf } = require('../spans/path-sites')
+const { placeInMain, siteOf } = require('../spans/path-sites')
 const { placeText } = require('../text')
 
 const MAX_WAITS = 60 // sites per response, the largest ones
@@ -65,7 +65,8 @@ class SiteFigures {
 
   /** @param {number} chain */
   #nameOf (chain) {
-    const { at: place, label = '' } = siteOf(chain)
+    const { at: own, label = '' } = siteOf(chain)
+    const place = own ?? placeInMain(chain)
     return { site: place === undefined ? label : placeText(place), label }
   }
 

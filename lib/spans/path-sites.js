@@ -6,6 +6,7 @@
 
 const { contextOfChain } = require('../core/context')
 const { requestTypes } = require('../core/kinds')
+const { mainPackage } = require('../stacks/hop-frames')
 const { labelOf } = require('../stacks/labels')
 const { mapFrame } = require('../stacks/source-maps')
 const { placeText } = require('../text')
@@ -95,6 +96,21 @@ function findSite (chain) {
 }
 
 /**
+ * Returns the innermost frame of the main script's package, for a program that is itself in node_modules.
+ * @param {number} chain
+ * @returns {Place | undefined}
+ */
+function placeInMain (chain) {
+  const main = mainPackage()
+  let present = main === '' ? undefined : contextOfChain(chain)
+  for (let steps = 0; present !== undefined && steps < MAX_STEPS; present = present.parent, steps++) {
+    if (isRequest(present)) return undefined
+    const frame = present.stack?.frames.find(({ fileName }) => packageOf(fileName) === main)
+    if (frame !== undefined) return placeOf(frame)
+  }
+}
+
+/**
  * Returns the program's frames that led to a frame, innermost first. The stack of an `await` step begins with
  * the function that continues. That frame is omitted, so that earlier code of the same function does not
  * appear as a caller.
@@ -145,4 +161,4 @@ function packageOf (fileName) {
   return parts[index].startsWith('@') ? `${parts[index]}/${parts[index + 1]}` : parts[index]
 }
 
-module.exports = { siteOf }
+module.exports = { placeInMain, siteOf }

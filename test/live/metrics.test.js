@@ -4,15 +4,17 @@
 // blocked loop; as an object, as OpenMetrics text in an independent parser, and by HTTP on the
 // socket.
 
+const fs = require('node:fs')
 const http = require('node:http')
 const net = require('node:net')
+const os = require('node:os')
 const path = require('node:path')
 const { once } = require('node:events')
 const { setTimeout: sleep } = require('node:timers/promises')
 const test = require('ava')
 const { livePrograms, longstack } = require('../helpers/live')
 const prometheus = require('../helpers/prometheus')
-const { program } = require('../helpers/run')
+const { node, program, register } = require('../helpers/run')
 
 const { start, directory } = livePrograms(test)
 
@@ -54,6 +56,22 @@ function valueOf ({ metrics }, name, wanted = {}) {
     Object.entries(wanted).every(([key, text]) => attributes[key].startsWith(text))
   return metrics[name].points.filter(isWanted).reduce((sum, { value }) => sum + value, 0)
 }
+
+test('a program that is itself in node_modules has its own places', async (t) => {
+  const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
+  t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
+  const file = path.join(folder, 'node_modules', '@acme', 'shop', 'index.js')
+  fs.mkdirSync(path.dirname(file), { recursive: true })
+  fs.writeFileSync(file, `
+    const { trace } = require(${JSON.stringify(require.resolve('../../lib/shared'))})
+    function watch () { setInterval(() => {}, 1000) }
+    watch()
+    console.log(JSON.stringify(trace.metrics().metrics['longstack.handles'].points))
+    process.exit()`)
+  const { stdout, stderr } = await node(['-r', register, file])
+  const openers = JSON.parse(stdout).map(({ attributes }) => attributes.opener)
+  t.true(openers.some((opener) => opener.startsWith('watch (') && opener.includes('index.js:3:')), stdout + stderr)
+})
 
 test('the figures are those of what the program has made', async (t) => {
   const [first, second] = await run(t, `
