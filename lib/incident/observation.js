@@ -81,6 +81,8 @@ class Observation {
   cpuWaits = new Map()
   /** by thread, in ms @type {Map<string, { busyMs: number, cpuMs: number, processMs: number }>} */
   #sums = new Map()
+  /** the longest that an event loop was late */
+  lateMs = 0
 
   /** @param {string} name a word of the command line @param {number} wantedMs */
   constructor (name, wantedMs) {
@@ -194,6 +196,7 @@ class Observation {
       if (figures?.thread === undefined) continue
       const { loop, cpuMs, process } = figures.thread
       const sums = getOrAdd(this.#sums, key, () => ({ busyMs: 0, cpuMs: 0, processMs: 0 }))
+      this.lateMs = Math.max(this.lateMs, loop.maxMs || 0)
       sums.busyMs += loop.share * figures.ms
       sums.cpuMs += cpuMs ?? process?.cpuMs ?? 0
       sums.processMs += process?.cpuMs ?? 0

@@ -49,7 +49,7 @@ function incidentText (observation, findings, options) {
 
 /** @param {Observation} observation @param {import('../../report/render/text-parts').Context} context */
 function figureLines (observation, { paragraph }) {
-  const { frame, loads: [busiest], ms } = observation
+  const { frame, lateMs, loads, ms } = observation
   if (observation.boxes.length > 0) return paragraph(prose(recordedText(observation)))
   if (frame.ms === 0) return []
   const { count, perSecond, p50Ms, p99Ms, maxMs, errors, lost } = frame.total
@@ -60,11 +60,9 @@ function figureLines (observation, { paragraph }) {
   if (errors > 0) parts.push(`${grouped(errors)} with 5xx`)
   if (lost > 0) parts.push(`${grouped(lost)} lost`)
   if (frame.inFlight > 0) parts.push(`${grouped(frame.inFlight)} in flight`)
-  const main = frame.threads.filter(({ rss }) => rss !== undefined)
-  const cpu = main.reduce((sum, { processShare = 0 }) => sum + processShare, 0)
-  const rss = main.reduce((sum, thread) => sum + (thread.rss ?? 0), 0)
-  const late = Math.max(...frame.threads.map(({ delayMs }) => delayMs).filter(Number.isFinite), 0)
-  const load = `event loop ${percent(busiest?.share ?? 0)} busy, ${time(late)} late (p99); ` +
+  const cpu = loads.reduce((sum, { processShare }) => sum + processShare, 0)
+  const rss = frame.threads.reduce((sum, thread) => sum + (thread.rss ?? 0), 0)
+  const load = `event loop ${percent(loads[0]?.share ?? 0)} busy, up to ${time(lateMs)} late; ` +
     `CPU ${percent(cpu)}, RSS ${digits(rss / MEGABYTE)} MB, ${counted(frame.handleCount, 'handle')} open`
   return [parts.join('; '), load].flatMap((text) => paragraph(prose(text)))
 }

@@ -639,6 +639,17 @@ terminal('a terminal has colours and progress that is erased; NO_COLOR, and a na
   t.deepEqual(lines.filter((line) => line.length > 50), [])
 })
 
+own('CPU and the delay of the event loop are those of the whole time, not of the last look', async (t) => {
+  const program = await run(`
+    let count = 0
+    setInterval(() => { if (traced._destroyed && count++ < 8) spin(120) }, 250) // then it is idle
+    console.log('ready')`)
+  const { words } = await look(program.pid, 6)
+  const [, lateMs, cpu] = /% busy, up to ([\d.]+) ms late; CPU ([\d.]+) %/.exec(words) ?? []
+  t.true(Number(lateMs) > 50, words)
+  t.true(Number(cpu) > 6, words)
+})
+
 test('words that name no process are commands', async (t) => {
   const unknown = await longstack('tpo')
   t.is(unknown.code, 2)
