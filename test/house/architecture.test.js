@@ -14,10 +14,10 @@ const { root } = require('../helpers/run')
 const maxLines = {
   report: 12648,
   core: 4371,
-  spans: 2463,
+  spans: 2473,
   stacks: 2868,
   '.': 2299,
-  handles: 2544,
+  handles: 2545,
   requests: 1126,
   ask: 1818,
   top: 1492,
