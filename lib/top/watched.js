@@ -163,8 +163,14 @@ class Watched {
     })
   }
 
-  /** Queries a thread unless a query is in flight. @param {Asked} asked @returns {Promise<void>} */
-  #ask (asked) {
+  /**
+   * Queries a thread unless a query is in flight, or a late response to it was not returned yet: the next one
+   * would replace its figures.
+   * @param {Asked} asked
+   * @returns {Promise<void>}
+   */
+  async #ask (asked) {
+    if (asked.figures !== undefined) return
     asked.question ??= this.#question(asked).then(() => {
       asked.heardAt = performance.now()
       asked.failures = 0
@@ -173,7 +179,7 @@ class Watched {
       this.#failure = error
       if (!(error instanceof BlockedError) && ++asked.failures === MAX_FAILURES) this.#remove(asked)
     }).finally(() => { asked.question = undefined })
-    return asked.question
+    await asked.question
   }
 
   /** @param {Asked} asked */
