@@ -265,9 +265,12 @@ const sentences = {
   },
   interval ({ route, at: frame, figures: { open, requests }, details: { label } }) {
     const site = frame === undefined ? '' : `, set at ${place(frame)}`
+    const since = open > requests
+      ? `, some from before the ${counted(requests, 'recorded request')}`
+      : ` after ${counted(requests, 'request')}`
     return [
       `${short(route)} leaves ${label === undefined ? 'an interval' : short(label)} behind with each ` +
-        `request${site}: ${open} are open after ${counted(requests, 'request')}.`,
+        `request${site}: ${open} are open${since}.`,
       'clear it when the response closes'
     ]
   },

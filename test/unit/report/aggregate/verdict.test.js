@@ -592,6 +592,8 @@ test('interval: one of each request stays', (t) => {
   t.is(found.sentence, 'GET /report leaves setInterval(1000) behind with each request, set at watch (app.js:7): 50 ' +
     'are open after 50 requests.')
   only(t, [...served, open(30_000, 50)], 'interval')
+  const { sentence } = only(t, [...served, open(20_000, 20), open(30_000, 80)], 'interval')
+  t.regex(sentence, /: 80 are open, some from before the 50 recorded requests\.$/)
   only(t, [...served, open(30_000, 40)], 'interval')
   only(t, [...served, open(30_000, 39)])
   only(t, [...served, open(20_000, 50), open(30_000, 50)]) // it does not grow
