@@ -252,7 +252,7 @@ test('the table of the README stands between its marks, which are there', (t) =>
   const readme = fs.readFileSync(path.join(root, 'README.md'), 'utf8')
   const written = withSummary(readme, example)
   t.true(written.includes('|  | bare | full |'))
-  t.true(written.includes('| HTTP server, constant answer, Node 20 | 10.0 µs | 1.20 |'))
+  t.true(written.includes('| HTTP server, constant response, Node 20 | 10.0 µs | 1.20 |'))
   t.true(written.includes('| one `await`, Node 20 | 40.0 ns | 150 ns |'))
   t.true(written.includes('| start of a process, Node 20 | 20.0 ms | +15.1 ms |'))
   t.is(withSummary(written, example), written, 'the same figures change nothing')
