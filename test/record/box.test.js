@@ -274,7 +274,7 @@ where('a loop that is blocked for good, and no inspector: longstack why PID read
   await whyWith(String(running.child.pid), /is stuck: .* inside spin/s)
   for (const words of [[], ['--watch=0.1']]) {
     const asked = node([cli, 'why', ...words, String(running.child.pid)])
-    if (words.length > 0) setTimeout(() => running.child.kill('SIGKILL'), 6000)
+    if (words.length > 0) setTimeout(() => running.child.kill('SIGKILL'), 15_000)
     const { stdout, stderr, code } = await asked
     const text = stdout.replace(/\s+/g, ' ')
     t.is(code, 1)
