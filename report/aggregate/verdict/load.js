@@ -96,7 +96,7 @@ function collects ({ load, totalMs, model }) {
 function filling ({ load, model }, faults) {
   const isTold = (/** @type {number} */ pid, /** @type {number | undefined} */ thread) =>
     faults.some(({ rule, figures }) => figures.pid === pid &&
-      (rule === 'death' || (rule !== 'stuck' && figures.thread === thread)))
+      (rule === 'death' || (rule === 'collects' && figures.thread === thread)))
   return load.threads.flatMap(({ pid, thread, kept, limit, held }) => {
     if (isTold(pid, thread) || limit === undefined || kept < limit * MIN_FILLED) return []
     const figures = { pid, thread, cause: 'heap', used: kept, limit, ...holderOfHeap(held, model) }

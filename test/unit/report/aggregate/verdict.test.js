@@ -415,6 +415,14 @@ test('starved: a main thread that is busy without a CPU', (t) => {
   only(t, [...served, loadOf({ busyShare: 0.2, cpuShare: 0.1, waitedShare: 0.2 })])
 })
 
+test('filling: a full heap is reported beside the wait for a CPU, but not beside garbage collection', (t) => {
+  const full = { busyShare: 0.9, cpuShare: 0.3, used: 55e6, limit: 60e6, kept: 54e6 }
+  const rules = (/** @type {object} */ load) =>
+    verdict([...requests(40, () => [], { run: 20, apart: 22 }), loadOf(load)]).map(({ rule }) => rule)
+  t.deepEqual(rules(full).sort(), ['filling', 'starved'])
+  t.deepEqual(rules({ ...full, cpuShare: 1, collectedShare: 0.4 }), ['collects'])
+})
+
 test('loop: callbacks that are long only because the process waits for a CPU', (t) => {
   const login = requests(40, () => [], {
     name: 'POST /login',
