@@ -18,7 +18,7 @@ const NODE_NAME = /node|electron/i
 const LISTEN = '0A' // state of a socket in /proc/net/tcp, see include/net/tcp_states.h
 const CLOSE_WAIT = '08' // closed by the peer
 const MAX_KINDS = 10
-const TICKS = 100 // per second: USER_HZ of Linux, in which /proc/PID/stat counts
+const TICKS = 100 // per second, the unit of times in /proc/PID/stat (USER_HZ of Linux)
 const LOCALHOST = ['127.0.0.1', '::1']
 const ANY = ['0.0.0.0', '::', '*']
 

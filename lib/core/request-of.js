@@ -32,8 +32,8 @@ const COPY_BYTES = 200 // approximate
 const kept = new Map()
 
 /**
- * requests of loops in which steps wait, by reference of the step before the loop: many awaits within one
- * iteration of the event loop overwrite that step's record
+ * Requests of loops with a pending await, by reference of the step before the loop. A loop that awaits often
+ * within one iteration of the event loop overwrites the record of that step.
  * @type {Map<number, number>}
  */
 const loops = new Map()
@@ -212,7 +212,8 @@ class AskMarks extends RequestMarks {
   }
 }
 
-const marks = [new RequestMarks(promises), new RequestMarks(resources)]
+const ofResources = new RequestMarks(resources)
+const marks = [new RequestMarks(promises), ofResources]
 
 /** Keeps the record of a request or an ask after its ring wraps around. @param {number} ref 0: none */
 function keepRecord (ref) {
@@ -244,14 +245,13 @@ function watchAsks (ring) {
 }
 
 /**
- * Marks waiting steps with their requests: an iteration of the event loop begins, or has made many promises.
- * @param {boolean} isWithin an iteration: steps that wait now may be the only ones of their loops
+ * Marks waiting steps with their requests: an iteration of the event loop begins, or many promises were made.
+ * @param {boolean} isWithin promises that async_hooks reports were made, perhaps within one iteration: loops
+ *   are known only by the awaits that are pending now
  */
 function markWaits (isWithin) {
-  for (let i = 0; i < marks.length; i++) {
-    marks[i].look()
-    if (isWithin) marks[i].scan()
-  }
+  for (let i = 0; i < marks.length; i++) marks[i].look()
+  if (isWithin) ofResources.scan()
 }
 
 /** @param {number} ref of a request @returns {{ words: Int32Array, offset: number } | undefined} */

@@ -142,8 +142,7 @@ module.exports = {
   setResponse,
   all: () => ring,
 
-  /** Marks the requests of waiting steps: an iteration of the event loop begins. */
-  /** @param {boolean} isWithin see request-of.js */
+  /** Marks the requests of waiting steps. @param {boolean} isWithin see request-of.js */
   markWaits: (isWithin) => waits?.markWaits(isWithin),
 
   clear () {

@@ -28,8 +28,8 @@ const HINT = '--ask asks the process itself, which knows more: how late its time
  * @property {number} movedAt ms, when that last changed
  * @property {number} cpuMs of its process
  * @property {number} rss bytes
- * @property {number} loopMs that its log covers
- * @property {number} busyMs of these, in which its event loop was busy
+ * @property {number} loopMs time that its log covers
+ * @property {number} busyMs part of that time in which its event loop was busy
  */
 
 class WatchedBoxes {

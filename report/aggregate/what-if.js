@@ -49,7 +49,7 @@ const changes = {
 }
 
 /**
- * Leaves out figures that would mostly be the time in which the responses are handled, which is not known.
+ * Leaves out predictions that depend on how long the responses take to handle: several at once take less.
  * @param {Fault} fault
  * @param {Replay} replay
  * @returns {WhatIf}

@@ -57,7 +57,7 @@ class SpanMaker {
    */
   get source () { return { ...this.#texts.source, thread: this.#texts.resource['longstack.thread'] } }
 
-  /** What the thread reported last, beside spans; counts and times are NaN if unknown. */
+  /** The last report of the thread other than spans; counts and times are NaN if unknown. */
   get latest () {
     const { handles: { all, latest: handles, lookedAt }, load: { vitals }, resource, waits } = this.#texts
     const service = String(resource['service.name'] ?? '')

@@ -17,7 +17,7 @@ const NO_ENTRIES = new Uint8Array(0)
  * @property {Array<import('../../lib/encoding/span-form').Told>} spans that ended since the last call
  * @property {number} readTo the log up to then is in `busyMs`; the rest is not in a block yet
  * @property {number} busyMs of its event loop until then, in callbacks that had ended
- * @property {number} lostMs until then, in which entries were overwritten before they could be read
+ * @property {number} lostMs time until then that is unknown: its entries were overwritten unread
  * @property {number} aliveAt
  * @property {import('./box-file').OpenRequest[]} open requests, oldest first
  * @property {import('./box-file').Death} end what runs, and the memory

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12651,
+  report: 12652,
   core: 4371,
   spans: 2473,
   stacks: 2868,

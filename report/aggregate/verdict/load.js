@@ -61,12 +61,13 @@ class LoadFacts {
 
   /** Main threads that waited for a CPU, or were busy for much longer than they had one. */
   get starved () {
-    return this.threads.flatMap(({ pid, thread, cpuShare = 1, busyShare = 0, waitedShare = 0 }) => {
+    return this.threads.flatMap(({ pid, thread, cpuShare: known, busyShare = 0, waitedShare = 0 }) => {
+      const cpuShare = known ?? 1
       const isIdle = busyShare < MIN_BUSY || cpuShare >= busyShare * MAX_CPU
       if (thread !== undefined || (isIdle && waitedShare < MIN_WAITED)) return []
       const part = Math.min(isIdle ? 1 : cpuShare / busyShare, cpuShare / (cpuShare + waitedShare))
       const wait = waitedShare < MIN_WAITED ? undefined : waitedShare
-      return [{ pid, part, cpuShare, busyShare, waitedShare: wait }]
+      return [{ pid, part, cpuShare: known, busyShare, waitedShare: wait }]
     })
   }
 }

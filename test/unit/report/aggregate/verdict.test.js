@@ -413,6 +413,8 @@ test('starved: a main thread that is busy without a CPU', (t) => {
   t.is(only(t, [...served, loadOf({ busyShare: 0.2, cpuShare: 0.1, waitedShare: 0.8 })], 'starved').sentence,
     'The main thread of process 7 waited for a CPU 80 % of the time. This slowed callbacks and requests.')
   only(t, [...served, loadOf({ busyShare: 0.2, cpuShare: 0.1, waitedShare: 0.2 })])
+  const { figures } = only(t, [...served, loadOf({ busyShare: 0.9, waitedShare: 0.5 })], 'starved')
+  t.is(figures.cpuShare, undefined, 'it is unknown')
 })
 
 test('filling: a full heap is reported beside the wait for a CPU, but not beside garbage collection', (t) => {
