@@ -36,6 +36,7 @@ const WORKER_BYTES = 4 << 20 // part of a worker
 const SPARE_BYTES = 1 << 18 // of a half, for the next piece
 const LOOK_MS = 1000 // between looks at what requests wait for
 const LOOK_PART = 100 // a look may take this part of the time
+const LOOK_MIN = 500 // ms that a request has been open when its waits are looked up
 const MODE = 0o600
 /** @type {Record<string, number>} */
 const signals = os.constants.signals
@@ -169,7 +170,7 @@ class Box {
     this.#isLookDue = false
     if (this.#isOver || !isLookWanted()) return
     this.#isLooking = true
-    if (texts.hasOpenSpans()) {
+    if (texts.hasSpanOpenFor(LOOK_MIN)) {
       const start = now()
       this.#waits = attempt(() => `${lineOf({ waits: waitsOfSpans() }, () => {})}\n`) ?? ''
       this.#lookAt = now() + (now() - start) * LOOK_PART

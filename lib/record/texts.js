@@ -435,6 +435,12 @@ module.exports = {
 
   hasOpenSpans: () => spans.openSpans().length > 0,
 
+  /** Whether a span has been open for some time. @param {number} ms */
+  hasSpanOpenFor (ms) {
+    const since = now() - ms
+    return spans.openSpans().some(({ start }) => start <= since)
+  },
+
   /** Whether the program has run since open handles were last counted. */
   isCountDue: () => isCountDue,
 

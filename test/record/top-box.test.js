@@ -124,6 +124,16 @@ where('longstack top shows what a process is stuck in, without its inspector', a
   t.is(running.stderr(), '')
 })
 
+where('a box tells what a request waits for that began shortly before a look, and nothing runs since', async (t) => {
+  const running = await start(t)
+  const [port] = running.ports
+  await ask(port, '/ok') // plans a look
+  await wait(700)
+  ask(port, '/await')
+  const { stdout } = await topWith(running.child.pid, /await +requests +1\.00\n/)
+  t.regex(stdout, /await +requests +1\.00\n/)
+})
+
 where('longstack top asks a process whose box it cannot read, and says if a box is gone', async (t) => {
   const running = await start(t)
   const { pid } = running.child
