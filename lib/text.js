@@ -67,7 +67,7 @@ function replaceHarmful (text, replacementOf) {
   let start = 0
   for (let i = 0; i < text.length; i++) {
     const code = text.charCodeAt(i)
-    if (!isHarmful(code)) continue
+    if ((code >= 0x20 && code < 0x7f) || !isHarmful(code)) continue
     replaced += text.slice(start, i) + replacementOf(code)
     start = i + 1
   }

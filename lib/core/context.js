@@ -32,7 +32,6 @@ const RARELY = 255 // mask: the job that reads the sentinel holds it
  * @property {string} [detail]
  * @property {string} [request]
  * @property {number} [requestRef] HTTP/2 streams: reference of the request
- * @property {Origin} [origin]
  * @property {object} [view]
  * @property {number} [since] ms of the clock when it was made or last ran; this and the following are set
  *   while user hooks listen
@@ -55,7 +54,10 @@ class Context {
     this.asyncId = asyncId
     this.triggerAsyncId = triggerAsyncId
     this.kind = kind
+    this.type = kind.type
     this.time = time
+    /** @type {Origin} */
+    this.origin = 'registered'
     /** reference of its record, 0: none @type {number} */
     this.ref = 0
     /** @type {number} */
@@ -73,8 +75,6 @@ class Context {
     /** @type {Extra | undefined} */
     this.extra = undefined
   }
-
-  get type () { return this.kind.type }
 
   /** @returns {Context | undefined} */
   get parent () {
@@ -131,7 +131,7 @@ class Context {
   get detail () {
     if (this.extra?.detail !== undefined) return this.extra.detail
     // trace.span: the record has its number. A program may give its own resource the same type
-    if (this.kind.type === 'Span') return source.identityAt(this.readWord(DETAIL))?.name
+    if (this.type === 'Span') return source.identityAt(this.readWord(DETAIL))?.name
     if (!this.kind.timer) return undefined
     const record = findRecordOf(this)
     const delay = record === undefined ? records.delayOf(this.chain) : record.words[record.offset + DETAIL]
@@ -149,10 +149,6 @@ class Context {
   }
 
   set request (request) { this.ensureExtra().request = request }
-
-  /** @returns {Origin} */
-  get origin () { return this.extra?.origin ?? 'registered' }
-  set origin (origin) { this.ensureExtra().origin = origin }
 
   /** ms from when it was made or last ran to its present or last callback, if user hooks listened. */
   get waitMs () { return this.extra?.waitMs }

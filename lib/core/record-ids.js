@@ -31,9 +31,10 @@ function findRecordOf ({ ref, asyncId }) {
  */
 function idAt (words, offset) {
   const ref = words[offset + REF]
-  if (isAsk(ref)) return words[offset + OUTER_WRAPS] * WRAP + (words[offset + OUTER] >>> 1)
-  if (isApart(ref)) return idOf(words[offset + OUTER])
-  return (ref & 1) !== 0 ? idOf(ref) : (words === resources ? ids : older.allIds())[offset >> IDS]
+  if ((ref & 1) === 0) return (words === resources ? ids : older.allIds())[offset >> IDS]
+  if (!isApart(ref)) return PROMISE_IDS + (ref >>> 1)
+  if (!isAsk(ref)) return idOf(words[offset + OUTER])
+  return words[offset + OUTER_WRAPS] * WRAP + (words[offset + OUTER] >>> 1)
 }
 
 /**
@@ -44,14 +45,13 @@ function idAt (words, offset) {
  */
 function triggerIdAt (words, offset) {
   const ref = words[offset + REF]
+  if ((ref & 1) === 0) return (words === resources ? ids : older.allIds())[(offset >> IDS) + 1]
   const outer = isApart(ref) ? findRecord(words[offset + OUTER]) : undefined
   if (outer !== undefined) {
     const isSame = idAt(outer.words, outer.offset) === idAt(words, offset) // not a collision
     return isSame ? triggerIdAt(outer.words, outer.offset) : 0
   }
-  if (isAsk(ref)) return 0
-  if ((ref & 1) === 0) return (words === resources ? ids : older.allIds())[(offset >> IDS) + 1]
-  return words[offset + TRIGGER] === 0 ? 0 : idOf(words[offset + TRIGGER])
+  return isAsk(ref) || words[offset + TRIGGER] === 0 ? 0 : idOf(words[offset + TRIGGER])
 }
 
 /** @param {number} ref of a resource or promise @returns {number} its id, 0: no longer known */
