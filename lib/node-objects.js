@@ -96,13 +96,22 @@ function ownerOf (handle) {
   return isObject(owner) ? owner : undefined
 }
 
+/** native getAsyncId by prototype, null: none @type {WeakMap<object, ReturnType<typeof nativeOf> | null>} */
+const idMethods = new WeakMap()
+
 /**
  * Returns the async id that Node stores on its own object, even after the handle is closed.
  * @param {object} object
  * @returns {number | undefined}
  */
 function idOf (object) {
-  const id = callNative(object, 'getAsyncId') ?? hidden(object, 'async_id_symbol', 'asyncId')
+  const prototype = isObject(object) ? getPrototypeOf(object) : null
+  let method = prototype === null ? null : idMethods.get(prototype)
+  if (method === undefined) {
+    method = nativeOf(object, 'getAsyncId') ?? null
+    idMethods.set(/** @type {object} */ (prototype), method)
+  }
+  const id = (method && callMethod(method, object, [])) ?? hidden(object, 'async_id_symbol', 'asyncId')
   return typeof id === 'number' && id > 0 ? id : undefined
 }
 

@@ -51,6 +51,13 @@ function isAnyObject (value) {
 /** Returns a string unless it is empty. @param {unknown} value */
 const textOf = (value) => typeof value === 'string' && value !== '' ? value : undefined
 
+const MAX_KNOWN = 8 // symbols of one description: Node has one, and each copy of a package its own
+
+/** symbols found so far, by description @type {Map<string, symbol[]>} */
+const known = new Map()
+/** @type {symbol[]} */
+const none = []
+
 /**
  * Reads an own symbol property by the symbol's description; Node exports few of its symbols.
  * @param {object} object
@@ -58,10 +65,25 @@ const textOf = (value) => typeof value === 'string' && value !== '' ? value : un
  * @returns {any}
  */
 function hidden (object, ...names) {
+  for (const name of names) {
+    for (const symbol of known.get(name) ?? none) {
+      const value = own(object, symbol)
+      if (value !== undefined) return value
+    }
+  }
+  return findHidden(object, names)
+}
+
+/** Does the same for symbols that are not known yet. @param {object} object @param {string[]} names */
+function findHidden (object, names) {
   for (const symbol of Object.getOwnPropertySymbols(object)) {
-    if (!names.includes(/** @type {string} */ (symbol.description))) continue
+    const name = /** @type {string} */ (symbol.description)
+    if (!names.includes(name)) continue
     const value = own(object, symbol)
-    if (value !== undefined) return value
+    if (value === undefined) continue
+    const symbols = known.get(name) ?? none
+    if (symbols.length < MAX_KNOWN && !symbols.includes(symbol)) known.set(name, [...symbols, symbol])
+    return value
   }
   return undefined
 }

@@ -53,7 +53,7 @@ function openedInPrimary (server, handle, call) {
  * @param {(request: object, above: Function) => import('../core/context').Context} [contextOf]
  */
 function requested (request, contextOf = contextOfPresent) {
-  if (!settings.isSelected('HTTPCLIENTREQUEST') || contextTag.read(request) !== undefined) return
+  if (!settings.isSelected('HTTPCLIENTREQUEST') || contextTag.isTagged(request)) return
   contextTag.write(request, contextOf(request, requested))
 }
 

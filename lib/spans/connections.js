@@ -241,8 +241,14 @@ function forget () {
 /** Returns the async ids of a socket and its handles. @param {object} socket */
 function asyncIdsOf (socket) {
   const handle = handleOf(socket)
-  const ids = [idOf(socket), handle && idOf(handle), handle && idOf(underlyingHandle(handle))]
-  return [...new Set(ids.filter((id) => id !== undefined))]
+  const underlying = handle && underlyingHandle(handle)
+  /** @type {number[]} */
+  const ids = []
+  for (const object of [socket, handle, underlying === handle ? undefined : underlying]) {
+    const id = object && idOf(object)
+    if (id !== undefined && !ids.includes(id)) ids.push(id)
+  }
+  return ids
 }
 
 module.exports = { asyncIdsOf, checkWithoutHandle, forget, get, of, spanTag }

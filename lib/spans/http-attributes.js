@@ -10,11 +10,19 @@ const { nameOfMethod, nameOfPath } = require('../path-names')
 const { cutCredentials } = require('../text')
 
 const MAX_PATH = 2048 // characters of a path
-const MAX_SHARED = 256 // methods on servers; a client may name a new one with each request
+const MAX_HOST = 300 // characters of a kept one
+const MAX_SHARED = 256 // hosts, and methods on servers; a client may name new ones with each request
 
 /**
  * @typedef {Record<string, unknown>} Attributes
- * @typedef {{ address?: string, port?: number }} Host
+ * @typedef {{ address?: string, port?: number, last?: Shared }} Host last: attributes of its last span
+ *
+ * @typedef {object} Shared attributes and their values
+ * @property {string} method
+ * @property {string | undefined} scheme
+ * @property {unknown} port
+ * @property {string | undefined} version
+ * @property {Attributes} attributes
  *
  * @typedef {object} Described
  * @property {string} name
@@ -39,44 +47,45 @@ function pathOf (url) {
   return text === undefined ? undefined : requests.pathOf(text).slice(0, MAX_PATH)
 }
 
-/** Last parsed text, and its host. */
-let lastText = ''
-/** @type {Host} */
-let lastHost = {}
+/** by text: a service has few hosts, and calls few @type {Map<string, Host>} */
+const hosts = new Map()
 
 /** Parses a host with its port. @param {string | undefined} text @returns {Host} */
 function hostOf (text) {
   if (text === undefined) return {}
-  if (text === lastText) return lastHost
-  lastText = text
+  let host = hosts.get(text)
+  if (host === undefined) {
+    host = parseHost(text)
+    if (hosts.size >= MAX_SHARED) hosts.clear()
+    if (text.length <= MAX_HOST) hosts.set(text, host)
+  }
+  return host
+}
+
+/** @param {string} text @returns {Host} */
+function parseHost (text) {
   const parts = /^(\[[^\]]*\]|[^:]*)(?::(\d+))?$/.exec(cutCredentials(text))
-  lastHost = {}
-  if (parts === null) return lastHost
+  if (parts === null) return {}
   const port = parts[2] === undefined ? undefined : Number(parts[2])
-  lastHost = { address: textOf(parts[1].replace(/^\[|\]$/g, '')), port }
-  return lastHost
+  return { address: textOf(parts[1].replace(/^\[|\]$/g, '')), port }
 }
 
 /** by their values @type {Map<string, Attributes>} */
 const sharedByKey = new Map()
-/**
- * Last shared attributes, with their values.
- * @type {{ method: string, scheme?: string, address?: string, port?: unknown, version?: string,
- *   shared: Attributes }}
- */
-let last = { method: '', shared: {} }
 
 /**
  * @param {string} method
  * @param {string | undefined} scheme
- * @param {string | undefined} address
+ * @param {Host} host
  * @param {unknown} port
  * @param {string | undefined} version
  * @returns {Attributes}
  */
-function sharedOf (method, scheme, address, port, version) {
-  if (last.method === method && last.scheme === scheme && last.address === address && last.port === port &&
-    last.version === version) return last.shared
+function sharedOf (method, scheme, host, port, version) {
+  const { address, last } = host
+  if (last?.method === method && last.scheme === scheme && last.port === port && last.version === version) {
+    return last.attributes
+  }
   const key = `${method} ${scheme} ${address} ${port} ${version}`
   let shared = sharedByKey.get(key)
   if (shared === undefined) {
@@ -88,7 +97,7 @@ function sharedOf (method, scheme, address, port, version) {
     if (sharedByKey.size >= MAX_SHARED) sharedByKey.clear()
     sharedByKey.set(key, shared)
   }
-  last = { method, scheme, address, port, version, shared }
+  host.last = { method, scheme, port, version, attributes: shared }
   return shared
 }
 
@@ -167,10 +176,10 @@ function findPeer (socket) {
 function describeServed (request, socket, connection) {
   const { method = 'GET', path, version } = startLine(request)
   const { host, traceparent } = headersOf(request)
-  const { address, port } = hostOf(host)
+  const server = hostOf(host)
   const scheme = socket?.encrypted === true ? 'https' : 'http'
   const name = requestName(method, nameOfPath(path))
-  const shared = sharedOf(method, scheme, address, port, version)
+  const shared = sharedOf(method, scheme, server, server.port, version)
   return { name, path, peer: peerOf(socket, connection), shared, traceparent }
 }
 
@@ -197,7 +206,7 @@ function describeRequested (request) {
   const host = hostOf(origin?.replace(/^[^/]*\/\//, '') ?? hostHeaderOf(request))
   const path = pathOf(own(request, 'path') ?? hidden(request, 'kPath')) ?? ''
   const port = host.port ?? (scheme === 'https' ? 443 : 80)
-  const shared = sharedOf(method, scheme, host.address, port, undefined)
+  const shared = sharedOf(method, scheme, host, port, undefined)
   const target = method === 'CONNECT' ? ` ${path}` : ` ${host.address ?? ''}${nameOfPath(path)}`
   return { name: `${nameOfMethod(method)}${target}`, path, shared }
 }
@@ -212,7 +221,7 @@ function describeRequested (request) {
 function describeServedStream (headers, socket, connection) {
   const { method, path, scheme, host } = streamOf(headers, undefined)
   const name = `${nameOfMethod(method)} ${nameOfPath(path ?? '')}`.trim()
-  const shared = sharedOf(method, scheme, host.address, host.port, '2')
+  const shared = sharedOf(method, scheme, host, host.port, '2')
   return { name, path, peer: peerOf(socket, connection), shared }
 }
 
@@ -227,7 +236,7 @@ function describeRequestedStream (headers, origin) {
   const { address, port = scheme === 'http' ? 80 : 443 } = host
   const target = path === undefined ? '' : `${address ?? ''}${nameOfPath(path)}`
   const name = `${nameOfMethod(method)} ${target}`.trim()
-  return { name, path, shared: sharedOf(method, scheme, address, port, '2') }
+  return { name, path, shared: sharedOf(method, scheme, host, port, '2') }
 }
 
 /**

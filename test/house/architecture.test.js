@@ -14,9 +14,9 @@ const { root } = require('../helpers/run')
 const maxLines = {
   report: 12652,
   core: 4371,
-  spans: 2473,
+  spans: 2484,
   stacks: 2868,
-  '.': 2299,
+  '.': 2322,
   handles: 2545,
   requests: 1126,
   ask: 1818,
