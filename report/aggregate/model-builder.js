@@ -47,15 +47,15 @@ class ModelBuilder {
   #blockers = new Blockers(this.#axis, this.renames)
   #failures = new Failures(this.#axis)
   #calls = new Calls()
-  /** records that are not spans, by attribute */
+  /** records that are not spans; each takes those with its attribute */
   #facts = {
-    'longstack.open_intervals': new IntervalFacts(),
-    'longstack.handles': new GrowthFacts(),
-    'longstack.after': new AfterFacts(),
-    'longstack.tasks': new TaskFacts(),
-    'longstack.background': new BackgroundFacts(),
-    'longstack.load': new LoadFacts(),
-    'longstack.death': new DeathFacts()
+    intervals: new IntervalFacts(),
+    growth: new GrowthFacts(),
+    after: new AfterFacts(),
+    tasks: new TaskFacts(),
+    background: new BackgroundFacts(),
+    load: new LoadFacts(),
+    death: new DeathFacts()
   }
 
   #recordings = new Recordings()
@@ -98,11 +98,11 @@ class ModelBuilder {
 
   /** @param {Span} record that is not a span */
   addFacts (record) {
-    for (const [name, facts] of Object.entries(this.#facts)) if (name in record.attributes) facts.add(record)
+    for (const facts of Object.values(this.#facts)) facts.add(record)
   }
 
   /** @param {{ pid: number, thread: number }} worker */
-  addBusyWorker (worker) { this.#facts['longstack.load'].addBusy(worker) }
+  addBusyWorker (worker) { this.#facts.load.addBusy(worker) }
 
   /**
    * @param {FileReport[]} files
@@ -135,19 +135,9 @@ class ModelBuilder {
       traces: {}
     }
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
-    const { peers } = this.#calls
-    const others = {
-      intervals: this.#facts['longstack.open_intervals'],
-      growth: this.#facts['longstack.handles'],
-      after: this.#facts['longstack.after'],
-      tasks: this.#facts['longstack.tasks'],
-      background: this.#facts['longstack.background'],
-      load: this.#facts['longstack.load'],
-      death: this.#facts['longstack.death'],
-      peers
-    }
-    const { deaths } = this.#facts['longstack.death']
+    const { deaths } = this.#facts.death
     if (deaths.length > 0) model.handles = deaths.flatMap(({ handles }) => handles)
+    const others = { ...this.#facts, peers: this.#calls.peers }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
   }
@@ -160,7 +150,7 @@ class ModelBuilder {
   predict (changes) {
     const recordings = this.#recordings.list() ?? [] // empty if lines are missing
     const replay = new Replay(recordings)
-    const doubt = this.#facts['longstack.load'].starved.length > 0 ? 'starved' : undefined
+    const doubt = this.#facts.load.starved.length > 0 ? 'starved' : undefined
     const predicted = changes.map((change) => resized(change, replay, doubt))
     return { peers: peersOf(recordings), changes: predicted }
   }

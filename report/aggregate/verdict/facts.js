@@ -292,8 +292,9 @@ class IntervalFacts {
 
   /** @param {Span} record */
   add (record) {
-    const { startMs, attributes } = record
-    const latest = { startMs, groups: intervalGroupsOf(attributes['longstack.open_intervals']) }
+    const { startMs, attributes: { 'longstack.open_intervals': intervals } } = record
+    if (intervals === undefined) return
+    const latest = { startMs, groups: intervalGroupsOf(intervals) }
     const history = this.#histories.find(processOf(record), () => ({ first: latest, last: latest }))
     if (history === undefined) return
     if (startMs < history.first.startMs) history.first = latest
