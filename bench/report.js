@@ -132,7 +132,7 @@ function writeSpans (file, count) {
 
 /** @param {string} directory for temporary files @param {string[]} args */
 function measure (directory, args) {
-  const memory = path.join(directory, 'memory') // a report may replace its process, which closes pipes
+  const memory = path.join(directory, 'memory')
   const began = process.hrtime.bigint()
   const source = 'import fs from "node:fs"; process.on("exit", () => ' +
     'fs.writeFileSync(process.env.MEMORY_FILE, String(process.resourceUsage().maxRSS)))'

@@ -18,17 +18,13 @@ const { asJson, colours, print, printError, width, withProgress, write } = requi
 const MIN_SLOWEST = 20
 const MAX_SLOWEST = 1000
 const MAX_PEERS = 10 // in a message
-const LARGE_INPUT_BYTES = 256 << 20
 const POOL = /^ *pool +(?<peer>\S+) +(?<from>\d{1,5}) *(?:->|→) *(?<to>\d{1,5}) *$/
-const YOUNG_FLAG = '--max-semi-space-size'
-const YOUNG_MEGABYTES = 16
 
 /** @type {import('./commands').Main} operands: files */
 async function main (values, operands) {
   const files = operands.flatMap(boxesOf)
   const limits = checkArguments(values, files)
   const changes = changesOf(values)
-  boundYoungGeneration([...files, ...(values.compare ?? [])])
   if (values.trace !== undefined) await writeTrace(files, values.trace)
   if (isOnlyTrace(values)) return
   const model = await read(files, values, changes)
@@ -121,34 +117,6 @@ function printLimits (model) {
   const { createContext } = require('../../report/render/text-parts')
   const { limitLines } = require('../../report/render/text-sections')
   for (const line of limitLines(model, createContext([], { width: width() }))) printError(line)
-}
-
-/**
- * Replaces this process by itself with a limit on V8's young generation, if the files are large and the
- * system allows it. V8 lets it grow to a hundred megabytes, which a report does not need, and accepts a limit
- * only at process start: bench/report.js.
- * @param {string[]} files
- */
-function boundYoungGeneration (files) {
-  const { execve } = /** @type {any} */ (process)
-  if (execve === undefined || process.platform === 'win32' || process.send !== undefined) return
-  if ([...process.execArgv, process.env.NODE_OPTIONS ?? ''].some((flag) => flag.includes(YOUNG_FLAG))) return
-  try {
-    const size = files.reduce((sum, file) => sum + sizeOf(file), 0)
-    if (!(size >= LARGE_INPUT_BYTES)) return
-    const bound = `${YOUNG_FLAG}=${YOUNG_MEGABYTES}`
-    const args = [process.argv0, bound, ...process.execArgv, ...process.argv.slice(1)]
-    execve.call(process, process.execPath, args, process.env)
-  } catch {} // not permitted: takes more memory, or reports the file error
-}
-
-/**
- * @param {string} file
- * @returns {number} bytes; NaN if the new process might not be able to read it: execve closes descriptors
- */
-function sizeOf (file) {
-  const stat = /^\/(dev|proc)\//.test(file) ? undefined : fs.statSync(file, { throwIfNoEntry: false })
-  return stat?.isFile() ? stat.size : NaN
 }
 
 /**
