@@ -14,7 +14,7 @@ const { DEFAULTS } = require('./commands')
 const { UsageError, integer, number } = require('./flags')
 const { boxesOfTarget, orFromBox, printOpen } = require('./from-box')
 const { formatAnswer, formatOpened, jsonAnswer, titleOf, withHops } = require('./live-text')
-const { asJson, colours, print, printError, printExactly } = require('./terminal')
+const { asJson, colours, print, printError, printExactly, untilSignal } = require('./terminal')
 
 /**
  * @typedef {import('../ask/processes').Asked} Asked
@@ -32,7 +32,6 @@ const { asJson, colours, print, printError, printExactly } = require('./terminal
 const CLEAR = '\x1b[H\x1b[2J\x1b[3J'
 const MIN_MEASURED_MS = 2_000 // the first query starts the measurement
 const MAX_MS = 2 ** 31 - 1 // of a Node timer
-const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /** @type {import('./commands').Main} */
 async function why (values, operands) {
@@ -250,15 +249,12 @@ async function whileAsking (askFor, word, values, work) {
  * @returns {Promise<boolean>} true if all threads are gone
  */
 async function waitForEnd (threads, seconds) {
-  const controller = new AbortController()
-  const { signal } = controller
-  const stop = () => controller.abort()
-  for (const name of SIGNALS) process.on(name, stop)
   const areGone = () => threads.every(({ isClosed }) => isClosed)
-  for (const thread of threads) thread.onClose = () => { if (areGone()) stop() }
-  if (areGone()) stop()
-  await sleep(Math.min((seconds ?? Infinity) * 1000, MAX_MS), undefined, { signal }).catch(() => {})
-  for (const name of SIGNALS) process.off(name, stop)
+  await untilSignal(async (signal, stop) => {
+    for (const thread of threads) thread.onClose = () => { if (areGone()) stop() }
+    if (areGone()) stop()
+    await sleep(Math.min((seconds ?? Infinity) * 1000, MAX_MS), undefined, { signal }).catch(() => {})
+  })
   return areGone()
 }
 

@@ -7,7 +7,7 @@ const { RecordedLines } = require('../../report/read/recorded-lines')
 const { follow, inOrder } = require('../../report/read/recording-file')
 const { decompressed, fileFailures, open, withForm } = require('../../report/read/sources')
 const { UsageError } = require('./flags')
-const { printError, write } = require('./terminal')
+const { printError, untilSignal, write } = require('./terminal')
 
 const STDOUT = '-'
 
@@ -19,7 +19,9 @@ async function main (values, files) {
   const recorded = new RecordedLines()
   let isWhole = true
   for (const name of inOrder(files)) {
-    const printed = await printFile(name, values.follow ? untilInterrupt(name) : open(name), recorded)
+    const printed = await (values.follow
+      ? untilSignal((signal) => printFile(name, follow(name, signal), recorded))
+      : printFile(name, open(name), recorded))
     isWhole &&= printed
   }
   await printPart('', recorded.end())
@@ -61,18 +63,6 @@ async function printFile (name, source, recorded) {
 async function printPart (name, { lines, problems }) {
   await write(STDOUT, lines)
   for (const problem of problems) printError(`longstack: ${name === '' ? '' : `${name}: `}${problem}.`)
-}
-
-/** Yields the bytes of a file, and everything appended to it until Ctrl-C. @param {string} name */
-async function * untilInterrupt (name) {
-  const interrupt = new AbortController()
-  const onSignal = () => interrupt.abort()
-  process.once('SIGINT', onSignal)
-  try {
-    yield * follow(name, interrupt.signal)
-  } finally {
-    process.off('SIGINT', onSignal)
-  }
 }
 
 module.exports = { main }

@@ -4,6 +4,8 @@
 //
 // All text passes `cleanText` before output: names and messages come from other processes and from files, and
 // may contain terminal escape sequences. Only colours made here pass, recognized by a random key.
+//
+// Also the signals by which users end a command.
 
 const { randomInt } = require('node:crypto')
 const fs = require('node:fs')
@@ -20,6 +22,8 @@ const ERASE_LINE = '\r\x1b[2K'
 /** Extra parameters of a colour sequence, so that it takes no columns (columnsOf in wrap.js). */
 const KEY = Array.from({ length: 4 }, () => `;${randomInt(1000, 10_000)}`).join('')
 const OWN_COLOUR = new RegExp(`\\x1b\\[(\\d+)${KEY}m`)
+
+const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 let areErrorsHandled = false
 
@@ -154,6 +158,22 @@ async function withProgress (work) {
   }))
 }
 
+/**
+ * Does work that a signal to this process stops.
+ * @template T
+ * @param {(signal: AbortSignal, stop: () => void) => Promise<T>} work
+ */
+async function untilSignal (work) {
+  const controller = new AbortController()
+  const stop = () => controller.abort()
+  for (const name of SIGNALS) process.on(name, stop)
+  try {
+    return await work(controller.signal, stop)
+  } finally {
+    for (const name of SIGNALS) process.off(name, stop)
+  }
+}
+
 module.exports = {
   asJson,
   cleanText,
@@ -162,6 +182,7 @@ module.exports = {
   print,
   printError,
   printExactly,
+  untilSignal,
   width,
   withProgress,
   withStatus,

@@ -11,7 +11,7 @@ const { createModel } = require('../../report/aggregate/model')
 const { DEFAULTS } = require('../cli/commands')
 const { UsageError, number } = require('../cli/flags')
 const { boxesOfTarget, orFromBox, readBoxes } = require('../cli/from-box')
-const { asJson, colours, print, printError, width, withStatus } = require('../cli/terminal')
+const { asJson, colours, print, printError, untilSignal, width, withStatus } = require('../cli/terminal')
 const { ask } = require('../ask/processes')
 const { GoneError, RefusedError, findTarget, openFiles } = require('../ask/system')
 const { Watched } = require('../top/watched')
@@ -34,7 +34,6 @@ const [LATE_MS, LATE_SILENT_MS] = [1500, 1000] // before the end, a thread that 
 const CLOSE_MS = 700 // to close the inspector and to disconnect
 const ANSWER_MS = 1500 // for the last queries
 const LAST_QUESTIONS = ['requests', 'agentQueues', 'waitGraph', 'finishLog']
-const SIGNALS = /** @type {NodeJS.Signals[]} */ (['SIGINT', 'SIGTERM', 'SIGHUP'])
 
 /**
  * @typedef {import('../ask/processes').Asked} Asked
@@ -118,7 +117,7 @@ async function look (observation, target, withChildren, traces) {
   try {
     watched.watch(target, asked, withChildren)
     if (watched.threads.length === 0) return // all are blocked, which is the finding
-    await withStatus((show) => watch(observation, watched, show))
+    await withStatus((show) => untilSignal((signal) => watch(observation, watched, show, signal)))
     observation.readCpuWaits()
     await Promise.all(watched.threads.map((thread) => askLast(observation, thread)))
   } finally {
@@ -138,28 +137,22 @@ const intervalOf = ({ wantedMs }) =>
  * @param {Observation} observation
  * @param {Watched} watched
  * @param {(status: string) => void} show
+ * @param {AbortSignal} signal Ctrl-C
  */
-async function watch (observation, watched, show) {
-  const controller = new AbortController()
-  const stop = () => controller.abort()
-  for (const name of SIGNALS) process.on(name, stop)
-  try {
-    const { wantedMs } = observation
-    const intervalMs = intervalOf(observation)
-    const start = performance.now()
-    for (let look = 1; ; look++) {
-      const isLast = await isOver(observation, watched, wantedMs - (performance.now() - start))
-      const ms = observation.ms = performance.now() - start
-      if (isLast) return
-      show(observation.status)
-      observation.isInterrupted = controller.signal.aborted
-      if (ms >= wantedMs || observation.isInterrupted) return
-      const pauseMs = Math.max(1, Math.min(look * intervalMs, wantedMs) - ms)
-      await sleep(pauseMs, undefined, { signal: controller.signal }).catch(() => {})
-      watched.discover()
-    }
-  } finally {
-    for (const name of SIGNALS) process.off(name, stop)
+async function watch (observation, watched, show, signal) {
+  const { wantedMs } = observation
+  const intervalMs = intervalOf(observation)
+  const start = performance.now()
+  for (let look = 1; ; look++) {
+    const isLast = await isOver(observation, watched, wantedMs - (performance.now() - start))
+    const ms = observation.ms = performance.now() - start
+    if (isLast) return
+    show(observation.status)
+    observation.isInterrupted = signal.aborted
+    if (ms >= wantedMs || observation.isInterrupted) return
+    const pauseMs = Math.max(1, Math.min(look * intervalMs, wantedMs) - ms)
+    await sleep(pauseMs, undefined, { signal }).catch(() => {})
+    watched.discover()
   }
 }
 

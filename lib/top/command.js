@@ -7,7 +7,7 @@ const { setTimeout: sleep } = require('node:timers/promises')
 const { DEFAULTS, ROUTE_COLUMNS } = require('../cli/commands')
 const { integer, number, wrongValue } = require('../cli/flags')
 const { boxesOfTarget, orFromBox } = require('../cli/from-box')
-const { asJson, cleanText, colours, print, printError, width } = require('../cli/terminal')
+const { asJson, cleanText, colours, print, printError, untilSignal, width } = require('../cli/terminal')
 const { WatchedBoxes } = require('./boxes')
 const { panes: [routesPane], plainText, rowsOf } = require('./lines')
 const { Model } = require('./model')
@@ -118,17 +118,16 @@ async function pollUntilEnd ({ model, watched, settings: { once, intervalMs } },
 async function asLines (observation) {
   const { model, settings: { name, once, json, intervalMs, sort, filter } } = observation
   const choice = { sort: sort ?? routesPane.sort, filter }
-  const controller = new AbortController()
-  for (const signal of Object.keys(SIGNAL_CODES)) process.on(signal, () => controller.abort())
   let separator = ''
   let isStuck = false
-  await pollUntilEnd(observation, controller.signal, async () => {
+  const show = async () => {
     const frame = model.frame(once ? ONCE_MS : intervalMs)
     isStuck = frame.threads.some(({ stuck }) => stuck !== undefined)
     if (json) return await print(asJson({ ...frame, routes: rowsOf(routesPane, frame, choice) }, 0))
     await print(separator + plainText(frame, { width: width(), name, choice }))
     separator = '\n'
-  })
+  }
+  await untilSignal((signal) => pollUntilEnd(observation, signal, show))
   return once && isStuck ? 1 : undefined
 }
 
