@@ -104,9 +104,7 @@ const endedError = (name) =>
  * @param {number} pid
  * @returns {string} empty if the process has ended or cannot be seen
  */
-function stateOf (pid) {
-  return /^\d+ \(.*\) (\S)/s.exec(read(`/proc/${pid}/stat`))?.[1] ?? ''
-}
+const stateOf = (pid) => statFields(pid)[1] ?? ''
 
 /**
  * Returns how long a process has been running, on Linux.
@@ -120,7 +118,7 @@ function ageOf (pid) {
 /**
  * Returns the fields of /proc/PID/stat after the name, which may contain anything (proc_pid_stat(5)).
  * @param {number} pid
- * @returns {string[]} [1]: the state
+ * @returns {string[]} [1]: the state, [2]: the parent
  */
 const statFields = (pid) => read(`/proc/${pid}/stat`).replace(/^.*\)/s, '').split(' ')
 
@@ -151,7 +149,7 @@ function nodeDescendants (pid) {
 /** @returns {number[][]} pairs of a process and its parent */
 function parents () {
   return process.platform === 'linux'
-    ? allPids().map((pid) => [pid, Number(/^\d+ \(.*\) \S (\d+)/s.exec(read(`/proc/${pid}/stat`))?.[1])])
+    ? allPids().map((pid) => [pid, Number(statFields(pid)[2])])
     : run('ps', '-axo', 'pid=,ppid=').trim().split('\n').map((line) => line.trim().split(/\s+/).map(Number))
 }
 
