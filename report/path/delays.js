@@ -105,6 +105,8 @@ class Turns {
     let late = 0 // upper bound
     for (const { cameAfter, delayedMax, until } of waits) if (delayedMax > 0) late += until - cameAfter
     if (late === 0 || late < min) return []
+    /** @type {Map<number, Delayer>} */
+    const delayers = new Map()
     const [begins, ends, requests] = [this.#begin, this.#end, this.#request]
     const [newest, sums] = [this.#newest, this.#sums]
     const least = min - LOST
@@ -128,11 +130,16 @@ class Turns {
         const start = begin > cameAfter ? begin : cameAfter
         const max = stop - start
         if (max <= 0) continue
-        const certain = stop - (begin > cameBy ? begin : cameBy)
-        delayers.add(request, certain > 0 ? certain : 0, max, start)
+        const delayer = delayers.get(request) ?? { request, ms: 0, max: 0, start, longest: 0 }
+        if (delayer.max === 0) delayers.set(request, delayer)
+        delayer.ms += Math.max(0, stop - Math.max(begin, cameBy))
+        delayer.max += max
+        if (max < delayer.longest) continue
+        delayer.start = start
+        delayer.longest = max
       }
     }
-    return delayers.take(min).sort((a, b) => b.max - a.max)
+    return [...delayers.values()].filter(({ max }) => max >= min).sort((a, b) => b.max - a.max)
   }
 
   /**
@@ -153,87 +160,5 @@ class Turns {
     return low
   }
 }
-
-/** Delayers by request, in a hash table with open addressing. */
-class Delayers {
-  #count = 0
-  /** number of each delayer, from 1, by a hash of its request */
-  #places = new Int32Array(256)
-  #slots = new Int32Array(128)
-  #requests = new Int32Array(128)
-  /** ms, max, start and longest of each */
-  #times = new Float64Array(128 * 4)
-
-  /** @param {number} request @param {number} ms @param {number} max @param {number} start */
-  add (request, ms, max, start) {
-    const times = this.#times
-    const i = this.#indexOf(request) * 4
-    times[i] += ms
-    times[i + 1] += max
-    if (max < times[i + 3]) return
-    times[i + 2] = start
-    times[i + 3] = max
-  }
-
-  /** Returns delayers with at least so much, and forgets all. @param {number} min ms */
-  take (min) {
-    const times = this.#times
-    /** @type {Delayer[]} */
-    const list = []
-    for (let each = 0, i = 0; each < this.#count; each++, i += 4) {
-      this.#places[this.#slots[each]] = 0
-      const max = times[i + 1]
-      if (max < min) continue
-      const [request, ms, start, longest] = [this.#requests[each], times[i], times[i + 2], times[i + 3]]
-      list.push({ request, ms, max, start, longest })
-    }
-    this.#count = 0
-    return list
-  }
-
-  /** @param {number} request @returns {number} */
-  #indexOf (request) {
-    const slot = this.#slotOf(request)
-    const place = this.#places[slot]
-    if (place !== 0) return place - 1
-    if (this.#count === this.#requests.length) {
-      this.#grow()
-      return this.#indexOf(request)
-    }
-    const index = this.#count++
-    this.#places[slot] = this.#count
-    this.#slots[index] = slot
-    this.#requests[index] = request
-    this.#times.fill(0, index * 4, index * 4 + 4)
-    return index
-  }
-
-  /** @param {number} request */
-  #slotOf (request) {
-    const places = this.#places
-    const mask = places.length - 1
-    let slot = request & mask // concurrent requests have consecutive numbers
-    while (places[slot] !== 0 && this.#requests[places[slot] - 1] !== request) slot = (slot + 1) & mask
-    return slot
-  }
-
-  #grow () {
-    const size = this.#count * 2
-    const [requests, times] = [this.#requests, this.#times]
-    this.#requests = new Int32Array(size)
-    this.#requests.set(requests)
-    this.#times = new Float64Array(size * 4)
-    this.#times.set(times)
-    this.#slots = new Int32Array(size)
-    this.#places = new Int32Array(size * 2)
-    for (let each = 0; each < this.#count; each++) {
-      const slot = this.#slotOf(requests[each])
-      this.#places[slot] = each + 1
-      this.#slots[each] = slot
-    }
-  }
-}
-
-const delayers = new Delayers()
 
 module.exports = { Turns }
