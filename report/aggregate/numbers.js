@@ -1,10 +1,9 @@
 'use strict'
 
-// Collects many numbers in little memory: a million durations take eight megabytes.
+// Collects many numbers, in bounded memory.
 
 const { summarize } = require('./summary')
 
-const FIRST_LENGTH = 8
 const MAX_SAMPLE = 10_000 // numbers per sample; its quartiles are then within 1 % of the true ranks
 const MIN_SAMPLE = 100 // numbers per sample once all together have MAX_SAMPLES
 const MAX_SAMPLES = 2_000_000
@@ -20,12 +19,14 @@ const msOf = (bin) => Math.max(MIN_MS, 2 ** ((bin + 0.5) / BINS_PER_OCTAVE))
 
 /** Numbers with weights, in insertion order. Weights take memory only if one is not 1. */
 class Numbers {
-  #values = new Float64Array(FIRST_LENGTH)
-  /** @type {Float64Array | undefined} */
+  /** @type {number[]} */
+  #values = []
+  /** @type {number[] | undefined} */
   #weights
-  size = 0
   weight = 0 // total
   sum = 0 // weighted
+
+  get size () { return this.#values.length }
 
   /** @param {number} value @param {number} [weight] */
   add (value, weight = 1) {
@@ -41,14 +42,9 @@ class Numbers {
    * @param {number} weight
    */
   set (index, value, weight) {
-    if (index === this.#values.length) {
-      this.#values = doubled(this.#values)
-      this.#weights &&= doubled(this.#weights)
-    }
-    if (weight !== 1) this.#weights ??= new Float64Array(this.#values.length).fill(1, 0, this.size)
+    if (weight !== 1) this.#weights ??= this.#values.map(() => 1)
     if (this.#weights !== undefined) this.#weights[index] = weight
     this.#values[index] = value
-    if (index === this.size) this.size++
   }
 
   /**
@@ -56,26 +52,18 @@ class Numbers {
    * @param {(value: number, weight: number, i: number) => void} callback
    */
   forEach (callback) {
-    for (let i = 0; i < this.size; i++) callback(this.#values[i], this.#weights?.[i] ?? 1, i)
+    this.#values.forEach((value, i) => callback(value, this.#weights?.[i] ?? 1, i))
   }
 
-  /** Sorts the numbers; their order is lost. @returns {import('./summary').Sample} */
+  /** @returns {import('./summary').Sample} */
   sorted () {
-    const values = this.#values.subarray(0, this.size)
-    const weights = this.#weights
-    if (weights === undefined) return { values: values.sort(), total: this.size }
+    const [values, weights] = [this.#values, this.#weights]
+    if (weights === undefined) return { values: Float64Array.from(values).sort(), total: this.size }
     const order = Uint32Array.from(values, (_, i) => i).sort((a, b) => values[a] - values[b])
     let total = 0
     const cumulative = Float64Array.from(order, (i) => (total += weights[i]))
     return { values: Float64Array.from(order, (i) => values[i]), cumulative, total }
   }
-}
-
-/** @param {Float64Array} values */
-function doubled (values) {
-  const longer = new Float64Array(values.length * 2)
-  longer.set(values)
-  return longer
 }
 
 /**

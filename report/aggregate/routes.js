@@ -52,7 +52,8 @@ const ranks = ['SERVER', 'CONSUMER', 'INTERNAL', 'CLIENT', 'PRODUCER']
 
 class RouteSums {
   durations = new Numbers()
-  starts = new Numbers() // starts of the same spans; NaN if it is not a request
+  /** starts of the same spans; NaN if it is not a request @type {number[]} */
+  starts = []
   requests = 0
   errors = 0
   open = 0
@@ -90,7 +91,7 @@ class RouteSums {
     const split = splitOf(attributes)
     const isRequest = isOutermost(span)
     const bucket = isRequest ? this.axis.bucketOf(startMs) : 0
-    this.starts.add(isRequest ? startMs : NaN)
+    this.starts.push(isRequest ? startMs : NaN)
     if (isRequest) {
       this.requests++
       this.times.add(bucket, failed ? weight : 0)
@@ -218,7 +219,7 @@ class Routes {
     return servers.length > 0 ? servers : requests.filter(({ kind }) => kind !== 'CLIENT')
   }
 
-  /** Must be called before `list`. @param {import('./time-axis').Times} blocked ms */
+  /** @param {import('./time-axis').Times} blocked ms */
   series (blocked) {
     return createSeries([...this.#routes.values()], blocked, this.#shared.axis)
   }

@@ -218,7 +218,7 @@ function sparse (axis, list, ...figures) {
  * @property {import('../read/span-line').Kind} kind
  * @property {number} totalMs
  * @property {Numbers} durations in insertion order
- * @property {Numbers} starts of each of them; NaN if it is not a request
+ * @property {number[]} starts of each of them; NaN if it is not a request
  * @property {number} requests
  * @property {Times} times errors, requests with a breakdown, and its run, waited and delayed
  */
@@ -262,9 +262,9 @@ function createSeries (routes, blocked, timeAxis) {
 function durationsOf (routes, { buckets, indexAt }) {
   const list = Array.from({ length: buckets }, () => new Numbers())
   for (const { durations, starts } of routes) {
-    const indexes = new Int16Array(durations.size)
-    starts.forEach((startMs, _, i) => { indexes[i] = Number.isNaN(startMs) ? -1 : indexAt(startMs) })
-    durations.forEach((ms, weight, i) => { if (indexes[i] !== -1) list[indexes[i]].add(ms, weight) })
+    durations.forEach((ms, weight, i) => {
+      if (!Number.isNaN(starts[i])) list[indexAt(starts[i])].add(ms, weight)
+    })
   }
   return list
 }
