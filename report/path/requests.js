@@ -40,39 +40,6 @@ const MAX_SPANS = 1 << 12 // ended spans that stay known, since their code may r
  * @property {boolean} isTold
  */
 
-/** @param {number} number @returns {Request} one without a begin in the recording */
-function cutSpan (number) {
-  /** @type {Request} */
-  const span = {
-    number,
-    kind: 0,
-    parent: 0,
-    outermost: number,
-    begin: 0,
-    end: 0,
-    firstRun: NONE,
-    lastRun: NONE,
-    endEntry: NONE,
-    unread: 0,
-    chain: 0,
-    status: 0,
-    isOpen: true,
-    isCut: true,
-    around: undefined,
-    isAround: false,
-    top: /** @type {any} */ (undefined),
-    slice: NONE,
-    asked: NONE,
-    dropped: 0,
-    droppedUntil: 0,
-    calls: NO_CALLS,
-    queued: NO_CALLS,
-    isTold: false
-  }
-  span.top = span
-  return span
-}
-
 class Spans {
   /** @param {Recording} recording */
   constructor (recording) {
@@ -110,11 +77,35 @@ class Spans {
 
   /** Creates a span whose start is unknown. @param {number} number */
   #cut (number) {
-    const span = cutSpan(number)
-    span.isOpen = number > this.forgotten
-    span.isTold = !span.isOpen
-    span.begin = this.recording.begin
-    span.end = span.isOpen ? Infinity : -Infinity
+    const isOpen = number > this.forgotten
+    /** @type {Request} */
+    const span = {
+      number,
+      kind: 0,
+      parent: 0,
+      outermost: number,
+      begin: this.recording.begin,
+      end: isOpen ? Infinity : -Infinity,
+      firstRun: NONE,
+      lastRun: NONE,
+      endEntry: NONE,
+      unread: 0,
+      chain: 0,
+      status: 0,
+      isOpen,
+      isCut: true,
+      around: undefined,
+      isAround: false,
+      top: /** @type {any} */ (undefined),
+      slice: NONE,
+      asked: NONE,
+      dropped: 0,
+      droppedUntil: 0,
+      calls: NO_CALLS,
+      queued: NO_CALLS,
+      isTold: !isOpen
+    }
+    span.top = span
     return span
   }
 
