@@ -32,8 +32,6 @@ const UNSET = { code: 'UNSET' }
 class Definitions {
   /** least recently used first @type {Map<string, Source>} */
   #sources = new Map()
-  /** @type {Source | undefined} */
-  #latest
   #bytes = 0
   #hasDropped = false
   /** spans of unknown source since sources were dropped */
@@ -81,16 +79,16 @@ class Definitions {
   /** Returns a source, and marks it as used. @param {string} id @returns {Source | undefined} */
   #known (id) {
     const source = this.#sources.get(id)
-    if (source === undefined || source === this.#latest) return source
+    if (source === undefined) return undefined
     this.#sources.delete(id)
-    this.#sources.set(id, this.#latest = source)
+    this.#sources.set(id, source)
     return source
   }
 
   /** @param {string} id @returns {Source} */
   #create (id) {
     const source = emptySource()
-    this.#sources.set(id, this.#latest = source)
+    this.#sources.set(id, source)
     this.#grow(source, SOURCE_BYTES + id.length * BYTES_OF_TEXT)
     return source
   }
@@ -110,7 +108,6 @@ class Definitions {
       this.#sources.delete(id)
       this.#bytes -= oldest.bytes
       this.#hasDropped = true
-      if (oldest === this.#latest) this.#latest = undefined
     }
   }
 
