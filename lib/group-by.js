@@ -31,10 +31,39 @@ function groupBy (list, keyOf) {
   return [...groups.values()]
 }
 
+/**
+ * A map with a maximum number of entries.
+ * @template K, V
+ * @extends {Map<K, V>}
+ */
+class BoundedMap extends Map {
+  omitted = 0 // number of times that there was no room
+
+  /** @param {number} [max] */
+  constructor (max = Infinity) {
+    super()
+    this.max = max
+  }
+
+  /**
+   * Returns the value of a key, and creates it if it is missing.
+   * @param {K} key
+   * @param {() => V} create
+   * @returns {V | undefined} undefined if there is no room for it
+   */
+  find (key, create) {
+    if (!this.has(key) && this.size >= this.max) {
+      this.omitted++
+      return undefined
+    }
+    return getOrAdd(this, key, create)
+  }
+}
+
 /** @returns {any[]} */
 const newList = () => []
 
 /** @returns {Map<any, any>} */
 const newMap = () => new Map()
 
-module.exports = { getOrAdd, groupBy, newList, newMap }
+module.exports = { BoundedMap, getOrAdd, groupBy, newList, newMap }

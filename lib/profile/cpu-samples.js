@@ -6,6 +6,7 @@
 // profiler.
 
 const { now, originMs } = require('../core/clock')
+const { BoundedMap } = require('../group-by')
 const { IDLE } = require('./steps')
 
 const INTERVAL_US = 4000 // V8's default of 1000 costs a busy server three times as much
@@ -94,8 +95,8 @@ class CpuTotals {
   callers = [ROOT]
   /** @type {CallFrame[]} */
   frames = [{ functionName: '(root)', url: '', lineNumber: -1, columnNumber: -1 }]
-  /** by slot and stack @type {Map<number, StackTotal>} */
-  totals = new Map()
+  /** by slot and stack @type {BoundedMap<number, StackTotal>} */
+  totals = new BoundedMap(MAX_TOTALS)
   sampleCount = 0
 
   /**
@@ -124,13 +125,10 @@ class CpuTotals {
   /** @param {number} slot @param {number} stack @param {number} ms */
   addSample (slot, stack, ms) {
     const key = stack * SLOTS + slot
-    const total = this.totals.get(key)
-    if (total !== undefined) {
-      total.ms += ms
-      total.count++
-    } else if (this.totals.size < MAX_TOTALS) {
-      this.totals.set(key, { slot, stack, ms, count: 1 })
-    }
+    const total = this.totals.find(key, () => ({ slot, stack, ms: 0, count: 0 }))
+    if (total === undefined) return
+    total.ms += ms
+    total.count++
   }
 
   /**

@@ -1,35 +1,6 @@
 'use strict'
 
-const { getOrAdd: getOrCreate, groupBy: groupsOf } = require('../../lib/group-by')
-
-/**
- * A map with a maximum number of entries.
- * @template K, V
- * @extends {Map<K, V>}
- */
-class BoundedMap extends Map {
-  omitted = 0 // number of times that there was no room
-
-  /** @param {number} [max] */
-  constructor (max = Infinity) {
-    super()
-    this.max = max
-  }
-
-  /**
-   * Returns the value of a key, and creates it if it is missing.
-   * @param {K} key
-   * @param {() => V} create
-   * @returns {V | undefined} undefined if there is no room for it
-   */
-  find (key, create) {
-    if (!this.has(key) && this.size >= this.max) {
-      this.omitted++
-      return undefined
-    }
-    return getOrCreate(this, key, create)
-  }
-}
+const { BoundedMap, getOrAdd: getOrCreate, groupBy: groupsOf } = require('../../lib/group-by')
 
 /**
  * Sums by key.

@@ -4,6 +4,7 @@
 // response. They are summed by request and place, and reported in one record at the end.
 
 const { textsOf } = require('../../lib/encoding/span-form')
+const { BoundedMap } = require('../../lib/group-by')
 const { ERROR } = require('../../lib/core/run-log-words')
 const { factsRecord } = require('./facts-record')
 
@@ -33,8 +34,8 @@ const MIN_MS = 10 // less may be a write to a cache or a counter, which nobody a
 const isConnect = (name) => name?.name.startsWith('connect ') === true
 
 class AfterResponse {
-  /** @type {Map<string, Group>} */
-  #groups = new Map()
+  /** @type {BoundedMap<string, Group>} */
+  #groups = new BoundedMap(MAX_GROUPS)
   #latest = 0 // latest end of a response, ms of the clock
 
   /** @param {After} after @param {SourceTexts} texts */
@@ -50,7 +51,9 @@ class AfterResponse {
     ].filter(({ site }) => site.at !== undefined).sort((a, b) => a.start - b.start)
     const ms = Math.max(...asked.map(({ end }) => end)) - request.end
     if (ms < MIN_MS && !asked.some(({ failed }) => failed)) return
-    const group = this.#groupOf(name, textsOf(asked[0].site))
+    const { at: place, callers } = textsOf(asked[0].site)
+    const group = this.#groups.find(JSON.stringify([name, place, callers]), () =>
+      ({ name, at: place, callers, requests: 0, queries: 0, calls: 0, failed: 0, ms: 0 }))
     if (group === undefined) return
     this.#latest = Math.max(this.#latest, request.end)
     group.requests++
@@ -60,17 +63,6 @@ class AfterResponse {
       group.queries += 1 - calls
       if (failed) group.failed++
     }
-  }
-
-  /** @param {string} name @param {ReturnType<typeof textsOf>} site */
-  #groupOf (name, { at: place, callers }) {
-    const key = JSON.stringify([name, place, callers])
-    let group = this.#groups.get(key)
-    if (group === undefined && this.#groups.size < MAX_GROUPS) {
-      group = { name, at: place, callers, requests: 0, queries: 0, calls: 0, failed: 0, ms: 0 }
-      this.#groups.set(key, group)
-    }
-    return group
   }
 
   /** @param {SourceTexts} texts @returns {object | undefined} undefined if there is nothing to report */

@@ -4,6 +4,7 @@
 // end.
 
 const { textsOf } = require('../../lib/encoding/span-form')
+const { getOrAdd } = require('../../lib/group-by')
 const { factsRecord } = require('./facts-record')
 const { Latest } = require('./latest')
 
@@ -39,12 +40,10 @@ class Background {
     const places = new Map()
     for (const [chain, { ms, count, maxMs }] of this.#chains) {
       const site = textsOf(texts.siteOf(chain))
-      const key = JSON.stringify(site)
-      const sums = places.get(key) ?? { ...site, ms: 0, count: 0, maxMs: 0 }
+      const sums = getOrAdd(places, JSON.stringify(site), () => ({ ...site, ms: 0, count: 0, maxMs: 0 }))
       sums.ms += ms
       sums.count += count
       sums.maxMs = Math.max(sums.maxMs, maxMs)
-      places.set(key, sums)
     }
     const all = [...places.values()].sort((a, b) => b.ms - a.ms)
     const ranMs = all.reduce((sum, place) => sum + place.ms, 0)

@@ -2,6 +2,7 @@
 
 // Open handles of a thread over its recording, by opener: one record at the end, of those that became more.
 
+const { BoundedMap, newMap } = require('../../lib/group-by')
 const { factsRecord } = require('./facts-record')
 
 const MAX_OPENERS = 1000
@@ -13,8 +14,8 @@ class HandleCounts {
   #stride = 1 // looks per look that is kept
   /** ms of the clock @type {number[]} */
   #times = []
-  /** counts by time, by noun and place of the opener @type {Map<string, Map<number, number>>} */
-  #openers = new Map()
+  /** counts by time, by noun and place of the opener @type {BoundedMap<string, Map<number, number>>} */
+  #openers = new BoundedMap(MAX_OPENERS)
   /**
    * the last look, the most first; keeping: of count, those that keep the process alive
    * @type {Array<{ noun: string, at: string, count: number, keeping: unknown }>}
@@ -37,10 +38,7 @@ class HandleCounts {
     if (this.#looks++ % this.#stride !== 0) return
     this.#times.push(at)
     for (const { noun, at: place, count } of this.latest) {
-      const key = JSON.stringify([noun, place])
-      const counts = this.#openers.get(key) ?? new Map()
-      counts.set(at, count)
-      if (this.#openers.size < MAX_OPENERS) this.#openers.set(key, counts)
+      this.#openers.find(JSON.stringify([noun, place]), newMap)?.set(at, count)
     }
     if (this.#times.length > MAX_LOOKS) this.#thinOut()
   }

@@ -5,6 +5,7 @@
 // at the end.
 
 const { textsOf } = require('../../lib/encoding/span-form')
+const { BoundedMap } = require('../../lib/group-by')
 const { subsystems } = require('../../lib/subsystems')
 const { factsRecord } = require('./facts-record')
 const { queuedOf } = require('./queue')
@@ -42,8 +43,8 @@ class PoolTasks {
    * @type {Array<{ start: number, end: number, chain: number, slow: boolean }>}
    */
   #tasks = []
-  /** @type {Map<string, Group>} */
-  #groups = new Map()
+  /** @type {BoundedMap<string, Group>} */
+  #groups = new BoundedMap(MAX_GROUPS)
   #waited = 0 // tasks
   #most = 0
   #latest = 0 // end of a task, ms of the clock
@@ -74,24 +75,15 @@ class PoolTasks {
       const ms = Math.max(queued.get(task) ?? 0, slow.get(task) ?? 0)
       this.#latest = Math.max(this.#latest, task.end)
       if (ms > 0) this.#waited++
-      const group = this.#groupOf(texts.chainAt(task.chain))
+      const { ends: until, site } = texts.chainAt(task.chain)
+      const { at: place, callers } = textsOf(site)
+      const group = this.#groups.find(JSON.stringify([place, callers, until]), () =>
+        ({ at: place, callers, until, tasks: 0, queuedMs: 0, ranMs: 0 }))
       if (group === undefined) continue
       group.tasks++
       group.queuedMs += ms
       group.ranMs += task.end - task.start - ms
     }
-  }
-
-  /** @param {import('./source-texts').Chain} chain */
-  #groupOf ({ ends: until, site }) {
-    const { at: place, callers } = textsOf(site)
-    const key = JSON.stringify([place, callers, until])
-    let group = this.#groups.get(key)
-    if (group === undefined && this.#groups.size < MAX_GROUPS) {
-      group = { at: place, callers, until, tasks: 0, queuedMs: 0, ranMs: 0 }
-      this.#groups.set(key, group)
-    }
-    return group
   }
 
   /** @param {SourceTexts} texts @returns {object | undefined} undefined if there is nothing to report */
