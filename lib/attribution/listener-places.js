@@ -16,6 +16,7 @@ const kindTable = require('../core/kind-table')
 const { CHAIN_BITS, ROOT_CHAIN } = require('../core/records')
 const { placeOf } = require('../format/hops')
 const { readSource } = require('../format/paint')
+const { getOrAdd } = require('../group-by')
 const { isObject, own } = require('../objects')
 const { readSites } = require('../stacks/call-sites')
 const capture = require('../stacks/capture')
@@ -67,11 +68,8 @@ function applyListeners (next) {
     ? []
     : METHODS.flatMap((name) => {
       const { prototype } = name === OF_TARGET ? EventTarget : EventEmitter
-      return wrap(prototype, name, (method) => {
-        const wrapper = wrappers.get(method) ?? around(method, name === 'addListener' ? 'on' : name)
-        wrappers.set(method, wrapper)
-        return wrapper
-      }) ?? []
+      return wrap(prototype, name, (method) =>
+        getOrAdd(wrappers, method, () => around(method, name === 'addListener' ? 'on' : name))) ?? []
     })
 }
 

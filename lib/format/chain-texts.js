@@ -3,6 +3,7 @@
 // Describes chains by their numbers, for profiles and spans. Needs no record of a step.
 
 const { contextOfChain, OWN_WORK } = require('../core/context')
+const { getOrAdd } = require('../group-by')
 const { hops } = require('../stacks/chain')
 const { unfold } = require('../stacks/hop-folding')
 const { formatHops } = require('./hops')
@@ -41,12 +42,9 @@ const chainText = (number) => formatHops(hops(contextOfChain(number)), { timeles
  * @returns {string | undefined}
  */
 function placeStack (number) {
-  let text = texts.get(number)
-  if (text === undefined) {
-    text = formatHops(hops(contextOfChain(number)), { timeless: true, whole: true })
-    if (texts.size >= MAX_PLACES) texts = new Map()
-    texts.set(number, text)
-  }
+  if (texts.size >= MAX_PLACES) texts = new Map()
+  const text = getOrAdd(texts, number, () =>
+    formatHops(hops(contextOfChain(number)), { timeless: true, whole: true }))
   return text === '' ? undefined : text
 }
 

@@ -8,6 +8,7 @@ const fs = require('node:fs')
 const { current } = require('../core/current')
 const kindTable = require('../core/kind-table')
 const { resolve } = require('../core/lookup')
+const { getOrAdd } = require('../group-by')
 const { settings } = require('../settings')
 const capture = require('../stacks/capture')
 const { learnUncounted } = require('../stacks/capture-native')
@@ -54,11 +55,7 @@ function enable (openers) {
   openers.start(current, resolve, learnStep, kindOf('fs.open'), kindOf('fs.openSync'))
   if (unwraps.length > 0) return
   for (const name of NAMES) {
-    const unwrap = wrap(fs, name, (method) => {
-      const standIn = standIns.get(method) ?? openers.standIn(name, method)
-      standIns.set(method, standIn)
-      return standIn
-    })
+    const unwrap = wrap(fs, name, (method) => getOrAdd(standIns, method, () => openers.standIn(name, method)))
     if (unwrap !== undefined) unwraps.push(unwrap)
   }
 }

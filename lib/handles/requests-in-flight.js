@@ -237,10 +237,7 @@ function servedOn (socket, response, lastRequests) {
   const known = {
     ref, label: context?.request ?? requestLabel(request), answering, isWhole, time: context?.time
   }
-  if (context !== undefined) return known
-  const seen = firstSeen.get(response) ?? now()
-  firstSeen.set(response, seen)
-  return { ...known, seen }
+  return context !== undefined ? known : { ...known, seen: getOrAdd(firstSeen, response, now) }
 }
 
 /** @param {Entry} entry of a stream @returns {Served | undefined} undefined: no server request */

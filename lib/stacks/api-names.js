@@ -2,6 +2,7 @@
 
 // Names the program's call into Node the way a person would: fs.readFile, socket.write, new Worker.
 
+const { getOrAdd } = require('../group-by')
 const { isCore, isProgram } = require('./frames')
 const { isNameCode, withoutAlias, withoutPrefix } = require('./text-scan')
 
@@ -87,9 +88,7 @@ const apiNames = new WeakMap()
  * @returns {string | undefined}
  */
 function apiName (frames) {
-  let name = apiNames.get(frames)
-  if (name === undefined && !apiNames.has(frames)) apiNames.set(frames, name = findApiName(frames))
-  return name
+  return getOrAdd(apiNames, frames, findApiName)
 }
 
 /** @param {Frame[]} frames @returns {string | undefined} */

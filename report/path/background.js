@@ -23,8 +23,7 @@ class Background {
 
   /** @param {number} chain @param {number} ms that it ran without a break */
   add (chain, ms) {
-    let sums = this.#chains.get(chain)
-    if (sums === undefined) this.#chains.set(chain, sums = { ms: 0, count: 0, maxMs: 0 })
+    const sums = getOrAdd(this.#chains, chain, () => ({ ms: 0, count: 0, maxMs: 0 }))
     sums.ms += ms
     sums.count++
     sums.maxMs = Math.max(sums.maxMs, ms)

@@ -9,6 +9,7 @@
 const {
   ASKED, AWAITED, CALLED, CONNECTION, GREETS, HELD, PARSER, READS_ON, TIMER, USED
 } = require('../../lib/core/run-log-words')
+const { getOrAdd } = require('../../lib/group-by')
 const { NONE } = require('./entries')
 
 const MAX_WRITES = 256 // on one connection between a query and its response
@@ -47,12 +48,7 @@ class Traffic {
 
   /** @param {number} ref @returns {Connection} */
   #get (ref) {
-    let connection = this.connections.get(ref)
-    if (connection === undefined) {
-      connection = { write: NONE, data: NONE, greeting: NONE, call: NONE, isUsed: false }
-      this.connections.set(ref, connection)
-    }
-    return connection
+    return getOrAdd(this.connections, ref, newConnection)
   }
 
   /** @param {number} i write */
@@ -389,5 +385,8 @@ function isInAnswer ({ b, came, flags, head, ref, registered }, i) {
   const data = came[head[run]]
   return data === NONE ? b[head[run]] === ref[i] >>> 1 : ref[data] === ref[i]
 }
+
+/** @returns {Connection} */
+const newConnection = () => ({ write: NONE, data: NONE, greeting: NONE, call: NONE, isUsed: false })
 
 module.exports = { CLAIMED, GREETING, IN_ANSWER, PART, SETTLED, Traffic }

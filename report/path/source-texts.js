@@ -129,12 +129,8 @@ class SourceTexts {
   /** @param {Site} site @returns {Site} */
   #equalTo (site) {
     if (site.at === undefined && site.callers === undefined && site.label === undefined) return NO_SITE
-    const key = JSON.stringify(site)
-    const equal = this.#sites.get(key)
-    if (equal !== undefined) return equal
     if (this.#sites.size >= MAX_CHAINS) this.#sites.clear()
-    this.#sites.set(key, site)
-    return site
+    return getOrAdd(this.#sites, JSON.stringify(site), () => site)
   }
 
   /** @param {number} number @param {Record<string, any>} text */

@@ -8,7 +8,7 @@
 const { gzipSync } = require('node:zlib')
 const { clean } = require('../../lib/text')
 const { parseFrame } = require('../aggregate/frames')
-const { Sums, partOf, sum } = require('../aggregate/lists')
+const { Sums, getOrCreate, partOf, sum } = require('../aggregate/lists')
 const { columns, counted, noColours, percent, time, word } = require('./text-parts')
 const { treeLines } = require('./tree')
 const { glued, wrap } = require('./wrap')
@@ -138,12 +138,8 @@ function numbered (create) {
   const ids = new Map()
   /** @type {T[]} */
   const items = []
-  const idOf = (/** @type {V} */ value) => {
-    const key = JSON.stringify(value)
-    let id = ids.get(key)
-    if (id === undefined) ids.set(key, id = items.push(create(items.length + 1, value)))
-    return id
-  }
+  const idOf = (/** @type {V} */ value) =>
+    getOrCreate(ids, JSON.stringify(value), () => items.push(create(items.length + 1, value)))
   return { items, idOf }
 }
 
