@@ -37,7 +37,7 @@ const MIN_LOST_MS = 500 // age from which a sweep checks a request
 /** Selects requests: all, or at random one of `weight` on average. */
 class Choice {
   weight = 1
-  seen = 0
+  #seen = 0
   #taken = 0 // number of the next request that is selected
   #random = 1 // of a separate generator: the program may have seeded that of V8
   #setAt = now()
@@ -45,10 +45,10 @@ class Choice {
 
   /** Whether the request that arrived is selected. */
   next () {
-    if (++this.seen < this.#taken) return false
+    if (++this.#seen < this.#taken) return false
     if (this.weight > 1) {
       this.#random = (Math.imul(this.#random, 1664525) + 1013904223) >>> 0
-      this.#taken = this.seen + 1 + (this.#random >>> 8) % (2 * this.weight - 1)
+      this.#taken = this.#seen + 1 + (this.#random >>> 8) % (2 * this.weight - 1)
     }
     return true
   }
@@ -56,10 +56,10 @@ class Choice {
   /** Adapts the weight to the rate of requests. @param {number} time ms of the clock */
   adapt (time) {
     const seconds = (time - this.#setAt) / 1000
-    if (seconds > 0) this.weight = Math.max(1, Math.round((this.seen - this.#setSeen) / seconds / MAX_RATE))
+    if (seconds > 0) this.weight = Math.max(1, Math.round((this.#seen - this.#setSeen) / seconds / MAX_RATE))
     if (this.weight === 1) this.#taken = 0
     this.#setAt = time
-    this.#setSeen = this.seen
+    this.#setSeen = this.#seen
   }
 }
 
@@ -201,9 +201,6 @@ class ServedFigures {
   }
 
   get inFlight () { return this.#inFlight }
-
-  /** Requests over HTTP/1 so far. */
-  get begun () { return this.#choice.seen }
 
   /**
    * Lists the counts since the last read; since the start if they are never read.
