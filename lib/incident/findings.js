@@ -300,14 +300,14 @@ function failed ({ report, total }, _, pid) {
   const known = new Map((report?.routes ?? []).map((route) => [route.name, route]))
   // The verdict says how many calls fail
   const retried = new Set((report?.verdict ?? []).map(({ figures: { call } }) => call))
-  return (report?.failures ?? []).filter(({ type, count, routes }) => {
+  return (report?.failures ?? []).filter(({ isOfClient, count, routes }) => {
     const isRetried = routes.some((route) => retried.has(route.name) && route.count >= count * MIN_RETRIED)
     if (isRetried) return false
     const called = routes.map(({ name }) => known.get(name))
     const isOfCalls = called.every((route) => route?.kind === 'CLIENT')
     const calls = called.reduce((sum, route) => sum + (route?.weighted ?? 0), 0)
     // A client may go away at any time; if it waited for long, the verdict says so.
-    return isOfCalls ? count >= calls * MIN_FAILED_CALLS : type !== 'aborted'
+    return isOfCalls ? count >= calls * MIN_FAILED_CALLS : !isOfClient
   }).map(({ type, message, at: place, count, routes }) => {
     const hasType = message.includes(type)
     const head = hasType ? message : [type, message].filter(Boolean).join(': ')

@@ -9,9 +9,13 @@ const { expressError } = require('../requests/frameworks')
 /** @typedef {import('./spans').End} End */
 
 const TIMED_OUT = /TIMEOUT$|^ETIMEDOUT$/
-const ABORTED = /^(ABORT_ERR|ECONNRESET|EPIPE|UND_ERR_ABORTED|UND_ERR_SOCKET|ERR_STREAM_PREMATURE_CLOSE)$/
+const ABORTED = /^(ECONNRESET|EPIPE|UND_ERR_SOCKET|ERR_STREAM_PREMATURE_CLOSE)$/
+const CANCELLED = /^(ABORT_ERR|UND_ERR_ABORTED)$/
+const HANG_UP = 'ECONNRESET' // Node's error for calls whose connection was closed, also by the program
 /** @type {End} */
 const UPGRADED = { end: 'upgraded' }
+/** @type {End} */
+const CANCELLED_END = { end: 'cancelled' }
 
 /**
  * Returns the end of a request that a server answered. spans.js adds a rejection inside it.
@@ -41,18 +45,21 @@ function endOfClose (timedOut, message, type) {
  * Returns the end of a request that failed with an error.
  * @param {unknown} error
  * @param {boolean} timedOut
+ * @param {boolean} [isClosedHere] whether this process closed its connection
  * @returns {End}
  */
-function endOfFailure (error, timedOut) {
+function endOfFailure (error, timedOut, isClosedHere = false) {
   const code = errorCode(error) ?? ''
   const name = exceptionField(error, 'name')
   const cause = isObject(error) ? own(error, 'cause') : undefined
   const isTimeout = timedOut || TIMED_OUT.test(code) || name === 'TimeoutError' ||
     (isObject(cause) && exceptionField(cause, 'name') === 'TimeoutError')
+  const isCancelled = CANCELLED.test(code) || name === 'AbortError' || (isClosedHere && code === HANG_UP)
+  if (isCancelled && !isTimeout) return { end: 'cancelled', error }
   /** @type {End} */
   const end = { code: 'ERROR', message: exceptionField(error, 'message') ?? messageOf(error), error }
   if (isTimeout) end.end = 'timeout'
-  else if (ABORTED.test(code) || name === 'AbortError') end.end = 'aborted'
+  else if (ABORTED.test(code)) end.end = 'aborted'
   if (name !== undefined) end.attributes = { 'error.type': name }
   return end
 }
@@ -89,4 +96,30 @@ function errorOfSocket (socket) {
   }
 }
 
-module.exports = { UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket }
+/**
+ * Whether the program closed a socket, without an error of its own: its peer had neither closed nor reset the
+ * connection.
+ * @param {any} socket
+ */
+function isClosedHere (socket) {
+  try {
+    const { destroyed, errored, readableEnded } = socket
+    return destroyed === true && readableEnded === false && (errored === null || isAbort(errored))
+  } catch {
+    return false
+  }
+}
+
+/** Whether a stream that the program stopped has this error. @param {unknown} error */
+const isAbort = (error) => /^(ABORT_ERR|ECANCELED|ERR_STREAM_PREMATURE_CLOSE)$/.test(errorCode(error) ?? '')
+
+module.exports = {
+  CANCELLED_END,
+  UPGRADED,
+  endOfAnswer,
+  endOfClose,
+  endOfFailure,
+  errorCode,
+  errorOfSocket,
+  isClosedHere
+}

@@ -16,7 +16,7 @@ const {
   streamErrorName
 } = require('./http-attributes')
 const {
-  UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket
+  CANCELLED_END, UPGRADED, endOfAnswer, endOfClose, endOfFailure, errorCode, errorOfSocket
 } = require('./http-endings')
 const rejections = require('./rejections')
 const spans = require('./spans')
@@ -190,9 +190,14 @@ function responseReceived (span) {
   spans.end(span, status >= 400 ? { code: 'ERROR', attributes: { 'error.type': String(status) } } : {})
 }
 
-/** @param {Span} span @param {unknown} error @param {boolean} timedOut */
-function requestFailed (span, error, timedOut) {
-  if (error !== undefined) return spans.end(span, endOfFailure(error, timedOut))
+/**
+ * @param {Span} span
+ * @param {unknown} error
+ * @param {{ timedOut: boolean, isClosedHere: boolean }} close by this process or by the peer
+ */
+function requestFailed (span, error, { timedOut, isClosedHere }) {
+  if (error !== undefined) return spans.end(span, endOfFailure(error, timedOut, isClosedHere))
+  if (isClosedHere && !timedOut) return spans.end(span, CANCELLED_END)
   const reason = timedOut ? 'closed by a timeout' : 'closed'
   spans.end(span, endOfClose(timedOut, `the connection was ${reason} before the response was complete`))
 }
@@ -214,7 +219,7 @@ function connectEnded (span, end) {
   const error = errorOfSocket(end.socket)
   if (end.done) spans.end(span)
   else if (error !== undefined) spans.end(span, endOfFailure(error, false))
-  else spans.end(span, endOfClose(false, 'the socket was closed before it was connected'))
+  else spans.end(span, CANCELLED_END)
 }
 
 // HTTP/2

@@ -7,6 +7,7 @@ const { executionAsyncId } = require('node:async_hooks')
 const { className, hidden, isAnyObject, own } = require('../objects')
 const connections = require('./connections')
 const connects = require('./connects')
+const { isClosedHere } = require('./http-endings')
 const httpSpans = require('./http-spans')
 const { listen, unlisten } = require('./run-listeners')
 const { contextOfUndici } = require('../requests/undici-calls')
@@ -84,7 +85,7 @@ function responseStarted ({ request, response }) {
     const isComplete = weakResponse.deref()?.complete === true // the last byte arrived before the close
     stop()
     if (isComplete) httpSpans.responseReceived(span)
-    else httpSpans.requestFailed(span, undefined, connection.timedOut)
+    else httpSpans.requestFailed(span, undefined, closeOf(connection, socket))
   })
 }
 
@@ -92,10 +93,18 @@ function responseStarted ({ request, response }) {
 function requestFailed ({ request, error }) {
   const span = spanTag.read(request)
   if (span === undefined) return
-  const connection = connections.get(socketOf(request))
+  const socket = socketOf(request)
+  const connection = connections.get(socket)
   connection?.remove(span)
-  httpSpans.requestFailed(span, error, connection?.timedOut === true)
+  const close = closeOf(connection, socket)
+  // Without a socket, only the program can have ended it
+  if (!isAnyObject(socket)) close.isClosedHere = own(request, 'destroyed') === true
+  httpSpans.requestFailed(span, error, close)
 }
+
+/** @param {Connection | undefined} connection @param {unknown} socket */
+const closeOf = (connection, socket) =>
+  ({ timedOut: connection?.timedOut === true, isClosedHere: isClosedHere(socket) })
 
 /**
  * Notes a request on Node 20, where http reports it only once it is sent. The request gets its socket in an
@@ -161,7 +170,8 @@ function answered (connection, span, response) {
 /** @type {import('./span').Look} */
 function lookAtUndici (span, request) {
   if (own(request, 'completed') === true) return () => httpSpans.responseReceived(span)
-  return own(request, 'aborted') === true ? () => httpSpans.requestFailed(span, undefined, false) : undefined
+  if (own(request, 'aborted') !== true) return undefined
+  return () => httpSpans.requestFailed(span, undefined, closeOf(undefined, undefined))
 }
 
 /** @param {unknown} socket */

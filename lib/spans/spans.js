@@ -37,7 +37,7 @@ const UNKNOWN_END = { end: 'unknown' }
  * @typedef {object} End
  * @property {'OK' | 'ERROR'} [code]
  * @property {string} [message]
- * @property {string} [end] `longstack.end`: aborted, timeout, upgraded, unknown
+ * @property {string} [end] `longstack.end`: aborted, cancelled, timeout, upgraded, unknown
  * @property {unknown} [error]
  * @property {Record<string, unknown>} [attributes]
  */

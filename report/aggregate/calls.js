@@ -12,7 +12,7 @@ const OVERLAP_MS = 0.5 // tolerated between serial calls, since span clocks are 
 
 /**
  * @typedef {import('../read/span-line').Span} Span
- * @typedef {Pick<Span, 'name' | 'startMs' | 'ms' | 'failed'>} Call
+ * @typedef {Pick<Span, 'name' | 'startMs' | 'ms' | 'failed'>} Call cancelled: failed, as it took too long
  *
  * @typedef {object} Tries retried calls of one request
  * @property {string} name
@@ -28,7 +28,7 @@ class Calls {
   peers = new Set()
 
   /** @param {Span} span */
-  add ({ kind, parentSpanId, name, startMs, ms, failed, attributes }) {
+  add ({ kind, parentSpanId, name, startMs, ms, failed, cancelled, attributes }) {
     if (kind !== 'CLIENT' || typeof attributes['http.request.method'] !== 'string') return
     for (const prefix of ['network.peer', 'server']) {
       const [address, port] = [attributes[`${prefix}.address`], attributes[`${prefix}.port`]]
@@ -37,7 +37,7 @@ class Calls {
     }
     if (parentSpanId === undefined) return
     const calls = getOrCreate(this.#pending, parentSpanId, () => [])
-    if (calls.length < MAX_CALLS) calls.push({ name, startMs, ms, failed })
+    if (calls.length < MAX_CALLS) calls.push({ name, startMs, ms, failed: failed || cancelled })
     if (this.#pending.size > MAX_REQUESTS) this.#pending.delete(String(this.#pending.keys().next().value))
   }
 

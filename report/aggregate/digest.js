@@ -54,7 +54,7 @@ const { siteTextsOf } = require('./sites')
  * @property {number} ms duration; if open, until it was written
  * @property {number} startUnixMs
  * @property {{ code: string, message?: string }} status
- * @property {string | undefined} end aborted, timeout, upgraded or open; absent if it ended normally
+ * @property {string | undefined} end see docs/spans.md, or open; absent if it ended normally
  * @property {boolean} blocked a blocking callback
  * @property {string | undefined} blockedBy span that it was part of, if known
  * @property {Split | undefined} split

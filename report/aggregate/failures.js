@@ -20,6 +20,7 @@ const { sparse, timesBudget } = require('./time-axis')
  * @property {number} firstUnixMs
  * @property {number} lastUnixMs
  * @property {string | undefined} stack full chain of one of them
+ * @property {boolean} isOfClient a client closed its connection before the response was finished
  * @property {string} traceId of that one
  * @property {string} spanId
  * @property {import('./time-axis').Sparse | undefined} byBucket count over time, by the start of the span
@@ -66,15 +67,16 @@ class Failures {
 
   /** Adds a span that ended. @param {Span} span @param {string} route */
   add (span, route) {
-    const { record, failed } = span
+    const { record, failed, cancelled } = span
     const inner = this.#inner.get(span.spanId)
     this.#inner.delete(span.spanId)
     const unixMs = span.startMs + span.ms
-    const errors = exceptionsOf(span)
+    const errors = cancelled ? [] : exceptionsOf(span) // the program has caused that error itself
     if (errors.length === 0 && failed) {
       const status = span.attributes['error.type'] ?? span.attributes['http.response.status_code'] ?? 'error'
       const type = String(text(String(status), 100))
-      errors.push({ type, message: record.status?.message, stack: undefined, unixMs })
+      const isOfClient = span.kind === 'SERVER' && span.attributes['longstack.end'] === 'aborted'
+      errors.push({ type, message: record.status?.message, stack: undefined, unixMs, isOfClient })
     }
     for (const error of errors) this.#count(span, route, inner, error)
   }
@@ -83,16 +85,17 @@ class Failures {
    * @param {Span} span
    * @param {string} route
    * @param {Map<Group, string> | undefined} inner errors of inner spans, already counted
-   * @param {{ type: string, message: unknown, stack: string | undefined, unixMs: number }} failure
+   * @param {ReturnType<typeof exceptionsOf>[number]} failure
    */
-  #count (span, route, inner, { type, message: written, stack, unixMs }) {
+  #count (span, route, inner, { type, message: written, stack, unixMs, isOfClient }) {
     const message = text(written, MAX_MESSAGE_CHARS) ?? ''
     const { weight, kind, traceId, spanId, parentSpanId, startMs } = span
     const frame = stack === undefined ? undefined : innermostOwnFrame(stack)
     const general = message.replace(VARIABLE, '*')
     const group = this.#groups.find(`${type}\n${frame ?? ''}\n${general}`, () => {
       const moments = { firstUnixMs: unixMs, lastUnixMs: unixMs, times: this.#createTimes() }
-      return { type, message, at: frame, count: 0, routes: new Map(), ...moments, stack, traceId, spanId }
+      const ids = { traceId, spanId }
+      return { type, message, at: frame, count: 0, routes: new Map(), ...moments, stack, isOfClient, ...ids }
     })
     if (group === undefined) return
     const innerRoute = inner?.get(group)
@@ -131,7 +134,8 @@ function exceptionsOf ({ record, startMs, ms }) {
     type: text(attributes['exception.type'], 100) ?? 'Error',
     message: attributes['exception.message'],
     stack: text(attributes['exception.stacktrace'], MAX_STACK_CHARS),
-    unixMs: momentOf(timeUnixNano) ?? startMs + ms
+    unixMs: momentOf(timeUnixNano) ?? startMs + ms,
+    isOfClient: false
   }))
 }
 

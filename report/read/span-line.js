@@ -17,6 +17,7 @@ const { amount, isRecord, list, parseJson } = require('./values')
  * @property {number} startMs ms since 1970
  * @property {number} weight number of spans that this line represents
  * @property {boolean} open had not ended when the line was written
+ * @property {boolean} cancelled a call that the program stopped itself
  * @property {boolean} blocked a blocking callback, not a span
  * @property {boolean} facts not a span, but facts for the verdict, such as open intervals
  * @property {boolean} failed
@@ -89,6 +90,7 @@ function parseSpan (record, size) {
     startMs: startSeconds * 1000 + nanos(start) / 1e6,
     weight: ratio === undefined ? 1 : 1 / ratio,
     open: attributes['longstack.end'] === 'open',
+    cancelled: attributes['longstack.end'] === 'cancelled',
     blocked: amount(attributes['longstack.blocked_ms']) !== undefined,
     facts: FACTS.some((name) => Array.isArray(attributes[name])),
     failed: record.status?.code === 'ERROR'

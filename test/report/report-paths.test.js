@@ -199,6 +199,15 @@ test('failures: grouped by type, message without its numbers, and innermost fram
   t.like(model.failures[1], { type: '500', message: '', count: 1, firstUnixMs: 1763685600035, spanId: status.spanId })
 })
 
+test('failures: a call that the program cancelled is none, and clients that left are told apart', async (t) => {
+  const error = { name: 'exception', timeUnixNano: '1763685600000000000', attributes: { 'exception.type': 'AbortError', 'exception.message': 'aborted' } }
+  const cancelled = span({ name: 'GET stock', kind: 'CLIENT', events: [error], attributes: { 'longstack.end': 'cancelled' } })
+  const left = span({ name: 'GET /a', failed: true, attributes: { 'longstack.end': 'aborted', 'error.type': 'ECONNRESET' } })
+  const broken = span({ name: 'GET stock', kind: 'CLIENT', failed: true, attributes: { 'longstack.end': 'aborted', 'error.type': 'aborted' } })
+  const { model } = await report([file(t, [cancelled, left, broken])])
+  t.deepEqual(model.failures.map(({ type, isOfClient }) => [type, isOfClient]), [['ECONNRESET', true], ['aborted', false]])
+})
+
 test('an error that passes several spans of a request is one failure, of the outermost', async (t) => {
   const events = [{ name: 'exception', timeUnixNano: '1763685600000000000', attributes: { 'exception.type': 'Error', 'exception.message': 'no' } }]
   const outer = span({ name: 'GET /a', failed: true, events })

@@ -105,10 +105,10 @@ for (const [instant, later] of [['at once', '(act) => act()'], ['in a tick', 'pr
     t.true(connects.length <= 1, 'on Node 20 such a connection has none before it is being made')
     t.true(connects.every(({ attributes }) => {
       const end = attributes['longstack.end']
-      return end === 'aborted' || (end === undefined && instant === 'in the next iteration') // TCP was there
+      return end === 'cancelled' || (end === undefined && instant === 'in the next iteration') // TCP was there
     }))
     t.true(spans.every(({ attributes }) => attributes[MARGIN] === undefined))
-    t.true(spans.filter(({ name }) => name === 'GET 127.0.0.1/secure').every(({ attributes }) => attributes['longstack.end'] === 'aborted'))
+    t.true(spans.filter(({ name }) => name === 'GET 127.0.0.1/secure').every(({ attributes }) => attributes['longstack.end'] === 'cancelled'))
   })
 }
 
@@ -120,7 +120,7 @@ test('what waits for a connection of its agent and is destroyed', async (t) => {
     await wait(20)
     for (const request of requests) request.destroy()`)
   t.true(spans.length >= 1)
-  t.true(spans.every(({ name, attributes }) => name.startsWith('GET') && attributes['longstack.end'] === 'aborted'))
+  t.true(spans.every(({ name, attributes }) => name.startsWith('GET') && attributes['longstack.end'] === 'cancelled'))
 })
 
 test('nothing reports it: a sweep ends it, says by how much it may be late, and guesses nothing', async (t) => {

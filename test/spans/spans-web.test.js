@@ -89,13 +89,15 @@ test('who goes away: before the answer, in the midst of it, on either side', asy
     const { attributes, status } = one(`GET /${path}`, 'SERVER')
     t.deepEqual([status.code, attributes['longstack.end'], attributes['http.response.status_code']], ['ERROR', 'aborted', undefined], path)
     const call = one(`GET 127.0.0.1/${path}`, 'CLIENT')
-    t.deepEqual([call.status.code, call.attributes['longstack.end'], call.attributes['error.type']], ['ERROR', 'aborted', 'ECONNRESET'], path)
+    const end = path === 'silent' || path === 'late' ? ['UNSET', 'cancelled'] : ['ERROR', 'aborted']
+    t.deepEqual([call.status.code, call.attributes['longstack.end'], call.attributes['error.type']], [...end, 'ECONNRESET'], path)
     t.regex(call.events[0].attributes['exception.stacktrace'], /socket hang up[^]* ── [^]*\bask\b/, path)
   }
   for (const path of ['half', 'cut']) {
     const { attributes, status } = one(`GET /${path}`, 'SERVER')
     t.deepEqual([status.code, attributes['longstack.end'], attributes['http.response.status_code']], ['ERROR', 'aborted', 200], path)
-    t.deepEqual(lines([one(`GET 127.0.0.1/${path}`, 'CLIENT')]), [`CLIENT GET 127.0.0.1/${path} ERROR 200 aborted`])
+    const end = path === 'half' ? 'UNSET 200 cancelled' : 'ERROR 200 aborted'
+    t.deepEqual(lines([one(`GET 127.0.0.1/${path}`, 'CLIENT')]), [`CLIENT GET 127.0.0.1/${path} ${end}`])
   }
   t.is(spans.length, 14)
 })

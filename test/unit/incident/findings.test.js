@@ -29,6 +29,13 @@ test('calls that fail and are retried: the verdict says it', (t) => {
   t.deepEqual(findings({ report: { routes, verdict: [RETRIES], failures: [both] } }), ['slow'])
 })
 
+test('clients that go away are no failures of the program', (t) => {
+  const failure = { type: 'ECONNRESET', message: 'the connection was closed', count: 7, routes: [{ name: 'GET /news', count: 7 }] }
+  const routes = [{ name: 'GET /news', kind: 'SERVER', weighted: 40 }]
+  t.deepEqual(findings({ report: { routes, verdict: [], failures: [failure] } }), ['failed'])
+  t.deepEqual(findings({ report: { routes, verdict: [], failures: [{ ...failure, isOfClient: true }] } }), [])
+})
+
 test('callbacks that are long only because the process waits for a CPU do not block', (t) => {
   const blockers = [{ site: 'answer (/app/app.js:3:5)', count: 3, ms: 409, worstMs: 272 }]
   const frame = { ms: 8000, blockers, routes: [] }

@@ -24,6 +24,7 @@ const MAX_RUNS = 8 // shown until the button for all is pressed
 const ends = {
   open: 'still open when written; the duration is until then',
   aborted: 'aborted by the peer',
+  cancelled: 'cancelled by the program',
   timeout: 'timed out',
   upgraded: 'upgraded to another protocol'
 }

@@ -301,6 +301,12 @@ test('retries: a call that is made again until it succeeds', (t) => {
   near(t, found.share, 0.6)
   t.like(found.figures, { call: 'GET stock.test/item', callsPerRequest: 4, most: 4, failedShare: 0.75 })
   t.regex(found.sentence, /^GET \/report repeats GET stock\.test\/item until it succeeds: 4 calls per request, up to 4; 75 % of them fail/)
+  const cancelled = service((i, tries) => tries < 3).map((record) => {
+    const { status, attributes } = /** @type {any} */ (record)
+    if (status.code !== 'ERROR') return record
+    return { ...record, status: { code: 'UNSET' }, attributes: { ...attributes, 'longstack.end': 'cancelled' } }
+  })
+  only(t, cancelled, 'retries') // they took too long
   only(t, service(() => false), 'sequence') // different questions
   only(t, service((i, tries) => tries === 1), 'sequence') // goes on after an error
   only(t, service(() => true), 'sequence') // nothing says that they are the same question
