@@ -18,6 +18,7 @@ const { MAX_ROUTES, Routes, isOutermost, labelOf } = require('./routes')
 const { MAX_PLACES } = require('./sites')
 const { TimeAxis, Times } = require('./time-axis')
 const { verdictOf } = require('./verdict')
+const { isCrowded } = require('./verdict/crowding')
 const { AfterFacts } = require('./verdict/after')
 const { BackgroundFacts } = require('./verdict/background')
 const { DeathFacts } = require('./verdict/death')
@@ -150,8 +151,12 @@ class ModelBuilder {
   predict (changes) {
     const recordings = this.#recordings.list() ?? [] // empty if lines are missing
     const replay = new Replay(recordings)
-    const doubt = this.#facts.load.starved.length > 0 ? 'starved' : undefined
-    const predicted = changes.map((change) => resized(change, replay, doubt))
+    const isStarved = this.#facts.load.starved.length > 0
+    const routes = this.#routes.facts()
+    const predicted = changes.map((change) => {
+      const crowded = isCrowded(routes, change.peer) ? 'crowded' : undefined
+      return resized(change, replay, isStarved ? 'starved' : crowded)
+    })
     return { peers: peersOf(recordings), changes: predicted }
   }
 

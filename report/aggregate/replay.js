@@ -26,9 +26,10 @@ const { firstIndex, quantile } = require('./summary')
  *
  * @typedef {Pick<Request, 'name' | 'ms' | 'queued' | 'start'>} Duration
  *
- * @typedef {Prediction & { unsure: 'error' | 'drift' | 'many' | 'starved' | undefined }} Checked error: the
- *   replay does not reproduce the recording; drift: the halves of the replay differ; many: requests have
- *   several queries at once; starved: the process waited for a CPU
+ * @typedef {'error' | 'drift' | 'many' | 'starved' | 'crowded'} Doubt
+ * @typedef {Prediction & { unsure: Doubt | undefined }} Checked error: the replay does not reproduce the
+ *   recording; drift: the halves of the replay differ; many: requests have several queries at once; starved:
+ *   the process waited for a CPU; crowded: the peer has none for more queries at once
  */
 
 const MIN_REQUESTS = 30

@@ -135,6 +135,7 @@ function atOnce ({ route, details }, { requests }, isFree) {
 /** @type {(fault: Fault, replay: Replay) => WhatIf | undefined} */
 function largerPool ({ figures: { connections }, details }, replay) {
   if (typeof connections !== 'number' || details?.isQueue === true) return undefined
+  if (details?.isCrowded === true) return undefined // more connections would not make it faster
   const peer = String(details?.peer)
   if (hasMany(peer, replay)) return undefined
   // Connections are released after each query or after the last: the better reproduction counts
@@ -182,7 +183,7 @@ const isUser = ({ waits }, peer) => waits.some((wait) => isAnswer(wait, peer))
  * Predicts figures of requests with another number of connections, whatever they gain.
  * @param {PoolChange} change
  * @param {Replay} replay
- * @param {'starved'} [doubt] why none of them is sure
+ * @param {'starved' | 'crowded'} [doubt] why none of them is sure
  * @returns {Resized}
  */
 function resized (change, replay, doubt) {

@@ -24,7 +24,8 @@ function predictionText ({ route, beforeMs, afterMs, unread, error, unsure }, fr
     error: own,
     drift: 'the halves of the replay differ',
     many: 'requests send several queries to it at once',
-    starved: 'the process waited for a CPU'
+    starved: 'the process waited for a CPU',
+    crowded: 'it takes longer the more queries it has at once'
   }
   if (unsure !== undefined) return `${route}: not known, as ${reasons[unsure]}`
   const change = `median ${time(beforeMs)} -> ${time(afterMs)}${unread ? ' for clients' : ''}`

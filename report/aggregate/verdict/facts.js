@@ -255,10 +255,10 @@ class RouteFacts {
 function queriesOf (span) {
   const process = processOf(span)
   return askedOf(span.attributes['longstack.asked'], MAX_ASKED).flatMap((query) => {
-    const { peer, connection, unanswered } = query
+    const { at: frame, peer, connection, unanswered } = query
     if (unanswered || peer === undefined || connection === undefined) return []
     const start = span.startMs + query.start
-    return [{ peer, connection: `${process} ${connection}`, start, end: start + query.ms }]
+    return [{ at: frame, peer, connection: `${process} ${connection}`, start, end: start + query.ms }]
   })
 }
 

@@ -2,6 +2,7 @@
 
 // A connection pool, queue or lock as the bottleneck: requests wait for their turn.
 
+const { isCrowded } = require('./crowding')
 const { isOfLimiter } = require('../frames')
 const { Sums, getOrCreate, peakOf, sum } = require('../lists')
 const { endOf } = require('../route-names')
@@ -181,7 +182,13 @@ function faultOf ({ routes, peer, ms, worst, isGiven, isOfJobs }, share, request
       turnMs: ms / requests,
       ...(isQueue ? { atATime, ...holdOf(routes, atATime) } : { peer, connections, ...queries })
     },
-    details: { isQueue, isAgent: isOwn && HTTP_CALL.test(String(worst.label)), routes: routes.length, peer }
+    details: {
+      isQueue,
+      isAgent: isOwn && HTTP_CALL.test(String(worst.label)),
+      routes: routes.length,
+      peer,
+      isCrowded: peer !== undefined && isCrowded(routes, peer)
+    }
   }
 }
 

@@ -13,7 +13,12 @@ const MIN_QUEUED = 0.5 // share of the time until the response
 const MIN_GAP = 0.35
 
 /**
- * @typedef {{ peer: string, connection: string, start: number, end: number }} SentQuery ms since 1970
+ * @typedef {object} SentQuery times in ms since 1970
+ * @property {string | undefined} at
+ * @property {string} peer
+ * @property {string} connection
+ * @property {number} start
+ * @property {number} end
  *
  * @typedef {object} Shared queries of all routes to a peer
  * @property {number} queuedMs mean time behind others on the same connection
