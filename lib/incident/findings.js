@@ -18,6 +18,7 @@ const MIN_BLOCKED_MS = 250 // of one callback; shorter is normal work
 const MIN_BLOCKED_SHARE = 0.1 // of the time, if it happened several times
 const MIN_BLOCKED_TIMES = 5
 const MIN_BUSY_SHARE = 0.9
+const MIN_OF_RUNS = 0.5 // of that time, for one route
 const MIN_CPU_SHARE = 0.8 // of the time that a loop is busy
 const MIN_CPU_WAIT = 0.25 // of the time
 const MIN_OWN_CPU = 1.25 // CPUs: more than a main thread alone uses
@@ -344,8 +345,21 @@ function competitorsOf (loads, pid) {
     : 'other processes used it, or its container reached its limit'
 }
 
+/**
+ * Names the route that the event loop mostly ran.
+ * @param {Observation['report']} report
+ * @param {number} busyMs
+ */
+function runsText (report, busyMs) {
+  const runs = (report?.routes ?? []).filter(({ kind }) => kind === 'SERVER')
+    .map(({ name, weighted, split }) => ({ name, weighted, ms: weighted * (split?.run ?? 0) }))
+  const [most] = runs.sort((a, b) => b.ms - a.ms)
+  if (most === undefined || most.ms < busyMs * MIN_OF_RUNS) return ''
+  return `, mostly with ${most.name} (${time(most.ms / most.weighted)} per request)`
+}
+
 /** @type {Rule} */
-function busy ({ loads: [busiest] }, found) {
+function busy ({ loads: [busiest], report, frame }, found) {
   if (busiest === undefined || busiest.share < MIN_BUSY_SHARE) return []
   if (found.some(({ kind }) => kind === 'blocks' || kind === 'blocked' || kind === 'busy')) return []
   const { pid, threadId, share, cpuShare } = busiest
@@ -355,7 +369,8 @@ function busy ({ loads: [busiest] }, found) {
     : `, with ${percent(cpuShare)} of a CPU: it waits for a CPU or in synchronous calls`
   return [{
     kind: 'busy',
-    sentence: `The event loop of ${name} is busy ${percent(share)} of the time${without}.`,
+    sentence: `The event loop of ${name} is busy ${percent(share)} of the time` +
+      `${runsText(report, share * frame.ms)}${without}.`,
     share,
     next: `longstack profile ${pid}`
   }]

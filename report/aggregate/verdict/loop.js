@@ -11,7 +11,8 @@ const MIN_OF_RUNS = 0.5 // share of all run time; below it, no single route is a
 // Share of the recorded time. If the loop ran for less than this, requests may be unread because the process
 // got no CPU.
 const MIN_BUSY = 0.7
-const MIN_RUN_MS = 5 // per request of that route; many short ones are load, not a fault
+// Per request of that route: many short ones are load, not a fault, unless those of others are far shorter
+const [MIN_RUN_MS, MIN_UNEQUAL_MS, MIN_RATIO] = [5, 2, 5]
 const MIN_RUN_PER_QUERY_MS = 2 // of a loop of queries; below it, their number is the fault
 const MIN_RUN_PART = 0.6 // share of its undelayed time; a route that waits lets others run
 
@@ -40,7 +41,10 @@ function loop ({ model, routes, totalMs, load }, faults) {
   const isTold = isOfQueries || ofLoop.some(({ route }) => route === name)
   const { fromUnixMs = 0, toUnixMs = 0 } = model.span ?? {}
   const isBusy = runMs >= (toUnixMs - fromUnixMs) * MIN_BUSY && facts.runMs >= runMs * MIN_OF_RUNS
-  const isLong = cpuMs >= facts.count * MIN_RUN_MS && facts.runMs >= facts.undelayedMs * MIN_RUN_PART
+  const othersRunMs = (runMs - facts.runMs) / (requests - facts.count) // NaN without others
+  const isUnequal = facts.runMs >= facts.count * othersRunMs * MIN_RATIO
+  const isLong = cpuMs >= facts.count * (isUnequal ? MIN_UNEQUAL_MS : MIN_RUN_MS) &&
+    facts.runMs >= facts.undelayedMs * MIN_RUN_PART
   if (isTold || !isBusy || !isLong) return []
   const worst = routes.filter((route) => route !== busiest && route.facts.count >= MIN_REQUESTS)
     .sort((a, b) => unreadOf(b) - unreadOf(a))[0]

@@ -6,6 +6,7 @@ const { formatDuration, shortFrame } = require('../../../lib/text')
 
 const MAX_NAME_CHARS = 100
 const MIN_SAVED = 0.01 // share
+const BLOCKING_MS = 20
 const MIN_RUNNING_MS = 200 // a box knows when its process died to 100 ms
 
 /** @param {number} share from 0 to 1 */
@@ -191,7 +192,8 @@ const sentences = {
       `Requests wait for the event loop for ${time(delayMs)} on average, ${percent(share)} of their ` +
         `latency, while it runs ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all ` +
         `run time).${forClients}`,
-      'record with --blocked 20 to find the function; split it into slices, or move it to a worker thread'
+      `${runMs >= BLOCKING_MS ? 'record with --blocked 20' : 'run longstack profile'} to find the function; ` +
+        'make it cheaper, split it into slices, or move it to a worker thread'
     ]
   },
   background: ({ at: frame, share, figures: { delayMs, busyShare, meanMs, maxMs } }) => [

@@ -8,14 +8,20 @@ const { findingsOf } = require('../../../lib/incident/findings')
 const RETRIES = { rule: 'retries', sentence: 'GET /stock repeats GET stock:80/left.', share: 0.6, figures: { call: 'GET stock:80/left' } }
 
 /** @param {object} parts */
-function findings (parts) {
+function found (parts) {
   const frame = { ms: 8000, blockers: [], routes: [] }
   const lists = ['blocked', 'refused', 'files', 'queues', 'graphs', 'inFlight', 'idle', 'loads', 'boxes']
   const empty = Object.fromEntries(lists.map((name) => [name, []]))
   const looks = { handles: [], waits: [] }
   const observation = { name: '7', ...empty, frame, looks, threads: new Map([[7, []]]), cpuWaits: new Map(), total: 100, wantedMs: 8000, ...parts }
-  return findingsOf(/** @type {any} */ (observation)).map(({ kind }) => kind)
+  return findingsOf(/** @type {any} */ (observation))
 }
+
+/** @param {object} parts @returns {string[]} */
+const findings = (parts) => found(parts).map(({ kind }) => kind)
+
+/** @param {object} parts @returns {string[]} */
+const sentences = (parts) => found(parts).map(({ sentence }) => sentence)
 
 test('calls that fail and are retried: the verdict says it', (t) => {
   const failure = (/** @type {string} */ name, count = 75) => ({ type: '503', message: '', count, routes: [{ name, count }] })
@@ -27,6 +33,16 @@ test('calls that fail and are retried: the verdict says it', (t) => {
   t.deepEqual(findings(report('GET /stock')), ['failed', 'slow'])
   const both = { type: '503', message: '', count: 151, routes: [{ name: 'GET /left', count: 76 }, { name: RETRIES.figures.call, count: 75 }] }
   t.deepEqual(findings({ report: { routes, verdict: [RETRIES], failures: [both] } }), ['slow'])
+})
+
+test('a busy event loop: the route that it mostly runs is named', (t) => {
+  const frame = { ms: 8000, routes: [] }
+  const loads = [{ pid: 7, threadId: 0, share: 0.95, cpuShare: 0.9, processShare: 0.9 }]
+  const route = (/** @type {string} */ name, weighted = 2000, run = 3) => ({ name, kind: 'SERVER', weighted, split: { run } })
+  const busy = (/** @type {object[]} */ ...routes) => sentences({ frame, loads, report: { routes, verdict: [], failures: [] } })
+  t.deepEqual(busy(route('GET /item', 300, 0.2), route('GET /page')),
+    ['The event loop of process 7 is busy 95 % of the time, mostly with GET /page (3.00 ms per request).'])
+  t.deepEqual(busy(route('GET /item', 300, 0.2)), ['The event loop of process 7 is busy 95 % of the time.'])
 })
 
 test('clients that go away are no failures of the program', (t) => {

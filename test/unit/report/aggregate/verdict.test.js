@@ -317,14 +317,17 @@ test('loop: requests lie unread while one route runs', (t) => {
   const unread = (/** @type {object[]} */ records, /** @type {number} */ ms) => records.map((record) =>
     span({ ...record, attributes: { ...Object(record).attributes, 'longstack.queued_ms': ms } }))
   const login = (run = 20, apart = 22) => requests(40, () => [], { name: 'POST /login', run, apart })
-  const health = (ms = 60) => unread(requests(40, () => [], { name: 'GET /health', run: 0.4, apart: 22 }), ms)
+  const health = (ms = 60, apart = 22) =>
+    unread(requests(40, () => [], { name: 'GET /health', run: 0.4, apart }), ms)
   const found = only(t, [...login(), ...health()], 'loop')
   t.is(found.route, 'POST /login')
   near(t, found.share, 2400 / (2400 + 800 + 16))
   t.is(found.sentence, 'Requests wait for the event loop for 30 ms on average, 75 % of their latency, while ' +
     'it runs POST /login (20 ms per request, 98 % of all run time). GET /health takes 0.4 ms here and 60 ms for clients.')
   only(t, [...login(), ...health(4)])
-  only(t, [...login(4, 5), ...health()])
+  t.regex(only(t, [...login(4, 5), ...health(60, 5)], 'loop').advice, /^run longstack profile /)
+  only(t, [...login(1.8, 2), ...health(60, 2)])
+  only(t, login(4, 5).map((record) => unread([record], 60)[0])) // nothing shows that it is more than load
   only(t, [...login(20, 60), ...health()]) // the loop was idle for most of the time
 })
 
