@@ -42,6 +42,16 @@ class Calls {
   }
 
   /**
+   * Whether a request made a call that went on after its end.
+   * @param {string} spanId of the request
+   * @param {number} end of the request, ms since 1970
+   */
+  outlasts (spanId, end) {
+    return this.#pending.get(spanId)?.some(({ startMs, ms }) =>
+      startMs < end && startMs + ms > end - OVERLAP_MS) === true
+  }
+
+  /**
    * Returns the retries of a request that has ended.
    * @param {Span} span
    * @returns {Tries[]}

@@ -138,7 +138,7 @@ class ModelBuilder {
     for (const span of [...model.slowest, ...model.open]) this.renames.apply(span)
     const { deaths } = this.#facts.death
     if (deaths.length > 0) model.handles = deaths.flatMap(({ handles }) => handles)
-    const others = { ...this.#facts, peers: this.#calls.peers }
+    const others = { ...this.#facts, calls: this.#calls }
     model.verdict = verdictOf(model, this.#routes.facts(), others, this.#recordings)
     return model
   }
@@ -176,6 +176,7 @@ class ModelBuilder {
   /** Adds a span that no later line ended. @param {Span} span */
   #addOpen (span) {
     if (span.blocked) return this.#addCallback(span)
+    this.#calls.add(span)
     this.#routes.addOpen(span)
     this.#addDelays(span)
   }

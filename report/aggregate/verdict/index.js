@@ -66,7 +66,7 @@ const MAX_FINDINGS = 20
  * @property {import('./load').LoadFacts} load of threads
  * @property {import('./death').DeathFacts} death processes that died
  * @property {import('./background').BackgroundFacts} background code outside of requests
- * @property {Set<string>} peers called over HTTP
+ * @property {import('../calls').Calls} calls over HTTP
  */
 
 /**

@@ -47,7 +47,7 @@ const NO_PLACE = { ms: 0, at: undefined, label: undefined }
  * @param {import('./index').Fault[]} faults of earlier rules: a fan-out waits for itself
  * @returns {import('./index').Fault[]}
  */
-function pool ({ routes, peers }, faults) {
+function pool ({ routes, calls: { peers } }, faults) {
   /** @type {Map<string, Turns>} */
   const pools = new Map()
   const users = usersOf(routes)

@@ -192,8 +192,8 @@ const sentences = {
       `Requests wait for the event loop for ${time(delayMs)} on average, ${percent(share)} of their ` +
         `latency, while it runs ${short(route)} (${time(runMs)} per request, ${percent(runShare)} of all ` +
         `run time).${forClients}`,
-      `${runMs >= BLOCKING_MS ? 'record with --blocked 20' : 'run longstack profile'} to find the function; ` +
-        'make it cheaper, split it into slices, or move it to a worker thread'
+      `${runMs >= BLOCKING_MS ? 'record with --blocked 20' : 'run longstack profile'} to find the ` +
+        'function; make it cheaper, split it into slices, or move it to a worker thread'
     ]
   },
   background: ({ at: frame, share, figures: { delayMs, busyShare, meanMs, maxMs } }) => [
@@ -297,7 +297,7 @@ const sentences = {
       const some = error.count === requests ? '' : ` in ${error.count} of them`
       return [
         `${none} after ${short(error.type)} was thrown${atPlace(frame)}${some}; ${clients}`,
-        'check that the code that catches this error sends a response'
+        'check that the code that catches this error sends a response, or retries soon enough'
       ]
     }
     return [

@@ -23,6 +23,8 @@ const MIN_LAST_WAIT = 0.95 // share of the time since an error; below it, the re
  * @property {string | undefined} at place of its last wait
  * @property {string | undefined} path
  * @property {{ type: string, at: string } | undefined} error its last error, if nothing followed it
+ * @property {string} spanId
+ * @property {number} end ms since 1970
  */
 
 class Unanswered {
@@ -48,7 +50,8 @@ class Unanswered {
     const client = `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
     const last = waits.find(({ place }) => endOf(place.until).peer === client)
     const path = text(attributes['url.path'], MAX_PATH_CHARS)
-    this.requests.push({ ms, at: last?.place.at, path, error: errorOf(span, last) })
+    const [spanId, end] = [span.spanId, span.startMs + ms]
+    this.requests.push({ ms, at: last?.place.at, path, error: errorOf(span, last), spanId, end })
   }
 }
 
@@ -89,12 +92,14 @@ function commonErrorOf (requests) {
  * @param {import('./index').Evidence} evidence
  * @returns {import('./index').Fault[]}
  */
-function unanswered ({ routes }) {
+function unanswered ({ routes, calls }) {
   return routes.flatMap(({ name, facts: { totalMs, unanswered: { answered, answeredMs, requests } } }) => {
     const meanMs = answered < MIN_ANSWERED ? undefined : answeredMs / answered
     const long = requests.filter(({ ms }) => ms >= MIN_MS && ms >= (meanMs ?? 0) * MIN_RATIO)
     if (long.length < MIN_UNANSWERED || long.length < requests.length / 2) return []
-    const error = commonErrorOf(long)
+    // A request that is calling goes on, whatever it has thrown before
+    const error = commonErrorOf(long.map((request) =>
+      calls.outlasts(request.spanId, request.end) ? { ...request, error: undefined } : request))
     if (meanMs === undefined && (error === undefined || answered > 0)) return []
     const [{ at: frame, path }] = long
     const isOnePath = long.every((request) => request.path === path)

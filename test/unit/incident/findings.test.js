@@ -38,8 +38,10 @@ test('calls that fail and are retried: the verdict says it', (t) => {
 test('a busy event loop: the route that it mostly runs is named', (t) => {
   const frame = { ms: 8000, routes: [] }
   const loads = [{ pid: 7, threadId: 0, share: 0.95, cpuShare: 0.9, processShare: 0.9 }]
-  const route = (/** @type {string} */ name, weighted = 2000, run = 3) => ({ name, kind: 'SERVER', weighted, split: { run } })
-  const busy = (/** @type {object[]} */ ...routes) => sentences({ frame, loads, report: { routes, verdict: [], failures: [] } })
+  const route = (/** @type {string} */ name, weighted = 2000, run = 3) =>
+    ({ name, kind: 'SERVER', weighted, split: { run } })
+  const busy = (/** @type {object[]} */ ...routes) =>
+    sentences({ frame, loads, report: { routes, verdict: [], failures: [] } })
   t.deepEqual(busy(route('GET /item', 300, 0.2), route('GET /page')),
     ['The event loop of process 7 is busy 95 % of the time, mostly with GET /page (3.00 ms per request).'])
   t.deepEqual(busy(route('GET /item', 300, 0.2)), ['The event loop of process 7 is busy 95 % of the time.'])

@@ -520,6 +520,19 @@ test('unanswered: clients gave up on requests that others got an answer to', (t)
   const asking = [{ at: 'load (/app/db.js:5:9)', callers: [], start: 0, ms: 3000, unanswered: true }]
   only(t, thrown(4, 3000, { 'longstack.asked': asking })) // a query is not answered
   only(t, thrown(4, 0)) // the clients left, and that is the error
+  const calling = (/** @type {number} */ ms) => {
+    const left = thrown(4)
+    return [...left, ...left.map((record, i) => span({
+      name: 'GET stock.test/item',
+      kind: 'CLIENT',
+      at: 20 * i + 100,
+      ms,
+      parentSpanId: /** @type {any} */ (record).spanId,
+      attributes: { 'http.request.method': 'GET', ...(ms < 5000 && { 'longstack.end': 'cancelled' }) }
+    }))]
+  }
+  only(t, calling(4000)) // an HTTP call is pending
+  only(t, calling(200), 'unanswered')
   only(t, [...requests(3, () => []), ...thrown(4)]) // too few to compare, but some do get a response
 })
 
