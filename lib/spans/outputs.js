@@ -11,6 +11,7 @@ const { messageOf, warn } = require('../warnings')
 const { commands, listeners } = require('./index')
 const { isMainThread } = require('../passing/threads')
 const texts = require('../record/texts')
+const { settings } = require('../settings')
 
 const MAX_WAITING = 1000 // records, as long as the program's steps end now and then
 
@@ -114,12 +115,15 @@ function warnOf (thrown) {
  */
 let resource
 
-/** @returns {Record<string, unknown>} the same object each time */
+/** @returns {Record<string, unknown>} the same object each time, unless the option `blocked` changes */
 function spanResource () {
-  resource ??= {
+  const { blocked } = settings.options
+  if (resource !== undefined && resource['longstack.blocked'] === blocked) return resource
+  resource = {
     'service.name': process.env.OTEL_SERVICE_NAME || packageName() || 'node',
     'process.pid': process.pid,
-    ...(isMainThread() ? {} : { 'longstack.thread': require('node:worker_threads').threadId })
+    ...(isMainThread() ? {} : { 'longstack.thread': require('node:worker_threads').threadId }),
+    ...(blocked === undefined ? {} : { 'longstack.blocked': blocked })
   }
   return resource
 }

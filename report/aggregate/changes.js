@@ -70,7 +70,8 @@ function changesOf (before, after) {
   return {
     routes: routeChanges(before.routes, after.routes),
     sites: siteChanges(before.routes, after.routes, names),
-    blockers: blockerChanges(before, after, names)
+    // Blocked callbacks are recorded from this threshold on only, if at all
+    blockers: before.blocked === after.blocked ? blockerChanges(before, after, names) : []
   }
 }
 

@@ -27,6 +27,7 @@ const { GrowthFacts } = require('./verdict/grows')
 const { LoadFacts } = require('./verdict/load')
 const { TaskFacts } = require('./verdict/threads')
 const { peersOf, resized } = require('./what-if')
+const { amount } = require('../read/values')
 
 /**
  * @typedef {import('../read/span-line').Span} Span
@@ -70,6 +71,8 @@ class ModelBuilder {
   #start = Infinity
   #end = -Infinity
   #sampledLines = 0
+  /** ms of the option `blocked`, 0 for none @type {Set<number>} */
+  #thresholds = new Set()
   /** @type {Sums<FileReport>} */
   #copies = new Sums()
 
@@ -86,6 +89,7 @@ class ModelBuilder {
   add (span, file) {
     this.#start = Math.min(this.#start, span.startMs)
     this.#end = Math.max(this.#end, span.startMs + span.ms)
+    this.#thresholds.add(amount(span.record.resource?.['longstack.blocked']) ?? 0)
     const [high, low] = hashOf(span)
     if (span.open) {
       if (!this.#endedIds.has(high, low)) this.#open.add(span)
@@ -123,6 +127,7 @@ class ModelBuilder {
       span: start <= end ? { fromUnixMs: start, toUnixMs: end } : undefined,
       notes: this.#notes(open.length, isSlowExact),
       verdict: [],
+      blocked: this.#blockedText(),
       convoys: convoysOf(this.#routes.facts()),
       routes: this.#routes.list(end > start ? (end - start) / 1000 : undefined),
       slowest: this.#requests.length > 0 ? this.#requests : this.#otherSpans,
@@ -195,6 +200,13 @@ class ModelBuilder {
     if (!isOutermost(span)) return
     this.#blockers.addDelays(delayersOf(attributes), weight)
     this.#recordings.add(span, labelOf(span))
+  }
+
+  /** @returns {string} */
+  #blockedText () {
+    const texts = [...this.#thresholds].sort((a, b) => a - b)
+      .map((ms) => ms === 0 ? 'without --blocked' : `with --blocked ${ms}`)
+    return texts.join(' and ')
   }
 
   /** @param {number} openCount @param {boolean} isExact whether the tree of the slowest is exact */

@@ -33,6 +33,7 @@ const { RereadableSources } = require('../read/sources')
  *   start; empty unless requested
  * @property {Model} [compare] the other run; changes go from the model itself to this one
  * @property {import('./changes').Changes} [changes] differences, if two runs are compared
+ * @property {string} blocked option `blocked` of its processes in words
  * @property {import('./limits').LimitCheck[]} [limits] results, if limits were set
  * @property {import('./verdict/death').OpenHandles[]} [handles] open in the processes of black boxes when
  *   these were last looked at, by opener
@@ -71,6 +72,10 @@ async function createModel (names, options = {}) {
   if (compare === undefined) return model
   model.compare = await modelOf(compare, others)
   model.changes = changesOf(model, model.compare)
+  if (model.blocked !== model.compare.blocked) {
+    model.notes.push('Blockers are not compared: the first run was recorded ' +
+      `${model.blocked}, the second ${model.compare.blocked}.`)
+  }
   return model
 }
 

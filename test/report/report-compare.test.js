@@ -2,9 +2,11 @@
 
 // Two runs: changes of figures, waits and blockers, as text, JSON and Markdown; and limits in CI.
 
+const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { file, folder, longstack, report, span, split } = require('../helpers/span-files')
+const { node, register } = require('../helpers/run')
 
 /** @param {string[]} args @param {Record<string, string>} [env] */
 function run (args, env = {}) {
@@ -79,6 +81,27 @@ Blockers that changed most  per request
 `), stdout)
   const back = await report([b, '--compare', a])
   t.deepEqual(back.model.changes.sites.map((/** @type {any} */ { change }) => change), [-0.5, -4], 'what got faster comes last')
+})
+
+test('runs that record blocking callbacks differently: their blockers are not compared', async (t) => {
+  const app = path.join(folder(t), 'app.js')
+  fs.writeFileSync(app, `
+    const http = require('node:http')
+    function compute () { const end = performance.now() + 60; while (performance.now() < end); }
+    const server = http.createServer((request, response) => { compute(); response.end() }).listen(0, '127.0.0.1', async () => {
+      for (let i = 0; i < 6; i++) await (await fetch('http://127.0.0.1:' + server.address().port)).text()
+      process.exit()
+    })`)
+  const runs = await Promise.all(['20', '20', ''].map(async (LONGSTACK_BLOCKED, i) => {
+    const LONGSTACK_RECORD = path.join(path.dirname(app), `${i}.rec`)
+    await node(['-r', register, app], { env: { LONGSTACK_RECORD, LONGSTACK_BLOCKED } })
+    return LONGSTACK_RECORD
+  }))
+  const [same, other] = await Promise.all(runs.slice(1).map((run) => report([run, '--compare', runs[0]])))
+  t.true(same.model.blockers.length > 0)
+  t.false(same.model.notes.join().includes('Blockers are not compared'))
+  t.deepEqual(other.model.changes.blockers, [])
+  t.true(other.model.notes.includes('Blockers are not compared: the first run was recorded without --blocked, the second with --blocked 20.'))
 })
 
 test('limits: exit code 3 and a line for each route that exceeds one', async (t) => {
