@@ -62,11 +62,11 @@ async function diagnose (values, [word], boxes = []) {
   const limit = values.until === undefined ? undefined : untilLimit(values.until)
   if (html === '-') throw new UsageError('--html - would mix the page with the text. Name a file.')
   if (html !== undefined) fs.accessSync(path.dirname(html), fs.constants.W_OK) // fails early
-  if (limit !== undefined) {
-    printError(`longstack: ${await withStatus((show) => waitUntil(word, limit, withChildren, show))}`)
-  }
+  const reached = limit && await withStatus((show) => waitUntil(word, limit, withChildren, show))
+  if (reached !== undefined) printError(`longstack: ${reached.sentence}`)
   const target = findTarget(word)
   const observation = new Observation(word, seconds * 1000)
+  observation.exceeded = reached?.exceeded
   observation.endAt += EXTRA_MS
   observation.files = target.pids.map(openFiles).filter((files) => files !== undefined)
   const report = boxes.length === 0 ? undefined : await readBoxes(boxes, html !== undefined)

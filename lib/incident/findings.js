@@ -71,6 +71,8 @@ const levels = { blocked: 4, files: 3, deadlock: 2, hangs: 1, waits: 1, grows: -
  * @property {FindingKind} kind
  * @property {string} sentence
  * @property {string} [at] function, file and line
+ * @property {string[]} [routes] that it is about; absent: all
+ * @property {boolean} [explains] may be why the limit of --until was exceeded
  * @property {string} [stack]
  * @property {number} share severity within and across kinds, mostly from 0 to 1, at most 2
  * @property {string} next a command
@@ -92,8 +94,32 @@ function findingsOf (observation) {
   // A box has what the process would be asked for
   const { boxes } = observation
   const next = boxes.length === 0 ? {} : { next: `longstack report ${boxes.join(' ')}` }
-  return findings.sort((a, b) => rank(b) - rank(a)).map((finding) => ({ ...finding, ...next }))
+  const sorted = findings.sort((a, b) => rank(b) - rank(a)).map((finding) => ({ ...finding, ...next }))
+  const { exceeded } = observation
+  if (exceeded === undefined) return sorted
+  return sorted.map((finding) => ({ ...finding, explains: doesExplain(finding, exceeded) }))
+    .sort((a, b) => Number(b.explains) - Number(a.explains))
 }
+
+/**
+ * Whether a finding may be why a limit was exceeded: it is about errors or about latency, of that route or of
+ * the whole process.
+ * @param {Finding} finding
+ * @param {NonNullable<Observation['exceeded']>} exceeded
+ */
+function doesExplain ({ kind, routes }, exceeded) {
+  const { metric, route } = exceeded
+  if (metric === 'rate') return true
+  if (metric === 'errors' ? !ofErrors.has(kind) : ofOthers.has(kind)) return false
+  return route === undefined || routes === undefined || delaysAll.has(kind) || routes.includes(route)
+}
+
+/** @type {Set<FindingKind>} */
+const ofErrors = new Set(['failed', 'files', 'hangs'])
+/** Kinds that do not slow down requests. @type {Set<FindingKind>} */
+const ofOthers = new Set(['failed', 'grows', 'after'])
+/** Kinds whose route delays the others, too. @type {Set<FindingKind>} */
+const delaysAll = new Set(['blocks', 'busy'])
 
 /** @param {Finding} finding */
 const rank = ({ kind, share }) => (levels[kind] ?? 0) + Math.min(2, share)
@@ -136,12 +162,13 @@ function files ({ files }) {
 function verdict ({ report, cpuWaits }, _, pid) {
   // The system knows more about the wait for a CPU
   const known = (report?.verdict ?? []).filter(({ rule }) => rule !== 'starved' || cpuWaits.size === 0)
-  return known.map(({ rule, sentence, at: place, share: ownShare }) => {
+  return known.map(({ rule, sentence, at: place, share: ownShare, route }) => {
     const kind = kindOfRule[rule]
     const next = kind === 'blocks' || kind === 'busy' ? `longstack profile ${pid}` : `longstack diff ${pid}`
     const share = kind === 'busy' ? 1 + ownShare : ownShare // others may be its consequences
     const isOfSpans = kind !== 'blocks' && kind !== 'grows' && kind !== 'busy'
-    return { kind, sentence, at: place, share, next: isOfSpans ? recordCommand(pid) : next }
+    const routes = route === undefined ? undefined : [route]
+    return { kind, sentence, at: place, routes, share, next: isOfSpans ? recordCommand(pid) : next }
   })
 }
 
@@ -241,6 +268,7 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
       kind: 'hangs',
       sentence: `${first.request} has been pending for ${oldest}; ${waitText(idle, first)}`,
       at: wait?.at,
+      routes: group.flatMap(({ request }) => [request, generalName(request)]),
       share: group.length / inFlight.length,
       next: `longstack why ${pid}`
     }
@@ -315,11 +343,13 @@ function failed ({ report, total }, _, pid) {
     const [first, ...others] = routes
     const more = others.length === 0 ? '' : ` and ${counted(others.length, 'more route')}`
     const route = first === undefined ? '' : ` in ${first.name}${more}`
+    const served = routes.map(({ name }) => name).filter((name) => known.get(name)?.kind === 'SERVER')
     const where = place === undefined ? route : ` at ${shortFrame(place)}${route}`
     return {
       kind: 'failed',
       sentence: `${grouped(count)} × ${head}${where}.`,
       at: place,
+      routes: served.length > 0 ? served : undefined,
       share: 2 * count / Math.max(count, total), // worse than slow requests
       next: `${recordCommand(pid)} --full`
     }

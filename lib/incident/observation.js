@@ -68,6 +68,8 @@ class Observation {
   /** duration of the observation */
   ms = 0
   isInterrupted = false
+  /** limit for which the command waited @type {import('./until').Exceeded | undefined} */
+  exceeded
   /** black boxes that were read in place of querying their processes @type {string[]} */
   boxes = []
   /** report on the spans @type {import('../../report/aggregate/model').Model | undefined} */

@@ -101,6 +101,7 @@ function lastLine (observation, findings, { colours, paragraph }) {
   if (isInterrupted) more.push(`Interrupted after ${time(ms)}.`)
   if (unsentMs > 0) more.push(`Data of ${time(unsentMs)} was too much to send.`)
   if (isBehind) more.push('This command could not keep up, so some requests are missing.')
+  if (worst?.explains === false) more.push('No finding explains that the limit was exceeded.')
   if (worst === undefined && observation.boxes.length > 0) more.push(ASK_TEXT)
   const few = worst === undefined ? fewOf(frame.routes) : []
   if (few.length > 0) more.push(`Too few requests to judge: ${few.join(', ')}.`)

@@ -19,6 +19,10 @@ const MIN_REQUESTS = 10 // in it, for a quantile, mean or share
 /**
  * @typedef {import('../../report/aggregate/limits').Limit} Limit
  * @typedef {import('../top/model').RouteRow} RouteRow
+ *
+ * @typedef {object} Exceeded
+ * @property {string} metric
+ * @property {string | undefined} route undefined: all
  */
 
 /** By metric, from the figures of a route. @type {Record<string, (row: RouteRow) => number | undefined>} */
@@ -53,7 +57,7 @@ function untilLimit (expression) {
  * @param {Limit} limit
  * @param {boolean} withChildren
  * @param {(status: string) => void} show
- * @returns {Promise<string>} a sentence that says what was exceeded
+ * @returns {Promise<{ sentence: string, exceeded?: Exceeded }>} exceeded: unless it does not respond
  * @throws {import('../ask/system').RefusedError} if the process does not respond at first, or ends
  */
 async function waitUntil (name, limit, withChildren, show) {
@@ -65,7 +69,7 @@ async function waitUntil (name, limit, withChildren, show) {
       const answers = await watched.poll()
       model.add(answers, Date.now())
       const silent = answers.find(({ silentMs }) => silentMs >= WINDOW_MS / 2)
-      if (silent !== undefined) return `Process ${silent.key.split(' ')[0]} does not respond.`
+      if (silent !== undefined) return { sentence: `Process ${silent.key.split(' ')[0]} does not respond.` }
       const { routes, total } = model.frame(WINDOW_MS)
       const exceeded = exceededRow(limit, limit.pattern === undefined ? [total] : routes)
       if (exceeded !== undefined) return exceeded
@@ -79,14 +83,20 @@ async function waitUntil (name, limit, withChildren, show) {
   }
 }
 
-/** @param {Limit} limit @param {RouteRow[]} rows @returns {string | undefined} a sentence */
+/**
+ * @param {Limit} limit
+ * @param {RouteRow[]} rows
+ * @returns {{ sentence: string, exceeded: Exceeded } | undefined}
+ */
 function exceededRow (limit, rows) {
   const isSelected = limit.pattern === undefined ? () => true : routePattern(limit.pattern)
   for (const row of rows.filter(({ name }) => isSelected(name))) {
     const figure = figures[limit.metric](row)
     if (figure === undefined || !isExceeded(limit, 0, figure)) continue
-    const place = limit.pattern === undefined ? '' : ` of ${row.name}`
-    return `${limit.metric}${place} is ${value(figure, metrics[limit.metric].unit)}.`
+    const route = limit.pattern === undefined ? undefined : row.name
+    const place = route === undefined ? '' : ` of ${route}`
+    const sentence = `${limit.metric}${place} is ${value(figure, metrics[limit.metric].unit)}.`
+    return { sentence, exceeded: { metric: limit.metric, route } }
   }
 }
 

@@ -47,6 +47,25 @@ test('a busy event loop: the route that it mostly runs is named', (t) => {
   t.deepEqual(busy(route('GET /item', 300, 0.2)), ['The event loop of process 7 is busy 95 % of the time.'])
 })
 
+test('--until: what may explain the limit comes first', (t) => {
+  const verdict = [
+    { rule: 'pool', sentence: 'GET /b waits.', share: 0.9, route: 'GET /b', figures: {} },
+    { rule: 'dependency', sentence: 'GET /a is slow.', share: 0.6, route: 'GET /a', figures: {} },
+    { rule: 'after', sentence: 'GET /a continues.', share: 0, route: 'GET /a', figures: {} },
+    { rule: 'loop', sentence: 'GET /b keeps the loop busy.', share: 0.2, route: 'GET /b', figures: {} }
+  ]
+  const failure = { type: 'TypeError', message: 'no', count: 90, routes: [{ name: 'GET /a', count: 90 }] }
+  const routes = [{ name: 'GET /a', kind: 'SERVER', weighted: 100 }]
+  const report = { routes, verdict, failures: [failure] }
+  const until = (/** @type {object} */ exceeded) =>
+    found({ report, exceeded }).map(({ kind, explains }) => `${explains ? '+' : '-'} ${kind}`)
+  t.deepEqual(findings({ report }), ['waits', 'failed', 'slow', 'blocks', 'after'])
+  t.deepEqual(until({ metric: 'p99', route: 'GET /a' }), ['+ slow', '+ blocks', '- waits', '- failed', '- after'])
+  t.deepEqual(until({ metric: 'p99' }), ['+ waits', '+ slow', '+ blocks', '- failed', '- after'])
+  t.deepEqual(until({ metric: 'errors', route: 'GET /a' })[0], '+ failed')
+  t.deepEqual(until({ metric: 'errors', route: 'GET /b' })[0], '- waits')
+})
+
 test('clients that go away are no failures of the program', (t) => {
   const failure = { type: 'ECONNRESET', message: 'the connection was closed', count: 7, routes: [{ name: 'GET /news', count: 7 }] }
   const routes = [{ name: 'GET /news', kind: 'SERVER', weighted: 40 }]
