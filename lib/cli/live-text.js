@@ -5,8 +5,9 @@
 const { nameOfThread } = require('../ask/threads')
 const { groupsOf } = require('../format/handles')
 const { copyHops, formatHops } = require('../format/hops')
-const { formatPending, placeOf, sentences, stoppedText } = require('../format/pending')
+const { formatPending, sentences } = require('../format/pending')
 const { graphTexts } = require('../format/wait-graph')
+const { placeOf, stoppedText } = require('../format/waits')
 const { groupBy } = require('../group-by')
 const { clean, formatDuration } = require('../text')
 

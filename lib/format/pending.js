@@ -3,9 +3,10 @@
 // Formats unsettled awaits as text. Data in, string out.
 
 const { createTag } = require('../core/tag')
-const { clean, formatDuration, shortFrame } = require('../text')
+const { clean, formatDuration } = require('../text')
 const { formatHops } = require('./hops')
 const { createInspectable, printedOf } = require('./inspect')
+const { placeOf } = require('./waits')
 
 const MAX_REQUESTS = 5 // named per place
 
@@ -66,20 +67,6 @@ function formatWaits (data) {
 /** @param {PendingData} data */
 const titleOf = (data) => `${data.count} \u00d7 ${placeOf(data)}`
 
-/** @param {{ at: string | undefined, label: string }} wait @returns {string} operation and place */
-function placeOf ({ at: place, label }) {
-  return place === undefined ? clean(label) : `${clean(label)} at ${clean(shortFrame(place))}`
-}
-
-/**
- * Describes a request for which nothing is pending.
- * @param {import('../handles/stopped-requests').LastStep} last what it started last
- */
-function stoppedText ({ at: place, label }) {
-  const last = place === undefined ? '' : ` (last: ${placeOf({ at: place, label: label ?? 'a call' })})`
-  return `no await, timer, handle or operation of it is pending${last}: only other code can respond to it`
-}
-
 /** @param {PendingData} data */
 function requestsOf ({ requests }) {
   const names = requests.slice(0, MAX_REQUESTS)
@@ -88,4 +75,4 @@ function requestsOf ({ requests }) {
   return more > 0 ? [...names, `${more} more requests`] : names
 }
 
-module.exports = { formatPending, inspectablePending, placeOf, printedWaits, sentences, stoppedText }
+module.exports = { formatPending, inspectablePending, printedWaits, sentences }

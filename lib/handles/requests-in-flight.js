@@ -71,6 +71,8 @@ const MAX_USES = 10 // per request
  * @property {boolean | undefined} isWhole the whole request has come, its body too; undefined: unknown
  * @property {number | undefined} time ms of the clock when its head was parsed
  * @property {number} [seen] likewise, when it was first seen, if `time` is unknown
+ *
+ * @typedef {Served & Pick<RequestInFlight, 'waits' | 'uses' | 'stopped'>} Waiting
  */
 
 /** when responses of requests without a record were first seen @type {WeakMap<object, number>} */
@@ -82,37 +84,53 @@ const firstSeen = new WeakMap()
  */
 function * requestsInFlight () {
   const time = now()
-  const lookup = new Map()
-  const { requests, uses } = yield * servedWithUses(lookup, time)
-  yield
-  const { waits, noteCode } = yield * byRequest(lookup, time)
-  const served = requests.sort(byAge)
+  const { count, requests, noteCode } = yield * servedWithWaits(time)
   /** @type {RequestInFlight[]} */
   const list = []
-  const oldest = served.slice(0, MAX_REQUESTS)
-  /** when they began, by reference @type {Map<number, number>} */
-  const quiet = new Map()
-  const isAllTraced = String(settings.options.filter) === '*'
-  for (const { ref, answering, isWhole, time: begun } of isAllTraced ? oldest : []) {
-    const isQuiet = !answering && isWhole && !waits.has(ref) && !uses.has(ref)
-    if (isQuiet && begun !== undefined) quiet.set(ref, begun)
-  }
-  const stopped = yield * stoppedOf(quiet, lookup)
-  for (const { ref, label, answering, time: begun, seen } of oldest) {
+  for (const { ref, label, answering, time: begun, seen, waits, uses, stopped } of requests) {
     yield
     list.push({
       request: label,
       ageMs: begun === undefined ? undefined : Math.max(0, time - begun),
       leastMs: seen === undefined ? undefined : Math.max(0, time - seen),
       answering,
-      waits: [...waits.get(ref)?.values() ?? []],
-      uses: uses.get(ref) ?? [],
-      stopped: stopped.get(ref),
+      waits,
+      uses,
+      stopped,
       hops: ref === 0 ? [] : hops(contextAt(ref))
     })
   }
   const idle = list.length === 0 ? [] : yield * require('./idle-connections').idleConnections()
-  return { count: served.length, requests: list, noteCode, idle }
+  return { count, requests: list, noteCode, idle }
+}
+
+/**
+ * Returns the oldest requests in flight with what they wait for. Yields between pieces of work.
+ * @param {number} time ms of the clock
+ * @param {boolean} [withStopped] what each started last, if nothing is pending
+ * @returns {Generator<void, { requests: Waiting[] } & Omit<RequestsInFlight, 'requests' | 'idle'>, void>}
+ */
+function * servedWithWaits (time, withStopped = true) {
+  const lookup = new Map()
+  const { requests, uses } = yield * servedWithUses(lookup, time)
+  yield
+  const { waits, noteCode } = yield * byRequest(lookup, time)
+  const oldest = requests.sort(byAge).slice(0, MAX_REQUESTS)
+  /** when they began, by reference @type {Map<number, number>} */
+  const quiet = new Map()
+  const isAllTraced = String(settings.options.filter) === '*'
+  for (const { ref, answering, isWhole, time: begun } of withStopped && isAllTraced ? oldest : []) {
+    const isQuiet = !answering && isWhole && !waits.has(ref) && !uses.has(ref)
+    if (isQuiet && begun !== undefined) quiet.set(ref, begun)
+  }
+  const stopped = yield * stoppedOf(quiet, lookup)
+  const list = oldest.map((served) => ({
+    ...served,
+    waits: [...waits.get(served.ref)?.values() ?? []],
+    uses: uses.get(served.ref) ?? [],
+    stopped: stopped.get(served.ref)
+  }))
+  return { count: requests.length, requests: list, noteCode }
 }
 
 /**
@@ -120,26 +138,40 @@ function * requestsInFlight () {
  * @property {number} span number
  * @property {Array<[what: string, since: number | undefined]>} waits since: ms of the clock, if known
  * @property {true} [responding] the head of its response was sent
+ * @property {import('./stopped-requests').LastStep} [stopped] see RequestInFlight
+ *
+ * @typedef {object} OpenWaits
+ * @property {WaitsOfSpan[]} waits oldest request first
+ * @property {number} [since] ms of the clock
+ * @property {RequestsInFlight['idle']} [idle]
+ * @property {Pick<import('./wait-graph').WaitGraph, 'cycles' | 'convoys'>} [graph] who waits for whom
  */
 
-/** Lists what requests in flight wait for, oldest request first. @returns {WaitsOfSpan[]} */
-function waitsOfSpans () {
+/**
+ * Returns what requests in flight wait for, as a text of a recording.
+ * @param {boolean} withOthers also connections, and who waits for whom
+ * @returns {OpenWaits}
+ */
+function openWaits (withOthers) {
   const time = now()
-  const lookup = new Map()
-  const { requests, uses } = drain(servedWithUses(lookup, time))
-  const { waits } = drain(byRequest(lookup, time))
-  return requests.sort(byAge).slice(0, MAX_REQUESTS).flatMap(({ ref, answering, isWhole }) => {
+  const { requests } = drain(servedWithWaits(time, withOthers))
+  /** @type {WaitsOfSpan[]} */
+  const waits = requests.flatMap(({ ref, answering, isWhole, waits: awaits, uses, stopped }) => {
     const record = ref === 0 ? undefined : findRecord(ref)
     if (record === undefined) return []
-    const used = (uses.get(ref) ?? []).map(({ what, sinceMs }) => ({ what, ms: sinceMs }))
-    const awaited = [...waits.get(ref)?.values() ?? []].map(({ at: frame, label, oldestMs }) =>
+    const used = uses.map(({ what, sinceMs }) => ({ what, ms: sinceMs }))
+    const awaited = awaits.map(({ at: frame, label, oldestMs }) =>
       ({ what: frame === undefined ? label : `${label} at ${frame}`, ms: oldestMs }))
     /** @type {WaitsOfSpan['waits']} */
     const all = [...used, ...awaited].map(({ what, ms }) => [what, ms === undefined ? undefined : time - ms])
     if (isWhole === false) all.unshift(['the rest of the request', undefined])
     const span = record.words[record.offset + SPAN]
-    return [{ span, waits: all.slice(0, MAX_USES), ...(answering && { responding: true }) }]
+    return [{ span, waits: all.slice(0, MAX_USES), ...(answering && { responding: true }), stopped }]
   })
+  if (!withOthers) return { waits }
+  const { cycles, convoys } = drain(require('./wait-graph').waitGraph())
+  const idle = drain(require('./idle-connections').idleConnections())
+  return { waits, since: time, idle, graph: { cycles, convoys } }
 }
 
 /**
@@ -336,4 +368,4 @@ function lengthOf (lists, name) {
   return Array.isArray(list) ? list.length : 0
 }
 
-module.exports = { agentQueues, requestsInFlight, servedRequests, servedWithUses, waitsOfSpans }
+module.exports = { agentQueues, openWaits, requestsInFlight, servedRequests, servedWithUses }

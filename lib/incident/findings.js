@@ -3,12 +3,12 @@
 // Finds problems in an observation: facts that are rare in a healthy process, worst first, each with the
 // command that shows more. Other rules do not repeat problems of the report's verdict.
 
-const { isOfLimiter } = require('../../report/aggregate/frames')
 const { growthOf } = require('../../report/aggregate/growth')
+const { idleSentence } = require('../../report/aggregate/verdict/idle')
 const { counted, grouped, percent, time } = require('../../report/render/text-parts')
 const { nameOfThread } = require('../ask/threads')
-const { placeOf, stoppedText } = require('../format/pending')
 const { convoySentence, cycleSentence, knownBy } = require('../format/wait-graph')
+const { placeOf, stoppedText } = require('../format/waits')
 const { groupBy } = require('../group-by')
 const { generalPath } = require('../path-names')
 const { shortFrame } = require('../text')
@@ -55,6 +55,8 @@ const kindOfRule = {
   failing: 'failed',
   unanswered: 'hangs',
   hangs: 'hangs',
+  deadlock: 'deadlock',
+  convoy: 'waits',
   death: 'hangs',
   stuck: 'blocked',
   filling: 'busy'
@@ -279,34 +281,13 @@ function hangs ({ frame, inFlight, idle, graphs, wantedMs }, _, pid) {
 function waitText (idle, request) {
   const { waits: [wait], uses, stopped } = request
   const whats = [...(wait === undefined ? [] : [placeOf(wait)]), ...uses.map(({ what }) => what)]
-  if (whats.length > 0) return `it waits for ${whats.join(', ')}.${idleSentence(idle, request)}`
+  if (whats.length > 0) {
+    const { ageMs = Infinity } = request
+    const unused = idleSentence(idle, { at: wait?.at, isUsing: uses.length > 0, ageMs }, time)
+    return `it waits for ${whats.join(', ')}.${unused}`
+  }
   if (stopped !== undefined) return `${stoppedText(stopped)}.`
   return `what it waits for is unknown.${silenceSentence(idle)}`
-}
-
-/**
- * Names the last users of connections that a request may wait for, if all connections to a peer are idle.
- * @param {Observation['idle']} idle
- * @param {Observation['inFlight'][number]} request
- */
-function idleSentence (idle, { waits: [wait], uses, ageMs = Infinity }) {
-  // Only a request that uses no connection and waits in a package, which may be a driver
-  const waitsAt = String(wait?.at)
-  if (uses.length > 0 || !/ via \S+$/.test(waitsAt) || isOfLimiter(waitsAt)) return ''
-  const minMs = Math.min(ageMs, MIN_HANG_MS)
-  const unused = idle.filter(({ open, idle: count, leastMs }) => count === open && leastMs >= minMs)
-  return unused.slice(0, MAX_IDLE_PEERS).map(({ peer, open, leastMs, users }) => {
-    const by = users.map(({ request, at: place, count }) => {
-      const site = place === undefined ? undefined : `at ${shortFrame(place)}`
-      const who = [request, site].filter(Boolean).join(', ')
-      return who === '' || users.length === 1 ? who : `${count} × ${who}`
-    }).filter(Boolean).join('; ')
-    const [all, have, they] = open === 1
-      ? ['The only connection', 'has', 'it is']
-      : [`All ${open} connections`, 'have', 'they are']
-    return ` ${all} to ${peer} ${have} been idle for ${time(leastMs)}` +
-      `${by === '' ? '' : `, last used by ${by}`}: check whether ${they} released there.`
-  }).join('')
 }
 
 /**

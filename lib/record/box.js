@@ -15,7 +15,7 @@ const runLog = require('../core/run-log')
 const { BYTES: RING_BYTES } = require('../core/run-log-words')
 const { lineOf } = require('../encoding/serialize')
 const { attempt, makeDirectory } = require('../files')
-const { waitsOfSpans } = require('../handles/requests-in-flight')
+const { openWaits } = require('../handles/requests-in-flight')
 const { isMainThread } = require('../passing/threads')
 const spans = require('../spans/spans')
 const { originAt } = require('../spans/wall-clock')
@@ -172,7 +172,7 @@ class Box {
     this.#isLooking = true
     if (texts.hasSpanOpenFor(LOOK_MIN)) {
       const start = now()
-      this.#waits = attempt(() => `${lineOf({ waits: waitsOfSpans() }, () => {})}\n`) ?? ''
+      this.#waits = attempt(() => `${lineOf(openWaits(false), () => {})}\n`) ?? ''
       this.#lookAt = now() + (now() - start) * LOOK_PART
     }
     taking.take({ isWithin: false })

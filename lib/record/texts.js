@@ -9,6 +9,7 @@ const { framesAfter } = require('../blocked/wanted')
 const { ChainValues } = require('../core/chain-values')
 const { now } = require('../core/clock')
 const { typeOfStep } = require('../core/context')
+const { spanNumber } = require('../core/current-step')
 const { on } = require('../core/on')
 const { FIRST_CHAIN, ROOT_CHAIN, ids, newestId } = require('../core/records')
 const registry = require('../core/registry')
@@ -32,6 +33,8 @@ const KIND = (1 << KIND_BITS) - 1
 const OF_CONNECTION = RUN | (CALLED | CONNECTION) << KIND_BITS // in its callback, without an explaining query
 const MAX_PEERS = 10_000 // connections with an already written peer
 const MIN_OPEN = 100 // ms that a request has been open when its name is written
+const LONG_MS = 5000 // that a request has been open when what it waits for is written
+const LONG_PART = 100 // this may take that part of the time
 const VITALS_MS = 1000
 const ID_STEP = 2 ** 29 // between two written ids
 const MAX_FORMS = 2000
@@ -100,6 +103,10 @@ let isPartial = false
 let toldId = 0
 /** ms of the clock when the names of open requests were last checked */
 let namedAt = 0
+/** open requests that began up to then had been open for long when what they wait for was written */
+let longUntil = -Infinity
+/** ms of the clock: that is not written earlier */
+let longAt = 0
 let vitalsAt = -Infinity // ms of the clock
 let hasHandles = true // when they were last counted; the first count is written anyway
 let isCountDue = false // the program has run since then
@@ -198,7 +205,7 @@ function addNames () {
   for (const span of spans.openSpans()) {
     if (span.start > since || span.toldName === span.name || span.outermost !== span) continue
     span.toldName = span.name
-    add({ name: span.seq, request: span.name, spanId: span.spanId })
+    add({ name: span.seq, request: span.name, ids: span.ids })
   }
 }
 
@@ -342,13 +349,79 @@ function addHandles (at) {
   hasHandles = groups.length > 0
 }
 
+/**
+ * Writes a span that has ended, or is open when the program ends.
+ * @param {Span} span
+ * @param {number} [openAt] ms of the clock: it is open
+ */
+function addSpan (span, openAt) {
+  if (!isOn) return
+  if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
+  if (direct !== undefined && span.kind !== 'INTERNAL') return direct(span)
+  if (openAt === undefined) spanCount++
+  const { attributes, events, ids, parentSpanId, sampled, seq, start } = span
+  const end = openAt ?? span.end
+  const status = openAt === undefined ? span.status : span.openStatus
+  const form = refer(formOf(span))
+  const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // entries have exact times
+  const isOpen = openAt !== undefined || attributes['longstack.end'] === 'open'
+  const isPlain = status.code === 'UNSET' && events === undefined && sampled && !isOpen
+  const json = isPlain ? shortJson(attributes) : undefined
+  if (json !== undefined) {
+    // By hand: JSON.stringify takes twice as long for an object with so many members
+    const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`
+    lines += `{"span":${seq},"form":${form},"ids":"${ids}"${parent},"us":[${us[0]},${us[1]}],` +
+      `"attributes":${json}}\n`
+    return
+  }
+  add({
+    span: seq,
+    form,
+    ids,
+    parentSpanId,
+    us,
+    sampled: sampled ? undefined : false,
+    status,
+    attributes,
+    events,
+    open: isOpen ? true : undefined
+  })
+}
+
+/**
+ * Writes what open requests wait for, if there are any.
+ * @param {(span: Span) => boolean} [isWanted] whether one that justifies it is open; default: any
+ */
+function addWaits (isWanted = () => true) {
+  if (!isOn || isPartial) return
+  if (!spans.openSpans().some((span) => span.kind === 'SERVER' && isWanted(span))) return
+  const open = attempt(() => require('../handles/requests-in-flight').openWaits(true))
+  if (open === undefined) return
+  const running = source.spanAt(spanNumber())?.outermost.seq // waits for nothing
+  add({ ...open, waits: open.waits.filter(({ span }) => span !== running) })
+}
+
+/**
+ * Writes what open requests wait for once another one has been open for long: a process that is killed cannot
+ * write it at its end.
+ */
+function addLongWaits () {
+  const time = now()
+  if (time < longAt) return
+  const [from, until] = [longUntil, time - LONG_MS]
+  longUntil = until
+  addWaits(({ start }) => start > from && start <= until)
+  longAt = now() + (now() - time) * LONG_PART
+}
+
 /** Repeats each text with the next entry that needs it. @returns {string} the beginning of a file */
 function all () {
   chains = new ChainValues()
   special.clear()
   peers.clear()
   toldId = 0
-  namedAt = 0
+  namedAt = longAt = 0
+  longUntil = -Infinity
   for (const span of spans.openSpans()) span.toldName = undefined
   toldFrom = ++toldCount
   const waiting = lines
@@ -361,6 +434,8 @@ function all () {
 
 module.exports = {
   addChainOfNext,
+  addLongWaits,
+  addWaits,
   all,
 
   /** Whether there is a recording, which needs texts. */
@@ -489,38 +564,14 @@ module.exports = {
     return true
   },
 
-  /** Writes a span that has ended, or is open when the program ends. @param {Span} span */
-  addSpan (span) {
-    if (!isOn) return
-    if (kept !== undefined && span.kind === 'INTERNAL') kept.set(span.spanId, span.attributes)
-    if (direct !== undefined && span.kind !== 'INTERNAL') return direct(span)
-    spanCount++
-    const { attributes, end, events, ids, parentSpanId, sampled, seq, start, status } = span
-    const form = refer(formOf(span))
-    const us = [Math.round(start * 1000), Math.round((end - start) * 1000)] // entries have exact times
-    const isOpen = attributes['longstack.end'] === 'open'
-    const isPlain = status.code === 'UNSET' && events === undefined && sampled && !isOpen
-    const json = isPlain ? shortJson(attributes) : undefined
-    if (json !== undefined) {
-      // By hand: JSON.stringify takes twice as long for an object with so many members
-      const parent = parentSpanId === undefined ? '' : `,"parentSpanId":"${parentSpanId}"`
-      lines += `{"span":${seq},"form":${form},"ids":"${ids}"${parent},"us":[${us[0]},${us[1]}],` +
-        `"attributes":${json}}\n`
-      return
-    }
-    add({
-      span: seq,
-      form,
-      ids,
-      parentSpanId,
-      us,
-      sampled: sampled ? undefined : false,
-      status,
-      attributes,
-      events,
-      open: isOpen ? true : undefined
-    })
+  /** Writes what is open when a process may end. */
+  addOpen () {
+    addWaits()
+    const time = now()
+    for (const span of spans.openSpans()) if (span.isCounted) addSpan(span, time)
   },
+
+  addSpan,
 
   /** Writes a record that is not one of the program's spans, unchanged. @param {object} record */
   addRecord (record) {

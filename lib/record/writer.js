@@ -3,12 +3,16 @@
 // Writes this thread's run log to a file as blocks (block.js), one write each. All threads and processes of a
 // program can share one file. taking.js decides when.
 
+const loopIterations = require('../core/loop-iterations')
 const { OutputQueue } = require('../sinks/output-queue')
 const { targetOf } = require('../sinks/outputs')
 const { warn } = require('../warnings')
 const { BlockMaker } = require('./block-maker')
 const { atSuddenEnd, notAtSuddenEnd } = require('./ending')
 const taking = require('./taking')
+const texts = require('./texts')
+
+const LOOK_MS = 1000 // between looks at requests that stay open
 
 /**
  * @typedef {object} RecordStats
@@ -30,6 +34,8 @@ class Recording {
   #queue
   #bytes = 0
   #lost = 0
+  #isLookDue = false
+  #isClosed = false
 
   /** @param {string} option the file name as given */
   constructor (option) {
@@ -52,6 +58,12 @@ class Recording {
   }
 
   #suddenEnd = () => {
+    this.#writeNow()
+    texts.addOpen() // may take a moment, so the rest comes first
+    this.#writeNow()
+  }
+
+  #writeNow () {
     taking.takeWithin(true)
     this.#queue.flush()
   }
@@ -69,6 +81,21 @@ class Recording {
     this.#queue.write(block, 1)
   }
 
+  /** Plans a look at requests that stay open. */
+  taken () {
+    if (this.#isLookDue || this.#isClosed || !texts.hasOpenSpans()) return
+    this.#isLookDue = true
+    loopIterations.scheduleWithin(this.#look, LOOK_MS)
+  }
+
+  #look = () => {
+    this.#isLookDue = false
+    if (this.#isClosed) return
+    texts.addLongWaits()
+    taking.take({ isWithin: false })
+    this.taken()
+  }
+
   /** Writes the rest, in bounded time. */
   flush () {
     this.#queue.flush()
@@ -76,6 +103,7 @@ class Recording {
 
   /** Ends the recording. */
   close () {
+    this.#isClosed = true
     notAtSuddenEnd(this.#suddenEnd)
     taking.remove(this)
     this.#queue.close()

@@ -141,6 +141,13 @@ class Span {
   /** duration in ms */
   get ms () { return this.end - this.start }
 
+  /** Status if the program ends now: an error in an open span makes it fail. @returns {Status} */
+  get openStatus () {
+    const error = this.events?.[0]
+    if (error === undefined || this.status.code !== 'UNSET') return this.status
+    return { code: 'ERROR', message: String(error.attributes['exception.message']) }
+  }
+
   get failed () { return this.status.code === 'ERROR' }
 
   /** Attributes, without the shared ones. @returns {Record<string, unknown>} */

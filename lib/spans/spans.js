@@ -296,14 +296,12 @@ function flush () {
   const time = now()
   sweep(time, true)
   drain()
+  texts.addWaits()
   writeOpenIntervals(time) // only of ended requests
   allOpen().forEach((span) => { // the program may have no iterators
     if (!span.isCounted) return
     span.attributes['longstack.end'] = 'open'
-    const error = span.events?.[0]
-    if (error !== undefined && span.status.code === 'UNSET') {
-      span.status = { code: 'ERROR', message: String(error.attributes['exception.message']) }
-    }
+    span.status = span.openStatus
     finish(span, time)
     writeAndRelease(span)
   })

@@ -68,9 +68,11 @@ const { siteTextsOf } = require('./sites')
  *   much of its end is certain
  * @property {number | undefined} queuedMs how long the request sat in the socket buffer before Node read it:
  *   its client waited this much longer
- * @property {boolean | undefined} responding in a black box: the head of its response was sent
- * @property {Array<{ what: string, ms: number | undefined }> | undefined} pending what an open request in a
- *   black box waited for
+ * @property {boolean | undefined} responding of an open request: the head of its response was sent
+ * @property {Array<{ what: string, ms: number | undefined }> | undefined} pending what an open request waited
+ *   for, if known
+ * @property {import('./verdict/idle').LastStep} [stopped] what it started last, if nothing was pending
+ * @property {import('./verdict/idle').IdlePeer[]} [idle] idle connections, if it waited in a package
  * @property {string | undefined} stack long stack of its start
  * @property {Array<[number, number, string]>} runs on the loop: start in ms after the span's, length in ms,
  *   resource type
@@ -120,6 +122,8 @@ function digest (span) {
     queuedMs: amount(attributes['longstack.queued_ms']),
     pending: pendingOf(attributes['longstack.pending']),
     responding: attributes['longstack.responding'] === true || undefined,
+    stopped: stoppedOf(attributes['longstack.stopped']),
+    idle: idleOf(attributes['longstack.idle']),
     stack: text(attributes['code.stacktrace'], MAX_STACK_CHARS),
     runs: spellsOf(attributes['longstack.runs'], MAX_RUNS)
       .map(([start, ms, type]) => [start, ms, text(type, 100) ?? '']),
@@ -135,6 +139,27 @@ function pendingOf (pending) {
   return list(pending, MAX_PENDING).filter(isRecord).flatMap(({ what, ms }) => {
     const name = text(what, MAX_TEXT_CHARS)
     return name === undefined ? [] : [{ what: name, ms: amount(ms) }]
+  })
+}
+
+/** @param {unknown} stopped @returns {Digest['stopped']} */
+function stoppedOf (stopped) {
+  if (!isRecord(stopped)) return undefined
+  return { at: text(stopped.at, MAX_TEXT_CHARS), label: text(stopped.label, MAX_NAME_CHARS) }
+}
+
+/** @param {unknown} idle @returns {Digest['idle']} */
+function idleOf (idle) {
+  if (idle === undefined) return undefined
+  return list(idle, MAX_PENDING).filter(isRecord).flatMap(({ peer, open, idle, leastMs, users }) => {
+    const name = text(peer, MAX_TEXT_CHARS)
+    const figures = { open: amount(open) ?? 0, idle: amount(idle) ?? NaN, leastMs: amount(leastMs) ?? 0 }
+    const known = list(users, MAX_PENDING).filter(isRecord).map((user) => ({
+      request: text(user.request, MAX_NAME_CHARS),
+      at: text(user.at, MAX_TEXT_CHARS),
+      count: amount(user.count) ?? 0
+    }))
+    return name === undefined ? [] : [{ peer: name, ...figures, users: known }]
   })
 }
 

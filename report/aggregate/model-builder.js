@@ -26,6 +26,7 @@ const { IntervalFacts } = require('./verdict/facts')
 const { GrowthFacts } = require('./verdict/grows')
 const { LoadFacts } = require('./verdict/load')
 const { TaskFacts } = require('./verdict/threads')
+const { WaitFacts } = require('./verdict/waiting')
 const { peersOf, resized } = require('./what-if')
 const { amount } = require('../read/values')
 
@@ -57,7 +58,8 @@ class ModelBuilder {
     tasks: new TaskFacts(),
     background: new BackgroundFacts(),
     load: new LoadFacts(),
-    death: new DeathFacts()
+    death: new DeathFacts(),
+    waits: new WaitFacts()
   }
 
   #recordings = new Recordings()

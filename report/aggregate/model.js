@@ -91,7 +91,8 @@ async function modelOf (names, { slowest = 20, traces = false, progress, source,
     span: (span, file) => builder.add(span, file),
     facts: (record) => builder.addFacts(record),
     progress,
-    source
+    source,
+    withOpen: source === undefined // the processes of a source go on
   }
   const sources = traces ? new RereadableSources(source) : undefined
   const files = await readFiles(names, { ...reading, source: sources?.first ?? source })

@@ -29,7 +29,11 @@ const UNKNOWN_TYPES = new Set(['process', 'unknown'])
  * @property {boolean} isOwn the newest step has code of the program
  * @property {string | undefined} stack long stack of the place
  *
- * @typedef {{ name: string, spanId: string, isAccepted: boolean }} Name
+ * @typedef {object} Name
+ * @property {string} name
+ * @property {string} spanId
+ * @property {string} [traceId] of a span that was open when its name was written
+ * @property {boolean} isAccepted its response says that work continues
  * @typedef {object} Form common part of spans
  * @property {string} name
  * @property {ToldSpan['kind']} kind
@@ -78,8 +82,8 @@ class SourceTexts {
   handles = new HandleCounts()
   /** the end of a black box @type {import('../read/box-file').Death | undefined} */
   death = undefined
-  /** what open requests waited for @type {import('../../lib/handles/requests-in-flight').WaitsOfSpan[]} */
-  waits = []
+  /** what open requests waited for @type {import('../../lib/handles/requests-in-flight').OpenWaits} */
+  open = { waits: [] }
   /** start of the newest form's clock, ms since 1970 */
   origin = 0
   /** @type {Record<string, unknown>} */
@@ -96,7 +100,7 @@ class SourceTexts {
     const { chain, connection, end, form, frame, name, newestId, rejected, sent, source, span } = text
     if (isNumber(chain)) this.#addChain(chain, text)
     else if (isNumber(span)) return this.#spanOf(span, text)
-    else if (isNumber(name)) this.addName(name, String(text.request), String(text.spanId))
+    else if (isNumber(name)) this.#addNameOf(name, text)
     else if (isNumber(connection)) this.#peers.set(connection, String(text.peer))
     else if (isNumber(sent)) {
       const { operation, system, commands } = text
@@ -110,7 +114,7 @@ class SourceTexts {
     else if (Array.isArray(text.growth)) this.load.addGrowth(text)
     else if (Array.isArray(text.handles)) this.handles.add(text.handles)
     else if (isObject(text.death)) this.death = text.death
-    else if (Array.isArray(text.waits)) this.waits = text.waits.filter(isObject)
+    else if (Array.isArray(text.waits)) this.open = { ...text, waits: text.waits.filter(isObject) }
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}
@@ -217,12 +221,19 @@ class SourceTexts {
    * @param {number} number of a span
    * @param {string} name
    * @param {string} spanId
-   * @param {boolean} [isAccepted] its response says that work continues
+   * @param {boolean} [isAccepted]
+   * @param {string} [traceId]
    */
-  addName (number, name, spanId, isAccepted = false) {
+  addName (number, name, spanId, isAccepted = false, traceId = undefined) {
     const slot = number & (NAMES - 1)
     this.#named[slot] = number
-    this.#names[slot] = { name, spanId, isAccepted }
+    this.#names[slot] = { name, spanId, isAccepted, traceId }
+  }
+
+  /** @param {number} number @param {Record<string, any>} text */
+  #addNameOf (number, { request, spanId, ids }) {
+    if (ids === undefined) this.addName(number, String(request), String(spanId))
+    else this.addName(number, String(request), ids.slice(TRACE), false, ids.slice(0, TRACE))
   }
 
   /** @param {number} number */

@@ -9,7 +9,7 @@ const {
 const { SpanForm, textsOf } = require('../../lib/encoding/span-form')
 const { unpack } = require('../../lib/encoding/packed-spans')
 const { withAttributes } = require('../../lib/encoding/serialize')
-const { CLIENT } = require('../../lib/core/run-log-words')
+const { CLIENT, SERVER } = require('../../lib/core/run-log-words')
 const { getOrAdd } = require('../../lib/group-by')
 const { AfterResponse } = require('./after-response')
 const { Background } = require('./background')
@@ -50,6 +50,8 @@ class SpanMaker {
   #after = new AfterResponse()
   #tasks = new PoolTasks()
   #background = new Background()
+  /** open requests that still wait for the last that is known @type {Set<number>} */
+  #pending = new Set()
 
   /**
    * Description of the recording thread, as reported by itself.
@@ -59,7 +61,8 @@ class SpanMaker {
 
   /** The last report of the thread other than spans; counts and times are NaN if unknown. */
   get latest () {
-    const { handles: { all, latest: handles, lookedAt }, load: { vitals }, resource, waits } = this.#texts
+    const { handles: { all, latest: handles, lookedAt }, load: { vitals }, open, resource } = this.#texts
+    const { waits } = open
     const service = String(resource['service.name'] ?? '')
     return { service, handles, handleCount: Number(all), countedAt: Number(lookedAt), vitals, waits }
   }
@@ -168,11 +171,28 @@ class SpanMaker {
     return factsRecord('end of the box', attributes, at, texts)
   }
 
+  /** @returns {object | undefined} which open requests waited for each other at the end */
+  #waitsRecord () {
+    const texts = this.#texts
+    const { graph, waits } = texts.open
+    if (graph === undefined) return undefined
+    /** Whether all requests that waited at a place still do. @param {{ at: string }} member */
+    const isPresent = ({ at: place }) => {
+      const there = waits.filter((one) => one.waits.some(([what]) => what.endsWith(` at ${place}`)))
+      return there.length > 0 && there.every(({ span }) => this.#pending.has(span))
+    }
+    const cycles = graph.cycles.filter(({ members }) => members.every(isPresent))
+    const convoys = graph.convoys.filter(isPresent)
+    if (cycles.length + convoys.length === 0) return undefined
+    return factsRecord('open requests', { 'longstack.waits_for': [{ cycles, convoys }] }, 0, texts)
+  }
+
   /**
    * Builds the rest at the end. Spans whose ends are lost have unknown figures.
    * @param {import('./thread-load').LoopLoad} [load] of the thread, for records of it
+   * @param {boolean} [withOpen] also requests in flight that the thread could not report
    */
-  finish (load) {
+  finish (load, withOpen = false) {
     const texts = this.#texts
     const ofLoad = load &&
       [this.#background.record(load, texts), texts.load.record(load, texts), texts.handles.record(texts)]
@@ -181,10 +201,42 @@ class SpanMaker {
       if (record !== undefined) this.#records.push(recordOf(record))
     }
     const made = this.make([])
+    for (const ended of withOpen ? this.#untold.values() : []) {
+      const span = this.#openSpanOf(ended)
+      if (span !== undefined) made.push(this.#formOf({ span, ended }))
+    }
     for (const span of this.#told.values()) made.push(this.#formWith(this.#withState(span), noFigures(span)))
     this.#told.clear()
     this.#untold.clear()
-    return made
+    const waits = load && this.#waitsRecord()
+    return waits === undefined ? made : [...made, recordOf(waits)]
+  }
+
+  /**
+   * Returns a request that was open at the end of a thread that was killed.
+   * @param {EndedSpan} ended
+   * @returns {ToldSpan | undefined} undefined if it is unknown, or its end may be in entries that are missing
+   */
+  #openSpanOf ({ request, figures: { unknown } }) {
+    const { begin: start, end, isCut, isOpen, kind, number, outermost } = request
+    const { name, spanId, traceId } = this.#texts.nameOf(number) ?? NO_NAME
+    if (!isOpen || isCut || outermost !== number || traceId === undefined || unknown > 0) return undefined
+    return {
+      number,
+      traceId,
+      spanId,
+      parentSpanId: undefined,
+      name,
+      kind: kind === SERVER ? 'SERVER' : kind === CLIENT ? 'CLIENT' : 'INTERNAL',
+      origin: this.#texts.origin,
+      shared: undefined,
+      start,
+      end,
+      status: { code: 'UNSET' },
+      attributes: {},
+      events: undefined,
+      open: true
+    }
   }
 
   /** Whether the names of all other requests in a span are known. @param {EndedSpan} ended */
@@ -205,8 +257,9 @@ class SpanMaker {
   #formOf ({ span, ended }) {
     const { figures: { unknown }, request: { begin, end, isCut, isOpen } } = ended
     if (!isCut) span.start = begin // exactly
-    if (!isCut && !isOpen) span.end = end
-    return this.#formWith(this.#withState(span, unknown), isCut ? noFigures(span) : this.#figuresOf(ended))
+    if (!isCut && (!isOpen || span.open)) span.end = end
+    const figures = isCut ? noFigures(span) : this.#figuresOf(ended)
+    return this.#formWith(this.#withState(span, unknown, ended), figures)
   }
 
   /** @param {ToldSpan} span @param {Figures} figures */
@@ -338,14 +391,24 @@ class SpanMaker {
     })
   }
 
-  /** @param {ToldSpan} span @param {number} unknown microseconds without entries */
-  #withState (span, unknown = 0) {
+  /**
+   * @param {ToldSpan} span
+   * @param {number} [unknown] microseconds without entries
+   * @param {EndedSpan} [ended]
+   */
+  #withState (span, unknown = 0, ended = undefined) {
     if (!span.open && unknown === 0) return span
-    const { waits, responding } =
-      this.#texts.waits.find((waiting) => span.open && waiting.span === span.number) ?? {}
-    const pending = Array.isArray(waits) && {
+    const { waits: all, since = Infinity, idle = [] } = this.#texts.open
+    const { waits, responding, stopped } =
+      all.find((waiting) => span.open && waiting.span === span.number) ?? {}
+    const hasRunSince = (ended?.runs.at(-1)?.end ?? 0) > since
+    const isKnown = Array.isArray(waits) && !hasRunSince
+    if (isKnown) this.#pending.add(span.number)
+    const pending = isKnown && {
       'longstack.pending': waits.map((wait) => pendingOf(wait, span.end)),
-      ...(responding === true && { 'longstack.responding': true })
+      ...(responding === true && { 'longstack.responding': true }),
+      ...(stopped !== undefined && { 'longstack.stopped': stopped }),
+      ...(idle.length > 0 && waits.some(isInPackage) && { 'longstack.idle': idle })
     }
     const end = span.open && { 'longstack.end': 'open' }
     const part = unknown > 0 && { 'longstack.unrecorded_ms': unknown / 1000 }
@@ -372,7 +435,7 @@ class SpanMaker {
   }
 }
 
-const NO_NAME = { spanId: undefined, name: undefined }
+const NO_NAME = { spanId: undefined, name: undefined, traceId: undefined }
 
 /**
  * @param {[what: string, since: number | undefined]} wait
@@ -380,6 +443,9 @@ const NO_NAME = { spanId: undefined, name: undefined }
  */
 const pendingOf = ([what, since] = ['?', undefined], end) =>
   ({ what, ms: typeof since === 'number' ? Math.round(Math.max(0, end - since) * 1000) / 1000 : undefined })
+
+/** Whether a wait is in a package, which may be a driver with connections. @param {unknown[]} wait */
+const isInPackage = ([what]) => / via \S+$/.test(String(what))
 
 /** Figures of a span whose entries are lost. @param {ToldSpan} span @returns {any} */
 const noFigures = ({ start, end }) => ({ duration: end - start, waits: [], ran: undefined, beside: 0 })

@@ -131,13 +131,16 @@ class SpanReader {
     return this.#ending.length > 0 || this.#asking.length > 0
   }
 
-  /** Ends the log: spans that have not ended are reported as open. */
-  end () {
+  /**
+   * Ends the log: spans that have not ended are reported as open.
+   * @param {number} [now] ms of the clock: until then, at least
+   */
+  end (now = -Infinity) {
     const { recording, spans, timeline } = this
     timeline.close(recording.newest)
     this.#tellEnded()
     for (const span of this.#asking.splice(0)) this.#tell(span)
-    for (const span of spans.byNumber.values()) if (span.isOpen && !span.isCut) this.#tellOpen(span)
+    for (const span of spans.byNumber.values()) if (span.isOpen && !span.isCut) this.#tellOpen(span, now)
     this.#tellAfter(Infinity)
   }
 
@@ -244,9 +247,9 @@ class SpanReader {
     recording.gaps.push({ from: timeline.now, until })
   }
 
-  /** @param {Request} span */
-  #tellOpen (span) {
-    span.end = Math.max(span.begin, this.timeline.now)
+  /** @param {Request} span @param {number} [now] ms of the clock */
+  #tellOpen (span, now = -Infinity) {
+    span.end = Math.max(span.begin, this.timeline.now, now)
     span.endEntry = this.recording.placed
     this.#tell(span)
   }

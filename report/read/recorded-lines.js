@@ -12,7 +12,11 @@ const { BlockReader, describeMissing } = require('./recording-file')
 
 /**
  * @typedef {import('../path/span-maker').MadeSpan} MadeSpan
- * @typedef {{ spans: SpanReader, maker: SpanMaker, definitions: Definitions }} Source
+ * @typedef {object} Source
+ * @property {SpanReader} spans
+ * @property {SpanMaker} maker
+ * @property {Definitions} definitions
+ * @property {number} now ms of its clock in its last block
  */
 
 class RecordedLines {
@@ -22,8 +26,14 @@ class RecordedLines {
   #states = new Map()
   /** spans that could not be written */
   #failed = 0
+  #withOpen
 
   #reader = new BlockReader()
+
+  /** @param {boolean} [withOpen] also requests that a process was serving when it was killed */
+  constructor (withOpen = false) {
+    this.#withOpen = withOpen
+  }
 
   /** Starts the next file. Its lines contain all definitions they refer to. */
   nextFile () {
@@ -48,6 +58,7 @@ class RecordedLines {
     let lines = ''
     for (const block of blocks) {
       const source = this.#sourceOf(block.source)
+      source.now = block.now
       source.maker.setOrigin(block.origin)
       source.maker.add(block.texts)
       source.spans.push(block)
@@ -61,9 +72,9 @@ class RecordedLines {
     let lines = ''
     for (const source of this.#sources.values()) {
       const { load } = source.spans
-      source.spans.end()
+      source.spans.end(source.now)
       lines += this.#write(source, source.maker.make(source.spans.ended()))
-      lines += this.#write(source, source.maker.finish(load))
+      lines += this.#write(source, source.maker.finish(load, this.#withOpen))
     }
     return { lines, problems: this.#missing() }
   }
@@ -82,7 +93,7 @@ class RecordedLines {
       spans.onAfter = (after) => maker.addAfter(after)
       spans.onBackground = (chain, ms) => maker.addBackground(chain, ms)
       spans.onCalled = (chain, start, due) => maker.addCalled(chain, start, due)
-      return { spans, maker, definitions: new Definitions() }
+      return { spans, maker, definitions: new Definitions(), now: -Infinity }
     })
   }
 

@@ -32,6 +32,7 @@ const { getOrAdd } = require('../../lib/group-by')
  * @property {(head: string) => boolean} [wants] whether to parse the line that starts with this head
  * @property {(bytes: number, total: number | undefined) => void} [progress] total is undefined if unknown
  * @property {import('./sources').Source} [source] opens a file
+ * @property {boolean} [withOpen] see RecordedLines
  */
 
 const HEAD_BYTES = 64
@@ -51,7 +52,7 @@ const failures = {
  */
 async function readFiles (names, reading) {
   const progress = createProgress(names, reading)
-  const recordings = new Recordings()
+  const recordings = new Recordings(reading.withOpen)
   /** @type {Map<string, string>} */
   const namesByIdentity = new Map()
   /** @type {FileReport[]} */
@@ -119,9 +120,14 @@ async function readFile (name, report, reading, progress, recordings) {
 
 /** Recordings among the input files: parts of one recording, or several recordings. */
 class Recordings {
-  #recorded = new RecordedLines()
+  #recorded
   /** @type {RecordingFile | undefined} */
   #last
+
+  /** @param {boolean} [withOpen] see RecordedLines */
+  constructor (withOpen) {
+    this.#recorded = new RecordedLines(withOpen)
+  }
 
   /** Starts the next file. @param {FileLines} lines @param {FileReport} report */
   next (lines, report) {

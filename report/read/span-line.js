@@ -35,7 +35,7 @@ const MAX_NAME_CHARS = 300
 const BY_SUBSYSTEM = /^(longstack\.wait_ms)\.(.+)$/s
 const SPAN_LISTS = ['delayed_by', 'delays', 'runs', 'waits', 'asked', 'asked_more', 'ran', 'wait_ms']
 /** Attributes of records that are not spans. */
-const FACTS = ['open_intervals', 'handles', 'after', 'tasks', 'background', 'load', 'death']
+const FACTS = ['open_intervals', 'handles', 'after', 'tasks', 'background', 'load', 'death', 'waits_for']
   .map((name) => `longstack.${name}`)
 const JSON_ATTRIBUTES = new Set([...SPAN_LISTS.map((name) => `longstack.${name}`), ...FACTS])
 

@@ -21,6 +21,7 @@ const { sharedBy } = require('./shared')
 const { stampede } = require('./stampede')
 const { threads } = require('./threads')
 const { unanswered } = require('./unanswered')
+const { waiting } = require('./waiting')
 const { workers } = require('./workers')
 const { OUTSIDE } = require('../blockers')
 const { groupsOf, sum } = require('../lists')
@@ -29,10 +30,10 @@ const { whatIf } = require('../what-if')
 
 const MIN_SHARE_OF_ALL = 0.01 // share of the time of all requests
 /** Rules whose findings come first. @type {string[]} */
-const FIRST = ['death', 'stuck', 'filling']
+const FIRST = ['death', 'stuck', 'filling', 'deadlock']
 /** Rules whose findings do not slow down requests, or by an unknown time. */
 const UNTIMED = new Set([
-  ...FIRST, 'interval', 'grows', 'after', 'failing', 'stampede', 'unanswered', 'hangs'
+  ...FIRST, 'interval', 'grows', 'after', 'failing', 'stampede', 'unanswered', 'convoy', 'hangs'
 ])
 const MAX_FINDINGS = 20
 
@@ -40,7 +41,8 @@ const MAX_FINDINGS = 20
  * @typedef {object} Fault finding of a rule
  * @property {'death' | 'stuck' | 'filling' | 'blocker' | 'pool' | 'sequence' | 'dependency' | 'interval' |
  *   'delayer' | 'loop' | 'retries' | 'fanOut' | 'threads' | 'lookups' | 'opening' | 'workers' | 'stampede' |
- *   'background' | 'collects' | 'starved' | 'unanswered' | 'hangs' | 'after' | 'failing' | 'grows'} rule
+ *   'background' | 'collects' | 'starved' | 'unanswered' | 'deadlock' | 'convoy' | 'hangs' | 'after' |
+ *   'failing' | 'grows'} rule
  * @property {string} [route]
  * @property {string} [at]
  * @property {number} lostMs request time that it explains
@@ -65,6 +67,7 @@ const MAX_FINDINGS = 20
  * @property {import('./threads').TaskFacts} tasks of libuv's thread pool
  * @property {import('./load').LoadFacts} load of threads
  * @property {import('./death').DeathFacts} death processes that died
+ * @property {import('./waiting').WaitFacts} waits which requests wait for each other
  * @property {import('./background').BackgroundFacts} background code outside of requests
  * @property {import('../calls').Calls} calls over HTTP
  */
@@ -84,8 +87,8 @@ function verdictOf (model, routes, others, recordings) {
   /** @type {Array<(evidence: Evidence, faults: Fault[]) => Fault[]>} */
   const rules = [
     death, collects, filling, starved, blocker, retries, fanOut, pool, lookups, opening, threads, workers,
-    stampede, sequence, dependency, delayer, loop, background, interval, grows, after, failing, unanswered,
-    hangs
+    stampede, sequence, dependency, delayer, loop, background, interval, grows, after, failing, waiting,
+    hangs, unanswered
   ]
   for (const rule of rules) {
     faults.push(...rule(evidence, faults))

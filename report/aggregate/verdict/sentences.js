@@ -2,7 +2,10 @@
 
 // The sentence and the advice of each finding.
 
+const { convoySentence, cycleSentence, knownBy } = require('../../../lib/format/wait-graph')
+const { stoppedText } = require('../../../lib/format/waits')
 const { formatDuration, shortFrame } = require('../../../lib/text')
+const { idleSentence } = require('./idle')
 
 const MAX_NAME_CHARS = 100
 const MIN_SAVED = 0.01 // share
@@ -306,15 +309,35 @@ const sentences = {
         'longstack why while one is pending'
     ]
   },
-  hangs ({ route, figures: { requests, oldestMs }, details: { waits, lives } }) {
+  hangs ({ route, at: frame, figures: { requests, oldestMs }, details }) {
+    const { waits, isUsing, stopped, idle = [], lives } = details
     const age = `${time(oldestMs)}${requests === 1 ? '' : ` (the oldest of ${requests})`}`
     const [have, wait, waitsFor] = lives ? ['has been', 'is', 'waits'] : ['had been', 'was', 'waited']
-    const known = `it ${waitsFor} for ${waits.map(short).join(', ')}`
+    const none = stopped === undefined
+      ? `no await or connection of it ${wait} pending`
+      : stoppedText(stopped, !lives)
+    const known = waits.length === 0 ? none : `it ${waitsFor} for ${waits.map(short).join(', ')}`
+    const unused = idleSentence(idle, { at: frame, isUsing, ageMs: oldestMs }, time, !lives)
     return [
-      `${short(route)} ${have} pending for ${age}; ` +
-        `${waits.length > 0 ? known : `no await or connection of it ${wait} pending`}.`,
-      'look for what should end this wait: an event that never comes, or a lock or a connection that is ' +
-        'not released'
+      `${short(route)} ${have} pending for ${age}; ${known}.${unused}`,
+      stopped === undefined
+        ? 'look for what should end this wait: an event that never comes, or a lock or a connection that ' +
+          'is not released'
+        : 'look for a path in the code after that without a response'
+    ]
+  },
+  deadlock ({ details: { cycle } }) {
+    const sentence = cycleSentence(cycle).replace(/^(?:probably a )?deadlock: /, '')
+    const head = cycle.by === 'name' ? 'Probably a deadlock' : 'A deadlock'
+    return [
+      `${head} at the end of the recording: ${sentence} (${knownBy(cycle)}).`,
+      'take them in the same order everywhere, or release one before waiting for the other'
+    ]
+  },
+  convoy ({ details: { convoy } }) {
+    return [
+      `At the end of the recording, ${convoySentence(convoy)} (${knownBy(convoy)}).`,
+      'hold it for a shorter time, and release it also after an error'
     ]
   },
   after ({ route, at: frame, figures, details: { caller, count } }) {

@@ -22,6 +22,7 @@ const MIN_LAST_WAIT = 0.95 // share of the time since an error; below it, the re
  * @property {number} ms
  * @property {string | undefined} at place of its last wait
  * @property {string | undefined} path
+ * @property {boolean} isPending it is open
  * @property {{ type: string, at: string } | undefined} error its last error, if nothing followed it
  * @property {string} spanId
  * @property {number} end ms since 1970
@@ -44,14 +45,16 @@ class Unanswered {
       this.answeredMs += ms
       return
     }
-    const isBegun = amount(attributes['http.response.status_code']) !== undefined
+    // An open one may be a stream of events or a WebSocket, unless it is known what it waits for
+    const isBegun = amount(attributes['http.response.status_code']) !== undefined ||
+      (open && (attributes['longstack.pending'] === undefined || attributes['longstack.responding'] === true))
     if (kind !== 'SERVER' || isBegun || this.requests.length === MAX_LISTED) return
     // Its last wait ended when the client closed the connection.
     const client = `${attributes['network.peer.address']}:${attributes['network.peer.port']}`
     const last = waits.find(({ place }) => endOf(place.until).peer === client)
     const path = text(attributes['url.path'], MAX_PATH_CHARS)
     const [spanId, end] = [span.spanId, span.startMs + ms]
-    this.requests.push({ ms, at: last?.place.at, path, error: errorOf(span, last), spanId, end })
+    this.requests.push({ ms, at: last?.place.at, path, isPending: open, error: errorOf(span, last), spanId, end })
   }
 }
 
@@ -90,10 +93,14 @@ function commonErrorOf (requests) {
  * Reports routes with several requests that got no response, for much longer than the others took. If too few
  * others got one, only an error is evidence: clients may well leave requests that wait for news.
  * @param {import('./index').Evidence} evidence
+ * @param {import('./index').Fault[]} faults of earlier rules: what pending requests wait for
  * @returns {import('./index').Fault[]}
  */
-function unanswered ({ routes, calls }) {
-  return routes.flatMap(({ name, facts: { totalMs, unanswered: { answered, answeredMs, requests } } }) => {
+function unanswered ({ routes, calls }, faults) {
+  const known = new Set(faults.flatMap(({ rule, route }) => rule === 'hangs' ? route : []))
+  return routes.flatMap(({ name, facts: { totalMs, unanswered: facts } }) => {
+    const { answered, answeredMs, requests: all } = facts
+    const requests = known.has(name) ? all.filter(({ isPending }) => !isPending) : all
     const meanMs = answered < MIN_ANSWERED ? undefined : answeredMs / answered
     const long = requests.filter(({ ms }) => ms >= MIN_MS && ms >= (meanMs ?? 0) * MIN_RATIO)
     if (long.length < MIN_UNANSWERED || long.length < requests.length / 2) return []

@@ -47,6 +47,8 @@ const rules = {
   starved: 'no CPU',
   unanswered: 'no response',
   hangs: 'pending for long',
+  deadlock: 'deadlock',
+  convoy: 'one holds up others',
   death: 'the process died',
   stuck: 'stuck event loop',
   filling: 'memory is filling up'
