@@ -79,6 +79,17 @@ class SpanMaker {
     return this.#held.length > 0
   }
 
+  /**
+   * Forgets that connections were idle when open requests were looked at, if they were used after that.
+   * @param {import('./window').SpanReader} reader of the whole log
+   */
+  dropUsed (reader) {
+    const { open, open: { idle, since } } = this.#texts
+    if (idle === undefined || since === undefined) return
+    const used = new Set(reader.writtenSince(since).map((ref) => this.#texts.peerOf(ref)))
+    open.idle = idle.filter(({ peer }) => !used.has(peer))
+  }
+
   /** Adds the texts of a block. @param {string[]} lines */
   add (lines) {
     for (const line of lines) {

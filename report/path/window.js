@@ -150,6 +150,15 @@ class SpanReader {
     return { begin, end: now, busy, isRunning: open !== NONE }
   }
 
+  /** Returns the references of connections that were written to after a time. @param {number} time ms */
+  writtenSince (time) {
+    const { recording, traffic: { connections } } = this
+    return [...connections.keys()].filter((ref) => {
+      const write = connections.get(ref)?.write ?? NONE
+      return write !== NONE && recording.time[write] > time
+    })
+  }
+
   /** Returns the spans that have ended since the last call, with hindsight. */
   ended () {
     const ended = this.#ended

@@ -73,6 +73,7 @@ class RecordedLines {
     for (const source of this.#sources.values()) {
       const { load } = source.spans
       source.spans.end(source.now)
+      source.maker.dropUsed(source.spans)
       lines += this.#write(source, source.maker.make(source.spans.ended()))
       lines += this.#write(source, source.maker.finish(load, this.#withOpen))
     }

@@ -13,6 +13,7 @@ const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')
 const { createModel } = require('../../report/aggregate/model')
 const { inherited, node, register, root } = require('../helpers/run')
+const { readRecordings } = require('../helpers/recordings')
 const { folder, records: recordsOf } = require('../helpers/sinks')
 
 const service = path.join(root, 'test', 'fixtures', 'record', 'open-requests.js')
@@ -181,15 +182,22 @@ test('a request of 5 s whose error ends the process did not wait', async (t) => 
 })
 
 test('what a request waited for before it went on is not said of a killed process', async (t) => {
-  const file = path.join(folder(t), 'app.rec')
-  const { child, port, end } = await start(t, file)
-  for (const url of ['/later', '/hang']) open(port, url)
+  const directory = folder(t)
+  writeDriver(directory)
+  const file = path.join(directory, 'app.rec')
+  const { child, port, end } = await start(t, file, { args: [directory] })
+  await Promise.all([open(port, '/bad'), open(port, '/bad')])
+  for (const url of ['/later', '/hang', '/ok']) open(port, url)
   while (!/"waits":/.test(fs.readFileSync(file, 'latin1'))) await wait(100)
   await wait(3000)
+  await open(port, '/again')
   await settled(port)
   child.kill('SIGKILL')
   await end
-  const { 'GET /hang': hang, 'GET /later': later } = openOf(await createModel([file]))
+  const model = await createModel([file])
+  const ok = sentencesOf(model).find((sentence) => sentence.includes('GET /ok ')) ?? ''
+  t.regex(ok, /it waited for await at transfer \(open-requests\.js:\d+\) via driver\.$/, 'its connections are not idle')
+  const { 'GET /hang': hang, 'GET /later': later } = openOf(model)
   t.is(hang.waits?.length, 1)
   t.is(later.waits, undefined)
   t.true(later.ms > 7000, String(later.ms))
@@ -201,7 +209,9 @@ test('open requests of a worker, of two processes and of a file that is rotated'
   for (const { port } of [first, second]) open(port, '/hang')
   await Promise.all([settled(first.port), settled(second.port)])
   fs.renameSync(file, `${file}.1`)
-  while (!fs.existsSync(file)) await settled(first.port)
+  const isRotated = () => fs.existsSync(file) &&
+    readRecordings(file).sources.some(({ head }) => head?.pid === first.child.pid)
+  while (!isRotated()) await settled(first.port)
   open(first.port, '/upstream')
   await Promise.all([settled(first.port), settled(second.port)])
   for (const { child, end } of [first, second]) {
