@@ -165,7 +165,7 @@ test('spans that are open when the program ends are told so, each thread tells i
   const [main] = logs.filter(({ texts }) => texts[0].source.thread === 0)
   const [forever] = main.spans.filter(({ name }) => name === 'forever 0')
   t.deepEqual(main.texts.filter(({ name, request }) => name !== undefined && request !== undefined), [
-    { name: forever.span, request: 'forever 0', spanId: forever.spanId }
+    { name: forever.span, request: 'forever 0', ids: forever.ids }
   ])
 })
 
