@@ -12,20 +12,20 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12652,
+  report: 12831,
   core: 4371,
-  spans: 2484,
+  spans: 2522,
   stacks: 2868,
-  '.': 2322,
-  handles: 2545,
+  '.': 2336,
+  handles: 2550,
   requests: 1126,
   ask: 1818,
   top: 1492,
   metrics: 218,
-  incident: 795,
+  incident: 805,
   cli: 1592,
   sinks: 1210,
-  format: 1012,
+  format: 1016,
   profile: 714,
   blocked: 439,
   attribution: 1099,
@@ -93,7 +93,7 @@ const required = {
 const offline = [
   { 'report/path/': ['core/run-log-words.js', 'encoding/', 'group-by.js', 'subsystems.js'] },
   { 'report/read/': ['core/run-log-words.js', 'encoding/', 'group-by.js', 'record/block.js', 'record/box-files.js', 'record/box-layout.js', 'record/growth-text.js', 'report/path/', 'text.js'] },
-  { 'report/aggregate/': ['group-by.js', 'path-names.js', 'report/path/', 'report/read/', 'text.js'] },
+  { 'report/aggregate/': ['format/', 'group-by.js', 'path-names.js', 'report/path/', 'report/read/', 'text.js'] },
   { 'report/render/': ['report/aggregate/', 'report/read/', 'format/', 'text.js'] }
 ]
 // The command line stands on either half. Of what asks a running process its end is beside the other one.

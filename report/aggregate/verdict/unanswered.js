@@ -54,7 +54,8 @@ class Unanswered {
     const last = waits.find(({ place }) => endOf(place.until).peer === client)
     const path = text(attributes['url.path'], MAX_PATH_CHARS)
     const [spanId, end] = [span.spanId, span.startMs + ms]
-    this.requests.push({ ms, at: last?.place.at, path, isPending: open, error: errorOf(span, last), spanId, end })
+    const error = errorOf(span, last)
+    this.requests.push({ ms, at: last?.place.at, path, isPending: open, error, spanId, end })
   }
 }
 
