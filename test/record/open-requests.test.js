@@ -171,6 +171,23 @@ for (const signal of /** @type {const} */ (['SIGTERM', 'SIGKILL'])) {
   })
 }
 
+test('the report lists only the oldest open requests, so a finding about many gives no exact number', async (t) => {
+  const file = path.join(folder(t), 'spans.jsonl')
+  const hex = (/** @type {number} */ number, /** @type {number} */ digits) => number.toString(16).padStart(digits, '0')
+  const lines = Array.from({ length: 150 }, (_, i) => JSON.stringify({
+    traceId: hex(i + 1, 32),
+    spanId: hex(i + 1, 16),
+    name: 'GET /x',
+    kind: 'SERVER',
+    startTimeUnixNano: '1800000000000000000',
+    endTimeUnixNano: '1800000009000000000',
+    status: { code: 'UNSET' },
+    attributes: { 'longstack.end': 'open', 'longstack.pending': [{ what: 'await at f (/app/a.js:1:1)', ms: 9000 }] }
+  }))
+  fs.writeFileSync(file, lines.join('\n'))
+  t.regex(sentencesOf(await createModel([file]))[0], /pending for 9\.0 s \(the oldest of at least 100\); it waited for/)
+})
+
 test('a request of 5 s whose error ends the process did not wait', async (t) => {
   const file = path.join(folder(t), 'app.rec')
   const { port, end } = await start(t, file)

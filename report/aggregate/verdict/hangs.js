@@ -46,6 +46,7 @@ function hangs ({ model, death: { deaths }, waits: { cycles, convoys } }) {
         isUsing: sites.length < pending.length,
         stopped,
         idle,
+        isCut: model.openCount > model.open.length,
         lives: deaths.length > 0 && deaths.every(({ lives }) => lives)
       }
     }

@@ -310,8 +310,9 @@ const sentences = {
     ]
   },
   hangs ({ route, at: frame, figures: { requests, oldestMs }, details }) {
-    const { waits, isUsing, stopped, idle = [], lives } = details
-    const age = `${time(oldestMs)}${requests === 1 ? '' : ` (the oldest of ${requests})`}`
+    const { waits, isUsing, stopped, idle = [], isCut, lives } = details
+    const all = `${isCut ? 'at least ' : ''}${requests}`
+    const age = `${time(oldestMs)}${requests === 1 ? '' : ` (the oldest of ${all})`}`
     const [have, wait, waitsFor] = lives ? ['has been', 'is', 'waits'] : ['had been', 'was', 'waited']
     const none = stopped === undefined
       ? `no await or connection of it ${wait} pending`
