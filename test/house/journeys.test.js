@@ -22,7 +22,7 @@ if (!isCounted) console.log('Journeys are counted on Node 24 and later, with the
  */
 const journeys = [
   { title: 'a timer', name: 'timer', files: 25, calls: 55 },
-  { title: 'the stack of an error after two awaits', name: 'error', files: 50, calls: 1148 },
+  { title: 'the stack of an error after two awaits', name: 'error', files: 51, calls: 1150 },
   { title: 'why a connection is open, as text', name: 'why', files: 32, calls: 540 },
   { title: 'a request', name: 'request', files: 37, calls: 256, tries: 3 },
   { title: 'a request in a recording', name: 'request', env: { LONGSTACK_RECORD: 'out' }, files: 66, calls: 600, tries: 3 },
