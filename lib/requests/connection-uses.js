@@ -37,6 +37,7 @@ const looked = new WeakSet()
 function openedInPrimary (server, handle, call) {
   call.asyncId = idOf(server) ?? 0
   call.kind = kindOf(typeOf(undefined, server), true)
+  call.type = call.kind.type
   contextTag.write(handle, call)
   registry.opened(call, handle)
   registry.setOwner(handle, server)
