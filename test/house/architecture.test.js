@@ -18,7 +18,7 @@ const maxLines = {
   stacks: 2868,
   '.': 2336,
   handles: 2550,
-  requests: 1126,
+  requests: 1127,
   ask: 1818,
   top: 1492,
   metrics: 218,

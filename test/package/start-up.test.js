@@ -12,7 +12,7 @@ const { program, root } = require('../helpers/run')
 
 const MAX_FILES = 105
 // Without the addon, what reports that it is missing is loaded as well.
-const MAX_BYTES = 616_000
+const MAX_BYTES = 618_000
 
 /**
  * @param {Record<string, string>} env
