@@ -61,7 +61,10 @@ async function die ({ url, flags = [], cause }) {
     }
     await wait(300 + Math.random() * 400)
     if (url !== undefined) ask(port, url)
-    if (cause === 'stuck') await wait(2000)
+    if (cause === 'stuck') {
+      await once(output, 'line') // it spins
+      await wait(2000)
+    }
     if (url === undefined || cause === 'stuck') child.kill('SIGKILL')
     await ended
     await Promise.all(load)
