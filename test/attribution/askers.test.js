@@ -60,7 +60,7 @@ function run (env, flags = ['-r', register]) {
 const engines = [{}, { LONGSTACK_CAPTURE: 'js' }]
 
 for (const env of engines) {
-  test.serial(`an error on a pooled connection names who asked, ${JSON.stringify(env)}`, async (t) => {
+  test.serial(`an error on a pooled connection names the code that sent the query, ${JSON.stringify(env)}`, async (t) => {
     const counts = await run(env)
     t.true(Object.keys(counts).length >= 12, JSON.stringify(counts))
     for (const [kind, { right, none, wrong, sample, unknown }] of Object.entries(counts)) {
@@ -76,7 +76,7 @@ for (const env of engines) {
 
 for (const isPreloaded of [true, false]) {
   const title = isPreloaded ? 'of all drivers at once' : 'that are older than tracing'
-  test.serial(`an error on connections ${title} names who asked, or nobody`, async (t) => {
+  test.serial(`an error on connections ${title} names the code that sent the query, or nobody`, async (t) => {
     /** kinds with a right answer in some run: on a busy machine one kind may have none @type {Set<string>} */
     const known = new Set()
     /** @type {string[]} */
@@ -94,7 +94,7 @@ for (const isPreloaded of [true, false]) {
   })
 }
 
-test('an answer to what was asked while tracing was off is not of who asks next', async (t) => {
+test('the response to a query sent while tracing was off is not attributed to the next sender', async (t) => {
   const { stdout } = await runProgram(`
     const net = require('node:net')
     const trace = require(${JSON.stringify(root)})
@@ -117,7 +117,7 @@ test('an answer to what was asked while tracing was off is not of who asks next'
   t.notRegex(stdout, /at next /)
 })
 
-test('a stack names who opened the connection in one line', async (t) => {
+test('a stack names the opener of the connection in one line', async (t) => {
   const { stdout } = await runProgram(`
     const http = require('node:http')
     const net = require('node:net')
@@ -148,7 +148,7 @@ test('a stack names who opened the connection in one line', async (t) => {
   t.is(second.split('GET /orders').length, 2, second)
 })
 
-test('what a server sends of its own accord belongs to who opened the connection, and that is said', async (t) => {
+test('data that a server sends unasked belongs to the opener of the connection, and is marked', async (t) => {
   const { stdout } = await runProgram(`
     const net = require('node:net')
     const peer = net.createServer((socket) => {
@@ -169,7 +169,7 @@ test('what a server sends of its own accord belongs to who opened the connection
   t.notRegex(stdout, /asker/)
 })
 
-test('a queue in a driver: what it writes in its reply handler is nobody\'s question', async (t) => {
+test('what a driver with a queue writes in its reply handler is nobody\'s query', async (t) => {
   const { stdout } = await runProgram(`
     const net = require('node:net')
     const trace = require(${JSON.stringify(root)})
@@ -227,7 +227,7 @@ test('a query of a timer that was set in a callback of the connection names the 
   t.regex(stdout, /── socket\.write .*\n[^─]*at report .*\n +── setTimeout.* ──\n +at warm /)
 })
 
-test('what a pool hands on in a callback of the connection is not of the request before', async (t) => {
+test('what a pool sends in a callback of the connection does not name the previous request', async (t) => {
   const { stdout } = await runProgram(`
     const http = require('node:http')
     const { Client, serve } = require(${client})
@@ -267,7 +267,7 @@ test('a first query that a driver holds back names the code that opened the conn
   t.regex(stdout, /── on a connection opened by .*; who asked is not known ──\n[^─]*at countRows .*\n +at report /)
 })
 
-test('of two questions of one step the second is none of who asks after the first answer', async (t) => {
+test('the second of two queries of one step is not attributed to the code that queries after the first response', async (t) => {
   for (const call of ['askTwo()', 'for (const done of [() => {}, second]) ask(done)']) {
     const { stdout } = await runProgram(`
       const { Client, serve } = require(${client})
@@ -288,7 +288,7 @@ test('of two questions of one step the second is none of who asks after the firs
   }
 })
 
-test('of two messages that a thread answers each asks by itself', async (t) => {
+test('two messages that a thread answers each name their own sender', async (t) => {
   const { stdout, stderr } = await runProgram(`
     const { Worker } = require('node:worker_threads')
     const { Client, serve } = require(${client})
@@ -308,7 +308,7 @@ test('of two messages that a thread answers each asks by itself', async (t) => {
   t.notRegex(stdout, /timerOfA/)
 })
 
-test('what a step and one that it has caused ask at once is of neither place', async (t) => {
+test('if a step and a step that it caused query at once, neither place is named', async (t) => {
   const { stdout } = await runProgram(`
     const { Client, serve } = require(${client})
     const trace = require(${JSON.stringify(root)})
@@ -329,7 +329,7 @@ test('what a step and one that it has caused ask at once is of neither place', a
   t.notRegex(stdout, /askFirst/)
 })
 
-test('of a connection on which nothing was written nobody is told as the writer', async (t) => {
+test('no writer is named for a connection on which nothing was written', async (t) => {
   const { stdout } = await runProgram(`
     const net = require('node:net')
     const trace = require(${JSON.stringify(root)})
@@ -343,7 +343,7 @@ test('of a connection on which nothing was written nobody is told as the writer'
   t.notRegex(stdout, /last written/)
 })
 
-test('connections are grouped by who has them', async (t) => {
+test('connections are grouped by holder', async (t) => {
   const { stdout } = await runProgram(`
     const http = require('node:http')
     const net = require('node:net')

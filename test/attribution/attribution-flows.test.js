@@ -169,7 +169,7 @@ known('a connection that breaks: who wrote last', async (t) => {
 })
 
 for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
-  test(`why a shared connection is there: who wrote last, ${JSON.stringify(env)}`, async (t) => {
+  test(`a shared connection shows who wrote last, ${JSON.stringify(env)}`, async (t) => {
     const { stdout } = await program(`
       const net = require('node:net')
       const trace = require(${JSON.stringify(require.resolve('../..'))})
@@ -256,7 +256,7 @@ known('a timer that was refreshed by another flow: each turn has its own story',
   t.regex(second, /at refreshes/, stdout)
 })
 
-test('the reader is not taken for the maker where nothing tells them apart', async (t) => {
+test('the reader of an error is not taken for its creator if nothing distinguishes them', async (t) => {
   const { stdout } = await program(`'use strict'
     let kept
     function shared () { if (kept === undefined) kept = new Error('shared'); else console.log(kept.stack) }
@@ -268,7 +268,7 @@ test('the reader is not taken for the maker where nothing tells them apart', asy
   t.regex(split(stdout).hops[0].title, /reader: only where/)
 })
 
-test('a value that nobody handled the rejection of has the place of its promise', async (t) => {
+test('an unhandled rejection with a value that is no error has the place of its promise', async (t) => {
   for (const start of ['fails()', 'setTimeout(fails, 1)', 'import("node:fs").then(fails)']) {
     const { stderr, code } = await program(`function fails () { Promise.reject(42) }\n${start}`)
     t.is(code, 1)
@@ -276,7 +276,7 @@ test('a value that nobody handled the rejection of has the place of its promise'
   }
 })
 
-test('a function that a promise is rejected with is not asked for its text', async (t) => {
+test('a function used as a rejection reason is not converted to text', async (t) => {
   const source = `
     let asked = 0
     const reason = Object.assign(function reason () {}, { toString () { asked++; return 'reason' } })

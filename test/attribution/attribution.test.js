@@ -31,7 +31,7 @@ const why = loadBinding().failure?.code
 const engines = [{ name: 'js', env: { LONGSTACK_CAPTURE: 'js' } }]
 if (why === undefined) engines.push({ name: 'native', env: { LONGSTACK_CAPTURE: 'native' } })
 
-test('both engines are there', async (t) => {
+test('both engines are available', async (t) => {
   if (why !== undefined) {
     // a binary is made where there is a compiler; where there is none, one engine is tested
     t.log(`the native engine is not tested: ${why}`)
@@ -61,7 +61,7 @@ for (const { name: engine, env } of engines) {
     }
 
     if (language === 'sloppy') continue
-    test(`the cause of a failed fetch has the story of its connection, ${engine}`, async (t) => {
+    test(`the cause of a failed fetch has the chain of its connection, ${engine}`, async (t) => {
       // The JavaScript engine keeps fewer of Node's frames: it loses fetch behind undici's 34.
       const creator = engine === 'js' ? /creator|fetchRefused/ : /creator/
       const setting = { folder, env, together, name: 'fetchRefused', must: true, creator, property: 'cause' }
@@ -160,7 +160,7 @@ for (const [name, source] of Object.entries(escapes)) {
   /** @type {ReturnType<typeof node> | undefined} */
   let bareRun
   for (const { name: engine, env } of engines) {
-    test(`uncaught as Node prints it: ${name}, ${engine}`, async (t) => {
+    test(`Node prints an uncaught error with its chain: ${name}, ${engine}`, async (t) => {
       const bare = await (bareRun ??= node([file]))
       let long = await node(['-r', register, file], { env })
       const dependsOnClock = engine === 'native' && name === 'scope'
@@ -186,7 +186,7 @@ for (const [name, source] of Object.entries(escapes)) {
   }
 }
 
-test('a rejection with a reason that is no error tells its story through its promise', async (t) => {
+test('a rejection with a reason that is no error gets its chain from its promise', async (t) => {
   const { stdout } = await node(['-r', register, '-e', `
     const trace = require('longstack')
     process.on('unhandledRejection', (reason, promise) => {

@@ -170,7 +170,7 @@ const isUnknown = process.env.ENGINE === 'js'
 const REASON = 'the JavaScript engine does not know who made these errors'
 
 for (const [title, [source, line]] of Object.entries(cases)) {
-  test(`${title}: who was first`, async (t) => {
+  test(`${title}: the earlier action is named`, async (t) => {
     if (isUnknown && title.includes('of a package')) return skip(t, REASON)
     const { stdout, stderr } = await program(common + source)
     t.regex(stdout, /^\w*(?:Error|Exception)/, stderr)
@@ -184,7 +184,7 @@ test('an aborted fetch without frames names where it was awaited', async (t) => 
   t.regex(stdout, /at (?:async )?ask /, stderr)
 })
 
-test('who waited for what another callback aborted is named, and who made the request', async (t) => {
+test('an abort by another callback names the waiting code and the request\'s maker', async (t) => {
   if (isUnknown) return skip(t, REASON)
   const { stdout, stderr } = await program(`${common}
     const { once, EventEmitter } = require('node:events')
@@ -238,7 +238,7 @@ test('who waited for what another callback aborted is named, and who made the re
   t.regex(slow, /── setTimeout\(20\) · [^]+at callSlowly /)
 })
 
-test('an abort while a response is read: which request that was', async (t) => {
+test('an abort while a response is read names its request', async (t) => {
   const { stdout, stderr } = await program(`${common}
     const { Writable } = require('node:stream')
     const pipes = require('node:stream/promises').pipeline
@@ -396,7 +396,7 @@ const notKnown = {
 
 for (const [title, calls] of Object.entries(notKnown)) {
   for (const listeners of ['0', '1']) {
-    test(`${title}: an abort names none of them for the other, listeners ${listeners}`, async (t) => {
+    test(`${title}: an abort never names one request for the other, listeners ${listeners}`, async (t) => {
       const { stdout, stderr } = await program(aborting(calls), { env: { LONGSTACK_LISTENERS: listeners } })
       t.not(stdout, '', stderr)
       const stacks = JSON.parse(stdout)
@@ -406,7 +406,7 @@ for (const [title, calls] of Object.entries(notKnown)) {
   }
 }
 
-test('a signal that a call before had: who has it now is named', async (t) => {
+test('a signal used by an earlier call names the call that uses it now', async (t) => {
   const { stdout, stderr } = await program(aborting(`
     let done
     async function callA (signal) { await (done = pipes(Readable.from(['x']), sink(), { signal })) }
@@ -420,7 +420,7 @@ test('a signal that a call before had: who has it now is named', async (t) => {
   t.notRegex(stack, /callA|GET \/a/)
 })
 
-test('no getter of the program is called, and nothing is left on its objects', async (t) => {
+test('no getter of the program is called, and nothing is added to its objects', async (t) => {
   const { stdout, stderr } = await program(`${common}
     const { ServerResponse } = http
     const { Writable } = require('node:stream')
@@ -449,7 +449,7 @@ test('no getter of the program is called, and nothing is left on its objects', a
     [true, true, 'Cannot set headers after they are sent to the client'])
 })
 
-test('a header that is set passes through no function of longstack', async (t) => {
+test('setting a header passes through no function of longstack', async (t) => {
   const { stdout } = await program(`${common}
     const { OutgoingMessage, ServerResponse } = http
     serve(() => {
@@ -463,7 +463,7 @@ test('a header that is set passes through no function of longstack', async (t) =
   t.is(stdout.trim(), '_storeHeader')
 })
 
-test('methods that are noted look as before', async (t) => {
+test('observed methods look unchanged', async (t) => {
   const source = `
     const { Duplex, Readable, Writable } = require('node:stream')
     const { ClientRequest, OutgoingMessage, ServerResponse } = require('node:http')

@@ -10,7 +10,7 @@ const trace = require(${JSON.stringify(require.resolve('../..'))})
 const say = (...words) => require('node:fs').writeSync(1, words.join(' ') + '\\n')
 `
 
-test('a handled error lets the program go on, in its context, without anybody else being asked', async (t) => {
+test('a handled error lets the program go on in its context, and no other handler is called', async (t) => {
   const { stdout, stderr, code } = await program(`${watch}
     process.on('uncaughtException', () => say('WRONG'))
     trace.onError((error, context) => { say('saw', error.message, context.type, context.label); return true })
@@ -36,7 +36,7 @@ test('a handled error lets the program go on, in its context, without anybody el
   ])
 })
 
-test('a filter selects by subsystem, also behind an "error" event', async (t) => {
+test('a filter selects by subsystem, also for an "error" event', async (t) => {
   const { stdout, stderr, code } = await program(`${watch}
     trace.onError(['TCP'], (error, context) => { 
       say('tcp', error.code, context.type)
@@ -51,7 +51,7 @@ test('a filter selects by subsystem, also behind an "error" event', async (t) =>
   t.regex(stderr, /Error: fatal\n {4}at Timeout/)
 })
 
-test('handlers run in order until one handles, and can be removed', async (t) => {
+test('handlers run in order until one handles the error, and can be removed', async (t) => {
   const { stdout, code } = await program(`${watch}
     const remove = trace.onError(() => { say('first'); return 'not true' })
     trace.onError(() => { say('second'); return true })
@@ -80,7 +80,7 @@ const untouched = {
 }
 
 for (const [name, source] of Object.entries(untouched)) {
-  test(`an error that is not handled is Node's business: ${name}`, async (t) => {
+  test(`Node deals with an error that no handler handles: ${name}`, async (t) => {
     const text = `${watch}; if (trace.enabled) trace.onError(() => { process.looked = true })\n${source}`
     const [bare, long] = [await program(text, { preload: false }), await program(text)]
     t.is(long.code, bare.code)
@@ -90,7 +90,7 @@ for (const [name, source] of Object.entries(untouched)) {
   })
 }
 
-test('a handled error inside a domain leaves the domain, and the next one is told apart', async (t) => {
+test('a handled error inside a domain leaves the domain, and the next error is handled on its own', async (t) => {
   const { stdout, stderr, code } = await program(`${watch}
     const d = require('node:domain').create()
     d.on('error', (error) => say('domain got', error.message))
@@ -106,7 +106,7 @@ test('a handled error inside a domain leaves the domain, and the next one is tol
   t.is(code, 1)
 })
 
-test('a handler that throws is reported in one line and masks nothing', async (t) => {
+test('a handler that throws is reported in one line and hides no error', async (t) => {
   const { stderr, code } = await program(`${watch}
     trace.onError(() => { throw new Error('handler broke') })
     setTimeout(() => { throw new Error('the real one') }, 1)
@@ -116,7 +116,7 @@ test('a handler that throws is reported in one line and masks nothing', async (t
   t.is(code, 1)
 })
 
-test('disable takes the handlers out of the process, enable puts them back', async (t) => {
+test('disable removes the handlers from the process, enable adds them again', async (t) => {
   const { stdout } = await program(`${watch}
     const before = process._fatalException
     trace.enable()

@@ -97,7 +97,7 @@ const byPromises = {
 }
 
 for (const [name, text] of Object.entries(byPromises)) {
-  test(`the job of ${name}: who waits for it`, async (t) => {
+  test(`a job of ${name} names the request that waits for it`, async (t) => {
     const { stdout, stderr } = await program(`${twoRequests}\n(async () => {${text}\n})()`)
     t.regex(stdout, /card refused[^]*at [^]*chargeCard/, stderr)
     t.regex(stdout, /── GET \/pay · /)
@@ -132,7 +132,7 @@ const byCallbacks = {
 }
 
 for (const [name, text] of Object.entries(byCallbacks)) {
-  test(`a job ${name}: who waits for it comes first, and what triggered it is marked`, async (t) => {
+  test(`a job ${name} names the request that waits for it first, and marks what triggered it`, async (t) => {
     const { stdout, stderr } = await program(`${twoRequests}\n${text}`)
     t.regex(stdout, /── awaited by [^]*at thumbB [^]*── GET \/pay · [^]*── triggered by /, stderr)
     const [stack, data] = stdout.split('\n[')
@@ -212,7 +212,7 @@ const callbacks = (text, pictures) => `
 
 for (const [name, text] of Object.entries(unknown)) {
   for (const pictures of [1, 4]) {
-    test(`${name}, ${pictures} before: the request is not named`, async (t) => {
+    test(`${name}, ${pictures} before: the earlier request is not named`, async (t) => {
       const { stdout, stderr } = await program(callbacks(text, pictures))
       const [stack, data] = stdout.split('\n===\n')
       t.regex(stack, /── setInterval\(5\) [^]*── triggered by /, stderr)
@@ -221,14 +221,14 @@ for (const [name, text] of Object.entries(unknown)) {
     })
   }
 
-  test(`${name}: what is pushed while it is idle has its request`, async (t) => {
+  test(`${name}: a job pushed while the queue is idle has its request`, async (t) => {
     const { stdout } = await program(callbacks(text, 0))
     t.regex(stdout, /── GET \/pay · /)
     t.notRegex(stdout, /triggered/)
   })
 }
 
-test('a job that no request has pushed has the turn before: it is marked', async (t) => {
+test('a job that no request pushed marks the previous job as its trigger', async (t) => {
   const { stdout, stderr } = await program(callbacks(`
     ${unknown['a list, which calls the next job first']}
     function tidyUp () { push(false, () => {}) }
@@ -245,7 +245,7 @@ const inFlight = (/** @type {string} */ text) => callbacks(`const held = []\n${t
 const doubted = ', or a request queued behind it'
 
 for (const [name, text] of Object.entries(unknown)) {
-  test(`${name}, the request before is in flight: it is doubted`, async (t) => {
+  test(`${name}: if the previous request is still in flight, the name is marked as uncertain`, async (t) => {
     const { stdout, stderr } = await program(inFlight(text))
     const [stack, data] = stdout.split('\n===\n')
     t.regex(stack, /── setInterval\(5\) [^]*── triggered by [^]*── GET \/picture, or a request queued behind it · /)
@@ -316,14 +316,14 @@ const asking = (jobs) => `
   })`
 
 for (const [name, jobs] of Object.entries(askingJobs)) {
-  test(`a job that asks ${name}: the request before is not named`, async (t) => {
+  test(`a job that queries ${name} does not name the previous request`, async (t) => {
     const { stdout, stderr } = await program(asking(jobs))
     t.regex(stdout, /the query failed/, stderr)
     t.notRegex(stdout, /── GET \/picture ·/)
   })
 }
 
-test('a job behind more jobs than are looked at, which began with an answer to several: it is doubted', async (t) => {
+test('behind more jobs than are examined, a job started by an uncertain response is uncertain', async (t) => {
   const { stdout, stderr } = await program(`
     const http = require('node:http')
     const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
@@ -363,7 +363,7 @@ test('a job behind more jobs than are looked at, which began with an answer to s
   t.true(stdout.indexOf('triggered by') < stdout.indexOf('at job49 '))
 })
 
-test('a job that opens a connection: the request before is doubted', async (t) => {
+test('if a job opens a connection, the previous request is marked as uncertain', async (t) => {
   const { stdout, stderr } = await program(asking(`
     const run = (isBad, done) => isBad ? new Client(port, { held: true }).query('1 bad', done) : wait(done)
     const end = (isBad, done) => { if (isBad) done(failed) }`))
@@ -394,7 +394,7 @@ const behindAnswers = {
 }
 
 for (const [name, text] of Object.entries(behindAnswers)) {
-  test(`a job that a request pushes behind its answer, by ${name}: the request in flight is doubted`, async (t) => {
+  test(`if a request pushes a job after its response, by ${name}, the request in flight is uncertain`, async (t) => {
     const { stdout, stderr } = await program(`
       const http = require('node:http')
       let isPaying = false
@@ -436,7 +436,7 @@ for (const [name, text] of Object.entries(behindAnswers)) {
   })
 }
 
-test('a helper that a request calls twice, with no other request beside it: the request is known', async (t) => {
+test('if a request calls a helper twice while no other is in flight, the request is known', async (t) => {
   const { stdout, stderr } = await program(callbacks(`
     const query = (done) => setTimeout(() => done(), 2)
     const push = (isBad, done) => query(() => query(() => done(new Error('card refused'))))`, 0))
@@ -444,7 +444,7 @@ test('a helper that a request calls twice, with no other request beside it: the 
   t.notRegex(stdout, /triggered|queued/)
 })
 
-test('what runs in a job of a callback queue, and what it awaits', async (t) => {
+test('code in a job of a callback queue, and what it awaits, has the right request', async (t) => {
   const { stdout, stderr } = await program(inFlight(`
     ${unknown['a list, which calls the next job first'].replace('wait(() => {', '$& if (job.isBad) hang()\n')}
     async function hang () {
@@ -464,7 +464,7 @@ test('what runs in a job of a callback queue, and what it awaits', async (t) => 
   }
 })
 
-test('handlers of Express, and turns of an async function, are of one request', async (t) => {
+test('handlers of Express and continuations of an async function belong to one request', async (t) => {
   const { stdout, stderr } = await program(`
     const express = require(${JSON.stringify(require.resolve('express'))})
     const later = (request, response, next) => setTimeout(next, 2)
@@ -486,7 +486,7 @@ test('handlers of Express, and turns of an async function, are of one request', 
   t.notRegex(stdout, /triggered/)
 })
 
-test('a request that goes on after its answer keeps its name', async (t) => {
+test('a request that continues after its response keeps its name', async (t) => {
   const { stdout } = await program(`
     const http = require('node:http')
     const server = http.createServer(function handle (request, response) {
@@ -505,7 +505,7 @@ test('a request that goes on after its answer keeps its name', async (t) => {
   t.notRegex(stdout, /triggered/)
 })
 
-test('a shared promise: who made it goes on to be told', async (t) => {
+test('the creator of a shared promise is still reported', async (t) => {
   const { stdout } = await program(`${twoRequests}
     let shared
     async function load () { await new Promise(untilPaying); throw new Error('card refused') }
@@ -533,7 +533,7 @@ const BATCH = `
     async function rowOfA () { await load() }
 `
 
-test('an error of a batch that is rejected with again later: who waited for it first', async (t) => {
+test('a batch error that is rejected again later names the first to wait for it', async (t) => {
   const { stdout, stderr } = await program(`
     const http = require('node:http')
     ${BATCH}
@@ -558,7 +558,7 @@ test('an error of a batch that is rejected with again later: who waited for it f
   t.true(other === -1 || stdout.lastIndexOf('triggered by', other) !== -1, stdout)
 })
 
-test('an error of a batch, of a request behind an answer that may be any other\'s: who waited for it comes first', async (t) => {
+test('a batch error after a response that may be another\'s names the first to wait for it', async (t) => {
   const { stdout, stderr } = await program(`
     const http = require('node:http')
     const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
@@ -630,13 +630,13 @@ for (const [name, ask] of Object.entries({
   requests: '(done) => done()',
   'what is behind answers that may be any other\'s': "(done) => db.query('50 x', done)"
 })) {
-  test(`an error of a batch, of ${name}, in a queue: who waited for it comes first`, async (t) => {
+  test(`a batch error of ${name}, in a queue, names the first to wait for it`, async (t) => {
     const { stdout, stderr } = await program(batchBehindQueue(ask))
     t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*── triggered by [^]*at rowOfA /, stderr)
   })
 }
 
-test('an error of a batch, of messages of another thread: who waited for it comes first', async (t) => {
+test('a batch error of messages from another thread names the first to wait for it', async (t) => {
   const { stdout, stderr } = await program(`
     const { isMainThread, parentPort, Worker } = require('node:worker_threads')
     ${BATCH}
@@ -651,7 +651,7 @@ test('an error of a batch, of messages of another thread: who waited for it come
   t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*at sendB [^]*── triggered by [^]*at rowOfA /, stderr)
 })
 
-test('who rejects a batch is no fact for who waits in another request, also if nobody is known to have made it', async (t) => {
+test('the code that rejects a batch is no fact for another waiting request, even if the creator is unknown', async (t) => {
   const { stdout, stderr } = await program(`
     'use strict'
     const http = require('node:http')
@@ -675,7 +675,7 @@ test('who rejects a batch is no fact for who waits in another request, also if n
   t.notRegex(stdout, /rejected/)
 })
 
-test('an error that was rejected with unhandled before a batch was rejected with it: both are told as triggers', async (t) => {
+test('an error rejected unhandled before it rejects a batch has both rejections as triggers', async (t) => {
   const { stdout, stderr } = await program(`
     'use strict'
     const http = require('node:http')
@@ -707,7 +707,7 @@ test('an error that was rejected with unhandled before a batch was rejected with
   t.regex(triggers[1], /at rowOfA [^]*── GET \/a[ ,]/)
 })
 
-test('who rejects a batch is told apart from what a queue ran before who threw its error', async (t) => {
+test('the code that rejects a batch is distinguished from the queued job before the code that threw', async (t) => {
   const { stdout, stderr } = await program(`
     'use strict'
     const http = require('node:http')
@@ -754,7 +754,7 @@ test('who rejects a batch is told apart from what a queue ran before who threw i
   t.is(origins.trim(), 'awaited,triggered,thrown,triggered')
 })
 
-test('who waits in the same request stays behind who made it', async (t) => {
+test('a waiter in the same request comes after the creator', async (t) => {
   const { stdout } = await program(`${twoRequests}
     let reject
     const pay = async () => {
@@ -768,7 +768,7 @@ test('who waits in the same request stays behind who made it', async (t) => {
   t.notRegex(stdout, /triggered/)
 })
 
-test('what waits for a queue in a driver, and what triggered the answer, are two stories', async (t) => {
+test('the waiter for a driver\'s queue and the trigger of its response have separate chains', async (t) => {
   const { stdout } = await program(`
     const net = require('node:net')
     const trace = require(${JSON.stringify(root)})
@@ -806,7 +806,7 @@ test('what waits for a queue in a driver, and what triggered the answer, are two
 
 const undici = require.resolve('undici')
 
-test('the spans and errors of a Pool of undici belong to the request that asked', async (t) => {
+test('spans and errors of an undici Pool belong to the request that called it', async (t) => {
   const { stdout, stderr } = await program(`
     const http = require('node:http')
     const trace = require(${JSON.stringify(root)})

@@ -29,7 +29,7 @@ const why = loadBinding().failure?.code
 const engines = /** @type {Array<'js' | 'native'>} */ (why === undefined ? ['js', 'native'] : ['js'])
 
 for (const engine of engines) {
-  test.serial(`no chain names a stranger, ${engine}`, async (t) => {
+  test.serial(`no chain names an unrelated flow, ${engine}`, async (t) => {
     const result = await runSeeds({ engine, judgments: JUDGMENTS, seed, keep: 1 })
     t.log(`seed ${seed}: ${result.judgments} judgments, ${result.collections} collections`)
     t.log(tableOf(result.verdicts))
@@ -109,24 +109,24 @@ test('Node agrees on the context of every callback', async (t) => {
   t.deepEqual(stuck, [])
 })
 
-test('a correct chain is right', async (t) => {
+test('a correct chain is judged correct', async (t) => {
   const make = { act: 'make', way: 'plain', reader: 'now', after: 0, use: 'plain', read: 'stack' }
   const steps = [0, 1].map((kind) => ({ kind, back: 0, ms: 0, way: 'plain', acts: [make] }))
   const program = { kinds: ['timer', 'immediate'], copies: 0, flows: [{ sloppy: false, steps }] }
   if (!engines.includes('native')) {
-    return skip(t, `no native engine, ${why}`)
+    return skip(t, `there is no native engine, ${why}`)
   }
   const { verdicts } = await runBatch({ engine: 'native', programs: [program] })
   t.deepEqual(verdicts, { 'same callback': { right: 2 } })
 })
 
-test('a seed is a program, and most kinds are in it', (t) => {
+test('each seed gives a program, and most kinds occur', (t) => {
   t.deepEqual(programOf(seed), programOf(seed))
   const seen = new Set(Array.from({ length: 200 }, (_, i) => programOf(i).kinds).flat())
   t.deepEqual([...seen].sort(), [...kinds].sort())
 })
 
-test('the judge tells the verdicts apart', (t) => {
+test('the judge distinguishes the verdicts', (t) => {
   const world = new World({ kinds: [], copies: 0, flows: [] })
   const maker = new Context(world, { number: 1, sloppy: false, steps: 0 }).child()
   const other = new Context(world, { number: 2, sloppy: false, steps: 0 }).child()

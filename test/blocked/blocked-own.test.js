@@ -44,7 +44,7 @@ for (const [title, ...samples] of ownCallbacks) {
   })
 }
 
-test('innermost own frames are left out: the frame below is the blocker', (t) => {
+test('longstack\'s innermost frames are omitted: the frame below is the blocker', (t) => {
   const callback = callbackOf({ frames: [bundled, late, program, timer], isOwn: true })
   const event = callback.createEvent(60, false)
   t.deepEqual(event?.frames.map(({ functionName }) => functionName), ['parse'])
@@ -52,12 +52,12 @@ test('innermost own frames are left out: the frame below is the blocker', (t) =>
   t.is(frameIn(callback), program)
 })
 
-test('a wrapper that Node passes through is left out, and what Node does reported', (t) => {
+test('a wrapper that Node passes through is omitted, and Node\'s own work is reported', (t) => {
   const event = callbackOf({ frames: [write, own, emit] }).createEvent(60, false)
   t.is(event?.stack, `    at ${write}\n    at ${emit}`)
 })
 
-test('the program is reported where another sample found it', (t) => {
+test('the program is reported if another sample found it', (t) => {
   const event = callbackOf({ frames: [own, timer] }, { frames: [program, timer] }).createEvent(60, false)
   t.is(event?.stack, `    at ${program}`)
 })

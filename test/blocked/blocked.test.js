@@ -255,7 +255,7 @@ watched(test, 'it comes and goes with the option, and leaves nothing behind', as
   t.is(code, 0)
 })
 
-test('a wrong threshold is a mistake', async (t) => {
+test('a wrong threshold is rejected', async (t) => {
   for (const value of ['0', 'soon', '3600001', '1.5']) {
     const { stdout, stderr } = await program('console.log("runs")', { env: { LONGSTACK_BLOCKED: value } })
     t.is(stdout, 'runs\n')
@@ -267,7 +267,7 @@ test('a wrong threshold is a mistake', async (t) => {
   t.is(stdout, 'LONGSTACK_ERR_INVALID_OPTION\n'.repeat(3))
 })
 
-test('without the native engine one line tells so, and the program runs', async (t) => {
+test('without the native engine, one line says so and the program runs', async (t) => {
   const env = { LONGSTACK_BLOCKED: '50', LONGSTACK_CAPTURE: 'js' }
   const source = "new (require('node:worker_threads').Worker)('console.log(1 + 1)', { eval: true })"
   const { stdout, stderr, code } = await program(source, { env })

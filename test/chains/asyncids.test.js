@@ -92,7 +92,7 @@ for (const engine of engines) {
   })
 
   for (const ids of ['0', String(2 ** 31 - 1000), String(2 ** 32 - 1000)]) {
-    test(`${engine}: what was opened at ${ids} runs when others have ids equal modulo 2 ** 31`, async (t) => {
+    test(`${engine}: a handle opened at ${ids} runs while others have ids equal modulo 2 ** 31`, async (t) => {
       t.deepEqual(await run('long-lived.js', ids), [])
     })
   }

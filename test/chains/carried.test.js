@@ -43,7 +43,7 @@ for (const filter of ['', 'TIMER']) {
   })
 }
 
-test('resources that never run, and those that ran, are not kept', async (t) => {
+test('neither resources that never run nor those that ran are kept', async (t) => {
   const { stdout, stderr } = await program(`${setUp}
     const kept = older.countKept
     AsyncResource.bind(() => {})
@@ -74,7 +74,7 @@ test('a span is kept while it is open, and not afterwards', async (t) => {
   t.is(stdout.trim(), 'true true')
 })
 
-test('a job of crypto that is older than the ring runs with its chain, one that ran at once is not kept', async (t) => {
+test('a crypto job older than the ring runs with its chain; a job that ran at once is not kept', async (t) => {
   const { stdout, stderr } = await program(`${setUp}
     const crypto = require('node:crypto')
     const hops = () => trace.chain().map(({ type, frames }) => type + ' ' + frames[0].functionName)
@@ -93,7 +93,7 @@ test('a job of crypto that is older than the ring runs with its chain, one that 
 
 for (const forgets of [false, true]) {
   const title = forgets ? 'whose kept record was given up' : 'that is older than the ring'
-  test(`requests of a connection ${title} come on its parser`, async (t) => {
+  test(`requests of a connection ${title} arrive through its parser`, async (t) => {
     const { stdout, stderr } = await program(`${setUp}
       const http = require('node:http')
       const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
@@ -123,7 +123,7 @@ for (const forgets of [false, true]) {
   })
 }
 
-test('connections that closed are no records of what may still run', async (t) => {
+test('closed connections are not kept as records that may still run', async (t) => {
   const { stdout, stderr } = await program(`${setUp}
     const http = require('node:http')
     const server = http.createServer((request, response) => response.end())
@@ -141,7 +141,7 @@ test('connections that closed are no records of what may still run', async (t) =
   t.true(Number(stdout) < 20, stdout)
 })
 
-test('a promise that is settled when it is older than the ring is no record of what may still run', async (t) => {
+test('a promise settled when it is older than the ring is not kept as a record that may still run', async (t) => {
   const { stdout, stderr } = await program(`${setUp}
     const resolvers = []
     const promises = Array.from({ length: 200 }, () => new Promise((resolve) => resolvers.push(resolve)))

@@ -21,11 +21,11 @@ const expected = {
 const told = stories('beats')
 
 for (const [name, story] of Object.entries(expected)) {
-  test(`loops that take time: ${name}`, async (t) => {
+  test(`loops that take long: ${name}`, async (t) => {
     tells(t, (await told)[name], story)
   })
 }
 
-test('nothing else tells a story', async (t) => {
+test('the table has every case', async (t) => {
   t.deepEqual(Object.keys(await told).sort(), Object.keys(expected).sort())
 })

@@ -48,11 +48,11 @@ for (const [name, story] of Object.entries(expected)) {
   })
 }
 
-test('nothing else tells a story', async (t) => {
+test('the table has every case', async (t) => {
   t.deepEqual(Object.keys(await told).sort(), Object.keys(expected).sort())
 })
 
-test('a promise is called after what made it', async (t) => {
+test('a promise is named after the call that made it', async (t) => {
   const makers = {
     fetch: "fetch('http://127.0.0.1:1/')",
     'fs.promises.readFile': "require('node:fs').promises.readFile('/x')",

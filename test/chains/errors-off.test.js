@@ -34,7 +34,7 @@ async function answers (t, source, options = {}) {
 
 const deep = (/** @type {string} */ body) => `setTimeout(function outer () { setTimeout(function inner () { ${body} }, 1) }, 1)`
 
-test('a stack that is read says what it says without longstack', (t) => same(t, `
+test('a stack that is read is the same as without longstack', (t) => same(t, `
   const { stack } = Object.getOwnPropertyDescriptor(new Error('x'), 'stack') ?? {}
   ${deep(`
     const error = new TypeError('deep', { cause: new Error('cause') })
@@ -44,15 +44,15 @@ test('a stack that is read says what it says without longstack', (t) => same(t, 
     console.log(holder.stack)
     require('node:fs').readFile('/none', (error) => console.log(error.stack))`)}`, none))
 
-test('an uncaught error is printed bare', (t) => same(t, deep("throw new Error('uncaught')"), none))
+test('an uncaught error is printed without hops', (t) => same(t, deep("throw new Error('uncaught')"), none))
 
-test('an unhandled rejection is printed bare', (t) => same(t, deep("Promise.reject(new Error('unhandled'))"), none))
+test('an unhandled rejection is printed without hops', (t) => same(t, deep("Promise.reject(new Error('unhandled'))"), none))
 
 test("a program's own formatter is called as Node calls it", (t) => same(t, `
   Error.prepareStackTrace = function (error, sites) { return [this === Error, error.message, sites.length > 0, Error.prepareStackTrace === arguments.callee, arguments.length] }
   ${deep("console.log(new Error('x').stack, new Error('y').stack)")}`, none))
 
-test('Error.prepareStackTrace is never touched, whatever is traced and asked', async (t) => {
+test('Error.prepareStackTrace is never touched, whatever is traced and queried', async (t) => {
   const found = await answers(t, `
     const original = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace')
     const isOriginal = () => { const now = Object.getOwnPropertyDescriptor(Error, 'prepareStackTrace'); return Object.keys(original).every((key) => original[key] === now[key]) }
@@ -67,7 +67,7 @@ test('Error.prepareStackTrace is never touched, whatever is traced and asked', a
   t.deepEqual(found.turns, Array(12).fill(true))
 })
 
-test("the maker's chain, of an error that nobody has read and of one that is read", async (t) => {
+test("trace.chain has the creator's chain, whether or not the error was read before", async (t) => {
   const found = await answers(t, `
     setTimeout(function outer () {
       setTimeout(function maker () {
@@ -94,7 +94,7 @@ test("the maker's chain, of an error that nobody has read and of one that is rea
   t.true(found.again)
 })
 
-test('the reason of a rejection, of Node itself, and of the main script', async (t) => {
+test('the chain is known for a rejection\'s reason, an error of Node and one of the main script', async (t) => {
   const found = await answers(t, `
     const atStart = new Error('start')
     setTimeout(async function work () {
@@ -110,7 +110,7 @@ test('the reason of a rejection, of Node itself, and of the main script', async 
   t.regex(found.refused[0], /^net\.connect\(127\.0\.0\.1:1\) \| work$/)
 })
 
-test('what is read out of a formatter that returns no text is left as it is', async (t) => {
+test('values that a formatter returns in place of text stay unchanged', async (t) => {
   const found = await answers(t, `
     let calls = 0
     Error.prepareStackTrace = (error, sites) => { calls++; return sites.map(() => 'frame') }
@@ -125,7 +125,7 @@ test('what is read out of a formatter that returns no text is left as it is', as
   t.is(found.calls, 1)
 })
 
-test('a formatter that puts another one in its place, throws, is deleted, or cannot be written', async (t) => {
+test('a formatter may replace itself, throw, be deleted, or be read-only', async (t) => {
   const found = await answers(t, `
     setTimeout(function maker () {
       const other = () => 'other'
@@ -141,7 +141,7 @@ test('a formatter that puts another one in its place, throws, is deleted, or can
   t.deepEqual(found, { first: 'first', stays: true, thrown: 'formatter', deleted: [true, false], fixed: true })
 })
 
-test('a second enable() switches it off and on', async (t) => {
+test('a second enable() switches errors off and on', async (t) => {
   const found = await answers(t, `
     const original = Error.prepareStackTrace
     trace.enable()
@@ -157,14 +157,14 @@ test('a second enable() switches it off and on', async (t) => {
   t.deepEqual(found, { on: hops, off: bare, later: bare, again: hops, stays: hops, disabled: bare })
 })
 
-test('doctor() says so', async (t) => {
+test('doctor() reports it', async (t) => {
   const found = await answers(t, 'told.doctor = trace.doctor()')
   t.like(found.doctor, { errors: false, formatter: 'Node' })
   t.regex(found.doctor.text, /^errors +unchanged$/m)
   t.regex(found.doctor.notes.join('\n'), /^Error stacks are left as Node makes them \(errors: false\); trace\.stack\(error\) and trace\.chain\(error\) include the hops/m)
 })
 
-test('with the engine in JavaScript', async (t) => {
+test('it works with the JavaScript engine', async (t) => {
   const found = await answers(t, `
     setTimeout(function maker () {
       const error = new Error('x')
@@ -173,7 +173,7 @@ test('with the engine in JavaScript', async (t) => {
   t.deepEqual(found, { chain: ['setTimeout(1) | '], bare: false })
 })
 
-test('handlers and spans still tell the chain', async (t) => {
+test('handlers and spans still have the chain', async (t) => {
   const found = await answers(t, `
     trace.onError((error) => { told.handled = [error.stack.includes('──'), trace.stack(error).includes('── setTimeout(1)')]; return true })
     trace.on('span', (span) => { told.span = span.attributes['exception.stacktrace'] ?? JSON.stringify(span) })
@@ -185,7 +185,7 @@ test('handlers and spans still tell the chain', async (t) => {
   t.regex(found.span, /── (trace\.span|setTimeout)/)
 })
 
-test('frames are mapped in the answer, and not in .stack', async (t) => {
+test('frames are mapped in trace.stack, and not in .stack', async (t) => {
   const { code, map, source } = compile({
     after: `
 start((error) => setTimeout(() => {

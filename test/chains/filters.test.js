@@ -38,20 +38,20 @@ test('every provider type of this Node is in a subsystem', (t) => {
   t.true(Object.keys(asyncWrapProviders).length > 50)
 })
 
-test('the subsystems of the contract exist', (t) => {
+test('the documented subsystems exist', (t) => {
   const promised = ('TCP PIPE UDP TLS HTTP HTTP2 DNS FS TIMER IMMEDIATE TICK PROMISE STREAM CRYPTO ZLIB PROCESS WORKER ' +
     'MESSAGE SIGNAL TTY WASI QUIC').split(' ')
   for (const name of promised) t.true(subsystems.has(name), name)
 })
 
-test('names add up, from left to right', (t) => {
+test('names add up from left to right', (t) => {
   t.deepEqual(selects(['TCP'], 'TCPWRAP', 'TCPCONNECTWRAP', 'PIPEWRAP', 'PROMISE'), ['TCPWRAP', 'TCPCONNECTWRAP'])
   t.deepEqual(selects(['TCP', 'PIPE'], 'TCPWRAP', 'PIPEWRAP', 'Timeout'), ['TCPWRAP', 'PIPEWRAP'])
   t.deepEqual(selects(['*'], 'TCPWRAP', 'POOL'), ['TCPWRAP', 'POOL'])
   t.deepEqual(selects([], 'TCPWRAP', 'POOL'), [])
 })
 
-test('-NAME takes one away, alone from all', (t) => {
+test('-NAME removes a subsystem; alone, it removes it from all', (t) => {
   t.deepEqual(selects(['*', '-PROMISE'], 'PROMISE', 'Timeout'), ['Timeout'])
   t.deepEqual(selects(['-PROMISE'], 'PROMISE', 'Timeout'), ['Timeout'])
   t.deepEqual(selects(['TCP', '-TCPSERVERWRAP'], 'TCPWRAP', 'TCPSERVERWRAP', 'Timeout'), ['TCPWRAP'])
@@ -59,13 +59,13 @@ test('-NAME takes one away, alone from all', (t) => {
   t.deepEqual(selects(['*', '-TCP', 'TCPWRAP'], 'TCPWRAP', 'TCPCONNECTWRAP'), ['TCPWRAP'])
 })
 
-test('raw provider types and types of the program', (t) => {
+test('a filter accepts raw provider types and types of the program', (t) => {
   t.deepEqual(selects(['TCPCONNECTWRAP'], 'TCPWRAP', 'TCPCONNECTWRAP'), ['TCPCONNECTWRAP'])
   t.deepEqual(selects(['Timeout', 'my:Pool'], 'Timeout', 'my:Pool', 'Immediate'), ['Timeout', 'my:Pool'])
   t.deepEqual(selects(['type:POOL'], 'POOL', 'Timeout'), ['POOL'])
 })
 
-test('a wrong name is told the nearest right one', (t) => {
+test('a wrong name gets a suggestion', (t) => {
   const wrong = [['TPC', 'TCP'], ['-TPC', 'TCP'], ['PROMISES', 'PROMISE'], ['tcp', 'TCP'], ['timeout', 'Timeout'], ['TIMERS', 'TIMER'],
     ['TCPCONECTWRAP', 'TCPCONNECTWRAP'], ['Zlib', 'ZLIB']]
   for (const [given, meant] of wrong) {
@@ -76,7 +76,7 @@ test('a wrong name is told the nearest right one', (t) => {
   t.false(refused(t, ['XYZZYX']).message.includes('Did you mean'))
 })
 
-test('a filter is an array of names', (t) => {
+test('a filter may be an array of names', (t) => {
   for (const wrong of ['TCP', 42, null, {}, [42], [''], [null], [['TCP']]]) t.is(refused(t, wrong).code, 'LONGSTACK_ERR_INVALID_FILTER')
 })
 
@@ -89,7 +89,7 @@ test('a wrong filter changes nothing', async (t) => {
   t.deepEqual(data, [['LONGSTACK_ERR_UNKNOWN_SUBSYSTEM', 'LONGSTACK_ERR_INVALID_FILTER'], true, 'setTimeout(1)'])
 })
 
-test('as a variable a wrong filter is said once and the program runs', async (t) => {
+test('a wrong filter in a variable is reported once, and the program runs', async (t) => {
   const { data, stderr } = await told('setTimeout(() => console.log(JSON.stringify(trace.chain().length)), 1)', { LONGSTACK: 'TPC' })
   t.is(data, 1)
   t.deepEqual(stderr.match(/Did you mean "TCP"\?/g), ['Did you mean "TCP"?'])
@@ -109,7 +109,7 @@ test('unlisted types are not captured', async (t) => {
   t.deepEqual(data, [0, 5])
 })
 
-test('a chain does not break at hops that the filter leaves out', async (t) => {
+test('a chain continues across hops that the filter excludes', async (t) => {
   const { data } = await told(`
     const { AsyncResource } = require('node:async_hooks')
     const { readFile } = require('node:fs')
@@ -125,7 +125,7 @@ test('a chain does not break at hops that the filter leaves out', async (t) => {
   t.deepEqual(data, [['Timeout', 'fourth'], ['my:Job', 'third'], ['Timeout', 'first']])
 })
 
-test('nor at a server that the filter leaves out', async (t) => {
+test('a chain continues across a server that the filter excludes', async (t) => {
   const { data } = await told(`
     const net = require('node:net')
     function first () { setTimeout(serve, 1) }
@@ -138,7 +138,7 @@ test('nor at a server that the filter leaves out', async (t) => {
   t.deepEqual(data, ['accept', 'first'])
 })
 
-test('the filter chooses what reaches hooks', async (t) => {
+test('the filter selects what hooks receive', async (t) => {
   const { data } = await told(`
     const types = new Set()
     trace.hook({ init: ({ type }) => types.add(type), before: ({ type }) => types.add(type), after: ({ type }) => types.add(type) })
@@ -161,7 +161,7 @@ test('a filter can change while the program runs', async (t) => {
   t.deepEqual(data, [['Timeout', 'two']])
 })
 
-test('a server that listens is one hop, also where tracing is enabled late', async (t) => {
+test('a listening server is one hop, even if tracing is enabled late', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(root)})
     const net = require('node:net')

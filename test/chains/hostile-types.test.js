@@ -8,7 +8,7 @@ const { program } = require('../helpers/run')
 const hostile = '\u001b[31mX\n    at forged (x.js:1:1)\u202e\u009b2J'
 
 for (const engine of ['native', 'js']) {
-  test(`a type with escapes and forged frames: stacks, spans, data; ${engine}`, async (t) => {
+  test(`a type with escapes and forged frames harms neither stacks, spans nor data; ${engine}`, async (t) => {
     const { stdout, stderr, code } = await program(`
       const { AsyncResource } = require('node:async_hooks')
       const trace = require(${JSON.stringify(require('../helpers/run').root)})

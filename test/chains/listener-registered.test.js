@@ -38,7 +38,7 @@ async function told (source, more = env) {
 }
 
 for (const engine of engines) {
-  test(`listeners of all forms, ${engine}`, async (t) => {
+  test(`listeners of all forms are found, ${engine}`, async (t) => {
     const lines = await told(`
       const e = new EventEmitter()
       function onData () { tell('named', new Error('x')) }
@@ -67,7 +67,7 @@ for (const engine of engines) {
 }
 
 for (const engine of engines) {
-  test(`listeners of an EventTarget, ${engine}`, async (t) => {
+  test(`listeners of an EventTarget are found, ${engine}`, async (t) => {
     const lines = await told(`
       class Bus extends EventTarget {}
       const bus = new Bus()
@@ -98,7 +98,7 @@ for (const engine of engines) {
   })
 }
 
-test('a listener of a socket', async (t) => {
+test('a listener of a socket is found', async (t) => {
   const source = `
     const net = require('node:net')
     function connect () {
@@ -112,7 +112,7 @@ test('a listener of a socket', async (t) => {
   t.deepEqual(await told(source, {}), { data: [''] }, 'it is off where nobody asks for it')
 })
 
-test('where it is not known which registration it was, nothing is told', async (t) => {
+test('no registration is shown if it is not known which one it was', async (t) => {
   const lines = await told(`
     const e = new EventEmitter()
     const first = (z) => { tell('equal', new Error('x')) }
@@ -141,7 +141,7 @@ test('where it is not known which registration it was, nothing is told', async (
   for (const [name, list] of Object.entries(lines)) for (const line of list) t.is(line, '', name)
 })
 
-test('the program is the same with the option', async (t) => {
+test('the program runs the same with the option', async (t) => {
   const { bare, traced } = await both(`
     const { EventEmitter, once, on } = require('node:events')
     const { Readable } = require('node:stream')
@@ -209,7 +209,7 @@ test('the program is the same with the option', async (t) => {
   t.is(traced.code, 0)
 })
 
-test('disable puts the methods back', async (t) => {
+test('disable restores the methods', async (t) => {
   const { stdout } = await node(['-e', `
     const { EventEmitter } = require('node:events')
     const names = ['on', 'addListener', 'prependListener', 'once']
@@ -228,7 +228,7 @@ test('disable puts the methods back', async (t) => {
   t.deepEqual(JSON.parse(stdout), [[false, false, false, true, false], [...kept, false], [...kept, true]])
 })
 
-test('a place is the innermost frame of the program, also of a function without a name behind a package', async (t) => {
+test('a place is the program\'s innermost frame, even of an anonymous function called by a package', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-places-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   fs.mkdirSync(path.join(folder, 'node_modules/router'), { recursive: true })

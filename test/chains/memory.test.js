@@ -9,7 +9,7 @@ const { node, program, root, register } = require('../helpers/run')
 const RECORDS = 2 ** 17 // numbers alone, of promises that may still be settled: see lib/core/records.js
 
 for (const name of ['timers', 'immediates', 'promises', 'awaits', 'ticks', 'pending', 'connections', 'toggles']) {
-  test.serial(`100,000 hops, ${name}: the heap is where it was`, async (t) => {
+  test.serial(`100,000 hops, ${name}: the heap does not grow`, async (t) => {
     const { stdout, stderr } = await node(['--expose-gc', '-r', register, path.join(root, 'bench', 'memory.js'), name, '100000'])
     t.is(stderr, '')
     const { left, contexts, handles } = JSON.parse(stdout)
@@ -54,7 +54,7 @@ test('no receiver, closure, error or resource of the program is kept alive', asy
   t.is(stdout.trim(), '[] 180')
 })
 
-test('a promise that is held for long keeps its story, not what made it', async (t) => {
+test('a promise that is held for long keeps its chain, not its creator', async (t) => {
   const { stdout } = await program(`${collect}
     const trace = require(${JSON.stringify(root)})
     let held
@@ -68,7 +68,7 @@ test('a promise that is held for long keeps its story, not what made it', async 
   t.regex(stdout, /^0 inner,openDatabase/)
 })
 
-test('disable leaves the process as found', async (t) => {
+test('disable restores the process', async (t) => {
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(root)})
     const channels = require('node:diagnostics_channel')
@@ -95,7 +95,7 @@ test('disable leaves the process as found', async (t) => {
   t.is(stdout.trim(), 'same\nfalse')
 })
 
-test('enabling again keeps the known and goes on', async (t) => {
+test('enabling again keeps known chains and continues', async (t) => {
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(root)})
     const socket = require('node:net').connect(1, '127.0.0.1').on('error', () => {
@@ -108,7 +108,7 @@ test('enabling again keeps the known and goes on', async (t) => {
   t.is(stdout.trim(), 'true false\ntrue true')
 })
 
-test('what stands for contexts is dropped after a mark-sweep', async (t) => {
+test('stand-ins for contexts are dropped after a mark-sweep', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(root)})
     const { AsyncResource } = require('node:async_hooks')

@@ -50,7 +50,7 @@ const later = ['setTimeout(5) worker 0 main']
 
 for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'js' } })) {
   const isNative = name !== 'js' && process.env.ENGINE !== 'js'
-  test(`a message has the chain of its sender, there and back: ${name}`, async (t) => {
+  test(`a message has the chain of its sender, in both directions: ${name}`, async (t) => {
     const lines = await told(ask, answer, { env })
     t.deepEqual(lines.map((line) => line.name), ['first', 'second'])
     for (const { name, seen, here } of lines) {
@@ -66,7 +66,7 @@ for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'j
   })
 }
 
-test('messages keep their order and number, whatever becomes of some of them', async (t) => {
+test('messages keep their order and number, even if some fail', async (t) => {
   const [results] = await told(`
     const worker = hire()
     const seen = []
@@ -98,7 +98,7 @@ test('no message has the chain of another one', async (t) => {
 })
 
 for (const capture of ['auto', 'js']) {
-  test(`a message of a function that was called before on behalf of another caller has no chain of that one: ${capture}`, async (t) => {
+  test(`a message never has the chain of an earlier caller of the function that sent it: ${capture}`, async (t) => {
     const main = `
       const worker = hire()
       const list = [function two () { setTimeout(poll, 1) }]
@@ -123,7 +123,7 @@ for (const capture of ['auto', 'js']) {
   })
 }
 
-test('a message that sends another one while it is read ends what is known', async (t) => {
+test('a message that sends another one while it is read ends the known chain', async (t) => {
   const [results] = await told(`
     const worker = hire()
     const seen = []
@@ -139,7 +139,7 @@ test('a message that sends another one while it is read ends what is known', asy
   t.deepEqual(results, ['inner', 'outer', 'last'].map((name) => `${name}: new Worker worker hire`))
 })
 
-test('threads that answer each other for ever have one turn of it', async (t) => {
+test('the chain of threads that answer each other forever has one round', async (t) => {
   const [{ length, turns, chains, growth }] = await told(`
     const worker = hire()
     let turns = 0
@@ -158,7 +158,7 @@ test('threads that answer each other for ever have one turn of it', async (t) =>
   t.is(growth, 0)
 })
 
-test('however many chains were passed, new and old ones are', async (t) => {
+test('the oldest and the newest chains are passed on, however many there are', async (t) => {
   const [{ right, count }] = await told(`
     const worker = hire()
     const senders = Array.from({ length: 1000 }, (_, i) => {
@@ -182,7 +182,7 @@ test('however many chains were passed, new and old ones are', async (t) => {
   t.deepEqual({ right, count }, { right: 1100, count: 1100 })
 })
 
-test('where one side does not trace, or no longer, nothing is guessed', async (t) => {
+test('nothing is guessed if one side does not trace, or stopped tracing', async (t) => {
   const bare = `
     const method = threads.MessagePort.prototype.postMessage
     parentPort.on('message', (name) => {
@@ -225,7 +225,7 @@ const channel = `
 const withPort = (/** @type {string} */ body) => `parentPort.on('message', ({ port }) => { ${body} })`
 
 for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'js' } })) {
-  test(`a message through a port in another thread has the chain of its sender, there and back: ${name}`, async (t) => {
+  test(`a message through a port in another thread has the chain of its sender, in both directions: ${name}`, async (t) => {
     const lines = await told(`${channel}
       port1.on('message', function answered ({ name, seen }) {
         print({ name, seen, here: chain() })
@@ -247,7 +247,7 @@ for (const [name, env] of Object.entries({ full: {}, js: { LONGSTACK_CAPTURE: 'j
   })
 }
 
-test('a worker that takes messages by receiveMessageOnPort goes on with each', async (t) => {
+test('a worker that calls receiveMessageOnPort continues the chain of each message', async (t) => {
   const results = await told(`${channel}
     const flag = new Int32Array(new SharedArrayBuffer(4))
     port1.postMessage(flag)
@@ -268,7 +268,7 @@ test('a worker that takes messages by receiveMessageOnPort goes on with each', a
   t.deepEqual(results, [['one', 'port.postMessage worker 0 send'], ['two', 'port.postMessage worker 0 send']])
 })
 
-test('nothing is guessed of ports that came otherwise, were used before, or whose messages were taken unseen', async (t) => {
+test('nothing is guessed for ports from elsewhere, used earlier, or whose messages were taken unobserved', async (t) => {
   const results = await told(`
     const old = threads.receiveMessageOnPort
     const worker = hire({ workerData: null })
@@ -299,7 +299,7 @@ test('nothing is guessed of ports that came otherwise, were used before, or whos
   t.deepEqual(results, [['early: false false', 'second: true false', 'third: true false', 'two a: false false', 'two b: false false']])
 })
 
-test('a pool that sends a queued task after the answer to another: the task knows who gave it', async (t) => {
+test('a queued task that a pool sends after the response to another names its submitter', async (t) => {
   const lines = await told(`${channel}
     const { AsyncResource } = require('node:async_hooks')
     const queue = []
@@ -330,7 +330,7 @@ test('a pool that sends a queued task after the answer to another: the task know
   for (const [name, [first]] of lines) t.is(first, `new AsyncResource(Tinypool.Task) Task run ${name}`)
 })
 
-test('what a pool without tasks sends from its own callback has no sender', async (t) => {
+test('what an idle pool sends from its own callback has no sender', async (t) => {
   const fs = require('node:fs')
   const folder = fs.mkdtempSync(path.join(require('node:os').tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true }))

@@ -25,14 +25,14 @@ const starter = (options) => `
     new Worker(${JSON.stringify(inWorker)}, { eval: true, ${options} }).on('message', (stack) => console.log(stack))
   }, 1)`
 
-test('a worker is traced, and its story begins in the parent', async (t) => {
+test('a worker is traced, and its chain begins in the parent', async (t) => {
   const { stdout, stderr } = await node(['-r', register, '-e', starter('')])
   t.is(stderr, '')
   t.regex(stdout, /── setTimeout\(1\)/)
   t.regex(stdout, /in the parent thread[^]*at .*start/, stdout)
 })
 
-test('a worker with execArgv: [] runs as it would without', async (t) => {
+test('a worker with execArgv: [] runs as it would without longstack', async (t) => {
   const { stdout, stderr, code } = await node(['-r', register, '-e', starter('execArgv: []')])
   t.is(code, 0)
   t.is(stderr, '')
@@ -46,7 +46,7 @@ test('a worker with execArgv: [] is traced through NODE_OPTIONS', async (t) => {
   t.regex(stdout, /── setTimeout\(1\)[^]*in the parent thread[^]*at .*start/)
 })
 
-test('a worker with an environment of its own and one that shares it', async (t) => {
+test('workers with their own and with a shared environment are traced', async (t) => {
   for (const env of ['env: {}', "env: require('node:worker_threads').SHARE_ENV"]) {
     const { stdout, stderr } = await node(['-r', register, '-e', starter(env)])
     t.is(stderr, '')
@@ -54,7 +54,7 @@ test('a worker with an environment of its own and one that shares it', async (t)
   }
 })
 
-test('cluster: each worker tells its stories, and both end as they would', async (t) => {
+test('cluster: each worker has its chains, and both end as they would without longstack', async (t) => {
   const made = folder(t, {
     'cluster.js': `
       const cluster = require('node:cluster')
@@ -80,7 +80,7 @@ test('cluster: each worker tells its stories, and both end as they would', async
   t.regex(stdout, /exit 0\n$/)
 })
 
-test('a forked child is traced in its turn', async (t) => {
+test('a forked child is traced as well', async (t) => {
   const made = folder(t, {
     'parent.js': "require('node:child_process').fork(require('node:path').join(__dirname, 'child.js'))",
     'child.js': "setTimeout(() => console.log(new Error('x').stack), 1)"
@@ -90,7 +90,7 @@ test('a forked child is traced in its turn', async (t) => {
   t.deepEqual(split(stdout).hops.map(({ title }) => title.split(' ·', 1)[0]), ['setTimeout(1)', 'fork(child.js)'])
 })
 
-test('node --test: same results, and failures tell their chain', async (t) => {
+test('node --test: same results, and failures have their chain', async (t) => {
   const made = folder(t, {
     'some.test.js': `
       const test = require('node:test')
@@ -107,7 +107,7 @@ test('node --test: same results, and failures tell their chain', async (t) => {
   t.is(traced.stderr, bare.stderr)
 })
 
-test('-r while a start-up snapshot is built and when it runs', async (t) => {
+test('-r works while a start-up snapshot is built and when it runs', async (t) => {
   const made = folder(t, {
     'entry.js': `
       require('node:v8').startupSnapshot.setDeserializeMainFunction(() => {

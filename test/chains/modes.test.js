@@ -89,7 +89,7 @@ test('node --stack-trace-limit=2: frames of hops count', async (t) => {
 /** Node's own warnings carry the process id. @param {string} text */
 const anonymous = (text) => text.replace(/\(node:\d+\)/g, '(node)')
 
-test('enabled too late for frozen intrinsics: one line, and the chain is still there to ask for', async (t) => {
+test('enabled too late for frozen intrinsics: one line, and trace.chain still works', async (t) => {
   const file = write(t, `
     const trace = require(${JSON.stringify(root)})
     trace.enable(); trace.disable(); trace.enable()
@@ -104,7 +104,7 @@ test('enabled too late for frozen intrinsics: one line, and the chain is still t
   t.is(code, 0)
 })
 
-test('--permission: maps that may not be read leave the frames as they are', async (t) => {
+test('--permission: if maps may not be read, frames stay unmapped', async (t) => {
   const { code, map } = compile()
   const file = write(t, `${code}//# sourceMappingURL=program.map\n`)
   fs.writeFileSync(path.join(path.dirname(file), 'program.map'), JSON.stringify(map))
@@ -136,7 +136,7 @@ for (const mode of ['strict', 'warn', 'none', 'throw', 'warn-with-error-code']) 
   }
 }
 
-test('--stack-size=200 and a hundred caught overflows: stacks are long right after', async (t) => {
+test('--stack-size=200 and a hundred caught overflows: stacks are long right afterwards', async (t) => {
   const file = write(t, `
     const dive = () => { new Promise(() => {}); return dive() + 1 }
     let caught = 0
@@ -167,7 +167,7 @@ test('--abort-on-uncaught-exception aborts as before', async (t) => {
   t.is(traced.stdout, '')
 })
 
-test('a program of -e, of -p and of stdin', async (t) => {
+test('programs of -e, -p and stdin are traced', async (t) => {
   whole(t, (await node(['-r', register, '-e', chain])).stdout)
   whole(t, (await node(['-r', register, '-'], { input: chain })).stdout)
   whole(t, (await node(['-r', register], { input: chain })).stdout)
@@ -176,7 +176,7 @@ test('a program of -e, of -p and of stdin', async (t) => {
   t.deepEqual(printed, { stdout: '42\n', stderr: '', code: 0, signal: null })
 })
 
-test('node --check, --version and --help do not mind', async (t) => {
+test('node --check, --version and --help work as usual', async (t) => {
   t.deepEqual(await node(['-r', register, '--check', write(t, chain)]), { stdout: '', stderr: '', code: 0, signal: null })
   t.is((await node(['-r', register, '--version'])).stdout, `${process.version}\n`)
 })

@@ -28,15 +28,15 @@ async function isRead (t, source) {
 const promise = `let reject
 new Promise((resolve, give) => { reject = give }).catch((error) => console.log(error.stack))`
 
-test('from before longstack was enabled', (t) => isRead(t, `${promise}\ntrace.enable()`))
+test('the promise was made before longstack was enabled', (t) => isRead(t, `${promise}\ntrace.enable()`))
 
-test('from while a user had a hook', (t) => isRead(t, `
+test('the promise was made while the program had a hook', (t) => isRead(t, `
   trace.enable()
   globalThis.remove = trace.hook({ before () {} })
   ${promise}
 `))
 
-test('rejected with a value that nobody handles', async (t) => {
+test('the promise was rejected with a value that nobody handles', async (t) => {
   const { stderr } = await program(`
     const trace = require(${JSON.stringify(root)})
     let reject
@@ -47,7 +47,7 @@ test('rejected with a value that nobody handles', async (t) => {
   t.regex(stderr, /── setTimeout\(1\) ·.* rejected here ──/)
 })
 
-test('of which too many wait: one whose record was given up is not taken for work of longstack', async (t) => {
+test('too many promises wait: one whose record was dropped is not taken for longstack\'s own work', async (t) => {
   const { stdout, stderr } = await program(`
     setTimeout(async function main () {
       const held = []

@@ -89,14 +89,14 @@ for (const type of /** @type {const} */ (['cjs', 'mjs'])) {
   })
 }
 
-test('a child of the main script, with a filter', async (t) => {
+test('a child of the main script has its chain, with a filter', async (t) => {
   const source = "setImmediate(function begin () { fork(child, ['later']) }); fork(child, ['first'])"
   const filtered = await children(source, { env: { LONGSTACK: 'TIMER,IMMEDIATE' } })
   t.deepEqual(hopsOf(filtered.later), [own, 'setImmediate process undefined'])
   t.deepEqual(hopsOf(filtered.first), [own])
 })
 
-test('environments are the same with longstack and without', async (t) => {
+test('environments are the same with and without longstack', async (t) => {
   const source = `
     const env = { PLAIN: 'a=b', EMPTY: '', NUMBER: 5, UNSET: undefined, NULL: null, OBJECT: { toString: () => 'text' }, LIST: [1, 2] }
     const seen = []
@@ -126,7 +126,7 @@ test('environments are the same with longstack and without', async (t) => {
   t.deepEqual(without, [['_LONGSTACK_CHAIN', 'mine']])
 })
 
-test('methods are those of Node, and stay so after trace.disable()', async (t) => {
+test('methods are Node\'s, and remain so after trace.disable()', async (t) => {
   const source = `
     const keys = (object) => Reflect.ownKeys(object).map(String)
     const look = (one) => [one.spawn === ChildProcess.prototype.spawn, keys(one), keys(one._handle), keys(Object.getPrototypeOf(one._handle))]
@@ -202,7 +202,7 @@ test('a chain as text is bounded, and keeps the newest hops', (t) => {
   t.is(encodeChain([], 7), undefined)
 })
 
-test('what is no chain is not read', (t) => {
+test('text that is no chain is ignored', (t) => {
   const good = String(encodeChain([hop(1)], 7))
   t.truthy(decodeChain(good))
   const wrong = ['', '1', 'null', '{}', '[]', good.slice(1), `${good}x`, good.replace('"longstack":1', '"longstack":2'),

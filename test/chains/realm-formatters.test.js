@@ -24,7 +24,7 @@ for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
   })
 }
 
-test('vm.createContext of what is a context runs no microtasks of it, and works with new', async (t) => {
+test('vm.createContext of an existing context runs none of its microtasks, and works with new', async (t) => {
   const { stdout } = await program(`
     require(${JSON.stringify(root)}).enable()
     const vm = require('node:vm')
@@ -41,7 +41,7 @@ test('vm.createContext of what is a context runs no microtasks of it, and works 
   t.is(stdout, 'before,behind,microtask true ERR_INVALID_ARG_TYPE\n')
 })
 
-test('disable() puts back what a realm had, and vm.createContext', async (t) => {
+test('disable() restores a realm\'s formatter, and vm.createContext', async (t) => {
   const { stdout } = await program(`
     const vm = require('node:vm')
     const trace = require(${JSON.stringify(root)})
@@ -101,7 +101,7 @@ for (const formatter of ['', own]) {
   })
 }
 
-test('realms are collected where a mark-sweep takes longer than it is from one check of them to the next', async (t) => {
+test('realms are collected even if a mark-sweep takes longer than the interval between checks', async (t) => {
   const { stdout, stderr } = await program(`${prelude}
     let living = 0
     const registry = new FinalizationRegistry(() => { living-- })

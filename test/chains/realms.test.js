@@ -51,7 +51,7 @@ test('an error of a vm.SourceTextModule is extended', async (t) => {
   t.deepEqual(split(found.stack).hops.map(({ title }) => title.split(' · ')[0]).slice(0, 2), ['setTimeout(1)', 'setTimeout(1)'])
 })
 
-test("a realm's own formatter formats, and hops follow; where errors stay short the chain is asked for", async (t) => {
+test("a realm's own formatter formats, and hops follow; if errors are short, trace.chain has the chain", async (t) => {
   const own = "let calls = 0; told.calls = () => calls; Error.prepareStackTrace = (error, sites) => { calls++; return 'OWN ' + error.message + ' ' + sites.length }\n"
   for (const env of [{}, { LONGSTACK_ERRORS: 'off' }]) {
     const found = await answers(t, `realm(${JSON.stringify(own + made)}); process.once('exit', () => { told.calls = told.calls() })`, env)
@@ -64,7 +64,7 @@ test("a realm's own formatter formats, and hops follow; where errors stay short 
   }
 })
 
-test('a formatter that maps is asked for the positions of hops, also in vm contexts', async (t) => {
+test('a formatter that maps is called for the positions of hops, also in vm contexts', async (t) => {
   const found = await answers(t, `
     const shifted = (site) => { const line = String(site); return line.replace(/realm\\.js:(\\d+):/, (_, number) => 'realm.ts:' + (Number(number) + 100) + ':') }
     Error.prepareStackTrace = (error, sites) => [String(error.name + ': ' + error.message), ...sites.map((site) => '    at ' + shifted(site))].join('\\n')
@@ -75,7 +75,7 @@ test('a formatter that maps is asked for the positions of hops, also in vm conte
   t.notRegex(found.stack, /realm\.js/)
 })
 
-test("a realm's own formatter that maps is asked for the positions of hops", async (t) => {
+test("a realm's own mapping formatter is called for the positions of hops", async (t) => {
   const own = "Error.prepareStackTrace = (error, sites) => ['Error: x', ...sites.map((site) => '    at ' + String(site).replace('realm.js', 'realm.ts'))].join('\\n')\n"
   const found = await answers(t, `realm(${JSON.stringify(own + made)})`)
   t.true(found.text.startsWith(`${found.own.split('\n  ──', 1)[0]}\n  ── setTimeout(1)`))
@@ -91,7 +91,7 @@ test('a formatter that maps nothing is called by Node alone', async (t) => {
   t.is(split(found.stack).hops.length, 2)
 })
 
-test('a formatter that maps, and is taken away, is asked no more', async (t) => {
+test('a mapping formatter that was removed is no longer called', async (t) => {
   const found = await answers(t, `
     const before = Error.prepareStackTrace
     Error.prepareStackTrace = (error, sites) => ['Error: x', ...sites.map((site) => '    at ' + String(site).replace('program.cjs', 'program.cts'))].join('\\n')

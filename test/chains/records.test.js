@@ -25,7 +25,7 @@ const chainOf = (/** @type {number} */ id) => records.readWord(id << 1, CHAIN)
 
 test.beforeEach(() => records.clear())
 
-test.serial('the oldest is given up, each time one comes', (t) => {
+test.serial('each new record drops the oldest one', (t) => {
   const lost = records.lostCount()
   for (let id = 1; id <= 3 * KEPT; id++) keep(id, LIVE)
   t.is(records.lostCount() - lost, 2 * KEPT)
@@ -34,7 +34,7 @@ test.serial('the oldest is given up, each time one comes', (t) => {
   t.is(chainOf(3 * KEPT), 3 * KEPT)
 })
 
-test.serial('what has run is given up before what may still run', (t) => {
+test.serial('records that have run are dropped before those that may still run', (t) => {
   const lost = records.lostCount()
   keep(1, LIVE)
   for (let id = 2; id <= 8 * KEPT; id++) {
@@ -47,13 +47,13 @@ test.serial('what has run is given up before what may still run', (t) => {
   t.is(chainOf(KEPT), 0)
 })
 
-test.serial('one that is kept again has its new words', (t) => {
+test.serial('a record that is kept again has its new words', (t) => {
   keep(1, LIVE)
   keep(1, LIVE | ONE_SHOT)
   t.is(records.readWord(2, FLAGS), LIVE | ONE_SHOT)
 })
 
-test.serial('two resources with one reference are found by their ids', (t) => {
+test.serial('two resources with one reference are distinguished by their ids', (t) => {
   const ids = [5, 5 + 2 ** 31, 5 + 3 * 2 ** 31]
   for (const [i, id] of ids.entries()) {
     const at = (id & MASK) << SHIFT
@@ -74,7 +74,7 @@ test.serial('two resources with one reference are found by their ids', (t) => {
   t.is(records.readWord(5 << 1, CHAIN), 12, 'by the reference the newest')
 })
 
-test.serial('numbers of promises come again, but not of those whose record is kept', (t) => {
+test.serial('promise numbers are reused, except those of kept records', (t) => {
   const number = 7 * SIZE + 100
   const at = (number & MASK) << SHIFT
   promises[at + REF] = number << 1 | 1
@@ -87,7 +87,7 @@ test.serial('numbers of promises come again, but not of those whose record is ke
 })
 
 for (const engine of loadBinding().failure === undefined ? ['native', 'js'] : ['js']) {
-  test(`a timer and a file are known when the ring went round a moment after they were made, ${engine}`, async (t) => {
+  test(`a timer and a file are known when the ring wraps just after they were made, ${engine}`, async (t) => {
     const { stdout, stderr } = await program(`
       const fs = require('node:fs/promises')
       const trace = require(${JSON.stringify(root)})

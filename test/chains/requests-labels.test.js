@@ -50,7 +50,7 @@ const finish = () => { fs.writeSync(1, JSON.stringify({ saw, fault: trace.stats(
 `
 
 for (const env of modes) {
-  test(`each request of a connection has its own, without a query string (${nameOf(env)})`, async (t) => {
+  test(`each request of a connection has its own label, without a query string (${nameOf(env)})`, async (t) => {
     const saw = await told(t, `
       const server = http.createServer(function handle (req, res) {
         const { url } = req
@@ -83,7 +83,7 @@ for (const env of modes) {
     t.false(JSON.stringify(Object.values(saw)).includes('secret'))
   })
 
-  test(`an error that is kept is of its own request (${nameOf(env)})`, async (t) => {
+  test(`an error that is kept belongs to its own request (${nameOf(env)})`, async (t) => {
     const saw = await told(t, `
       const kept = []
       const server = http.createServer(async function handle (req, res) {
@@ -99,7 +99,7 @@ for (const env of modes) {
     }
   })
 
-  test(`streams of HTTP/2 (${nameOf(env)})`, async (t) => {
+  test(`streams of HTTP/2 have their own labels (${nameOf(env)})`, async (t) => {
     const saw = await told(t, `
       const server = http2.createServer().on('stream', (stream, headers) => {
         const note = (when) => { (saw[headers[':path']] ??= {})[when] = labels().slice(0, 3) }
@@ -121,7 +121,7 @@ for (const env of modes) {
     }
   })
 
-  test(`https, and a request handler of HTTP/2's (${nameOf(env)})`, async (t) => {
+  test(`https requests and HTTP/2 request handlers have labels (${nameOf(env)})`, async (t) => {
     const saw = await told(t, `
       const pair = { key: pem('key'), cert: pem('cert') }
       const port = await listen(https.createServer(pair, (req, res) => { saw.https = labels(); res.end() }))
@@ -136,7 +136,7 @@ for (const env of modes) {
   })
 }
 
-test('an interruption while longstack starts does not part the clocks of JavaScript and of the addon', async (t) => {
+test('an interruption while longstack starts does not separate the clocks of JavaScript and the addon', async (t) => {
   const saw = await told(t, `
     const server = http.createServer((req, res) => setTimeout(() => { saw[req.url] = labels(); res.end() }, 1))
     const port = await listen(server)
@@ -146,7 +146,7 @@ test('an interruption while longstack starts does not part the clocks of JavaScr
   t.true(saw['/two'].includes('GET /two'), saw['/two'].join())
 })
 
-test('what comes on a connection and is no request has the plain words', async (t) => {
+test('traffic that is no request has the plain label', async (t) => {
   const saw = await told(t, `
     const server = http.createServer((req, res) => res.end())
     server.on('upgrade', (req, socket) => { saw.upgrade = labels(); socket.end() })
@@ -159,7 +159,7 @@ test('what comes on a connection and is no request has the plain words', async (
   t.true(saw.upgrade.includes('http connection accepted'))
 })
 
-test('pipelined requests, one to a proxy, *, long paths', async (t) => {
+test('pipelined requests, proxy requests, * and long paths have labels', async (t) => {
   const saw = await told(t, `
     saw.labels = []
     const server = http.createServer((req, res) => {
@@ -180,7 +180,7 @@ test('pipelined requests, one to a proxy, *, long paths', async (t) => {
     '205', '211'])
 })
 
-test('the route that a framework told', async (t) => {
+test('the label has the framework\'s route', async (t) => {
   for (const env of modes) {
     const saw = await told(t, `
       for (const name of ['express', 'express4']) {
@@ -217,7 +217,7 @@ test('the route that a framework told', async (t) => {
   }
 })
 
-test('the same with spans', async (t) => {
+test('labels are the same with spans', async (t) => {
   const outcome = await story(t, `
     ${hops}
     const express = need('express')
@@ -233,7 +233,7 @@ test('the same with spans', async (t) => {
   t.deepEqual(outcome.spans.filter((/** @type {any} */ { kind }) => kind === 'SERVER').map((/** @type {any} */ { name }) => name), ['GET /users/:id', 'POST /plain/17'])
 })
 
-test('after very many others the words are the plain ones, and nothing is held', async (t) => {
+test('after very many labels the plain one is used, and nothing is retained', async (t) => {
   const saw = await told(t, `
     let first
     const server = http.createServer((req, res) => {
@@ -255,7 +255,7 @@ test('after very many others the words are the plain ones, and nothing is held',
   t.true(saw.bytes < 16 << 20)
 })
 
-test('tracing that was off meanwhile knows nothing of what came then', async (t) => {
+test('requests that came while tracing was off stay unknown', async (t) => {
   const saw = await told(t, `
     saw['/one'] = []
     saw['/two'] = []
@@ -280,7 +280,7 @@ test('tracing that was off meanwhile knows nothing of what came then', async (t)
   t.false(JSON.stringify(saw['/two']).includes('POST'), String(saw['/two']))
 })
 
-test('a filter without HTTP has no such hop', async (t) => {
+test('a filter without HTTP has no request hop', async (t) => {
   const saw = await told(t, `
     const port = await listen(http.createServer((req, res) => setTimeout(() => { saw.chain = labels(); res.end() }, 1)))
     await ask(port, '/x')`, { LONGSTACK: 'TIMER,TCP' })
@@ -288,7 +288,7 @@ test('a filter without HTTP has no such hop', async (t) => {
   t.false(JSON.stringify(saw.chain).includes('GET'))
 })
 
-test('of what a client made up little is kept: paths are cut, query strings are no part of a key', (t) => {
+test('little of a client\'s input is kept: paths are cut, query strings are not part of a key', (t) => {
   const requests = require('../../lib/core/request-names')
   t.is(requests.numberOf('GET', '/config?token=secret'), requests.numberOf('GET', '/config?token=other'))
   t.is(requests.numberOf('GET', '/config#part'), requests.numberOf('GET', '/config'))
@@ -301,7 +301,7 @@ test('of what a client made up little is kept: paths are cut, query strings are 
   t.is(requests.textAt(requests.numberOf('GET', '/first')), 'GET /first')
 })
 
-test('a method over HTTP/2 that a client made up is cut in the hop and in the span', async (t) => {
+test('an HTTP/2 method invented by a client is cut in the hop and in the span', async (t) => {
   const { label, name } = await told(t, `
     const method = 'X'.repeat(3000)
     trace.on('span', ({ kind, name }) => { if (kind === 'SERVER') saw.name = name })
@@ -320,7 +320,7 @@ test('a method over HTTP/2 that a client made up is cut in the hop and in the sp
   t.is(name, 'HTTP /made', 'as OpenTelemetry names methods that HTTP does not know')
 })
 
-test('a request of a session that is not connected yet has one hop', async (t) => {
+test('a request of a session that is still connecting has one hop', async (t) => {
   const { stdout } = await program(`
     const http2 = require('node:http2')
     const server = http2.createServer().on('stream', (stream) => {

@@ -22,7 +22,7 @@ for (const engine of engines) {
       UPTIME: String(uptime)
     }
 
-    test(`${engine}: hops, after ${uptime} ms`, async (t) => {
+    test(`${engine}: hops are right after ${uptime} ms`, async (t) => {
       for (const theme of ['timers', 'loops', 'promises']) {
         for (const { name, chain, elapsedMs } of Object.values(await stories(theme, env))) {
           let younger = 0
@@ -35,7 +35,7 @@ for (const engine of engines) {
       }
     })
 
-    test(`${engine}: what is open, awaited and profiled, and spans, after ${uptime} ms`, async (t) => {
+    test(`${engine}: handles, awaits, profiles and spans are right after ${uptime} ms`, async (t) => {
       const { stdout, stderr } = await program(`
         const trace = require(${JSON.stringify(root)})
         const wait = (ms) => new Promise((resolve) => setTimeout(resolve, ms))

@@ -55,7 +55,7 @@ test('the chain crosses await, then, thenables, for await and combinators', asyn
   }
 })
 
-test('a resource made after an await leads back over it', async (t) => {
+test('a resource made after an await leads back across it', async (t) => {
   const told = await answers(t, `${prelude}
     setTimeout(async function timer () {
       await wait(1)
@@ -67,7 +67,7 @@ test('a resource made after an await leads back over it', async (t) => {
   t.deepEqual(told.last, ['setImmediate | timer', 'setTimeout(1) | '])
 })
 
-test('what is awaited for long, while many other promises are made', async (t) => {
+test('a long await is known even if many other promises are made', async (t) => {
   const told = await answers(t, `${prelude}
     setImmediate(function flow () { setTimeout(async function timer () { await wait(200); tell('late') }, 1) })
     setTimeout(async function () { for (let i = 0; i < 100_000; i++) await null }, 20)`)
@@ -86,7 +86,7 @@ test('two flows at once are not mixed', async (t) => {
   for (const [name, [first]] of Object.entries(told)) t.is(first, `setImmediate | ${name}`)
 })
 
-test('a scope tells its hop, and leaves nothing behind', async (t) => {
+test('a scope has its hop, and leaves nothing behind', async (t) => {
   const told = await answers(t, `${prelude}
     const { AsyncLocalStorage, AsyncResource } = require('node:async_hooks')
     setTimeout(function maker () {
@@ -108,7 +108,7 @@ test('a scope tells its hop, and leaves nothing behind', async (t) => {
   t.deepEqual(told.immediate, ['setImmediate | user', user, 'setTimeout(1) | '])
 })
 
-test('a module with top-level await', async (t) => {
+test('a module with top-level await has its chain', async (t) => {
   const { stdout, stderr } = await program(`
     import trace from ${JSON.stringify(`${root}/index.js`)}
     import { setTimeout as wait } from 'node:timers/promises'
@@ -122,7 +122,7 @@ test('a module with top-level await', async (t) => {
   t.deepEqual(JSON.parse(stdout), ['setTimeout(1)'])
 })
 
-test('a worker has its own', async (t) => {
+test('a worker has its own chains', async (t) => {
   const told = await answers(t, `${prelude}
     const { Worker, isMainThread, parentPort } = require('node:worker_threads')
     if (isMainThread) {
@@ -185,7 +185,7 @@ function withoutPromises (chain) {
 }
 
 for (const theme of ['beats', 'files', 'loops', 'others', 'promises', 'sockets', 'timers', 'web']) {
-  test(`it tells what no filter tells, without the hops of promises: ${theme}`, async (t) => {
+  test(`the chain is the same as without a filter, except for promise hops: ${theme}`, async (t) => {
     const [full, told] = [await stories(theme, { LONGSTACK_DEPTH: '200' }), await stories(theme, { LONGSTACK_DEPTH: '200', ...filter })]
     t.deepEqual(Object.keys(told).sort(), Object.keys(full).sort())
     for (const [name, { chain }] of Object.entries(told)) {

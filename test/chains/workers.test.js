@@ -30,7 +30,7 @@ const outside = `
   const { Worker } = require('node:worker_threads')
   function hire (options) { return new Worker(${JSON.stringify(inWorker)}, { eval: true, ...options }) }`
 
-test('a worker that preloads with --import, behind another preload, has the chain of its maker', async (t) => {
+test('a worker that preloads with --import, after another preload, has the chain of its creator', async (t) => {
   const { stdout, stderr } = await program(`
     import { Worker, isMainThread } from 'node:worker_threads'
     if (isMainThread) setImmediate(function begin () { new Worker(new URL(import.meta.url)) })
@@ -40,7 +40,7 @@ test('a worker that preloads with --import, behind another preload, has the chai
   t.deepEqual(split(stdout).hops.map(({ title }) => title.split(' · ')[0]), ['setTimeout(1)', 'new Worker', 'setImmediate'])
 })
 
-test("a worker's story goes on in the thread that made it", async (t) => {
+test("a worker's chain continues in the thread that made it", async (t) => {
   const { chain, text } = await told(`${outside}
     function start () { setTimeout(later, 5) }
     function later () { hire().on('message', (message) => console.log(JSON.stringify(message))) }
@@ -54,7 +54,7 @@ test("a worker's story goes on in the thread that made it", async (t) => {
   t.regex(hops[1].frames, /at hire .*program\.cjs/)
 })
 
-test('the story goes through several threads', async (t) => {
+test('a chain continues through several threads', async (t) => {
   const inner = `new (require('node:worker_threads').Worker)(${JSON.stringify(inWorker)}, { eval: true })
     .on('message', (message) => require('node:worker_threads').parentPort.postMessage(message))`
   const { chain } = await told(`
@@ -65,7 +65,7 @@ test('the story goes through several threads', async (t) => {
   t.is(chain[2].name, 'outermost')
 })
 
-test('a worker has no story of its grandparent where its parent is without longstack', async (t) => {
+test('a worker whose parent has no longstack has no chain of its grandparent', async (t) => {
   const inner = `
     const trace = require(${JSON.stringify(root)}).enable()
     setTimeout(() => require('node:worker_threads').parentPort.postMessage(trace.chain().map(({ label }) => label)), 1)`
@@ -79,7 +79,7 @@ test('a worker has no story of its grandparent where its parent is without longs
   t.deepEqual(labels, ['setTimeout(1)'])
 })
 
-test('each worker has the story of its own maker', async (t) => {
+test('each worker has the chain of its own creator', async (t) => {
   const chains = await told(`${outside}
     function one () { return hire() }
     function two () { return hire() }
@@ -91,7 +91,7 @@ test('each worker has the story of its own maker', async (t) => {
   t.deepEqual(chains, { one: 2, two: 3, three: 4 })
 })
 
-test('tracers of threads know nothing of each other', async (t) => {
+test('tracers of threads are independent', async (t) => {
   const { enabled, mine, yours } = await told(`${outside}
     const worker = hire({ env: { ...process.env } })
     trace.disable()
@@ -111,7 +111,7 @@ test('the program sees nothing of what a worker inherits', async (t) => {
   t.deepEqual({ workerData, data }, { workerData: { a: 1 }, data: [1, null] })
 })
 
-test('a worker without the preload runs as ever, and can enable by itself', async (t) => {
+test('a worker without the preload runs as usual, and can enable longstack itself', async (t) => {
   const { before, chain } = await told(`
     const { Worker } = require('node:worker_threads')
     const code = ${JSON.stringify(`const trace = require(${JSON.stringify(root)})
@@ -124,7 +124,7 @@ test('a worker without the preload runs as ever, and can enable by itself', asyn
   t.deepEqual(chain, ['setTimeout(1)', 'new Worker'])
 })
 
-test('the story is there from the first line of a worker', async (t) => {
+test('the chain exists from the first line of a worker', async (t) => {
   const labels = await told(`
     const { Worker } = require('node:worker_threads')
     const code = ${JSON.stringify(`const trace = require(${JSON.stringify(root)})

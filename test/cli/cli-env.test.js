@@ -43,7 +43,7 @@ async function variables (args, more = {}) {
 }
 
 for (const [shell, command] of Object.entries(EVAL)) {
-  test(`${shell} reads what it prints, from a directory of an odd name, after options with spaces`, (t) => {
+  test(`${shell} reads the output, from an oddly named directory, after options with spaces`, (t) => {
     if (spawnSync(shell, ['-c', 'exit 0']).status !== 0) {
       t.log(`not tested: there is no ${shell}`)
       return t.false(strict)
@@ -82,7 +82,7 @@ test('fish, PowerShell and cmd get their own quotes', async (t) => {
   t.is(await print('cmd'), '@set "LONGSTACK_SPANS=it\'s 100%% \\ “‘a’” & "b ^& c".jsonl"')
 })
 
-test('NODE_OPTIONS keeps what it has, and has longstack once', async (t) => {
+test('NODE_OPTIONS keeps its contents, and has longstack once', async (t) => {
   const own = `--require=${register}`
   for (const [present, expected] of [
     ['', own],
@@ -100,7 +100,7 @@ test('NODE_OPTIONS keeps what it has, and has longstack once', async (t) => {
   }
 })
 
-test('wrong usage is one sentence', async (t) => {
+test('wrong usage is reported in one sentence', async (t) => {
   for (const [args, sentence] of /** @type {Array<[string[], RegExp]>} */ ([
     [['x'], /^longstack: longstack env takes no arguments\. Received "x"\.\n/],
     [['--shell', 'fsh'], /^longstack: --shell: unknown shell "fsh"\. Did you mean "(fish|sh)"\?\n/],

@@ -30,7 +30,7 @@ async function end (child) {
   return { stdout, stderr, code, signal }
 }
 
-test('the program has its arguments, its streams and its exit code, and long stacks', async (t) => {
+test('the program has its arguments, streams and exit code, and long stacks', async (t) => {
   const app = script(t, `
     console.log(JSON.stringify([process.argv.slice(2), process.argv[1] === __filename, require.main === module]))
     process.stdin.on('data', (text) => setTimeout(function later () { console.error(new Error(String(text)).stack); process.exitCode = 7 }, 1))`)
@@ -40,7 +40,7 @@ test('the program has its arguments, its streams and its exit code, and long sta
   t.regex(stderr, /^Error: told\n {4}at Timeout\.later[^]*── setTimeout\(1\)/)
 })
 
-test('a pipe stays as it is: a write waits for the reader', async (t) => {
+test('a pipe is unchanged: a write waits for the reader', async (t) => {
   if (process.platform === 'win32') {
     t.log('skipped: no shell has such pipes')
     return t.pass()
@@ -60,7 +60,7 @@ test('a module is run like a script', async (t) => {
   t.regex(stdout, /^Error: told\n[^]*── .*\n[^]* 2\n$/)
 })
 
-test('every option is a flag, and the program sees it as the variable', async (t) => {
+test('every option is a flag, and the program sees it as its variable', async (t) => {
   const app = script(t, `
     const names = Object.keys(process.env).filter((name) => name.startsWith('LONGSTACK') && name !== 'LONGSTACK_CAPTURE')
     console.log(JSON.stringify(Object.fromEntries(names.map((name) => [name, process.env[name]]))))`)
@@ -83,14 +83,14 @@ test('every option is a flag, and the program sees it as the variable', async (t
   for (const { flag } of Object.values(rules)) t.regex(help, new RegExp(`^  --${flag}\\b`, 'm'))
 })
 
-test('flags of node itself, with quotes', async (t) => {
+test('flags of node itself are passed on, with quotes', async (t) => {
   const app = script(t, 'console.log(typeof gc, process.title, process.argv.length)')
   const { stdout, code } = await longstack(['run', '--node-options', '--expose-gc "--title=two words"', app, 'x'])
   t.is(code, 0)
   t.is(stdout, 'function two words 3\n')
 })
 
-test('spans go where the flag says, and a report reads them', async (t) => {
+test('spans go to the file of the flag, and a report reads them', async (t) => {
   const app = script(t, `
     const http = require('node:http')
     const server = http.createServer((request, response) => setTimeout(() => response.end('ok'), 5)).listen(0, () => {
@@ -104,7 +104,7 @@ test('spans go where the flag says, and a report reads them', async (t) => {
   t.regex(stdout, /run \d[\d.]* %, waited \d[\d.]* %, delayed/)
 })
 
-test('an uncaught error ends it as it would without', async (t) => {
+test('an uncaught error ends the program as it would without longstack', async (t) => {
   const app = script(t, 'setTimeout(function fails () { throw new Error("no") }, 1)')
   const { code, stderr, stdout } = await longstack(['run', app])
   t.is(code, 1)
@@ -112,14 +112,14 @@ test('an uncaught error ends it as it would without', async (t) => {
   t.regex(stderr, /Error: no\n {4}at Timeout\.fails[^]*── setTimeout/)
 })
 
-test('a script that is not there is what node says of it', async (t) => {
+test('a missing script is reported by node', async (t) => {
   const { code, stderr } = await longstack(['run', '/nowhere/app.js'])
   t.is(code, 1)
   t.regex(stderr, /Cannot find module '\/nowhere\/app\.js'/)
 })
 
 for (const name of /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'])) {
-  test(`${name} reaches the program, which may live on`, async (t) => {
+  test(`${name} reaches the program, which may keep running`, async (t) => {
     const app = script(t, `
       let seen = 0
       process.on('${name}', () => { seen++; setTimeout(() => { console.log('seen', seen); process.exit(5) }, 100) })
@@ -132,19 +132,19 @@ for (const name of /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHU
     t.deepEqual([code, signal], [5, null])
   })
 
-  test(`a program that ${name} ends is seen to end by it`, async (t) => {
+  test(`a program ended by ${name} is reported as ended by it`, async (t) => {
     const child = spawn(process.execPath, [main, 'run', script(t, "setInterval(() => {}, 1000); console.log('ready')")])
     child.stdout.once('data', () => child.kill(name))
     t.is((await end(child)).signal, name)
   })
 }
 
-test('a program that kills itself is seen to end by that', async (t) => {
+test('a program that kills itself is reported as killed', async (t) => {
   const child = spawn(process.execPath, [main, 'run', script(t, "process.kill(process.pid, 'SIGKILL'); setInterval(() => {}, 1000)")])
   t.is((await end(child)).signal, 'SIGKILL')
 })
 
-test('a forked program keeps its channel', async (t) => {
+test('a forked program keeps its IPC channel', async (t) => {
   const app = script(t, "process.on('message', (text) => { process.send(text + ' back', () => process.disconnect()) })")
   const child = fork(main, ['run', app], { silent: true })
   child.send('there and')
@@ -153,7 +153,7 @@ test('a forked program keeps its channel', async (t) => {
   t.is((await end(child)).code, 0)
 })
 
-test('what is open when the program has nothing more to do is a leak, by exit code and by name', async (t) => {
+test('handles still open when the program is done are a leak, by exit code and by name', async (t) => {
   const app = script(t, `
     const net = require('node:net')
     function openServer () { net.createServer().listen(0) }
@@ -170,7 +170,7 @@ test('what is open when the program has nothing more to do is a leak, by exit co
   t.notRegex(stderr, /1000000/, 'what keeps nothing alive is no leak')
 })
 
-test('--why-still-running prints once what keeps a program alive, which goes on', async (t) => {
+test('--why-still-running prints once what keeps a program alive, and lets it run', async (t) => {
   const app = script(t, `
     const server = require('node:net').createServer()
     setTimeout(function openServer () { server.listen(0) }, 5)
@@ -210,7 +210,7 @@ const endings = {
 }
 
 for (const [name, source] of Object.entries(endings)) {
-  test(`a leak has the last word: a listener of exit that ${name}`, async (t) => {
+  test(`a leak determines the exit code: a listener of exit that ${name}`, async (t) => {
     const app = script(t, `
       process.on('exit', (code) => console.log('first', code))
       ${source}
@@ -229,7 +229,7 @@ test('a program that leaks nothing has its own exit code under --fail-on-leak', 
   }
 })
 
-test('a worker that computes is waited for; one that only waits is a leak', async (t) => {
+test('a worker that computes is awaited; one that only waits is a leak', async (t) => {
   const app = (/** @type {string} */ rest) => script(t, `
     const { Worker, isMainThread } = require('node:worker_threads')
     if (isMainThread) return new Worker(__filename)
@@ -242,7 +242,7 @@ test('a worker that computes is waited for; one that only waits is a leak', asyn
   t.regex(stderr, /worker thread .*· WORKER/)
 })
 
-test('a program that works for long, and then ends, leaks nothing', async (t) => {
+test('a program that works for long and then ends has no leak', async (t) => {
   const app = script(t, `
     const end = Date.now() + 400
     while (Date.now() < end);
@@ -259,7 +259,7 @@ test('a program that works for long, and then ends, leaks nothing', async (t) =>
   t.is(code, 0)
 })
 
-test('the leak check is the main process\'s own: its children and workers have none', async (t) => {
+test('the leak check covers the main process alone, not its children and workers', async (t) => {
   const app = script(t, `
     const { fork } = require('node:child_process')
     const { Worker, isMainThread } = require('node:worker_threads')

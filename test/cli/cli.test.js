@@ -9,7 +9,7 @@ const path = require('node:path')
 const { file, longstack, main, span } = require('../helpers/span-files')
 const { version } = require('../../package.json')
 
-test('every command has help, and says nothing else', async (t) => {
+test('every command has help, and prints nothing else', async (t) => {
   for (const args of [['--help'], ['-h'], ['help'], ['run', '--help'], ['report', '--help'], ['report', '-h'], ['doctor', '--help'], ['help', 'run']]) {
     const { stdout, stderr, code } = await longstack(args, { env: { COLUMNS: '80' } })
     t.is(code, 0, args.join(' '))
@@ -84,7 +84,7 @@ for (const [args, sentence] of wrong) {
   })
 }
 
-test('the doctor prints text, and data', async (t) => {
+test('the doctor prints text and data', async (t) => {
   const { stdout, code } = await longstack(['doctor'])
   t.is(code, 0)
   t.regex(stdout, /^longstack +\d/)
@@ -93,14 +93,14 @@ test('the doctor prints text, and data', async (t) => {
   t.is(data.enabled, true)
 })
 
-test('a reader that ends, ends the command without an error', (t) => {
+test('a reader that goes away ends the command without an error', (t) => {
   const spans = file(t, Array.from({ length: 3000 }, (_, i) => span({ name: `GET /${i}`, at: i })))
   const script = `set -o pipefail; '${process.execPath}' '${main}' report --json '${spans}' 2> '${spans}.err' | head -n 1`
   t.is(execFileSync('bash', ['-c', script], { timeout: 60_000 }).toString(), '{\n')
   t.is(fs.readFileSync(`${spans}.err`, 'utf8'), '')
 })
 
-test('large files are read by a process with less memory, with the same arguments, pipes as they are', async (t) => {
+test('large files are read by a process with less memory and the same arguments; pipes are not', async (t) => {
   const large = file(t, [span({ name: 'GET /large' })])
   fs.appendFileSync(large, '\n')
   fs.truncateSync(large, 300 << 20) // a hole: its last line is no span
@@ -122,7 +122,7 @@ test('an output that cannot be written is reported in one sentence', async (t) =
   }
 })
 
-test('the package installs it as a command that runs', (t) => {
+test('the package installs a working command', (t) => {
   const { bin } = require('../../package.json')
   t.is(path.resolve(__dirname, '..', '..', bin.longstack), main)
   t.true((fs.statSync(main).mode & 0o111) !== 0)

@@ -26,7 +26,7 @@ async function diagnosis (t, source, options) {
   return JSON.parse(stdout.trim().split('\n').at(-1))
 }
 
-test('a healthy process', async (t) => {
+test('doctor() reports a healthy process', async (t) => {
   const found = await diagnosis(t, 'tell()', { env: { LONGSTACK_CAPTURE: 'auto' } })
   const native = loadBinding().failure === undefined
   t.like(found, {
@@ -53,7 +53,7 @@ test('a healthy process', async (t) => {
   t.is(found.notes.length, (native ? 0 : 1) + (found.safe ? 0 : 1), 'nothing to worry about but this Node')
 })
 
-test('the text says what the data say', async (t) => {
+test('text and data agree', async (t) => {
   const { text, notes, engine, engineWhy, node } = await diagnosis(t, 'Error.stackTraceLimit = Infinity; tell()', { env: { LONGSTACK: 'TCP,DNS' } })
   const lines = text.split('\n')
   t.regex(lines[0], new RegExp(`^longstack +\\d+\\.\\d+\\.\\d+, Node ${node.replaceAll('.', '\\.')}, ${process.platform}`))
@@ -63,13 +63,13 @@ test('the text says what the data say', async (t) => {
   t.true(notes.some((note) => /Infinity/.test(note)))
 })
 
-test('off', async (t) => {
+test('doctor() reports that tracing is off', async (t) => {
   const found = await diagnosis(t, 'trace.disable(); tell()', { preload: false })
   t.like(found, { enabled: false, promiseHooks: false, otherHooks: false, formatter: 'Node' })
   t.regex(found.notes.join('\n'), /Tracing is off\. Call trace\.enable\(\)/)
 })
 
-test('which engine, and why', async (t) => {
+test('doctor() names the engine and the reason', async (t) => {
   const asked = await diagnosis(t, 'tell()', { env: { LONGSTACK_CAPTURE: 'js' } })
   t.like(asked, { engine: 'js', engineWhy: 'requested', engineCode: 'ASKED' })
   t.notRegex(asked.text, /not in use/)
@@ -79,7 +79,7 @@ test('which engine, and why', async (t) => {
   t.deepEqual(forbidden.problems[0], { code: 'ENGINE_JS', message: forbidden.notes[0] })
 })
 
-test('hooks of others, as far as they can be seen', async (t) => {
+test('doctor() reports other hooks as far as they can be seen', async (t) => {
   const { otherHooks, destroyHook } = await diagnosis(t, "require('node:async_hooks').createHook({ init () {} }).enable(); tell()", { preload: false })
   t.deepEqual([otherHooks, destroyHook], [true, false])
   const found = await diagnosis(t, "require('node:async_hooks').createHook({ destroy () {} }).enable(); tell()")
@@ -131,7 +131,7 @@ const formatters = {
 }
 
 for (const [name, { source, args, formatter, sourceMaps = [], note }] of Object.entries(formatters)) {
-  test(`who formats: ${name}`, async (t) => {
+  test(`doctor() names the formatter: ${name}`, async (t) => {
     const found = await diagnosis(t, source, { args })
     t.is(found.formatter, formatter)
     t.deepEqual(found.sourceMaps, sourceMaps)
@@ -152,14 +152,14 @@ const limits = {
 }
 
 for (const [source, note] of Object.entries(limits)) {
-  test(`the limit: ${source}`, async (t) => {
+  test(`doctor() names what set the limit: ${source}`, async (t) => {
     const notes = (await diagnosis(t, `${source}; tell()`)).notes.filter((one) => one.includes('stackTraceLimit'))
     t.is(notes.length, note === undefined ? 0 : 1)
     if (note !== undefined) t.regex(notes[0], note)
   })
 }
 
-test('frozen intrinsics', async (t) => {
+test('doctor() reports frozen intrinsics', async (t) => {
   const args = ['--frozen-intrinsics', '--no-warnings']
   const early = await diagnosis(t, 'tell()', { args })
   t.like(early, { frozenIntrinsics: true, formatter: 'longstack around Node' }, 'a preload comes before they are frozen')
@@ -169,7 +169,7 @@ test('frozen intrinsics', async (t) => {
   t.regex(late.text, /prepareStackTrace cannot be set here/)
 })
 
-test('the permission model', async (t) => {
+test('doctor() reports the permission model', async (t) => {
   const found = await diagnosis(t, 'tell()', { args: [major === 20 ? '--experimental-permission' : '--permission', '--allow-fs-read=*', '--no-warnings'] })
   t.true(['addon', 'child', 'fs.write', 'worker'].every((scope) => found.forbidden.includes(scope)))
   t.false(found.forbidden.includes('fs.read'))
@@ -177,7 +177,7 @@ test('the permission model', async (t) => {
   t.true(found.notes.some((note) => note.startsWith("Node's permission model denies addon,")))
 })
 
-test('a budget that is used up', async (t) => {
+test('doctor() reports an exhausted budget', async (t) => {
   const found = await diagnosis(t, `
     const kept = []
     setTimeout(() => {
@@ -188,12 +188,12 @@ test('a budget that is used up', async (t) => {
   t.true(found.notes.some((note) => /More than half of the budget is used/.test(note)))
 })
 
-test('versions of Node that are not safe', (t) => {
+test('doctor() reports unsafe versions of Node', (t) => {
   for (const version of ['18.20.8', '20.19.6', '21.7.3', '22.21.1', '23.11.1', '24.12.0', '25.2.1']) t.true(isUnsafeVersion(version), version)
   for (const version of ['20.20.0', '22.22.0', '24.13.0', '25.3.0', '26.0.0']) t.false(isUnsafeVersion(version), version)
 })
 
-test('asking changes nothing', async (t) => {
+test('doctor() changes nothing', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${home})
     const seen = []

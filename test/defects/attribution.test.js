@@ -40,7 +40,7 @@ const programs = [
 
 for (const capture of ['auto', 'js']) {
   for (const [what, source, maker, other] of programs) {
-    test(`${capture}: an error ${what} has no story of somebody else as a fact`, async (t) => {
+    test(`${capture}: an error ${what} does not have another flow's chain as a fact`, async (t) => {
       const { stdout, stderr } = await program(source, { env: { LONGSTACK_CAPTURE: capture } })
       t.is(stderr, '')
       const { hops } = split(stdout)

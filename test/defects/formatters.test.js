@@ -19,7 +19,7 @@ const slots = [
 for (const capture of ['auto', 'js']) {
   for (const [what, descriptor] of slots) {
     const isForGood = what.endsWith('for good')
-    test(`${capture}: a formatter that is ${what} gets the program's errors alone`, async (t) => {
+    test(`${capture}: a formatter that is ${what} receives only the program's errors`, async (t) => {
       const { stdout, stderr } = await program(`
         const trace = require(${JSON.stringify(INDEX)})
         const strangers = []

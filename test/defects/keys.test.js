@@ -42,7 +42,7 @@ async function perCall (source, calls, args = []) {
   return { captured: captured / calls, misses: misses / calls }
 }
 
-native('functions of one name have keys: esbuild gives two functions the same name', async (t) => {
+native('functions of the same name have keys: esbuild names two functions alike', async (t) => {
   const { captured, misses } = await perCall(`
     async function load2 () { await 1; return Promise.resolve(1) }
     Object.defineProperty(load2, 'name', { value: 'load' })
@@ -52,7 +52,7 @@ native('functions of one name have keys: esbuild gives two functions the same na
   t.true(misses < 0.02, `${misses} of ${captured} a call`)
 })
 
-native('fetch has keys', async (t) => {
+native('frames of fetch have keys', async (t) => {
   const { captured, misses } = await perCall(`
     const server = require('node:http').createServer((request, response) => response.end('ok'))
     await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve))
@@ -62,7 +62,7 @@ native('fetch has keys', async (t) => {
   t.true(misses < 3, `${misses} of ${captured} a call`) // 24 to 30 where two functions of one name had no key
 })
 
-native('steps above WebAssembly have keys', async (t) => {
+native('frames above WebAssembly have keys', async (t) => {
   const { captured, misses } = await perCall(`
     const { exports: { g } } = new WebAssembly.Instance(wasm, { m: { f () { Promise.resolve().then(() => {}) } } })
     const many = async (calls) => {
@@ -75,7 +75,7 @@ native('steps above WebAssembly have keys', async (t) => {
   t.true(misses < 0.02, `${misses} of ${captured} a call`)
 })
 
-native('a mark-sweep has no stack captured anew', async (t) => {
+native('a mark-sweep causes no second capture of a stack', async (t) => {
   const { captured, misses } = await perCall(`
     const places = Array.from({ length: 300 }, (_, i) => new Function('return async function place' + i + ' () { await 1 }')())
     const many = async (calls) => {
@@ -162,14 +162,14 @@ async function playNames (count, flags = []) {
   return JSON.parse(stdout)
 }
 
-native('functions of one place have their names, where there are not too many', async (t) => {
+native('functions of one place have their names, unless there are too many', async (t) => {
   // What is inlined has no name, and when V8 inlines depends on the machine
   const { named, nameless, wrong } = await playNames(256, ['--no-opt', '--no-maglev'])
   t.deepEqual(wrong, [])
   t.deepEqual([named, nameless], [256, 0])
 })
 
-native('functions of one place that have any number of names have keys, and no name of another', async (t) => {
+native('functions of one place with any number of names have keys, and no other function\'s name', async (t) => {
   const { named, nameless, wrong, steps, misses, stacks } = await playNames(3000)
   t.deepEqual(wrong, [])
   t.is(named + nameless, 3000)

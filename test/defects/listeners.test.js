@@ -58,7 +58,7 @@ watched(test, "a listener of 'blocked' turns tracing off", async (t) => {
   t.is(code, 0)
 })
 
-test('a warning inside of enable() is told when it is done: a listener turns tracing off for good', async (t) => {
+test('a warning during enable() is emitted at its end: a listener turns tracing off for good', async (t) => {
   const { stdout, stderr } = await program(`const trace = require(${index})
     const { OutgoingMessage } = require('node:http')
     const own = () => [process.listenerCount('exit'), OutgoingMessage.prototype._addHeaderLines]
@@ -75,7 +75,7 @@ test('a warning inside of enable() is told when it is done: a listener turns tra
   t.is(stdout, 'LONGSTACK_WARN_SPANS_ENOENT true false true true\n', stderr)
 })
 
-test('a listener that is removed by another, or removes and adds itself, is called once for an event', async (t) => {
+test('a listener that another one removes, or that re-adds itself, is called once per event', async (t) => {
   const { stdout, stderr } = await program(`const trace = require(${index})
     const calls = []
     let off
@@ -89,7 +89,7 @@ test('a listener that is removed by another, or removes and adds itself, is call
   t.is(stdout, 'first,again\n', stderr)
 })
 
-test('a listener that is removed has got the spans that had ended before', async (t) => {
+test('a removed listener has received the spans that ended before', async (t) => {
   const { stdout, stderr } = await program(`const trace = require(${index})
     const http = require('node:http')
     trace.enable()

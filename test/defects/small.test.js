@@ -18,7 +18,7 @@ function file (t, name, text) {
   return path.join(folder, name)
 }
 
-test('a type that the program chose cannot forge frames, nor send escapes to a terminal', async (t) => {
+test('a type chosen by the program cannot forge frames or send escapes to a terminal', async (t) => {
   const { stdout, stderr } = await program(`
     const { AsyncResource } = require('node:async_hooks')
     const resource = new AsyncResource('\\x1b[31m\\u202e\\n    at fake (x.js:1:1)')
@@ -30,7 +30,7 @@ test('a type that the program chose cannot forge frames, nor send escapes to a t
 })
 
 for (const capture of ['auto', 'js']) {
-  test(`${capture}: functions of one place have the names that they have now`, async (t) => {
+  test(`${capture}: functions of one place have their current names`, async (t) => {
     const { stdout, stderr } = await program(`
       const make = () => function () { setTimeout(() => console.log(/ at (job|sendMail) /.exec(new Error('x').stack)[1]), 1) }
       const [first, second] = [make(), make()]
@@ -53,7 +53,7 @@ test('a rejection of a value by the main script has a place', async (t) => {
 
 for (const spans of [undefined, 'spans.jsonl']) {
   const way = spans === undefined ? 'without spans' : 'with spans'
-  test(`no event comes for a resource that nobody announced, ${way}`, async (t) => {
+  test(`no event is emitted for a resource without an init event, ${way}`, async (t) => {
     const env = spans === undefined ? {} : { LONGSTACK_SPANS: file(t, spans) }
     const { stdout, stderr } = await program(`
       const { createHook } = require('node:async_hooks')
@@ -73,7 +73,7 @@ for (const spans of [undefined, 'spans.jsonl']) {
 /** @type {Array<[string, Record<string, string>]>} */
 const modes = [['full', {}], ['js', { LONGSTACK_CAPTURE: 'js' }]]
 for (const [mode, env] of modes) {
-  test(`${mode}: nothing waits for finalizers: V8 runs one registry in a task, and the program's would be late`, async (t) => {
+  test(`${mode}: longstack uses no finalizers, as V8 runs one registry per task and would delay the program's`, async (t) => {
     const shim = file(t, 'shim.js', `
       let count = 0
       global.FinalizationRegistry = class extends FinalizationRegistry {
@@ -95,7 +95,7 @@ for (const [mode, env] of modes) {
   })
 }
 
-test('errors: false leaves stacks alone, and trace.stack(error) has the chain', async (t) => {
+test('errors: false leaves stacks unchanged, and trace.stack(error) has the chain', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(INDEX)})
     setTimeout(function later () {

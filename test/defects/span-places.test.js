@@ -43,7 +43,7 @@ async function play (options) {
 for (const capture of ['native', 'js']) {
   const engineTest = capture === 'js' || loadBinding().failure === undefined ? test : test.skip
   for (const [name, options] of Object.entries({ 'all types': {}, 'promises left out': { filter: ['*', '-PROMISE'] } })) {
-    engineTest(`${capture} engine, ${name}: no span has the stack of another place`, async (t) => {
+    engineTest(`${capture} engine, ${name}: no span has another place's stack`, async (t) => {
       t.deepEqual(await play({ capture, ...options }), { right: 6 * ROUNDS, wrong: 0, unknown: 0 })
     })
   }

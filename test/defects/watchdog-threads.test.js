@@ -54,7 +54,7 @@ const programs = [
 const codes = ['0', '3', '1', '0', '4']
 
 for (const [i, [name, text]] of programs.entries()) {
-  test(`no thread for a watchdog: ${name}`, async (t) => {
+  test(`the watchdog has no thread: ${name}`, async (t) => {
     const library = noThreads(t)
     if (library === undefined) return t.pass()
     const env = { LD_PRELOAD: library, LONGSTACK_BLOCKED: '60000', INDEX: path.join(__dirname, '..', '..', 'index.js') }
@@ -68,7 +68,7 @@ for (const [i, [name, text]] of programs.entries()) {
   })
 }
 
-test('a worker that turns its watchdog off as it ends', async (t) => {
+test('a worker may turn its watchdog off as it ends', async (t) => {
   const { stdout, stderr, code } = await program(`const { Worker } = require('node:worker_threads')
     const text = \`const trace = require(process.env.INDEX)
       for (let i = 0; i < 5; i++) trace.disable().enable({ blocked: 60000 })

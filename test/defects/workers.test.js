@@ -21,7 +21,7 @@ const moments = [
 
 for (const [what, change] of changes) {
   for (const [when, go] of moments) {
-    test(`a worker has no chain of another worker, where ${what} ${when}`, async (t) => {
+    test(`a worker has no chain of another worker if ${what} ${when}`, async (t) => {
       const { stdout, stderr } = await program(`
         const { Worker } = require('node:worker_threads')
         const trace = require(${JSON.stringify(INDEX)})
@@ -52,7 +52,7 @@ test('a worker of a worker has the chain of its own maker', async (t) => {
   t.false(stdout.includes('makeMiddle'), stdout)
 })
 
-test('a worker has the chain of its maker, also where two are made in turn', async (t) => {
+test('a worker has the chain of its creator, also if two are made in turn', async (t) => {
   const { stdout, stderr } = await program(`
     const { Worker } = require('node:worker_threads')
     const text = "setTimeout(function later () { console.log(new Error('x').stack.split('\\\\n').slice(2).join('\\\\n')) }, 1)"

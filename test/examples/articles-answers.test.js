@@ -5,7 +5,7 @@
 const test = require('ava')
 const { equalAnswers, inOrder } = require('../helpers/articles')
 
-test.serial('01-intercept: wherever a request is cut, the header is removed, and nothing else', async (t) => {
+test.serial('01-intercept: wherever a request is split, only the header is removed', async (t) => {
   const { answers, spans } = await equalAnswers(t, '01-intercept')
   const cut = [...answers.matchAll(/cut at (\d+) places: (\d+) answers equal; byte by byte: equal/g)]
   t.is(cut.length, 7)
@@ -25,7 +25,7 @@ test.serial('02-tcp-net-http: every layer sends the same bytes, in both styles',
   t.is(requests.length, 8 * 2, 'http has a span for each request, the others none')
 })
 
-test.serial('03-primes-in-nexttick: the sums and the order', async (t) => {
+test.serial('03-primes-in-nexttick: sums and order are right', async (t) => {
   const { answers } = await equalAnswers(t, '03-primes-in-nexttick')
   const sums = [...answers.matchAll(/^(hoisted|inline|passed): (\d+) primes in 500 ticks$/gm)]
   t.deepEqual(sums.map(([, , sum]) => Number(sum)), Array(3).fill(primesBelowAll(500)))
@@ -47,7 +47,7 @@ function primesBelowAll (max) {
   return sum
 }
 
-test.serial('04-serving-files: good and bad requests', async (t) => {
+test.serial('04-serving-files: good and bad requests are answered', async (t) => {
   const { answers, spans } = await equalAnswers(t, '04-serving-files')
   /** @type {Map<string, { status: number, head: string, body: string, called: string }>} */
   const exchanges = new Map(answers.split(/^> (?=[A-Z]+ )/m).slice(1).map((text) => {
@@ -134,7 +134,7 @@ const names = {
   immediate: 'setImmediate'
 }
 
-test.serial('05-deferring: what is missed, the orders, and which way starves the event loop', async (t) => {
+test.serial('05-deferring: delays, order, and which way starves the event loop', async (t) => {
   const answers = (await equalAnswers(t, '05-deferring')).answers.split('\n')
   for (const page of ['a page', 'an empty page', 'no page']) {
     t.true(answers.includes(`${page}, at once: the call is over`))
@@ -154,7 +154,7 @@ test.serial('05-deferring: what is missed, the orders, and which way starves the
   }
 })
 
-test.serial('06-logger: levels, outputs, one that fails, rotation', async (t) => {
+test.serial('06-logger: levels, several outputs, a failing output, rotation', async (t) => {
   const { answers, spans } = await equalAnswers(t, '06-logger')
   t.regex(answers, /^HTTP\/1\.1 200 OK\r\n[^]*\r\n\r\nhello\n/m)
   inOrder(t, answers, /^all\.1:\n.*debug a debug\\nof "two" lines \\u001b\[31m\n/,
@@ -167,7 +167,7 @@ test.serial('06-logger: levels, outputs, one that fails, rotation', async (t) =>
   t.true(spans.some(({ name }) => name === 'GET /user'))
 })
 
-test.serial('07-never-comes-back: however the work is done', async (t) => {
+test.serial('07-never-comes-back: the answers are the same however the work is done', async (t) => {
   const { answers } = await equalAnswers(t, '07-never-comes-back')
   const end = answers.indexOf('connected\n')
   const [first, ...others] = [0, 1, 2, 3].map((i) => answers.slice(end / 4 * i, end / 4 * (i + 1)))

@@ -115,7 +115,7 @@ async function stuck (socket, root) {
 }
 
 for (const [name, way] of Object.entries(ways)) {
-  test(`${name}: every size and range comes byte by byte`, async (t) => {
+  test(`${name}: every size and range arrives unchanged`, async (t) => {
     const root = makeDirectory(t)
     for (const size of [0, 1, 4 * KIB - 1, 4 * KIB, 4 * KIB + 1, 300_007]) {
       const data = pattern(size)
@@ -137,7 +137,7 @@ for (const [name, way] of Object.entries(ways)) {
     t.deepEqual(openBelow(root), [])
   })
 
-  test(`${name}: requests that are sent at once are answered in order`, async (t) => {
+  test(`${name}: concurrent requests are answered in order`, async (t) => {
     const root = makeDirectory(t)
     const data = pattern(300_007)
     fs.writeFileSync(path.join(root, 'file'), data)
@@ -153,7 +153,7 @@ for (const [name, way] of Object.entries(ways)) {
     t.deepEqual(openBelow(root), [])
   })
 
-  test(`${name}: a client that leaves leaves no open file, nor do its waiting requests`, async (t) => {
+  test(`${name}: a client that leaves, with requests waiting, leaves no file open`, async (t) => {
     const root = makeDirectory(t)
     fs.writeFileSync(path.join(root, 'big'), '')
     fs.truncateSync(path.join(root, 'big'), BIG)
@@ -167,7 +167,7 @@ for (const [name, way] of Object.entries(ways)) {
     t.deepEqual(openBelow(root), [])
   })
 
-  test(`${name}: of a file that grows, what was promised is sent`, async (t) => {
+  test(`${name}: a growing file is sent up to its promised length`, async (t) => {
     const root = makeDirectory(t)
     const file = path.join(root, 'big')
     fs.writeFileSync(file, '')
@@ -183,7 +183,7 @@ for (const [name, way] of Object.entries(ways)) {
     t.is(ended[0].problem, undefined)
   })
 
-  test(`${name}: of a file that shrinks, no part is taken for the whole`, async (t) => {
+  test(`${name}: a shrinking file is never delivered as if complete`, async (t) => {
     const root = makeDirectory(t)
     const file = path.join(root, 'big')
     fs.writeFileSync(file, '')
@@ -200,7 +200,7 @@ for (const [name, way] of Object.entries(ways)) {
   })
 }
 
-test('a read that fails on the way closes the connection and is passed to after', async (t) => {
+test('a read that fails midway closes the connection, and after receives the error', async (t) => {
   const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), pattern(100_000))
   const broken = new Error('the disk is gone')
@@ -217,7 +217,7 @@ test('a read that fails on the way closes the connection and is passed to after'
   t.deepEqual(openBelow(root), [])
 })
 
-test('what is no plain file is not there, and holds nothing up', async (t) => {
+test('anything but a regular file is answered 404, and blocks nothing', async (t) => {
   const root = makeDirectory(t)
   execFileSync('mkfifo', [path.join(root, 'fifo')])
   fs.mkdirSync(path.join(root, 'odd', 'index.html'), { recursive: true })
@@ -232,7 +232,7 @@ test('what is no plain file is not there, and holds nothing up', async (t) => {
   t.deepEqual(openBelow(root), [])
 })
 
-test('before may set headers, which are kept, or cancel', async (t) => {
+test('before may set headers, or cancel the response', async (t) => {
   const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'page.html'), 'hello')
   const server = http.createServer((request, response) => {
@@ -274,7 +274,7 @@ async function child (source, root, limit = '256') {
   return { code, stdout, stderr }
 }
 
-test('an error of the program in a callback is the program\'s, and the file is closed', async (t) => {
+test('an error that a callback throws reaches the program, and the file is closed', async (t) => {
   const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), 'hello')
   const { stdout, stderr } = await child(`
@@ -293,7 +293,7 @@ test('an error of the program in a callback is the program\'s, and the file is c
   t.is(stdout, 'my mistake 0\n')
 })
 
-test('a server that has no descriptor left says 503', async (t) => {
+test('a server without free descriptors answers 503', async (t) => {
   const root = makeDirectory(t)
   fs.writeFileSync(path.join(root, 'file'), 'hello')
   const { stdout, stderr } = await child(`

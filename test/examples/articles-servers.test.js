@@ -15,7 +15,7 @@ const { ANSWER } = require('../../bench/articles/02-tcp-net-http/servers')
 const { harness } = require('../helpers/articles')
 const { register } = require('../helpers/run')
 
-test('a TCP handle gives a client that asks much and reads late every answer, and the end', async (t) => {
+test('a TCP handle gives a client that requests much and reads late every response, and the end', async (t) => {
   const child = fork(harness('02-tcp-net-http'), ['count', 'raw', 'hoisted'], { execArgv: ['-r', register] })
   t.teardown(() => child.kill())
   const [{ port }] = await once(child, 'message')
@@ -60,14 +60,14 @@ async function startLogger (t) {
   }
 }
 
-test('what the logger has gathered is written at exit', async (t) => {
+test('buffered log lines are written at exit', async (t) => {
   const { get, log, end } = await startLogger(t)
   await get('/the-last')
   await end()
   t.regex(log(), /info {2}request 1: \/the-last\n[^]*info {2}SERVER GET \/the-last 200 in /)
 })
 
-test('a stdout without a reader is reported once, and the file misses nothing', async (t) => {
+test('a stdout without a reader is reported once, and the file is complete', async (t) => {
   const { child, get, log, end } = await startLogger(t)
   child.stdout?.destroy()
   for (let i = 0; i < 5; i++) await get('/user')
@@ -76,7 +76,7 @@ test('a stdout without a reader is reported once, and the file misses nothing', 
   t.is(log().match(/log output stdout failed with EPIPE/g)?.length, 1)
 })
 
-test('a directory that is renamed: the open file goes on, until a new one can be opened', async (t) => {
+test('if its directory is renamed, the open file is used until a new one can be opened', async (t) => {
   const { directory, child, get, log, end } = await startLogger(t)
   const until = async (/** @type {() => boolean} */ done) => { while (!done()) await delay(10) }
   await get('/before')

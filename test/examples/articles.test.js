@@ -47,7 +47,7 @@ function figures (/** @type {number[]} */ ratios, claim = {}) {
   }
 }
 
-test('a ratio is the median of the rounds, its spread four times the farthest, at least 10 %', (t) => {
+test('a ratio is the median of the rounds; its spread is four times the largest deviation, at least 10 %', (t) => {
   const wide = measured([1.8, 2, 2.2])
   t.is(wide.ratio, 2)
   t.true(Math.abs(wide.spread[0] - 2 * 0.9 ** 4) < 1e-9)
@@ -58,7 +58,7 @@ test('a ratio is the median of the rounds, its spread four times the farthest, a
   t.true(Math.abs(outlier.spread[1] - 2 * 1.1 ** 4) < 1e-9, 'of five rounds one may be far off')
 })
 
-test('the page has what was said, what is measured, and why a figure of an article holds no more', (t) => {
+test('the page has the old claim, the measurement, and why a figure no longer holds', (t) => {
   /** @param {number[]} ratios @param {{}} [claim] the last cell of the claim's row */
   const verdict = (ratios, claim) => /^\| hoisted: .* \| (.*) \|$/m.exec(pageOf(figures(ratios, claim)))?.[1]
   const holds = pageOf(figures([3.9, 4, 4.1]))
@@ -112,7 +112,7 @@ test('two runs are compared by the spread of the first', (t) => {
   t.deepEqual(compared(first, figures([2], { id: 'another' })), [], 'what the first run did not have')
 })
 
-test.serial('npm run articles measures an example, writes the page, compares another run', async (t) => {
+test.serial('npm run articles measures an example, writes the page, and compares another run', async (t) => {
   const docs = directory(t)
   const args = [conductor, '--quick', '--rounds', '1', '--only', '06', '--docs', docs]
   const written = await node(args)

@@ -30,7 +30,7 @@ async function figures (t, args) {
   return { report: JSON.parse(fs.readFileSync(file, 'utf8')), file, stdout, stderr }
 }
 
-test.serial('a server is measured under longstack and bare, and the engine in force is named', async (t) => {
+test.serial('a server is measured bare and under longstack, and the active engine is named', async (t) => {
   const asked = ['--subjects', 'longstack-js', '--workloads', 'hello', '--rounds', '2']
   const { report, stdout } = await figures(t, asked)
   t.is(report.versions.length, 1)
@@ -62,7 +62,7 @@ test.serial('a server is measured under longstack and bare, and the engine in fo
   t.regex(stdout, /^Busy: the CPU of the subjects to \d+ %, that of their loads to \d+ %\./m)
 })
 
-test.serial('a loop has a price and no load; what is wanted and not in force is reported', async (t) => {
+test.serial('a loop has a price and no load; a requested feature that is not active is reported', async (t) => {
   const options = ['--subjects', 'hooks,longstack-full', '--workloads', 'awaits']
   const { report, file, stdout } = await figures(t, options)
   const [bare, hooks, longstack] = report.versions[0].results
@@ -88,7 +88,7 @@ test.serial('a client, generated programs and errors have figures', async (t) =>
   t.true(results.every(({ value, units }) => value > 0 && units > 0))
 })
 
-test.serial('short processes run in turn with bare', async (t) => {
+test.serial('short processes alternate with bare ones', async (t) => {
   const names = ['first-error', 'start-up', 'capture']
   const { report } = await figures(t, ['--subjects', 'longstack-js', '--workloads', names.join()])
   const [{ results, capture }] = report.versions
@@ -103,14 +103,14 @@ test.serial('short processes run in turn with bare', async (t) => {
   if (capture.engine === 'native') t.true(capture.walk > 0 && capture.step > 0 && capture.hits > 0.99)
 })
 
-test('groups are of four at most, and of equal size where there are several', (t) => {
+test('groups have at most four members, and equal sizes', (t) => {
   t.deepEqual(groupsOf([]), [])
   t.deepEqual(groupsOf(['a', 'b']), [['a', 'b']])
   t.deepEqual(groupsOf(['a', 'b', 'c', 'd']), [['a', 'b', 'c', 'd']])
   t.deepEqual(groupsOf(['a', 'b', 'c', 'd', 'e']), [['a', 'b', 'c', 'd'], ['e', 'a', 'b', 'c']])
 })
 
-test('the bars are known for this Node, and can be narrowed', (t) => {
+test('the limits are known for this Node, and can be narrowed', (t) => {
   const [{ version, tasks }] = planOf({ node: process.execPath, bars: true })
   t.is(version, process.versions.node)
   t.true(tasks.some(({ workload, subjects }) => workload === 'real' && subjects.includes('longstack-spans')))
@@ -215,7 +215,7 @@ const example = {
   }]
 }
 
-test('tables: every round is there, overheads are compared with that of full, failures are shown', (t) => {
+test('tables have every round, compare overheads with that of full, and show failures', (t) => {
   const text = terminal(example)
   t.regex(text, /^trace +90\.0 +80\.0 +9\.00 +8\.00 10\.00 +40\.0 × .*failed once: out of memory$/m)
   t.regex(text, /^longstack-full +12\.0 +2\.00 +1\.20 +1\.10 1\.20 1\.30 +1\.0 × .*native$/m)
@@ -240,7 +240,7 @@ test('tables: every round is there, overheads are compared with that of full, fa
   }
 })
 
-test('a load generator that had no time left is reported as the bottleneck', (t) => {
+test('a load generator without time to spare is reported as the bottleneck', (t) => {
   const [version] = example.versions
   const [bare, ...others] = version.results
   const results = [{ ...bare, busy: { subjects: 0.7, load: 0.97 } }, ...others]
@@ -248,7 +248,7 @@ test('a load generator that had no time left is reported as the bottleneck', (t)
   t.regex(busy, /The load generators were the bottleneck\./)
 })
 
-test('the table of the README stands between its marks, which are there', (t) => {
+test('the table of the README stands between its markers', (t) => {
   const readme = fs.readFileSync(path.join(root, 'README.md'), 'utf8')
   const written = withSummary(readme, example)
   t.true(written.includes('|  | bare | full |'))
@@ -259,7 +259,7 @@ test('the table of the README stands between its marks, which are there', (t) =>
   t.throws(() => withSummary('a README without', example), { message: /lacks the marks/ })
 })
 
-test('figures of several runs are joined: of what was measured twice the later hold', async (t) => {
+test('results of several runs are merged: later figures win', async (t) => {
   const [version] = example.versions
   const results = [{ ...version.results[1], ratio: 1.4, ratios: [1.4] }]
   const files = [example, { ...example, versions: [{ node: '20.0.0', results }] }].map((report, i) => {
@@ -274,7 +274,7 @@ test('figures of several runs are joined: of what was measured twice the later h
   t.regex(stdout, /^trace +90\.0 /m, 'what was measured once is still there')
 })
 
-test('the pages are written by --docs alone', async (t) => {
+test('only --docs writes the pages', async (t) => {
   const files = [cost, path.join(root, 'README.md')]
   const read = () => files.map((file) => fs.existsSync(file) && fs.readFileSync(file, 'utf8'))
   const before = read()

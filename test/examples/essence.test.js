@@ -24,7 +24,7 @@ function functionsOf (text, file) {
     .filter((functions) => functions.length > 0)
 }
 
-test('the essence tells some of the stories of the chain tables as longstack does', async (t) => {
+test('the example\'s chains agree with those of the chain tables', async (t) => {
   let [all, right] = [0, 0]
   for (const theme of THEMES) {
     const file = path.join(root, 'test', 'fixtures', 'chains', `${theme}.js`)
@@ -50,7 +50,7 @@ test('the essence tells some of the stories of the chain tables as longstack doe
   t.true(right > all / 4)
 })
 
-test('it adds the hops to what is thrown, and says for how long a request ran', async (t) => {
+test('it adds hops to thrown errors, and prints how long a request ran', async (t) => {
   const program = `
     const http = require('node:http')
     const server = http.createServer(async (request, response) => {

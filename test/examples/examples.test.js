@@ -45,7 +45,7 @@ const run = (name, preload = true, env = {}) => {
   return node([...(preload ? ['-r', register] : []), path.join(directory, `${name}.js`)], { env })
 }
 
-test('start shows a refused connection and why a live one exists, in colour where wanted', async (t) => {
+test('start shows a refused connection and the origin of a live one, in colour if wanted', async (t) => {
   const { stdout, stderr, code } = await run('start')
   t.is(stderr, '')
   t.is(code, 0)
@@ -76,7 +76,7 @@ test('propagate prints init, before and after with ids, and does not recurse', a
   t.true(lines.length < 60, 'logging made no events')
 })
 
-test('why-connection: both ends explain themselves, also after close', async (t) => {
+test('why-connection: both ends name their opener, also after close', async (t) => {
   const { stdout, stderr, code } = await run('why-connection')
   t.is(stderr, '')
   t.is(code, 0)
@@ -86,7 +86,7 @@ test('why-connection: both ends explain themselves, also after close', async (t)
   t.regex(closed, /client to 127[^]*closed,[^]*7 bytes in, 5 bytes out[^]*callService/)
 })
 
-test('timers: a loop is one hop with a count, and the beginning is kept', async (t) => {
+test('timers: a loop is one hop with a count, and its start is kept', async (t) => {
   const { stdout, code } = await run('timers')
   t.is(code, 0)
   t.regex(stdout, /^Error: gave up\n/)
@@ -95,7 +95,7 @@ test('timers: a loop is one hop with a count, and the beginning is kept', async 
   t.true(stdout.split('  ── ').length <= 4)
 })
 
-test('subsystem-filter: only the filtered types are seen, the chain is whole', async (t) => {
+test('subsystem-filter: only the filtered types are listed, the chain is complete', async (t) => {
   const { stdout, stderr, code } = await run('subsystem-filter', false)
   t.is(stderr, '')
   t.is(code, 0)
@@ -104,7 +104,7 @@ test('subsystem-filter: only the filtered types are seen, the chain is whole', a
   t.true(stdout.includes('Resources that hooks saw: {"TCPSERVERWRAP":2,"TCPWRAP":4,"TCPCONNECTWRAP":2}'))
 })
 
-test('error-tracing: what the handler handles is handled, the rest is not', async (t) => {
+test('error-tracing: the handler handles some errors, others are uncaught', async (t) => {
   const { stdout, stderr, code } = await run('error-tracing')
   t.is(stderr, '')
   t.is(code, 0)
@@ -113,7 +113,7 @@ test('error-tracing: what the handler handles is handled, the rest is not', asyn
   t.regex(stdout, /uncaughtException still gets the rest: not of TCP\n$/)
 })
 
-test('01-intercept: the header is removed before the parser, though its name is cut in two', async (t) => {
+test('01-intercept: the header is removed before the parser, though its name is split', async (t) => {
   const stdout = await output(t, '01-intercept')
   const lines = [...stdout.matchAll(/^(\/\w+): (.*); body "customHeader: body"$/gm)]
   const headers = new Map(lines.map(([, url, list]) => [url, list]))
@@ -125,7 +125,7 @@ test('01-intercept: the header is removed before the parser, though its name is 
     /── POST \/why, through removeCustomHeader · /)
 })
 
-test('02-tcp-net-http: what each layer makes, and why its connection exists', async (t) => {
+test('02-tcp-net-http: the resources of each layer, and the opener of its connection', async (t) => {
   const parts = (await output(t, '02-tcp-net-http')).split(/^(?:raw|net|http): .*\n/m).slice(1)
   const counts = parts.map((part) => Object.fromEntries([...part.matchAll(/^ {2}(\w+) +(\d+), ([\d.]+)$/gm)]
     .map(([, type, first, further]) => [type, [Number(first), Number(further)]])))
@@ -152,7 +152,7 @@ test('03-primes-in-nexttick: a recursion is one hop with its count', async (t) =
   t.true(contexts < 31_000 && later < 2_100, 'both are estimates')
 })
 
-test('04-serving-files: where the time went, a late client, one that leaves', async (t) => {
+test('04-serving-files: where the time went, with a slow client and one that leaves', async (t) => {
   const stdout = await output(t, '04-serving-files')
   const rows = [...stdout.matchAll(/^ {2}(\/\S+): run [\d.]+, waited [\d.]+, delayed [\d.]+$/gm)]
   t.deepEqual(rows.map(([, route]) => route), ['/chunks-of-4-KiB', '/chunks-of-64-KiB', '/whole'])
@@ -163,7 +163,7 @@ test('04-serving-files: where the time went, a late client, one that leaves', as
   t.regex(stdout, /Its span ended as "aborted"\. Open files now: 0\.\n$/)
 })
 
-test('05-deferring: the order of the ways, and chains that lead to the caller', async (t) => {
+test('05-deferring: the order of all ways, and chains that lead to the caller', async (t) => {
   const stdout = await output(t, '05-deferring')
   t.regex(stdout, /attached:\n {2}no listener for 5 characters\n/)
   t.false(stdout.includes('never called'))
@@ -181,7 +181,7 @@ test('05-deferring: the order of the ways, and chains that lead to the caller', 
   }
 })
 
-test('06-logger: spans as lines, errors with their chains as text and as data, a rotated file', async (t) => {
+test('06-logger: spans as lines, errors with chains as text and as data, a rotated file', async (t) => {
   const stdout = await output(t, '06-logger')
   const [, old, current, errors] = stdout.split(/^(?:all\.log\.1|all\.log|errors\.jsonl):\n/m)
   inOrder(t, old, /^\S+Z error no user\n {4}Error: ENOENT/, /^ {6}── fs\.promises\.readFile /, /GET \/user/)
@@ -194,7 +194,7 @@ test('06-logger: spans as lines, errors with their chains as text and as data, a
   t.deepEqual(hops, ['net.connect', 'setTimeout', 'GET /order', 'server.listen'])
 })
 
-test.serial('07-never-comes-back: an endless loop is reported while it spins, and by a span', async (t) => {
+test.serial('07-never-comes-back: an endless loop is reported while it runs, and by a span', async (t) => {
   const stdout = await output(t, '07-never-comes-back', '--keep')
   const [, kept] = /^longstack report (.*never-comes-back-\w+).\*\.jsonl$/m.exec(stdout) ?? t.fail(stdout)
   t.teardown(() => fs.rmSync(kept, { recursive: true, force: true }))
@@ -224,7 +224,7 @@ test.serial('08-where-time-goes: the report begins with the pool, the sequence a
   t.regex(words, new RegExp(`computePrice \\(${place('the blocker')} in GET /price blocked .* \\d+ %`))
 })
 
-test.serial('09-live: commands name function and line of the leaks', async (t) => {
+test.serial('09-live: commands name the function and line of the leaks', async (t) => {
   const file = path.join(directory, '09-live.js')
   const service = spawn(process.execPath, [file], { stdio: ['ignore', 'pipe', 'ignore'] })
   t.teardown(() => service.kill('SIGKILL'))
@@ -255,7 +255,7 @@ test.serial('09-live: commands name function and line of the leaks', async (t) =
   t.regex(figures, /^GET \/report +[\d.]+ /m)
 })
 
-test.serial('07-never-comes-back: the stuck server ends with the example, whatever ends that', async (t) => {
+test.serial('07-never-comes-back: the stuck server ends with the example', async (t) => {
   const temporary = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-')) // no one else removes it
   t.teardown(() => fs.rmSync(temporary, { recursive: true, force: true }))
   const example = spawn(process.execPath, [path.join(directory, '07-never-comes-back.js')],

@@ -17,7 +17,7 @@ const OWN_THREADS = 2 // that of spans, and that which holds signals
 const SMALL = 64 << 20 // bytes; without longstack the program needs 15 MB of its own, Node's code not counted
 const TO_GROW = 150 << 20 // bytes
 
-test("a cgroup with as few threads as the program needs alone, and longstack's own", async (t) => {
+test('a cgroup may have just the threads that the program and longstack need', async (t) => {
   const group = makeGroup(t, 'pids', ['pids.max'])
   if (group === undefined) return
   const scene = { directory: temporary(t), shell: group.enter, env: { REQUESTS: '6', THREADS: '0' } }
@@ -36,7 +36,7 @@ test("a cgroup with as few threads as the program needs alone, and longstack's o
   }
 })
 
-test('a cgroup with little memory', async (t) => {
+test('a cgroup may have little memory', async (t) => {
   const group = makeGroup(t, 'memory', ['memory.max', 'memory.limit_in_bytes'])
   if (group === undefined) return
   group.limit(SMALL)
@@ -49,7 +49,7 @@ test('a cgroup with little memory', async (t) => {
   }
 })
 
-test('a program that outgrows the memory of its cgroup: what had ended is in the file, in whole lines, but for the last second', async (t) => {
+test('a program that exceeds its cgroup\'s memory loses at most the last second of spans', async (t) => {
   const group = makeGroup(t, 'memory', ['memory.max', 'memory.limit_in_bytes'])
   if (group === undefined) return
   group.limit(TO_GROW)

@@ -116,7 +116,7 @@ for (const [how, url] of Object.entries({
   })
 }
 
-test('an answer without end is ended where the exporter would keep it', async (t) => {
+test('an endless response is cut off if the exporter would buffer it', async (t) => {
   const port = await listen(t, misdeeds['answers without end'])
   const exporter = path.join(root, 'test', 'fixtures', 'faults', 'keeping-exporter.js')
   const sender = new OtlpSender(`http://127.0.0.1:${port}`, exporter, () => {})
@@ -129,6 +129,6 @@ test('an answer without end is ended where the exporter would keep it', async (t
   sender.send({ close: true })
 })
 
-test('the exporter of these tests is there', (t) => {
+test('the exporter of these tests is installed', (t) => {
   t.notThrows(() => require.resolve('@opentelemetry/exporter-trace-otlp-http', { paths: [path.join(root, 'lib')] }))
 })

@@ -146,20 +146,20 @@ function canMount () {
 if (canMount()) {
   const mounted = (/** @type {string} */ options) =>
     `if [ -z "$M" ]; then export M=1; exec unshare -m /bin/sh -c 'mount -t tmpfs -o ${options} none "$DIR/disk"; exec "$0" "$@"' "$0" "$@"; fi`
-  testCase('a small disk', {
+  testCase('a small disk fills up', {
     prepare: (directory) => fs.mkdirSync(`${directory}/disk`),
     spans: (directory) => `${directory}/disk/spans.jsonl`,
     shell: mounted('size=12k'),
     says: /the disk is full \(ENOSPC\)/
   })
-  testCase('a read-only file system', {
+  testCase('a file system is read-only', {
     prepare: (directory) => fs.mkdirSync(`${directory}/disk`),
     spans: (directory) => `${directory}/disk/spans.jsonl`,
     shell: mounted('ro'),
     says: /its file system is read-only \(EROFS\)/
   })
 } else {
-  test('mounting', (t) => {
+  test('mounting works', (t) => {
     t.log('not tried: this process may not mount')
     t.pass()
   })

@@ -134,7 +134,7 @@ testPlans(testCase, cases, Object.entries(shimmed).map(([title, plan]) => {
 }))
 
 if (process.platform !== 'win32') {
-  test.serial('SIGSTOP for two seconds is no blocking callback', (t) => againIfStarved(t, stop))
+  test.serial('two seconds of SIGSTOP are no blocking callback', (t) => againIfStarved(t, stop))
 }
 
 /** @param {import('ava').ExecutionContext} t */
@@ -178,7 +178,7 @@ async function ending (t, source, args) {
   return bare
 }
 
-test('a program that is out of memory dies of it in the same way', async (t) => {
+test('a program that runs out of memory dies as it would without longstack', async (t) => {
   const { code, signal } = await ending(t, `
     console.log('begins')
     const kept = []
@@ -187,7 +187,7 @@ test('a program that is out of memory dies of it in the same way', async (t) => 
   t.true(signal === 'SIGABRT' || code === 134, `${code} ${signal}`)
 })
 
-test('a tiny stack: caught overflows, in callbacks and promises', async (t) => {
+test('a tiny stack overflows in callbacks and promises, and the errors are caught', async (t) => {
   const { stdout } = await ending(t, `
     const deep = (n) => n === 0 ? 0 : 1 + deep(n - 1)
     const overflow = () => { try { deep(1e6) } catch (error) { return error instanceof RangeError } }
@@ -200,7 +200,7 @@ test('a tiny stack: caught overflows, in callbacks and promises', async (t) => {
   t.is(stdout, 'true\ntrue\ntrue\ntrue\n')
 })
 
-test('a reader of stdout that goes away: the program ends as it does', async (t) => {
+test('if the reader of stdout goes away, the program ends as it would without longstack', async (t) => {
   const directory = temporary(t)
   /** @param {import('node:child_process').ChildProcess} child */
   const started = (child) => { child.stdout?.destroy() }

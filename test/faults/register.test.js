@@ -79,7 +79,7 @@ const damages = {
   }
 }
 
-test('whichever file of longstack is broken, in whatever way: at most one line, and the program runs', (t) => {
+test('however a file of longstack is broken, there is at most one line, and the program runs', (t) => {
   const directory = copy(t)
   const listed = run(directory, ['-r', './lib/register.js', '-p', 'JSON.stringify(Object.keys(require.cache))'], {
     more: { NODE_V8_COVERAGE: path.join(directory, 'coverage') } // loads the sources
@@ -120,7 +120,7 @@ test('whichever file of longstack is broken, in whatever way: at most one line, 
   t.true(off > ownFiles.length / 9, `${off} of ${ownFiles.length}`)
 })
 
-test('a feature that cannot be loaded at the start is one line, and the program runs', (t) => {
+test('a feature that fails to load at the start prints one line, and the program runs', (t) => {
   const directory = copyOfSources(t)
   for (const name of ['sinks', 'spans', 'blocked']) fs.rmSync(path.join(directory, 'lib', name), { recursive: true })
   for (const more of [{ LONGSTACK_SPANS: 'spans.jsonl' }, { LONGSTACK_BLOCKED: '50' }]) {
@@ -131,7 +131,7 @@ test('a feature that cannot be loaded at the start is one line, and the program 
   }
 })
 
-test('what is gone since is loaded from the generated files', (t) => {
+test('deleted files are loaded from the generated ones', (t) => {
   const directory = copy(t)
   for (const name of ['core', 'spans', 'sinks']) fs.rmSync(path.join(directory, 'lib', name), { recursive: true })
   const more = { LONGSTACK_SPANS: 'spans.jsonl' }
@@ -140,7 +140,7 @@ test('what is gone since is loaded from the generated files', (t) => {
   t.regex(stdout, /^it runs false /, 'with longstack')
 })
 
-test('a worker of such a program prints nothing, and runs', (t) => {
+test('a worker of such a program prints nothing and runs', (t) => {
   const directory = copyOfSources(t)
   fs.rmSync(path.join(directory, 'lib', 'tracer.js'))
   const { status, stdout, stderr } = run(directory, ['-r', './lib/register.js', '-e', `
@@ -150,7 +150,7 @@ test('a worker of such a program prints nothing, and runs', (t) => {
   t.regex(stderr, OFF)
 })
 
-test('import of it is as lenient as require', (t) => {
+test('import is as lenient as require', (t) => {
   const directory = copyOfSources(t)
   fs.rmSync(path.join(directory, 'lib', 'tracer.js'))
   const bare = run(directory, ['program.js'])
@@ -163,7 +163,7 @@ const { nodes, reasons } = oldNodes()
 for (const reason of reasons) test(reason, (t) => t.pass())
 
 for (const { major, file } of nodes) {
-  test(`Node ${major} runs the program, after one line`, (t) => {
+  test(`Node ${major} runs the program after one line`, (t) => {
     const directory = temporary(t)
     fs.writeFileSync(path.join(directory, 'program.js'), PROGRAM)
     const more = { NODE_OPTIONS: `-r ${register}`, LONGSTACK_SPANS: 'spans.jsonl' }
@@ -178,7 +178,7 @@ for (const { major, file } of nodes) {
   })
 }
 
-test('too few files to start with: where the program runs without longstack, it runs with it', (t) => {
+test('with too few descriptors to start, the program runs with longstack if it runs without', (t) => {
   if (process.platform !== 'linux') return t.pass()
   const directory = temporary(t)
   fs.writeFileSync(path.join(directory, 'program.js'), PROGRAM)

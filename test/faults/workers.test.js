@@ -13,7 +13,7 @@ const MAX_GROWTH = 40 << 20 // bytes of the whole process, which is the allocato
 
 const file = path.join(__dirname, '..', 'fixtures', 'faults', 'workers.js')
 
-test('threads, descriptors and memory of workers are given back', async (t) => {
+test('threads, descriptors and memory of workers are freed', async (t) => {
   const directory = temporary(t)
   const scene = { directory, file, args: ['--expose-gc'], env: { WORKERS: String(WORKERS) } }
   const bare = await runOnce(scene, [], {})

@@ -27,7 +27,7 @@ const SEED = 20261122
 const random = Math.floor(Math.random() * 2 ** 31)
 
 for (const name of listTargets()) {
-  test(`${name}: no finding`, async (t) => {
+  test(`${name}: no failure`, async (t) => {
     const count = String(counts[name] ?? COUNT)
     const runs = await Promise.all([SEED, random].map((seed) =>
       node(['fuzz/run.js', name, '--count', count, '--seed', String(seed)])))
@@ -38,7 +38,7 @@ for (const name of listTargets()) {
   })
 }
 
-test('wrong usage ends with code 2', async (t) => {
+test('wrong usage ends with exit code 2', async (t) => {
   for (const args of [['nothing'], ['--seconds', 'ten'], ['--unknown']]) {
     const { code, stderr } = await node(['fuzz/run.js', ...args])
     t.is(code, 2)

@@ -33,7 +33,7 @@ const judge = (samples, changed) =>
 /** @param {Array<{ isFine: boolean, line: string }>} verdicts @returns {string[]} what they are about */
 const wrong = (verdicts) => verdicts.filter(({ isFine }) => !isFine).map(({ line }) => line.split(':')[0])
 
-test('memory that grows by more than 2 % from the second to the last quarter, and more than bare, is wrong', (t) => {
+test('growth of more than 2 % from the second to the last quarter, and more than bare, is an error', (t) => {
   const flat = Array.from({ length: 60 }, (_, index) => sample(index < 6 ? 10 : 20))
   t.deepEqual(wrong(judge(flat, {})), [])
   const growing = Array.from({ length: 60 }, (_, index) => sample(20 + index * 0.02))
@@ -45,20 +45,20 @@ test('memory that grows by more than 2 % from the second to the last quarter, an
   t.deepEqual(wrong(judge(spiky, {})), [], 'what is there for a moment')
 })
 
-test('open and dropped spans, descriptors, the budget and a fault are judged', (t) => {
+test('open and dropped spans, descriptors, the budget and faults are judged', (t) => {
   const stats = { bytes: 11, budget: 10, spans: { open: 1, dropped: 2 }, fault: 'x' }
   t.deepEqual(wrong(judge([sample(20), sample(20)], { last: sample(20, { descriptors: 45, stats }) })),
     ['descriptors at rest', 'open spans at the end', 'dropped spans', 'contexts and stacks', 'fault'])
 })
 
-test('a span too few or too many is wrong', (t) => {
+test('one span too few or too many is an error', (t) => {
   t.deepEqual(wrong(judgeSpans({ '/a': 3, failed: 0 }, { '/a': 3, broken: 0 })), [])
   t.deepEqual(wrong(judgeSpans({ '/a': 3, '/b': 1, failed: 0 }, { '/a': 4, broken: 0 })),
     ['/a', '/b', 'requests and spans'])
   t.deepEqual(wrong(judgeSpans({ failed: 1 }, { broken: 1 })), ['requests failed', 'broken lines'])
 })
 
-test('files of spans are renamed, counted after the next rotation, and removed', (t) => {
+test('span files are renamed, counted after the next rotation, and removed', (t) => {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-soak-'))
   t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
   const file = path.join(directory, 'spans.ndjson')

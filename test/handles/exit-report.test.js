@@ -15,7 +15,7 @@ const threads = "const { Worker, isMainThread } = require('node:worker_threads')
 /** @param {string} source @param {object} [options] */
 const run = (source, options = {}) => program(source, { ...options, env: { ...env, ...options.env } })
 
-test('process.exit: who called it, and what led there', async (t) => {
+test('process.exit: the caller and its chain are reported', async (t) => {
   const { stdout, stderr, code } = await run(`
     process.on('exit', (code) => console.log('exit', code))
     function checkLicence () { process.exit(3) }
@@ -26,7 +26,7 @@ test('process.exit: who called it, and what led there', async (t) => {
   t.regex(stderr, /^longstack: process ended by process\.exit\(3\)\n {4}at checkLicence .*\n {4}at daily .*\n {2}── setTimeout\(1\) .*\n.*\n$/)
 })
 
-test('process.exit that does not end the process is not reported, the one that does is', async (t) => {
+test('a process.exit that does not end the process is not reported, the one that does is', async (t) => {
   const { stdout, stderr, code } = await run(`
     const { exit } = process
     process.exit = (code) => console.log('replaced', code)
@@ -42,7 +42,7 @@ test('process.exit that does not end the process is not reported, the one that d
   t.regex(stderr, /^longstack: process ended by process\.exit\(6\)\n {4}at last .*\n$/)
 })
 
-test('process.abort and process.kill of itself', async (t) => {
+test('process.abort and process.kill of the process itself are reported', async (t) => {
   if (process.platform === 'win32') return t.pass()
   const aborted = await run('setImmediate(function crash () { process.abort() })')
   t.is(aborted.signal, 'SIGABRT')
@@ -71,7 +71,7 @@ async function endedBy (signal, source = '', more = {}) {
 
 const hasSignals = process.platform !== 'win32' && process.env.ENGINE !== 'js'
 
-test('a signal: which, and who sent it; it ends the process as before', async (t) => {
+test('a signal is reported with its sender, and ends the process as before', async (t) => {
   if (!hasSignals) return t.pass()
   for (const signal of /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGUSR2'])) {
     const { stderr, code, by } = await endedBy(signal)
@@ -80,7 +80,7 @@ test('a signal: which, and who sent it; it ends the process as before', async (t
   }
 })
 
-test('a signal that the program listens to does not end it; nothing is left when the option is off', async (t) => {
+test('a signal that the program handles does not end it; nothing remains when the option is off', async (t) => {
   if (!hasSignals) return t.pass()
   const heard = await endedBy('SIGTERM', "process.on('SIGTERM', function onTerm () { process.exit(9) })")
   t.is(heard.code, 9)
@@ -95,7 +95,7 @@ const hangs = `
   main()`
 const pending = /^longstack: process ended because the event loop is empty, but one await is pending:\n1 × await at waitForReply .*\n {2}── await .*\n {4}at waitForReply .*\n {4}at main /
 
-test('the loop runs empty while something is awaited', async (t) => {
+test('the event loop runs empty during an await', async (t) => {
   const { stdout, stderr, code } = await run(hangs)
   t.deepEqual([stdout, code], ['', 0])
   t.regex(stderr, pending)
@@ -103,7 +103,7 @@ test('the loop runs empty while something is awaited', async (t) => {
   t.regex(js.stderr, pending)
 })
 
-test('a top-level await: exit code 13, and what it waits for', async (t) => {
+test('a top-level await: exit code 13, and what it awaits', async (t) => {
   const { stderr, code } = await run(`
     async function load () { await new Promise(() => {}) }
     await load()`, { type: 'mjs' })
@@ -111,7 +111,7 @@ test('a top-level await: exit code 13, and what it waits for', async (t) => {
   t.regex(stderr, /^longstack: process ended because [^]*\n1 × await at load /m)
 })
 
-test('it is said once, when the process really ends, and of what hangs then', async (t) => {
+test('the report is printed once, when the process really ends', async (t) => {
   const { stdout, stderr, code } = await run(`
     let rounds = 0
     let settle
@@ -122,7 +122,7 @@ test('it is said once, when the process really ends, and of what hangs then', as
   t.deepEqual([stdout, stderr, code], ['settled\n', '', 5])
 })
 
-test('silent: nothing is awaited, a race is over, an error is printed by Node', async (t) => {
+test('nothing is printed if nothing is awaited, a race is over, or Node prints an error', async (t) => {
   const done = await run(`
     async function main () {
       await Promise.race([new Promise((resolve) => setTimeout(resolve, 1)), new Promise(() => {})])
@@ -137,7 +137,7 @@ test('silent: nothing is awaited, a race is over, an error is printed by Node', 
   t.notRegex(failed.stderr, /longstack:/)
 })
 
-test('a worker: its own process.exit, and its own loop', async (t) => {
+test('a worker has its own process.exit and its own loop', async (t) => {
   const exited = await run(`${threads}
     if (isMainThread) new Worker(__filename).on('exit', (code) => console.log(code))
     else setImmediate(function giveUp () { process.exit(7) })`)
@@ -150,7 +150,7 @@ test('a worker: its own process.exit, and its own loop', async (t) => {
   t.regex(empty.stderr, /^longstack: thread 1 ended because the event loop is empty, but one await is pending:\n1 × await at waitForReply /)
 })
 
-test('the option is off by default, and leaves the functions of Node alone', async (t) => {
+test('the option is off by default, and leaves Node\'s functions unchanged', async (t) => {
   const source = `
     const own = [process.exit, process.reallyExit, process.kill, process.abort]
     const trace = require(${index})

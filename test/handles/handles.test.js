@@ -11,7 +11,7 @@ const registry = require('../../lib/core/registry')
 
 const summary = (/** @type {any[]} */ all) => all.map((one) => [one.type, one.side, one.state].filter(Boolean).join(' ')).sort()
 
-test('what is open is listed once, also unreferenced; what is closed is not; Node\'s own timers and ports never', async (t) => {
+test('open handles are listed once, unreferenced ones too; closed ones and Node\'s own are not', async (t) => {
   const { told, stderr, code } = await reports(`
     const { Worker, MessageChannel } = require('node:worker_threads')
     const { spawn } = require('node:child_process')
@@ -70,7 +70,7 @@ test('what is open is listed once, also unreferenced; what is closed is not; Nod
   t.deepEqual(summary(told.closed.all), [])
 })
 
-test('what longstack and its callbacks make is not listed', async (t) => {
+test('handles made by longstack and its callbacks are not listed', async (t) => {
   const { told, stderr } = await reports(`
     let made = 0
     trace.hook({ init () { if (made++ > 3) return; net.createServer().listen(0, '127.0.0.1').unref(); setTimeout(() => {}, 1e5).unref() } })
@@ -80,7 +80,7 @@ test('what longstack and its callbacks make is not listed', async (t) => {
   t.deepEqual(summary(told.mine.all), ['Timeout pending'])
 })
 
-test('a wrong filter is a mistake', async (t) => {
+test('a wrong filter is rejected', async (t) => {
   const { told } = await reports(`
     for (const filter of [['TPC'], 'TCP', [1]]) try { trace.handles(filter); say('no', {}) } catch (error) { say(error.code, { message: error.message }) }`)
   t.deepEqual(Object.keys(told).sort(), ['LONGSTACK_ERR_INVALID_FILTER', 'LONGSTACK_ERR_UNKNOWN_SUBSYSTEM'])
@@ -112,7 +112,7 @@ test('10,000 connections, opened and closed, leave a small registry', async (t) 
   t.true(told.after.handles <= 1100, `${told.after.handles} entries`)
 })
 
-test('no socket, server, request, timer or worker is kept alive by what is known of it', async (t) => {
+test('the registry keeps no socket, server, request, timer or worker alive', async (t) => {
   const { told, stderr, code } = await reports(`
     const waiting = []
     const refs = {}
@@ -149,7 +149,7 @@ test('no socket, server, request, timer or worker is kept alive by what is known
   t.deepEqual(told.alive.names, [])
 })
 
-test('asking runs no getter, method or proxy trap of the program, nor shows on its objects', async (t) => {
+test('a query runs no getter, method or proxy trap of the program, and leaves its objects unchanged', async (t) => {
   const { told, stderr, code } = await reports(`
     const touched = []
     const trap = (name) => ({ configurable: true, get () { touched.push(name); throw new Error('touched ' + name) } })
@@ -191,7 +191,7 @@ test('asking runs no getter, method or proxy trap of the program, nor shows on i
   t.is(told.all.all.filter((one) => one.side === 'client').length, 1)
 })
 
-test('watching traffic is undone by disable, again and again, and passes on what others wrapped around it', async (t) => {
+test('disable restores wrapped traffic methods each time, and calls others\' wrappers', async (t) => {
   const { told, stderr, code } = await reports(`
     const descriptor = () => Object.getOwnPropertyDescriptor(net.Socket.prototype, '_unrefTimer')
     const original = descriptor()
@@ -223,7 +223,7 @@ test('watching traffic is undone by disable, again and again, and passes on what
   t.true(idle < age - 55, `idle for ${idle} ms, ${age} ms old`)
 })
 
-test('a file that was just opened is not held', async (t) => {
+test('a recently opened file is not kept alive', async (t) => {
   const { told } = await reports(`
     process.on('uncaughtException', () => {}) // Node 26: one that was not closed is collected
     process.on('warning', () => {})
@@ -237,7 +237,7 @@ test('a file that was just opened is not held', async (t) => {
   t.false(told.file.isHeld)
 })
 
-test('what is gone is found by time, ever later where nothing goes', async (t) => {
+test('ended handles are found in time, with longer pauses while nothing ends', async (t) => {
   setFlagsFromString('--expose-gc')
   const collect = runInNewContext('gc')
   const context = (/** @type {number} */ asyncId) => /** @type {any} */ ({ asyncId, time: 0, type: 'TCPWRAP', kind: { brief: false } })
@@ -259,7 +259,7 @@ test('what is gone is found by time, ever later where nothing goes', async (t) =
   t.is(registry.get(1)?.resource.deref(), open)
 })
 
-test('many timers at once are looked at a few times each', async (t) => {
+test('each of many concurrent timers is checked only a few times', async (t) => {
   const { told } = await reports(`
     const { deref } = WeakRef.prototype
     let looks = 0
@@ -271,7 +271,7 @@ test('many timers at once are looked at a few times each', async (t) => {
   t.true(looks < 300_000, `${looks}: each timer of a batch must not look at all others`)
 })
 
-test('no finalizer waits for what is opened', async (t) => {
+test('opened handles use no finalizers', async (t) => {
   const { told } = await reports(`
     const { register } = FinalizationRegistry.prototype
     let count = 0

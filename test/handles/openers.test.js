@@ -205,7 +205,7 @@ const observed = `
   }))
 `
 
-test('a program sees no difference', async (t) => {
+test('the program sees no difference', async (t) => {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
   const file = path.join(directory, 'program.js')

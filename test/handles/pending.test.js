@@ -57,7 +57,7 @@ const flows = {
   nothing: ['await wait(1); await Promise.all([1, wait(1)])', []]
 }
 
-test('a flow is listed once, where it hangs', async (t) => {
+test('a flow is listed once, at the await where it hangs', async (t) => {
   await Promise.all(Object.entries(flows).map(async ([name, [code, expected]]) => {
     const { stdout, stderr } = await program(`${start}
       async function flow () { ${code} }
@@ -94,7 +94,7 @@ const pool = `${start}
   async function until (condition) { while (!condition()) await wait(5) }
 `
 
-test('requests that wait for a pool are named, and are gone when they are served', async (t) => {
+test('requests that wait for a pool are named, and no longer listed once served', async (t) => {
   const { stdout, stderr } = await program(`${pool}
     server.listen(0, async () => {
       const served = ['/report?secret=1', '/report', '/other'].map(get)
@@ -122,7 +122,7 @@ test('requests that wait for a pool are named, and are gone when they are served
   t.deepEqual(after, [])
 })
 
-test('waits are known when the rings have gone round, and those that ended are not listed', async (t) => {
+test('waits are known after the rings wrap, and ended ones are not listed', async (t) => {
   const { stdout, stderr } = await program(`${start}
     const resolves = []
     async function keep () { await new Promise((resolve) => resolves.push(resolve)) }
@@ -143,7 +143,7 @@ test('waits are known when the rings have gone round, and those that ended are n
 })
 
 for (const engine of ['auto', 'js']) {
-  test(`requests are named after more promises in one iteration than records have room: ${engine}`, async (t) => {
+  test(`requests are named after more promises in one iteration than there are records: ${engine}`, async (t) => {
     const fixture = require.resolve('../fixtures/handles/one-iteration')
     const { stdout } = await node([fixture], { env: { ...process.env, LONGSTACK_CAPTURE: engine } })
     const waits = JSON.parse(stdout).map((/** @type {any} */ { request, count }) => `${count} × ${request}`)
@@ -151,7 +151,7 @@ for (const engine of ['auto', 'js']) {
   })
 }
 
-test('top-level await of a module, and a promise from before tracing', async (t) => {
+test('top-level await of a module, and a promise made before tracing, are listed', async (t) => {
   const { stdout, stderr } = await program(`
     import trace from ${JSON.stringify(require.resolve('../..'))}
     const early = new Promise(() => {})
@@ -165,7 +165,7 @@ test('top-level await of a module, and a promise from before tracing', async (t)
   t.deepEqual(JSON.parse(stdout), [[1, '9']])
 })
 
-test('where it is not known what is awaited, it says so', async (t) => {
+test('if it is unknown what is awaited, the entry says so', async (t) => {
   const source = `${start}
     flow()
     async function flow () { await hang() }
@@ -181,7 +181,7 @@ test('where it is not known what is awaited, it says so', async (t) => {
   t.regex(JSON.parse(off.stdout)[3], /^Tracing is off/)
 })
 
-test('wrong options are mistakes with a code', async (t) => {
+test('wrong options are errors with a code', async (t) => {
   const { stdout } = await program(`${start}
     for (const options of [1, null, { olderThan: 1 }, { olderThanMs: '1' }, { olderThanMs: -1 }, { olderThanMs: NaN }]) {
       try { trace.pending(options) } catch (error) { console.log(error.name, error.code, error.message) }
@@ -193,7 +193,7 @@ test('wrong options are mistakes with a code', async (t) => {
   t.regex(lines[3], /INVALID_PENDING .*"olderThanMs" .* must be a number of ms, at least 0\. Received "1"\./)
 })
 
-test('a longer time asked for keeps what is older', async (t) => {
+test('a longer minimum age keeps older awaits', async (t) => {
   const { stdout } = await program(`${start}
     first()
     setTimeout(() => {

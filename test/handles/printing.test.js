@@ -41,7 +41,7 @@ test('console.log prints the text of a report', async (t) => {
   t.deepEqual(new Set(texts.map((text) => text.replace(/[\d.]+ m?s\b/g, 'N ms'))).size, 1, stdout)
 })
 
-test('a template has the text of lists and reports', async (t) => {
+test('text conversion gives the text of lists and reports', async (t) => {
   const stdout = await printed(t, `
     async function waitForReply () { await new Promise((resolve) => { globalThis.keep = resolve }) }
     const before = trace.snapshot()
@@ -78,7 +78,7 @@ test('a template has the text of lists and reports', async (t) => {
   t.false(stdout.replace(/#data.*/s, '').includes('[object'))
 })
 
-test('within other values a report is indented, and too deep it is a title', async (t) => {
+test('a nested report is indented; nested too deeply, it is a title', async (t) => {
   const stdout = await printed(t, `
     console.log({ inner: { why } })
     console.log(inspect({ why }, { depth: 0 }))
@@ -89,7 +89,7 @@ test('within other values a report is indented, and too deep it is a title', asy
   t.regex(stdout, /^\{\n {2}why: \[TCP connection, client to [\d.:]+, from [\d.:]+\]\n\}\ntrue$/m)
 })
 
-test('handles and chains are arrays, printed as text as long as they hold what they held', async (t) => {
+test('handles and chains are arrays, printed as text unless modified', async (t) => {
   const stdout = await printed(t, `
     const handles = trace.handles(['TCP'])
     const chain = trace.chain()
@@ -112,7 +112,7 @@ test('handles and chains are arrays, printed as text as long as they hold what t
   t.regex(stdout, /^#arrays true true true$/m)
 })
 
-test('figures, the diagnosis and the running context', async (t) => {
+test('figures, the diagnosis and the running context are printed as text', async (t) => {
   const stdout = await printed(t, `
     console.log(trace.stats())
     console.log(inspect(trace.doctor()) === trace.doctor().text)
@@ -124,7 +124,7 @@ test('figures, the diagnosis and the running context', async (t) => {
   t.regex(stdout, /^\[ \[net\.connect\(127\.0\.0\.1:\d+\)\], \[Stats\] \]$/m)
 })
 
-test('colours on request, and never else', async (t) => {
+test('colours appear only on request', async (t) => {
   const stdout = await printed(t, `
     console.log(JSON.stringify([why, trace.handles(), trace.chain()].map((value) => [inspect(value), inspect(value, { colors: true })])))`)
   for (const [plain, coloured] of JSON.parse(stdout)) {
@@ -134,7 +134,7 @@ test('colours on request, and never else', async (t) => {
   }
 })
 
-test('the data are what they were: no own key, equal, cloned, spread', async (t) => {
+test('the data are unchanged: no own key, equal, cloned, spread', async (t) => {
   const stdout = await printed(t, `
     const values = { why, handles: trace.handles(), chain: trace.chain(), stats: trace.stats(), doctor: trace.doctor() }
     for (const [name, value] of Object.entries(values)) {

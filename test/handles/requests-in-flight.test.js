@@ -55,7 +55,7 @@ const source = `
     process.exit()
   })`
 
-test('each with its waits and its outgoing requests', async (t) => {
+test('each request has its waits and its outgoing requests', async (t) => {
   const { stdout, stderr } = await program(source)
   t.is(stderr, '')
   const { own, text, length, isSliced } = JSON.parse(stdout)
@@ -81,7 +81,7 @@ test('each with its waits and its outgoing requests', async (t) => {
   t.true(own.every(({ ageMs }) => ageMs >= 0))
 })
 
-test('on a busy server, when the records of the requests that wait are overwritten', async (t) => {
+test('a busy server lists requests although the records of their waits are overwritten', async (t) => {
   const { stdout, stderr } = await program(`
     const { shared } = require(${JSON.stringify(require.resolve('../../lib/start'))})
     const guard = require(${JSON.stringify(require.resolve('../../lib/core/guard'))})

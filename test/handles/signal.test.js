@@ -25,7 +25,7 @@ console.log('output of the program')
 process.on('exit', () => console.log(process.listenerCount('SIGUSR2'), 'end'))
 `
 
-test('a signal prints what is open, equal ones in groups, as often as it comes', async (t) => {
+test('a signal prints open handles in groups, each time it arrives', async (t) => {
   const { stdout, stderr, code, signal } = await program(source, { env: { LONGSTACK_SIGNAL: 'SIGUSR2' } })
   t.is(stdout, 'output of the program\n1 end\n')
   t.is(code, 7)
@@ -49,7 +49,7 @@ test('a signal prints what is open, equal ones in groups, as often as it comes',
   }
 })
 
-test('the signal keeps no process alive, and printing opens nothing', async (t) => {
+test('the signal keeps no process alive, and printing opens no handle', async (t) => {
   const { stdout, stderr, code } = await program(`
     process.kill(process.pid, 'SIGUSR2')
     const timer = setInterval(() => {
@@ -63,7 +63,7 @@ test('the signal keeps no process alive, and printing opens nothing', async (t) 
   t.regex(stderr, /^longstack: 1 open in process \d+\n\ntimer, every 5 ms/)
 })
 
-test('the option does the same, can be changed, and is taken back by disable', async (t) => {
+test('the option does the same, can be changed, and is undone by disable', async (t) => {
   const { stdout, stderr, code, signal } = await program(`
     const trace = require(${JSON.stringify(require.resolve('../..'))})
     const listeners = () => ['SIGUSR2', 'SIGHUP'].map((name) => process.listenerCount(name)).join()
@@ -78,7 +78,7 @@ test('the option does the same, can be changed, and is taken back by disable', a
   t.is(signal, 'SIGHUP', 'the signal does again what it does by itself')
 })
 
-test('a program with a listener of its own for that signal keeps it', async (t) => {
+test('a program\'s own listener for that signal is kept', async (t) => {
   const { stdout, stderr, code } = await program(`
     process.on('SIGUSR2', () => { console.log('mine'); clearTimeout(timer) })
     const timer = setTimeout(() => {}, 5000)
@@ -89,7 +89,7 @@ test('a program with a listener of its own for that signal keeps it', async (t) 
 })
 
 for (const name of ['SIGFOO', 'SIGKILL', 'SIGSTOP', 'SIGUSR1', 'sigusr2', '12']) {
-  test(`${name} is no signal for this: one line, and the program runs`, async (t) => {
+  test(`${name} cannot be used as the signal: one line, and the program runs`, async (t) => {
     const { stdout, stderr, code } = await node(['-r', require.resolve('../../lib/register'), '-e', 'console.log(1)'], { env: { LONGSTACK_SIGNAL: name } })
     t.is(stdout, '1\n')
     t.is(code, 0)

@@ -61,7 +61,7 @@ const OPEN = 'FILEHANDLE,FSEVENTWRAP,MESSAGEPORT,MESSAGEPORT,PROCESSWRAP,TCPWRAP
 for (const [name, env] of Object.entries({
   full: {}, 'js engine': { LONGSTACK_CAPTURE: 'js' }
 })) {
-  test(`${name}: timers, sockets, processes, workers, watchers, ports and files are in the difference while they are open`, async (t) => {
+  test(`${name}: timers, sockets, processes, workers, watchers, ports and files are in the diff while open`, async (t) => {
     const { stdout, stderr, code } = await program(KINDS, { env })
     t.is(stderr, '')
     t.is(code, 0)
@@ -74,7 +74,7 @@ for (const [name, env] of Object.entries({
   })
 }
 
-test('an interval that each request leaves is named with its growth per minute; what is closed as often as opened does not grow', async (t) => {
+test('an interval leaked per request has its growth per minute; balanced opens and closes do not grow', async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     const pool = []
     const server = http.createServer((request, response) => {
@@ -129,7 +129,7 @@ test('a snapshot keeps nothing alive, has no properties and cannot be changed', 
   t.is(stdout, 'true true [] true\n')
 })
 
-test('workers have snapshots of their own; early handles and those outside of the filter count, without a chain', async (t) => {
+test('workers have their own snapshots; early and filtered handles count, without a chain', async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     const { Worker, isMainThread } = require('node:worker_threads')
     if (isMainThread) trace.disable()
@@ -147,7 +147,7 @@ test('workers have snapshots of their own; early handles and those outside of th
   t.is(stdout, 'true TCPSERVERWRAP,Timeout false,true\nfalse TCPSERVERWRAP,Timeout false,true\n')
 })
 
-test('what is no snapshot is refused with a code', async (t) => {
+test('anything but a snapshot is rejected with a code', async (t) => {
   const { stdout } = await program(`${PRELUDE}
     for (const value of [undefined, null, {}, 'x', new Proxy(trace.snapshot(), {})]) {
       for (const method of ['diff', 'assertNoLeaks']) {

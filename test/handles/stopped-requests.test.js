@@ -17,7 +17,7 @@ async function stoppedIn (env) {
 }
 
 for (const [title, env] of Object.entries({ '': {}, ', by the JavaScript engine': { LONGSTACK_CAPTURE: 'js' } })) {
-  test(`requests for which nothing is pending, and what they started last${title}`, async (t) => {
+  test(`requests without pending work are listed with what they started last${title}`, async (t) => {
     const { entries, stderr } = await stoppedIn(env)
     t.is(stderr, '')
     t.deepEqual([...entries.keys()].sort(), [...pending, ...stopped].sort())
@@ -28,12 +28,12 @@ for (const [title, env] of Object.entries({ '': {}, ', by the JavaScript engine'
   })
 }
 
-test('what is pending is known after its records are overwritten', async (t) => {
+test('pending work is known after its records are overwritten', async (t) => {
   const { entries } = await stoppedIn({ WRAP: '1' })
   for (const name of pending) t.is(entries.get(name) ?? undefined, undefined, name)
 })
 
-test('with a filter, what is pending is unknown', async (t) => {
+test('with a filter, pending work is unknown', async (t) => {
   const { entries } = await stoppedIn({ LONGSTACK: 'TCP,HTTP,PROMISE' })
   t.true(entries.size > 0)
   for (const [name, last] of entries) t.is(last ?? undefined, undefined, name)

@@ -268,7 +268,7 @@ onTty('the standard streams of a terminal, which hold no process until it reads'
   t.regex(plain, /^reading = true$/m)
 })
 
-test('a pipe gets what it got, colours forced or not', async (t) => {
+test('a pipe gets plain text, even if colours are forced', async (t) => {
   const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-pipe-')))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const file = path.join(folder, 'program.js')

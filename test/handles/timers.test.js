@@ -50,7 +50,7 @@ test('timers whose records are overwritten are listed with their chain, delay an
   t.is(told.one.why.state, 'pending')
 })
 
-test('intervals count their runs, tell when they ran last, and are listed in their own callback', async (t) => {
+test('intervals have their count and last run, and are listed in their own callback', async (t) => {
   const { told, stderr, code } = await reports(`
     let runs = 0
     const timer = setInterval(function beat () {
@@ -76,7 +76,7 @@ test('intervals count their runs, tell when they ran last, and are listed in the
   t.is(told.over.why.state, 'closed')
 })
 
-test('a timer that is refreshed after it was over has its new opener; one that was not keeps its own', async (t) => {
+test('a refreshed timer that had fired has its new opener; a pending one keeps its own', async (t) => {
   const { told, stderr } = await reports(`
     let over, kept
     function make () { over = setTimeout(() => {}, 1); kept = setTimeout(() => {}, 1e6) }
@@ -97,7 +97,7 @@ test('a timer that is refreshed after it was over has its new opener; one that w
   t.is(told.again.why.state, 'closed')
 })
 
-test('a filter without timers lists none; timers from before have no opener', async (t) => {
+test('a filter without timers lists none; earlier timers have no opener', async (t) => {
   const { told } = await reports(`
     setTimeout(() => {}, 1e6)
     setTimeout(() => { list('none'); process.exit() }, 20)`, { env: { LONGSTACK: '*,-TIMER' } })

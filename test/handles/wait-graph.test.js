@@ -257,7 +257,7 @@ withPostgres('a pool of PostgreSQL, whose clients all wait for another one; and 
   }
 })
 
-test('as text and as JSON, on the command line', async (t) => {
+test('the graph is printed as text and as JSON', async (t) => {
   const { pid } = await ask(t, cases['two locks, the first time'])
   const { stdout } = await longstack('why', pid)
   t.regex(stdout, /^Who waits for whom\n\nprobably a deadlock: GET \/[ab] holds what it took at [ab] \(stuck\.js:\d+\) and waits at [ab] \(stuck\.js:\d+\), in acquire \(locks\.js:\d+\), for what GET \/[ab] took at /m)
@@ -267,7 +267,7 @@ test('as text and as JSON, on the command line', async (t) => {
 })
 
 for (const name of Object.keys(healthy.services)) {
-  test(`nothing is said of ${name}`, async (t) => {
+  test(`nothing is reported for ${name}`, async (t) => {
     const { get, ask, routes } = await service('healthy', name)
     for (let i = 0; i < 6; i++) {
       for (const route of routes) get(route)

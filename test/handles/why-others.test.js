@@ -6,7 +6,7 @@ const test = require('ava')
 const { program, root } = require('../helpers/run')
 const { reports, functions } = require('../helpers/reports')
 
-test('timers and immediates: pending, unreferenced, cleared, fired', async (t) => {
+test('why reports timers and immediates as pending, unreferenced, cleared or fired', async (t) => {
   const { told, code } = await reports(`
     function arm () {
       const timers = { interval: setInterval(function tick () {}, 40), once: setTimeout(() => {}, 1), cleared: setTimeout(() => {}, 1e6), immediate: setImmediate(function soon () {}) }
@@ -30,7 +30,7 @@ test('timers and immediates: pending, unreferenced, cleared, fired', async (t) =
   for (const name of Object.keys(told)) t.is(functions(why(name).opened)[0], 'arm', name)
 })
 
-test('promises: pending or settled, where that is known', async (t) => {
+test('why reports promises as pending or settled, if known', async (t) => {
   const { told, code } = await reports(`
     function make () {
       let settle
@@ -47,7 +47,7 @@ test('promises: pending or settled, where that is known', async (t) => {
   t.is(functions(told.settled.why.opened)[0], 'make')
 })
 
-test('workers, ports, children, watchers, files, directories, zlib, standard streams', async (t) => {
+test('why reports workers, ports, children, watchers, files, directories, zlib and standard streams', async (t) => {
   const { told, stderr, code } = await reports(`
     const { Worker, MessageChannel } = require('node:worker_threads')
     const settled = []
@@ -95,7 +95,7 @@ test('workers, ports, children, watchers, files, directories, zlib, standard str
   t.false(JSON.stringify(told).includes('secret'))
 })
 
-test('signals, and channels between processes', async (t) => {
+test('why reports signals, and channels between processes', async (t) => {
   const { told, stderr, code } = await reports(`
     process.on('SIGUSR2', () => {}).on('SIGHUP', () => {})
     list('signals', ['SIGNAL'])
@@ -108,7 +108,7 @@ test('signals, and channels between processes', async (t) => {
   t.regex(told.channel.all[0].what, /^pipe, channel to child process \d+$/)
 })
 
-test('what nothing is known of says so; a primitive is a mistake', async (t) => {
+test('why says if nothing is known; a primitive is an error', async (t) => {
   const { told, stderr, code } = await reports(`
     const stream = require('node:stream')
     ask('error', new Error('x')); ask('object', {}); ask('readable', stream.Readable.from(['x'])); ask('passthrough', new stream.PassThrough())
@@ -130,7 +130,7 @@ test('what nothing is known of says so; a primitive is a mistake', async (t) => 
   t.regex(told.number.error.message, /Received 42\.$/)
 })
 
-test('made before enabling, or left out by the filter: unknown, never somebody else\'s story', async (t) => {
+test('handles opened before enabling, or filtered out, are unknown, never attributed to another flow', async (t) => {
   const source = (/** @type {string} */ filter) => `
     let accepted = []
     const server = net.createServer((socket) => accepted.push(socket.on('data', () => {}))).listen(0, '127.0.0.1', function before () {
@@ -176,7 +176,7 @@ test('made before enabling, or left out by the filter: unknown, never somebody e
   t.like(told.late.why, { type: 'TCPWRAP', side: 'client', state: 'open', remote: told.server.why.local, usedBy: undefined })
 })
 
-test('a bare handle, past net: who made it, its bytes, and how it is closed', async (t) => {
+test('why reports the creator, bytes and close method of a bare handle, without net', async (t) => {
   const { told, code } = await reports(`
     const server = net.createServer().listen(0, '127.0.0.1', function makeHandle () {
       const TCP = server._handle.constructor
@@ -203,7 +203,7 @@ test('a bare handle, past net: who made it, its bytes, and how it is closed', as
   t.like(told.connection.why, { type: 'TCPWRAP', bytesRead: 5, hint: 'handle.close()' })
 })
 
-test('an accessor that the program has put on a socket does not run', async (t) => {
+test('an accessor that the program put on a socket does not run', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(root)})
     const socket = new (require('node:net').Socket)()

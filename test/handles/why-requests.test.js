@@ -17,7 +17,7 @@ server.listen(0, '127.0.0.1', () => setTimeout(function begin () { main().then((
 const opener = (/** @type {any} */ why) => functions(why.opened)[0]
 const user = (/** @type {any} */ why) => why.usedBy === undefined ? undefined : [why.usedBy.request.replace(/:\d+/, ''), functions(why.usedBy.chain)[0]]
 
-test('http: a keep-alive connection in use, idle, in use by another; a queue with maxSockets 1', async (t) => {
+test('http: a keep-alive connection in use, idle, and in use by another request; a queue with maxSockets 1', async (t) => {
   const { told, stderr, code } = await reports(`${server}
     const agent = new http.Agent({ keepAlive: true, maxSockets: 1 })
     const get = (path) => http.get({ agent, host: '127.0.0.1', port: server.address().port, path: path + '?token=secret', headers: { 'x-secret': 'secret' } })
@@ -82,7 +82,7 @@ test('http: a keep-alive connection in use, idle, in use by another; a queue wit
   t.false(Object.values(told).some((one) => JSON.stringify(one).includes('secret')), 'no query string, no header')
 })
 
-test('fetch: the opener of a pooled connection, and who uses it now', async (t) => {
+test('fetch: the opener and the current user of a pooled connection', async (t) => {
   const { told, stderr, code } = await reports(`${server}
     const get = (path) => fetch('http://127.0.0.1:' + server.address().port + path + '?token=secret').then((response) => response.text())
     function first () { return get('/first') }
@@ -117,7 +117,7 @@ test('fetch: the opener of a pooled connection, and who uses it now', async (t) 
   t.false(JSON.stringify(told).includes('secret'))
 })
 
-test('HTTP/2: sessions and streams, both sides', async (t) => {
+test('HTTP/2: sessions and streams, on both sides', async (t) => {
   const { told, stderr, code } = await reports(`
     const http2 = require('node:http2')
     let remote
@@ -162,7 +162,7 @@ test('HTTP/2: sessions and streams, both sides', async (t) => {
   t.false(JSON.stringify(told).includes('secret'))
 })
 
-test('a path without end is cut', async (t) => {
+test('an endless path is cut', async (t) => {
   const { told, stderr, code } = await reports(`${server}
     async function main () {
       const request = http.get({ host: '127.0.0.1', port: server.address().port, path: '/' + 'x'.repeat(8000), agent: false })

@@ -83,7 +83,7 @@ test('TCP: both ends, from connecting to closed, and after disable', async (t) =
   t.regex(told['client closed'].text, /\n {2}closed, made .* ago, 8 bytes in, 5 bytes out\n/)
 })
 
-test('idle time grows while nothing happens, and starts again with a write or a read', async (t) => {
+test('idle time grows without traffic, and restarts with a write or a read', async (t) => {
   const { told } = await reports(`
     const server = net.createServer(async (socket) => {
       const client = peer
@@ -107,7 +107,7 @@ test('idle time grows while nothing happens, and starts again with a write or a 
   t.true(idle('idle again') < told['idle again'].why.ageMs - 100)
 })
 
-test('IPv6 addresses have their brackets', async (t) => {
+test('IPv6 addresses have brackets', async (t) => {
   const { told, code } = await reports(`
     const server = net.createServer((socket) => { ask('accepted', socket); socket.destroy(); server.close() })
     server.on('error', () => {}).listen(0, '::1', () => { net.connect(server.address().port, '::1').on('error', () => {}); ask('server', server) })`)
@@ -116,7 +116,7 @@ test('IPv6 addresses have their brackets', async (t) => {
   t.regex(told.accepted.why.remote, /^\[::1\]:\d+$/)
 })
 
-test('unix sockets: the path is known where it can be, both sides', async (t) => {
+test('unix sockets: the path is shown on both sides if known', async (t) => {
   const { told, code } = await reports(`
     const file = require('node:path').join(fs.mkdtempSync(require('node:os').tmpdir() + '/longstack-'), 'a\\u202eb')
     const server = net.createServer((socket) => {
@@ -141,7 +141,7 @@ test('unix sockets: the path is known where it can be, both sides', async (t) =>
   t.false(Object.values(told).some(({ text, why }) => (text + JSON.stringify(why)).includes('\u202e')))
 })
 
-test('UDP sockets: what Node does not count is not claimed', async (t) => {
+test('UDP sockets: figures that Node does not count are omitted', async (t) => {
   const { told, code } = await reports(`
     const dgram = require('node:dgram')
     function bind () { return dgram.createSocket('udp4').bind(0, '127.0.0.1') }
@@ -159,7 +159,7 @@ test('UDP sockets: what Node does not count is not claimed', async (t) => {
   for (const name of ['bound', 'connected', 'closed']) t.is(functions(told[name].why.opened)[0], 'bind')
 })
 
-test('TLS: one connection, with its own bytes; the TCP connection below on demand', async (t) => {
+test('TLS: one connection with its own bytes; the TCP connection below is available', async (t) => {
   const { told, stderr, code } = await reports(`
     const tls = require('node:tls')
     const options = { key: fs.readFileSync(fixtures + '/key.pem'), cert: fs.readFileSync(fixtures + '/cert.pem') }

@@ -28,7 +28,7 @@ function obstacle () {
 const why = obstacle()
 const able = why === undefined ? test : () => {}
 if (why !== undefined) {
-  test('without a compiler or a binary, outside of CI, nothing more is tested', (t) => {
+  test('without a compiler or a binary, addons are not tested', (t) => {
     t.log(why)
     t.falsy(process.env.CI || process.env.NODES === 'all', why)
   })

@@ -243,7 +243,7 @@ function able (title, run) {
   })
 }
 if (why !== undefined) {
-  test('without a browser, outside of CI, nothing of the page is tested in one', (t) => {
+  test('without a browser, the page is not tested', (t) => {
     t.log(why)
     t.falsy(process.env.CI || process.env.NODES === 'all', why)
   })

@@ -26,7 +26,7 @@ const record = `
   const note = (stage) => ({ asyncId, triggerAsyncId, type }) => { events.push([stage, type, asyncId, triggerAsyncId]) }
   const remove = trace.hook({ init: note('init'), before: note('before'), after: note('after') })`
 
-test('init, before and after come as async_hooks gives them, with its ids', async (t) => {
+test('init, before and after are emitted as by async_hooks, with the same ids', async (t) => {
   const { ours, nodes } = await told(`
     const { createHook } = require('node:async_hooks')
     const nodes = []
@@ -52,7 +52,7 @@ test('init, before and after come as async_hooks gives them, with its ids', asyn
   t.true(ours.length > 15)
 })
 
-test('a callback gets the context, as trace.current() does inside', async (t) => {
+test('a callback receives the context that trace.current() returns inside', async (t) => {
   const seen = await told(`
     let seen
     trace.hook({ init (context) { seen ??= context } })
@@ -121,7 +121,7 @@ for (const [name, deed] of Object.entries(deeds)) {
   })
 }
 
-test('what a callback leaves running for long is never traced', async (t) => {
+test('long-running work started by a hook is never traced', async (t) => {
   const { types, labels } = await told(`
     const types = new Set()
     let made = false
@@ -145,7 +145,7 @@ test('what a callback leaves running for long is never traced', async (t) => {
   t.deepEqual(labels, [null])
 })
 
-test('several hooks, in the order of their registration', async (t) => {
+test('several hooks run in the order of registration', async (t) => {
   const order = await told(`
     const order = []
     const note = (stage, name) => () => order.push(stage + ' ' + name)
@@ -160,7 +160,7 @@ test('several hooks, in the order of their registration', async (t) => {
   t.deepEqual(order, ['init a', 'init b', 'init c', 'init a', 'init c', 'before a', 'after a', 'before a'])
 })
 
-test('a hook that throws leaves the others alone', async (t) => {
+test('a hook that throws does not affect others', async (t) => {
   const { stderr, lines } = await run(`
     const order = []
     trace.hook({ init () { order.push('a'); throw new Error('from a') } })
@@ -185,7 +185,7 @@ test('hooks can be removed and added while they run', async (t) => {
   t.deepEqual(order, ['a', 'b', 'b', 'd'])
 })
 
-test('a hook that disables longstack ends the tracing, not the program', async (t) => {
+test('a hook that disables longstack ends tracing, not the program', async (t) => {
   const { enabled, inits, turns } = await told(`
     let inits = 0
     trace.hook({ init () { inits++; trace.disable() } })
@@ -194,7 +194,7 @@ test('a hook that disables longstack ends the tracing, not the program', async (
   t.deepEqual({ enabled, inits, turns }, { enabled: false, inits: 1, turns: 2 })
 })
 
-test('hooks outlive disable and enable', async (t) => {
+test('hooks survive disable and enable', async (t) => {
   const types = await told(`
     const types = []
     trace.hook({ init ({ type }) { types.push(type) } })
@@ -229,7 +229,7 @@ test('a warning goes to its listener instead of stderr, each kind once', async (
   t.deepEqual(warnings, [['LONGSTACK_WARN_HOOK', 'a callback of trace.hook threw: from the hook']])
 })
 
-test('what is no hook is refused with a code and a sentence', (t) => {
+test('an invalid hook is rejected with a code and a sentence', (t) => {
   const trace = require('../..')
   for (const wrong of [undefined, null, 42, 'init', {}, { destroy () {} }]) {
     const error = t.throws(() => trace.hook(/** @type {any} */ (wrong)), { instanceOf: TypeError })

@@ -163,7 +163,7 @@ function requiredBy (name) {
   return required
 }
 
-test('a part requires what its line says', (t) => {
+test('each part requires only what its line allows', (t) => {
   /** @type {string[]} */
   const wrong = []
   for (const name of files) {
@@ -178,7 +178,7 @@ test('a part requires what its line says', (t) => {
   t.deepEqual(wrong, [])
 })
 
-test('the offline half requires what is below it', (t) => {
+test('the offline half requires only parts below it', (t) => {
   const list = Object.assign({}, ...offline)
   const wrong = files.filter((name) => list[partOf(name)] !== undefined).flatMap((name) => requiredBy(name)
     .filter(({ target }) => partOf(target) !== partOf(name) && !list[partOf(name)].includes(partOf(target)))
@@ -186,7 +186,7 @@ test('the offline half requires what is below it', (t) => {
   t.deepEqual(wrong, [])
 })
 
-test('a part has no more lines of code than its line says', (t) => {
+test('no part has more lines of code than its line allows', (t) => {
   /** @type {Record<string, number>} */
   const lines = {}
   for (const name of files) {
@@ -196,13 +196,13 @@ test('a part has no more lines of code than its line says', (t) => {
   for (const [part, max] of Object.entries(maxLines)) t.true(lines[part] <= max, `${part} has ${lines[part]}`)
 })
 
-test('the command line requires commands, reports and the public face', (t) => {
+test('the command line requires only commands, reports and the public interface', (t) => {
   const wrong = files.filter((name) => partOf(name) === 'cli/').flatMap((name) => requiredBy(name)
     .map(({ target }) => partOf(target)).filter((part) => part !== 'cli/' && !commands['cli/'].includes(part)))
   t.deepEqual(wrong, [])
 })
 
-test('no files require each other in a circle while they are loaded', (t) => {
+test('files require each other in no cycle at load time', (t) => {
   const graph = new Map(files.map((name) => {
     return [name, new Set(requiredBy(name).filter(({ isLazy }) => !isLazy).map(({ target }) => target))]
   }))
@@ -231,7 +231,7 @@ function circleIn (graph) {
   return []
 }
 
-test('what there is one of in a process has one owner', (t) => {
+test('each singleton of a process has one owner', (t) => {
   for (const { what, files: owning } of owners) {
     const users = files.filter((name) => what.test(withoutComments(name)))
     t.deepEqual(users.filter((name) => !owning.includes(name)), [], String(what))

@@ -18,14 +18,14 @@ const textOf = (/** @type {string} */ page) => fs.readFileSync(path.join(root, p
 const exists = (/** @type {string} */ name) => fs.existsSync(path.join(root, name))
 
 for (const page of pages) {
-  test(`paths in ${page}`, (t) => {
+  test(`paths in ${page} exist`, (t) => {
     const paths = textOf(page).match(/(?<![\w./@-])(?:lib|report|native|test|bench|examples)\/[\w./-]*[\w/]/g) ?? []
     const missing = paths.filter((name) => !GENERATED.test(name) && !PLACEHOLDER.test(name))
       .filter((name) => !exists(name) && !exists(`${name}.js`))
     t.deepEqual([...new Set(missing)], [])
   })
 
-  test(`links in ${page}`, (t) => {
+  test(`links in ${page} lead somewhere`, (t) => {
     const links = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#([^)]*))?\)/g)]
     const missing = links.filter(([, file, anchor]) => {
       const target = path.posix.join(path.posix.dirname(page), file)
@@ -35,7 +35,7 @@ for (const page of pages) {
   })
 }
 
-test('names in an item of CONTRIBUTING.md are in the files that it names', (t) => {
+test('names in CONTRIBUTING.md occur in the files that their item names', (t) => {
   const items = textOf('CONTRIBUTING.md').split(/\n(?=\d\. |\n)/).filter((item) => /^\d\. /.test(item))
   for (const item of items) {
     const files = [...item.matchAll(/`((?:lib|report|test|docs)\/[\w./-]+\.js)`/g)].map(([, name]) => name).filter(exists)

@@ -26,7 +26,7 @@ function regularExpression (pattern) {
 
 const lists = { core, coreInPart, onOldest, onOldestAndNewest, onPlatforms, onWindows }
 for (const [list, patterns] of Object.entries(lists)) {
-  test(`${list} names files that are there`, (t) => {
+  test(`${list} names existing files`, (t) => {
     const expressions = patterns.flatMap(alternatives).map(regularExpression)
     t.deepEqual(expressions.filter((expression) => !names.some((name) => expression.test(name))), [])
   })

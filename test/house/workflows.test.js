@@ -37,7 +37,7 @@ test('actionlint finds nothing', (t) => {
   t.is(stdout + (status === 0 ? '' : stderr), '')
 })
 
-test('the matrix has all platforms, each with a machine', (t) => {
+test('the matrix has a machine for each platform', (t) => {
   const platforms = listOf('platform')
   t.deepEqual([...platforms].sort(), [...Object.keys(targets), ...WITHOUT_ENGINE].sort())
   const machines = [...ci.matchAll(/^ +- \{ platform: ([\w-]+), runner: [\w.-]+ \}$/gm)].map(([, platform]) => platform)
@@ -66,7 +66,7 @@ test('actions are pinned by commit, with the version beside it', (t) => {
   }
 })
 
-test('the scripts that the workflows run are there', (t) => {
+test('the scripts that the workflows run exist', (t) => {
   const texts = names.map((name) => textOf(`.github/workflows/${name}`)).join('\n')
   const called = [...texts.matchAll(/\bnpm run (?:--silent )?(\w+)/g)].map(([, name]) => name)
   t.deepEqual([...new Set(called)].sort(), ['build', 'release'])

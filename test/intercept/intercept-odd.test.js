@@ -61,7 +61,7 @@ async function answer (t, source, args = []) {
 }
 
 for (const event of ['upgrade', 'connect']) {
-  test(`${event}: what was held back comes after the head that the handler puts back into the socket`, async (t) => {
+  test(`${event}: withheld bytes come after the head that the handler puts back into the socket`, async (t) => {
     const { text } = await answer(t, `
       const server = http.createServer()
       let text = ''
@@ -80,7 +80,7 @@ for (const event of ['upgrade', 'connect']) {
   })
 }
 
-test('a stream without a handle is read on, whatever it pushes while its handler runs', async (t) => {
+test('a stream without a handle keeps being read, whatever it pushes while its handler runs', async (t) => {
   const { count } = await answer(t, `
     const server = http.createServer((request, response) => response.end('ok'))
     trace.intercept(server, function see () {})
@@ -94,7 +94,7 @@ test('a stream without a handle is read on, whatever it pushes while its handler
   t.is(count, 50)
 })
 
-test('a chunk that came before the remover was called arrives, though its only transform holds it back', async (t) => {
+test('a chunk that came before the remover was called arrives, though its only transform withholds it', async (t) => {
   const { seen } = await answer(t, `
     const [here, there] = pair()
     const server = http.createServer((request, response) => {
@@ -119,7 +119,7 @@ test('a chunk that came before the remover was called arrives, though its only t
   t.deepEqual(seen, ['/1', '/2', '/3'])
 })
 
-test('a handler that throws while the transform is taken away harms no other connection', async (t) => {
+test('a handler that throws during a transform\'s removal harms no other connection', async (t) => {
   const { seen, threw, texts } = await answer(t, `
     const server = http.createServer((request, response) => {
       seen.push(request.url)
@@ -150,7 +150,7 @@ test('a handler that throws while the transform is taken away harms no other con
 })
 
 for (const listens of [false, true]) {
-  test(`what is held back while Node reads no more arrives when it does${listens ? ", though the program listens to the socket's data" : ''}`, async (t) => {
+  test(`bytes withheld while Node does not read arrive later${listens ? ", though the program listens to the socket's data" : ''}`, async (t) => {
     const { seen, paused } = await answer(t, `
       let socket, paused = false
       const server = http.createServer((request, response) => {
@@ -181,7 +181,7 @@ for (const listens of [false, true]) {
   })
 }
 
-test('properties that a program puts on bytes, or on an empty chunk, are not read', async (t) => {
+test('properties that a program sets on bytes, or on an empty chunk, are not read', async (t) => {
   const { seen, uncaught } = await answer(t, `
     const server = http.createServer((request, response) => { seen.push(request.url); response.end('ok') })
     const getters = Object.fromEntries(['length', 'buffer', 'byteLength', 'byteOffset'].map((name) => [name, { get () { throw new Error('of the program') } }]))
@@ -198,7 +198,7 @@ test('properties that a program puts on bytes, or on an empty chunk, are not rea
   t.deepEqual(uncaught, [])
 })
 
-test('a transform that destroys the socket when it is asked for what it holds back is the last to be called', async (t) => {
+test('a transform that destroys the socket when flushed is the last one called', async (t) => {
   const { calls, uncaught } = await answer(t, `
     const server = http.createServer((request, response) => response.end('ok'))
     const calls = []
@@ -212,7 +212,7 @@ test('a transform that destroys the socket when it is asked for what it holds ba
   t.deepEqual(uncaught, [])
 })
 
-test('transforms are asked once for what they hold back, though another protocol starts in it', async (t) => {
+test('transforms are flushed once, even if another protocol starts meanwhile', async (t) => {
   const { calls, text } = await answer(t, `
     const server = http.createServer()
     server.on('connect', (request, socket, head) => setImmediate(() => tell({ calls, text: String(head) })))
@@ -236,7 +236,7 @@ const odd = {
   'a revoked proxy, thrown': ['const { proxy, revoke } = Proxy.revocable({}, {}); revoke(); throw proxy', /threw a proxy/]
 }
 for (const [what, [body, said]] of Object.entries(odd)) {
-  test(`${what}: closes the connection, with a sentence, and nothing else`, async (t) => {
+  test(`${what}: only its connection is closed, with an error message`, async (t) => {
     const { codes, uncaught, stderr } = await answer(t, `
       const codes = []
       const server = http.createServer((request, response) => response.end('never')).on('clientError', (error, socket) => { codes.push(error.code); socket.destroy() })
@@ -251,7 +251,7 @@ for (const [what, [body, said]] of Object.entries(odd)) {
   })
 }
 
-test('a transform that fails in the body of a request that upgrades is no uncaught exception', async (t) => {
+test('a transform that fails in the body of an upgrade request causes no uncaught exception', async (t) => {
   const { codes, uncaught, seen } = await answer(t, `
     const codes = []
     const server = http.createServer().on('clientError', (error, socket) => { codes.push(error.code); socket.destroy() })
@@ -274,7 +274,7 @@ test('a transform that fails in the body of a request that upgrades is no uncaug
 })
 
 for (const others of [0, 1]) {
-  test(`a transform that was taken away is kept by no idle connection, ${others} others left`, async (t) => {
+  test(`idle connections do not retain a removed transform, ${others} others left`, async (t) => {
     const { before, after } = await answer(t, `
       const server = http.createServer((request, response) => response.end('ok'))
       server.keepAliveTimeout = 60_000
@@ -298,7 +298,7 @@ for (const others of [0, 1]) {
   })
 }
 
-test("a listener of the program's that is called like Node's does not hide Node's", async (t) => {
+test("a program's listener named like Node's does not hide Node's", async (t) => {
   const { chunks } = await answer(t, `
     const server = http.createServer((request, response) => response.end('ok'))
     server.prependListener('connection', function connectionListener () {})
@@ -311,7 +311,7 @@ test("a listener of the program's that is called like Node's does not hide Node'
   t.is(chunks, 1)
 })
 
-test('a transform that destroys the socket is the last one that sees the chunk', async (t) => {
+test('a transform that destroys the socket is the last one to see the chunk', async (t) => {
   const { calls } = await answer(t, `
     const calls = []
     const server = http.createServer((request, response) => response.end('never'))

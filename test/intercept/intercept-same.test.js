@@ -158,7 +158,7 @@ async function runs (t, { options, set, client }, intercepted) {
 }
 
 for (const one of cases) {
-  test(`the same with a transform: ${one.name}`, async (t) => {
+  test(`traffic is the same with a transform: ${one.name}`, async (t) => {
     const bare = await runs(t, one, false)
     t.deepEqual(await runs(t, one, true), bare)
     t.true(bare.events.length > 0)
@@ -190,7 +190,7 @@ function fieldsOf (root) {
   return out
 }
 
-test.serial('no field of the socket tells of a transform: in handlers of the first and of later requests, and afterwards', async (t) => {
+test.serial('no socket field reveals a transform, neither in handlers of first and later requests nor afterwards', async (t) => {
   /** @param {boolean} intercepted */
   async function look (intercepted) {
     /** @type {Array<Record<string, string>>} */

@@ -62,7 +62,7 @@ const ways = {
 
 for (const [name, text] of Object.entries(ways)) {
   for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }, { LONGSTACK_SPANS: path.join(os.tmpdir(), `longstack-${process.pid}-${name}.jsonl`) }]) {
-    test.serial(`${name}: transforms are named in chains and reports, ${JSON.stringify(Object.keys(env))}`, async (t) => {
+    test.serial(`${name}: chains and reports name transforms, ${JSON.stringify(Object.keys(env))}`, async (t) => {
       const { stdout, stderr, code } = await program(text, { env })
       if ('LONGSTACK_SPANS' in env) fs.rmSync(/** @type {string} */ (env.LONGSTACK_SPANS), { force: true })
       t.is(stderr, '')

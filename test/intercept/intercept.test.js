@@ -32,7 +32,7 @@ function removing () {
   }
 }
 
-test('a header is gone that was cut at any byte', async (t) => {
+test('a header split at any byte is removed', async (t) => {
   const server = await serve(t)
   let seen = 0
   trace.intercept(server, (chunk) => { seen += chunk.length })
@@ -51,7 +51,7 @@ test('a header is gone that was cut at any byte', async (t) => {
   for (const answer of answers) t.deepEqual(answer.headers, { other: 'kept' })
 })
 
-test('requests in one packet come out in order, and one in a packet for each byte', async (t) => {
+test('requests in one packet, or one packet per byte, come out in order', async (t) => {
   const server = await serve(t)
   let seen = 0
   trace.intercept(server, (chunk) => { seen += chunk.length })
@@ -68,7 +68,7 @@ test('requests in one packet come out in order, and one in a packet for each byt
   t.deepEqual(told(await client.until(4)).map(({ url, headers }) => [url, headers]), [['/1', {}], ['/2', {}], ['/3', {}], ['/4', {}]])
 })
 
-test('over TLS, and the HTTP/1 connections of an HTTP/2 server; HTTP/2 itself passes untouched', async (t) => {
+test('transforms work over TLS and for HTTP/1 connections of an HTTP/2 server; HTTP/2 is untouched', async (t) => {
   const secure = await listening(t, https.createServer(pair, tell))
   const both = await listening(t, http2.createSecureServer({ ...pair, allowHTTP1: true }, (req, res) => {
     if (req.httpVersionMajor === 1) return tell(/** @type {any} */ (req), /** @type {any} */ (res))
@@ -95,7 +95,7 @@ test('over TLS, and the HTTP/1 connections of an HTTP/2 server; HTTP/2 itself pa
   t.is(chunks, before)
 })
 
-test('several run in the order in which they were set, and go one by one', async (t) => {
+test('several transforms run in the order of registration, and can be removed one by one', async (t) => {
   const server = await serve(t)
   const put = (/** @type {string} */ letter) => trace.intercept(server, (chunk) => Buffer.from(chunk.toString().replace(/\/x\w*/, (url) => url + letter)))
   const [a, b, c] = ['a', 'b', 'c'].map(put)
@@ -118,7 +118,7 @@ test('several run in the order in which they were set, and go one by one', async
   t.is(told(await other.until(1))[0].url, '/xd')
 })
 
-test('what a transform returns: a Uint8Array, a part of a larger one, nothing yet; at the end it is asked for the rest', async (t) => {
+test('a transform may return a Uint8Array, a slice, or nothing yet; it is flushed at the end', async (t) => {
   const server = await serve(t, tell)
   const flushed = /** @type {number[]} */ ([])
   /** @type {Buffer[]} */
@@ -140,7 +140,7 @@ test('what a transform returns: a Uint8Array, a part of a larger one, nothing ye
   t.deepEqual(flushed, [2])
 })
 
-test('a transform that is taken away gives what it held back, at once and in order', async (t) => {
+test('a removed transform releases the bytes it withheld, at once and in order', async (t) => {
   const server = await serve(t)
   let held = ''
   const last = trace.intercept(server, function keepLine (chunk) {
@@ -159,7 +159,7 @@ test('a transform that is taken away gives what it held back, at once and in ord
   t.deepEqual(told(await client.until(2))[1].headers, { new: 'y' })
 })
 
-test('taken away inside of itself, or in the handler of a request, by another connection too', async (t) => {
+test('a transform may be removed in itself or in a handler, also of another connection', async (t) => {
   const removers = /** @type {Array<() => void>} */ ([])
   const server = await serve(t, (req, res) => {
     if (req.url === '/remove') removers.shift()?.()
@@ -194,7 +194,7 @@ test('taken away inside of itself, or in the handler of a request, by another co
   t.is(told(await other.until(1))[0].url, `/held-${other.socket.localPort}`)
 })
 
-test('connections that are there already, in the middle of a message too', async (t) => {
+test('existing connections are transformed, also in the middle of a message', async (t) => {
   const server = await serve(t)
   const idle = dial(server.port)
   const busy = dial(server.port)
@@ -210,7 +210,7 @@ test('connections that are there already, in the middle of a message too', async
   t.is(told(await idle.until(1))[0].url, '/IDLE')
 })
 
-test('connections handed over: a stream without a handle, and a socket of a CONNECT', async (t) => {
+test('handed-over connections are transformed: a stream without a handle, and a socket of a CONNECT', async (t) => {
   const server = http.createServer(tell)
   const remove = trace.intercept(server, removing())
   const [ours, theirs] = duplexPair === undefined ? pairOfStreams() : duplexPair()
@@ -257,7 +257,7 @@ for (const [event, request] of Object.entries({
   upgrade: 'GET /up HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: echo\r\ncustomHeader: x\r\n\r\n',
   connect: 'CONNECT a:1 HTTP/1.1\r\nHost: a\r\ncustomHeader: x\r\n\r\n'
 })) {
-  test(`${event}: the head comes out of the transforms, later bytes pass them by, what they hold back is not lost`, async (t) => {
+  test(`${event}: the head passes the transforms, later bytes do not, and withheld bytes are not lost`, async (t) => {
     const server = await serve(t)
     const seen = /** @type {string[]} */ ([])
     trace.intercept(server, (chunk) => {
@@ -286,7 +286,7 @@ for (const [event, request] of Object.entries({
   })
 }
 
-test('20 MB to a slow reader: not a byte is lost, and the client has to wait', async (t) => {
+test('20 MB to a slow reader: no byte is lost, and the client has to wait', async (t) => {
   const body = randomBytes(20 << 20)
   let most = 0
   const server = await serve(t, async (req, res) => {
@@ -311,7 +311,7 @@ test('20 MB to a slow reader: not a byte is lost, and the client has to wait', a
   t.true(most < 2 << 20, `${most} bytes were taken ahead of the reader`)
 })
 
-test('a listener of the program sees the raw bytes, and the socket shows the listeners of Node alone', async (t) => {
+test('a program\'s listener sees the raw bytes, and the socket shows only Node\'s listeners', async (t) => {
   const raw = /** @type {string[]} */ ([])
   let listeners
   const server = await serve(t, (req, res) => {
@@ -348,7 +348,7 @@ const wrong = {
   'returned a promise': async () => { throw new Error('later') }
 }
 
-test('a transform that throws or returns nonsense closes its connection, with an error that says so, and nothing else', async (t) => {
+test('a transform that throws or returns nonsense closes only its connection, with an error that says so', async (t) => {
   const server = await serve(t)
   const errors = /** @type {any[]} */ ([])
   const warnings = /** @type {any[]} */ ([])
@@ -391,7 +391,7 @@ test('a transform that throws or returns nonsense closes its connection, with an
   t.deepEqual(uncaught, [])
 })
 
-test('a failing transform without any listener: one line on stderr, the program goes on; it fails at the end and at an upgrade too', async (t) => {
+test('a failing transform without a listener prints one line, and the program runs; also at the end and upgrades', async (t) => {
   const { stdout, stderr, code } = await program(`
     const trace = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
     const http = require('http'), net = require('net')
@@ -419,7 +419,7 @@ test('a failing transform without any listener: one line on stderr, the program 
   t.is(code, 0)
 })
 
-test('mistakes of the caller', async (t) => {
+test('mistakes of the caller are rejected', async (t) => {
   const server = http.createServer()
   /** @param {any} given @param {any} [transform] */
   const codeOf = (given, transform = () => {}) =>
@@ -442,7 +442,7 @@ test('mistakes of the caller', async (t) => {
   t.deepEqual(server.rawListeners('connection'), server.listeners('connection'))
 })
 
-test('a server that is gone takes its transforms along, a socket its own, and removers keep nothing', async (t) => {
+test('a collected server frees its transforms, a socket its own, and removers retain nothing', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
     const http = require('http'), net = require('net')

@@ -63,7 +63,7 @@ const trees = new Layouts()
 test.after.always(() => trees.remove())
 
 for (const reason of Object.values(lacks)) if (reason !== undefined) test(reason, (t) => t.pass())
-if (!hasBash) test('not tried: there is no bash', (t) => t.pass())
+if (!hasBash) test('not run: there is no bash', (t) => t.pass())
 
 for (const cell of hasBash ? cover(dimensions, strength, isPossible) : []) {
   test(Object.keys(dimensions).map((name) => cell[name]).join(' · '), (t) => inTurn(async () => {

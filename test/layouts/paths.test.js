@@ -53,7 +53,7 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
     return path.join(directory, file)
   }
 
-  test(`${title}: frames are at the places that V8 prints, or at those of a source map`, async (t) => {
+  test(`${title}: frames have V8's positions, or those of a source map`, async (t) => {
     const file = write('later.cjs', LATER)
     const generated = write('generated.js', `${LATER}//# sourceMappingURL=generated.js.map\n`)
     write('generated.js.map', JSON.stringify(MAP))
@@ -70,7 +70,7 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
     }
   })
 
-  test(`${title}: links on a terminal lead to the file`, async (t) => {
+  test(`${title}: terminal links lead to the file`, async (t) => {
     const file = write('later.cjs', LATER)
     const { text, plain, code } = await onTerminal('', { file, preload: false, args: preload, env: { FORCE_HYPERLINK: '1' } })
     t.is(code, 1)
@@ -82,7 +82,7 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
     t.deepEqual(links.map(decodeURIComponent), isWithout ? [] : [file, file])
   })
 
-  test(`${title}: spans and reports of them`, async (t) => {
+  test(`${title}: spans and their reports are right`, async (t) => {
     const file = write('service.cjs', SERVICE)
     const spans = path.join(directory, 'spans.jsonl')
     for (const to of [spans, pathToFileURL(spans).href]) {
@@ -113,7 +113,7 @@ for (const [i, name] of (reason === undefined ? oddNames : []).entries()) {
     t.true(stderr.includes(`at block (${file}:2:`), stderr)
   })
 
-  test(`${title}: longstack why, through a socket`, async (t) => {
+  test(`${title}: longstack why works through a socket`, async (t) => {
     const file = write('service.cjs', SERVICE)
     const socket = path.join(directory, 's')
     const env = { ...inherited, LONGSTACK_SOCKET: socket }

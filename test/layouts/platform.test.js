@@ -39,7 +39,7 @@ for (const layout of Object.keys(layouts)) {
   })
 }
 
-test('a package of another version is not used, nor one that is not installed', (t) => {
+test('a package of another version, or one that is not installed, is not used', (t) => {
   const { cwd, register } = trees.make('plain', 'plain')
   const [directory] = fs.readdirSync(path.join(cwd, 'node_modules')).filter((name) => /^longstack-/.test(name))
   const manifest = path.join(cwd, 'node_modules', directory, 'package.json')

@@ -68,7 +68,7 @@ async function asked (t) {
 /** @param {any[]} records @param {string} name */
 const countOf = (records, name) => records.filter((record) => record.name === name).length
 
-test('what ends between the questions is told, no more', async (t) => {
+test('only spans that end between two queries are sent', async (t) => {
   const { ask, finish, make, seen } = await asked(t)
   t.false(await make('before'))
   await ask('startLog')
@@ -83,7 +83,7 @@ test('what ends between the questions is told, no more', async (t) => {
   t.deepEqual(problems, [])
 })
 
-test('a second question goes on where the first has ended', async (t) => {
+test('a second query continues where the first ended', async (t) => {
   const { ask, make, seen } = await asked(t)
   for (let i = 0; i < 3; i++) {
     seen.lines = ''
@@ -94,7 +94,7 @@ test('a second question goes on where the first has ended', async (t) => {
   }
 })
 
-test('a command that asks for the log once more gets each span once', async (t) => {
+test('a command that queries the log again gets each span once', async (t) => {
   const { ask, finish, make } = await asked(t)
   await ask('startLog')
   await make('first', 20)
@@ -105,7 +105,7 @@ test('a command that asks for the log once more gets each span once', async (t) 
   t.deepEqual([countOf(records, 'first'), countOf(records, 'second')], [20, 20])
 })
 
-test('what a command cannot read in time is left out, and it says so', (t) => {
+test('a command skips what it cannot read in time, and says so', (t) => {
   const observation = new Observation('4711', 1000)
   const thread = /** @type {any} */ ({ pid: 4711, facts: { threadId: 0, title: 'app', node: 'v24.0.0', uptimeMs: 1, tracing: 'full' } })
   observation.addThread(thread)
@@ -118,7 +118,7 @@ test('what a command cannot read in time is left out, and it says so', (t) => {
   t.true(observation.log.readableLength < 70 << 20)
 })
 
-test('a command that does not read gets stretches, and how long the rest was', async (t) => {
+test('a command that does not read gets parts of the log, and the length of the rest', async (t) => {
   const { ask, finish, make, seen, socket } = await asked(t)
   await ask('startLog')
   await make('read', 100)

@@ -69,7 +69,7 @@ async function ask (t, args, { told = true, code = 0 } = {}) {
 const spans = path.join(directory, 'spans.jsonl')
 const socket = path.join(directory, 'socket')
 
-test.serial('commands that ask print nothing that a terminal obeys', async (t) => {
+test.serial('commands that query processes print no control characters', async (t) => {
   const { pid } = await start(SOURCE, { env: { LONGSTACK_SOCKET: socket, LONGSTACK_SPANS: spans } })
   await ask(t, ['why', socket])
   await ask(t, ['why', '--only', 'TCP', String(pid)])
@@ -84,13 +84,13 @@ test.serial('commands that ask print nothing that a terminal obeys', async (t) =
   await ask(t, ['--seconds', '3', '--json', socket])
 })
 
-test.serial('a process that is not traced is asked by its inspector', async (t) => {
+test.serial('an untraced process is queried through its inspector', async (t) => {
   const { pid } = await start(SOURCE, { traced: false })
   await ask(t, ['why', String(pid)], { told: false })
   await ask(t, ['metrics', String(pid)])
 })
 
-test.serial('a blocked process is told by its stack', async (t) => {
+test.serial('a blocked process is reported with its stack', async (t) => {
   const { pid } = await start(`
     const bad = ${JSON.stringify(HOSTILE)}
     const functions = { [bad + 'spin'] () { for (;;); } }
@@ -99,7 +99,7 @@ test.serial('a blocked process is told by its stack', async (t) => {
   await ask(t, ['why', String(pid)], { code: 1 })
 })
 
-test.serial('reports of files print nothing that a terminal obeys', async (t) => {
+test.serial('reports of files print no control characters', async (t) => {
   t.true(fs.statSync(spans).size > 0)
   await ask(t, ['report', spans])
   await ask(t, ['report', '--full', '--tree', spans])
@@ -109,7 +109,7 @@ test.serial('reports of files print nothing that a terminal obeys', async (t) =>
   await ask(t, ['report', path.join(directory, `${HOSTILE.replaceAll('/', '')}gone`)], { code: 1 })
 })
 
-test.serial('a program that is profiled, and doctor', async (t) => {
+test.serial('profile and doctor work on a program with hostile names', async (t) => {
   const file = path.join(directory, 'short.js')
   fs.writeFileSync(file, `const bad = ${JSON.stringify(HOSTILE)}
     const functions = { [bad + 'later'] () { setTimeout(() => { for (const end = Date.now() + 20; Date.now() < end;); }, 5) } }

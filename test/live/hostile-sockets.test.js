@@ -67,7 +67,7 @@ async function endsWell (t, args, file, { flags = [] } = {}) {
   return { code, stdout, stderr }
 }
 
-test.serial('an answer of another shape is refused in a sentence', async (t) => {
+test.serial('a response of an unexpected shape is rejected with a message', async (t) => {
   for (const value of [1, 'x', null, true, [], [1], {}, { map: 1 }, [null], { requests: {}, groups: 1 }]) {
     const all = await listen(t, (socket) => answerEach(socket, ({ id }) => line({ id, value })))
     const { code, stderr } = await endsWell(t, ['why'], all)
@@ -79,7 +79,7 @@ test.serial('an answer of another shape is refused in a sentence', async (t) => 
 })
 
 for (const args of COMMANDS) {
-  test.serial(`facts alone are right: ${args.join(' ')}`, async (t) => {
+  test.serial(`after valid facts, data of an unknown shape are rejected: ${args.join(' ')}`, async (t) => {
     const file = await listen(t, (socket) => answerEach(socket, ({ id, name }) => line({ id, value: name === 'facts' ? FACTS : { a: [{}] } })))
     const { code, stderr } = await endsWell(t, args, file)
     t.is(code, 1)
@@ -87,7 +87,7 @@ for (const args of COMMANDS) {
   })
 }
 
-test.serial('a line without end ends the command, in bounded memory', async (t) => {
+test.serial('an endless line ends the command, in bounded memory', async (t) => {
   const chunk = Buffer.alloc(1 << 20, 'x')
   const file = await listen(t, (socket) => {
     const write = () => { while (!socket.destroyed && socket.write(chunk)); }
@@ -99,7 +99,7 @@ test.serial('a line without end ends the command, in bounded memory', async (t) 
   t.regex(stderr, /^longstack: What listens on .* sends a line that is too long/)
 })
 
-test.serial('so does an answer without end', async (t) => {
+test.serial('an endless response ends the command as well', async (t) => {
   const file = await listen(t, (socket) => answerEach(socket, ({ id, name }) => {
     if (name === 'facts') return line({ id, value: FACTS })
     const chunk = line({ id, part: ['x'.repeat(1 << 20)] }).repeat(4)
@@ -113,7 +113,7 @@ test.serial('so does an answer without end', async (t) => {
   t.regex(stderr, /^longstack: .* sends a response that is too long/)
 })
 
-test.serial('noise, silence, a half line and the end of the connection', async (t) => {
+test.serial('noise, silence, a half line and the end of the connection are handled', async (t) => {
   for (const [i, noise] of ['\n\n{\n[]\nnull\n"x"\n{"id":{}}\n', '{"event":"log"}\n', '{"event":"toString","value":{}}\n', '{"id":1,"value"', ''].entries()) {
     const file = await listen(t, (socket) => { socket.on('data', () => socket.end(noise)) })
     const { code } = await endsWell(t, ['why'], file)
@@ -121,7 +121,7 @@ test.serial('noise, silence, a half line and the end of the connection', async (
   }
 })
 
-test('shapes: deep values, names of objects', (t) => {
+test('deep values and names of objects are handled', (t) => {
   const deep = JSON.parse(`${'['.repeat(100_000)}${']'.repeat(100_000)}`)
   t.false(isAnswer('profile', deep))
   t.false(isEvent('log', { block: 'x', deep }))
@@ -129,7 +129,7 @@ test('shapes: deep values, names of objects', (t) => {
   for (const name of ['toString', '__proto__', 'constructor', undefined, {}]) t.false(isEvent(name, { lines: 'x' }))
 })
 
-test.serial('the answers of a process, with one value in them replaced', async (t) => {
+test.serial('responses with one value replaced are handled', async (t) => {
   const real = path.join(directory, 'real')
   await start(`
     const http = require('node:http')
@@ -191,7 +191,7 @@ test.serial('the answers of a process, with one value in them replaced', async (
   }
 })
 
-test.serial('a debugger that is none of Node', async (t) => {
+test.serial('a debugger that is not Node\'s is rejected', async (t) => {
   const script = path.join(directory, 'debugger.js')
   fs.writeFileSync(script, `
     const http = require('node:http')

@@ -57,7 +57,7 @@ function valueOf ({ metrics }, name, wanted = {}) {
   return metrics[name].points.filter(isWanted).reduce((sum, { value }) => sum + value, 0)
 }
 
-test('a program that is itself in node_modules has its own places', async (t) => {
+test('a program installed in node_modules has its own places', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const file = path.join(folder, 'node_modules', '@acme', 'shop', 'index.js')
@@ -73,7 +73,7 @@ test('a program that is itself in node_modules has its own places', async (t) =>
   t.true(openers.some((opener) => opener.startsWith('watch (') && opener.includes('index.js:3:')), stdout + stderr)
 })
 
-test('the figures are those of what the program has made', async (t) => {
+test('the figures match what the program did', async (t) => {
   const [first, second] = await run(t, `
     const server = app.listen(0, '127.0.0.1')
     await once(server, 'listening')
@@ -125,7 +125,7 @@ test('the figures are those of what the program has made', async (t) => {
   t.is(second.sinceUnixMs, first.sinceUnixMs)
 })
 
-test('of many openers and sites the most frequent are named, the others added up', async (t) => {
+test('the most frequent openers and places are named, the others summed', async (t) => {
   const [metrics] = await run(t, `
     const make = (i) => new Function('net', 'never', 'i',
       'return { f' + i + ' () { for (let n = 0; n < 2; n++) setTimeout(() => {}, 1e6); return (async function w' + i + ' () { await never })() } }')(net, never, i)
@@ -148,7 +148,7 @@ test('of many openers and sites the most frequent are named, the others added up
   t.deepEqual(waits.at(-1).attributes, { site: '(other)' })
 })
 
-test('whoever asks keeps nothing alive, and leaves nothing behind', async (t) => {
+test('queries keep nothing alive and leave nothing behind', async (t) => {
   const [before, after] = await run(t, `
     const channels = require('node:diagnostics_channel')
     const traced = channels.channel('http2.server.stream.start')
@@ -201,7 +201,7 @@ function samplesWith (families, name, labels) {
     Object.entries(labels).every(([key, text]) => sample.labels[key]?.startsWith(text)))
 }
 
-test('by HTTP on the socket, OpenMetrics text that Prometheus reads', async (t) => {
+test('the socket serves OpenMetrics text over HTTP that Prometheus reads', async (t) => {
   if (prometheus.missing(t)) return
   const socket = path.join(directory, 'http.sock')
   const { pid, say, told } = await start(SERVICE, { env: { LONGSTACK_SOCKET: socket } })
@@ -250,7 +250,7 @@ test('by HTTP on the socket, OpenMetrics text that Prometheus reads', async (t) 
   t.regex(answer, /^HTTP\/1\.1 200 OK\r\n[^]*# EOF\n$/)
 })
 
-test('longstack metrics prints those of all threads', async (t) => {
+test('longstack metrics prints the figures of all threads', async (t) => {
   if (prometheus.missing(t)) return
   const socket = path.join(directory, 'command.sock')
   const { pid } = await start(SERVICE, { env: { LONGSTACK_SOCKET: socket } })
@@ -265,7 +265,7 @@ test('longstack metrics prints those of all threads', async (t) => {
   t.is(valueOf(json[0], 'http.server.active_requests'), 5)
 })
 
-test('longstack metrics asks a process without longstack, and leaves it as it was', async (t) => {
+test('longstack metrics queries a process without longstack, and restores it', async (t) => {
   const { pid, say, told } = await start(`
     for (let i = 0; i < 7; i++) require('node:net').createServer().listen(0, '127.0.0.1')
     process.stdin.on('data', () => console.log('channels', JSON.stringify(

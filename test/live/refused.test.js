@@ -36,7 +36,7 @@ function catchesSignal (pid) {
 }
 
 if (isLinux) {
-  test.serial('a stopped process is not signalled, and said to be stopped', async (t) => {
+  test.serial('a stopped process is not signalled, and reported as stopped', async (t) => {
     const child = await start(t, idle)
     process.kill(child.pid, 'SIGSTOP')
     while (!/\) T /.test(fs.readFileSync(`/proc/${child.pid}/stat`, 'utf8')));
@@ -46,7 +46,7 @@ if (isLinux) {
     t.regex(fs.readFileSync(`/proc/${child.pid}/status`, 'utf8'), /^ShdPnd:\s*0+$/m, 'nothing waits for it')
   })
 
-  test.serial('a process that reads a FIFO is not interrupted there', async (t) => {
+  test.serial('the read of a FIFO in a process is not interrupted', async (t) => {
     if (process.arch !== 'x64') return t.pass('calls of the kernel are known by their numbers on x64 alone')
     const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
     t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
@@ -65,7 +65,7 @@ if (isLinux) {
     t.is(String(text), 'read 1')
   })
 
-  test.serial('the reason is one of its flags', async (t) => {
+  test.serial('the reason is one of the process\'s flags', async (t) => {
     if (isEmulated) return t.pass('the emulator catches every signal')
     const [major] = process.versions.node.split('.').map(Number)
     const flag = major < 22 ? '--experimental-permission' : '--permission'
@@ -80,7 +80,7 @@ if (isLinux) {
     t.regex((await why(deaf.pid)).stderr, /SIGUSR1: it was started with --disable-sigusr1/)
   })
 
-  test.serial('another process has the port: named', async (t) => {
+  test.serial('the process that holds the port is named', async (t) => {
     const server = net.createServer().listen(0, '127.0.0.1')
     await once(server, 'listening')
     t.teardown(() => server.close())
@@ -91,7 +91,7 @@ if (isLinux) {
   })
 }
 
-test.serial('the inspector is closed again where longstack cannot be loaded in the process', async (t) => {
+test.serial('the inspector is closed again if longstack cannot be loaded in the process', async (t) => {
   const child = await start(t, `
     process.getBuiltinModule('module').createRequire = () => () => { throw new Error('not here') }
     ${idle}
@@ -105,7 +105,7 @@ test.serial('the inspector is closed again where longstack cannot be loaded in t
   t.pass()
 })
 
-test.serial('a LONGSTACK_SOCKET that does not answer: why', async (t) => {
+test.serial('a LONGSTACK_SOCKET that does not respond has a reason', async (t) => {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
   t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
   const socket = path.join(directory, 's')
@@ -159,14 +159,14 @@ whereWatched('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: t
 })
 
 if (isLinux) {
-  test.serial('a zombie has ended', async (t) => {
+  test.serial('a zombie is reported as ended', async (t) => {
     const child = await start(t, "console.log(child_process.spawn('true').pid); for (;;);")
     const pid = fs.readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim()
     while (!/\) Z /.test(fs.readFileSync(`/proc/${pid}/stat`, 'utf8')));
     t.is((await why(pid)).stderr, `longstack: Process ${pid} has ended.\n`)
   })
 
-  test.serial('a process that has reset SIGUSR1 is not signalled, and not said to be young', async (t) => {
+  test.serial('a process that has reset SIGUSR1 is not signalled, and not reported as starting', async (t) => {
     const child = await start(t, `process.once('SIGUSR1', () => {}).removeAllListeners('SIGUSR1'); ${idle}`)
     await new Promise((resolve) => setTimeout(resolve, 5_000))
     t.regex((await why(child.pid)).stderr, /: it does not run Node, or has reset that signal\. LONGSTACK_SOCKET/)
@@ -174,7 +174,7 @@ if (isLinux) {
   })
 }
 
-test.serial('0 is no process: the group of the command is not signalled', async (t) => {
+test.serial('PID 0 is rejected: the command\'s process group is not signalled', async (t) => {
   const source = `for (const name of ['why', 'diff', 'attach', 'profile']) {
     const { status } = child_process.spawnSync(process.execPath, [${JSON.stringify(command)}, name, '0'])
     console.log(status)
@@ -185,7 +185,7 @@ test.serial('0 is no process: the group of the command is not signalled', async 
   t.deepEqual(outputs.map((parts) => parts.join('')), ['2\n2\n2\n1\n', ''])
 })
 
-test.serial('a process that exits meanwhile: that is said, and its exit code is its own', async (t) => {
+test.serial('a process that exits meanwhile is reported, and keeps its exit code', async (t) => {
   for (const ms of [0, 40, 80, 120, 160, 200, 300]) {
     const child = await start(t, `process.once('SIGUSR2', () => setTimeout(() => process.exit(7), ${ms})); ${idle}`)
     const exit = once(child, 'exit')

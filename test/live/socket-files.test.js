@@ -64,7 +64,7 @@ async function end (child) {
 }
 
 if (process.platform === 'linux') {
-  test('with too few descriptors the reason is told, and nothing is left', async (t) => {
+  test('too few descriptors are reported, and nothing is left behind', async (t) => {
     const directory = folder(t)
     const socket = path.join(directory, 's')
     const told = []
@@ -83,7 +83,7 @@ if (process.platform === 'linux') {
     t.true(told.some((line) => line === `longstack: cannot listen on ${socket}: listen EMFILE: too many open files\n`), told.join(''))
   })
 
-  test('an empty directory that others may enter stays', async (t) => {
+  test('an empty directory that others may enter is kept', async (t) => {
     const directory = folder(t)
     fs.mkdirSync(path.join(directory, 's.longstack'), { mode: 0o755 })
     const { stderr } = await node(['-r', register, '-e', '0'], { env: { LONGSTACK_SOCKET: path.join(directory, 's') } })
@@ -92,7 +92,7 @@ if (process.platform === 'linux') {
   })
 }
 
-test('files of the program beside the socket and in its directory stay', async (t) => {
+test('the program\'s files beside the socket and in its directory are kept', async (t) => {
   const directory = folder(t)
   const socket = path.join(directory, 'app')
   const { stdout } = await program(`
@@ -106,7 +106,7 @@ test('files of the program beside the socket and in its directory stay', async (
   t.false(contents(directory).some((name) => name.endsWith('(socket)')))
 })
 
-test('a name that is of something else stays as it is', async (t) => {
+test('an existing file of that name is never replaced', async (t) => {
   const directory = folder(t)
   const server = net.createServer().listen(path.join(directory, 'living'))
   t.teardown(() => server.close())
@@ -129,7 +129,7 @@ test('a name that is of something else stays as it is', async (t) => {
   }
 })
 
-test('a directory that others may enter, or that is none, is not used', async (t) => {
+test('a path that is no directory, or that others may enter, is not used', async (t) => {
   const directory = folder(t)
   fs.mkdirSync(path.join(directory, 'open.longstack'))
   fs.chmodSync(path.join(directory, 'open.longstack'), 0o755)
@@ -145,7 +145,7 @@ test('a directory that others may enter, or that is none, is not used', async (t
   }
 })
 
-test('what a killed process leaves is removed by the next one, and nothing else', async (t) => {
+test('only the files of a killed process are removed by the next one', async (t) => {
   const directory = folder(t)
   const socket = path.join(directory, 'app')
   const source = `
@@ -177,7 +177,7 @@ test('what a killed process leaves is removed by the next one, and nothing else'
   t.deepEqual(contents(directory), before)
 })
 
-test('a process that is not the first is found by the name when the first has ended', async (t) => {
+test('a later process is found by the name once the first has ended', async (t) => {
   const socket = path.join(folder(t), 'app')
   const first = await start(t, waits, socket)
   const second = await start(t, waits, socket)
@@ -271,7 +271,7 @@ asRoot('another user cannot connect to the socket', async (t) => {
   t.is(first, 'EACCES\n')
 })
 
-test('who connects to a command without its word is told nothing', async (t) => {
+test('a client that does not know the command\'s token gets no response', async (t) => {
   const { Meeting } = require('../../lib/ask/threads')
   const meeting = new Meeting()
   await meeting.isListening

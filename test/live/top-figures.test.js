@@ -71,7 +71,7 @@ async function run (body, options = {}) {
   return { reports: stdout.trim().split('\n').map((line) => JSON.parse(line)), stderr }
 }
 
-test('requests of Express are counted by route, with errors; of a plain server by path', async (t) => {
+test('requests of Express are counted by route, with errors; those of a plain server by path', async (t) => {
   const { reports: [express, plain] } = await run(`
     const app = express()
     app.set('env', 'test')
@@ -101,7 +101,7 @@ test('requests of Express are counted by route, with errors; of a plain server b
   t.deepEqual(routesOf(plain, 'name', 'count', 'errors'), [['GET /files/*', 5, 5]])
 })
 
-test('the time of a request is in its bucket; one that is in flight is told with its age', async (t) => {
+test('a request\'s time is in its bucket; one in flight is listed with its age', async (t) => {
   const { reports: [figures, times, open] } = await run(`
     let release
     const times = []
@@ -145,7 +145,7 @@ test('the time of a request is in its bucket; one that is in flight is told with
   t.deepEqual([open.inFlight, open.routes[0].name, open.routes[0].count], [0, 'GET /held', 1])
 })
 
-test('requests that are in flight when it begins to look are told with their age, and counted when they end', async (t) => {
+test('requests in flight at the start are listed with their age, and counted when they end', async (t) => {
   const { reports: [open, ended] } = await run(`
     const release = []
     const server = await serve((request, response) => { release.push(() => response.end()) })
@@ -168,7 +168,7 @@ test('requests that are in flight when it begins to look are told with their age
   t.true(ended.routes[0].maxUs >= 59_000)
 })
 
-test('requests whose connection is lost, and requests that are pipelined', async (t) => {
+test('lost connections and pipelined requests are counted', async (t) => {
   const { reports: [pipelined, lost] } = await run(`
     const server = await serve((request, response) => {
       if (request.url.startsWith('/p')) setTimeout(() => response.end('x'), request.url === '/p1' ? 300 : 1)
@@ -197,7 +197,7 @@ test('requests whose connection is lost, and requests that are pipelined', async
   t.is(lost.inFlight, 0)
 })
 
-test('routes of Fastify and Koa', async (t) => {
+test('routes of Fastify and Koa are counted', async (t) => {
   const { reports: [figures] } = await run(`
     const fastify = require(${JSON.stringify(path.join(root, 'node_modules', 'fastify'))})()
     fastify.get('/f/:id', async () => 'x')
@@ -244,7 +244,7 @@ if (hasHttp2Channels) {
   })
 }
 
-test('more routes than are kept are added up', async (t) => {
+test('routes beyond the limit are summed', async (t) => {
   const { reports: [{ routes }] } = await run(`
     const app = express()
     const pathOf = (i) => '/' + 'abcdefghijklmnopqrstuvwxyz'[i % 26] + '/' + 'x'.repeat(i / 26)
@@ -290,7 +290,7 @@ whereWatched('blocking callbacks are reported while it looks, by place; an optio
   t.regex(own.stderr, /blocking[^]*later/, 'still reported on stderr, before and after')
 })
 
-test('figures of the thread and of what is open', async (t) => {
+test('figures of the thread and of open handles are right', async (t) => {
   const { reports: [figures, chain] } = await run(`
     function leak () { return setInterval(() => {}, 1e6) }
     await top.start()
@@ -315,7 +315,7 @@ test('figures of the thread and of what is open', async (t) => {
   t.regex(chain, /^ {2}── setInterval\(1000000\) ──\n {4}at leak /)
 })
 
-test('stopped, all is as before: subscriptions, listeners, timers; and a process may end while it looks', async (t) => {
+test('stopping restores subscriptions, listeners and timers; a process may end while watched', async (t) => {
   const { reports: [before, during, after] } = await run(`
     const channels = require('node:diagnostics_channel')
     const names = ['http.server.request.start', 'http.server.response.finish', 'http2.server.stream.start']
@@ -340,7 +340,7 @@ test('stopped, all is as before: subscriptions, listeners, timers; and a process
   t.deepEqual(during.resources, before.resources, 'no timer keeps the process')
 })
 
-test('it survives that tracing is turned off and on, and ends by itself where nobody asks', async (t) => {
+test('watching survives a disable and enable, and ends by itself if nobody polls', async (t) => {
   const { reports: [off, on] } = await run(`
     let held
     const server = await serve((request, response) => {

@@ -304,7 +304,7 @@ onTty('Ctrl-C quits; a narrow terminal, colours where they are wanted', async (t
   t.deepEqual(await terminal.ended(), { code: 0, isRestored: true })
 })
 
-test('wrong usage', async (t) => {
+test('wrong usage is rejected', async (t) => {
   const cases = [
     [[], /Missing process id, port or address/],
     [['1', '2'], /One target at a time/],

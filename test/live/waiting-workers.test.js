@@ -22,7 +22,7 @@ const isKnown = process.platform === 'linux'
 
 for (const traced of [true, false]) {
   const how = traced ? 'traced' : 'untraced'
-  test.serial(`a worker in Atomics.wait is told to wait: ${how}`, async (t) => {
+  test.serial(`a worker in Atomics.wait is reported as waiting: ${how}`, async (t) => {
     if (!isKnown) return t.pass('CPU time of threads is read from /proc')
     const { pid } = await start(waiting, { traced })
     const sentence = /^Thread \d+ of process \d+ waits in Atomics\.wait \(waitForTask \(app\d+\.js:7\)\)\.$/m
@@ -38,7 +38,7 @@ for (const traced of [true, false]) {
   })
 }
 
-test.serial('one that uses the CPU is blocked', async (t) => {
+test.serial('a worker that uses the CPU is blocked', async (t) => {
   const { pid } = await start(spinning)
   const { code, stdout } = await longstack('why', pid)
   t.is(code, 1)
@@ -46,7 +46,7 @@ test.serial('one that uses the CPU is blocked', async (t) => {
 })
 
 for (const flag of ['why-still-running', 'fail-on-leak']) {
-  test.serial(`--${flag} tells of a worker in Atomics.wait, and waits for one that works`, async (t) => {
+  test.serial(`--${flag} reports a worker in Atomics.wait, and waits for one that works`, async (t) => {
     if (!isKnown) return t.pass('CPU time of threads is read from /proc')
     const { node, cliMain, files } = prepare(t)
     const { code, stderr } = await node([cliMain, 'run', `--${flag}=500`, files.waiting], { timeout: 20_000 })

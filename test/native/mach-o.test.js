@@ -42,7 +42,7 @@ async function binaryOf (platform, major) {
 
 for (const platform of ['darwin-arm64', 'darwin-x64']) {
   for (const major of [20, 22, 24, 26]) {
-    test.serial(`${platform}, Node ${major}`, async (t) => {
+    test.serial(`the binary is valid Mach-O: ${platform}, Node ${major}`, async (t) => {
       /** @type {string | undefined} */
       let file
       let node = ''

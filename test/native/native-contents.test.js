@@ -11,7 +11,7 @@ const why = loadBinding().failure?.code
 const native = why === undefined ? test.serial : () => {}
 const env = { LONGSTACK_CAPTURE: 'native' }
 
-test('there is a native engine to test', (t) => {
+test('the native engine is available', (t) => {
   if (why !== undefined) t.log(`nothing to test: ${why}`)
   if (process.env.CI || process.env.NODES === 'all') t.is(why, undefined)
   t.is(typeof loadBinding().binding, why === undefined ? 'object' : 'undefined')
@@ -80,7 +80,7 @@ native('promises made below WebAssembly are learned once', async (t) => {
   t.true(learned < 50, `${learned} misses`)
 })
 
-native('a mark-sweep lets nothing be learned again', async (t) => {
+native('a mark-sweep causes nothing to be learned again', async (t) => {
   const { before, after } = await run(t, `
     const places = []
     eval(Array.from({ length: 1000 }, (_, i) => 'places.push(function place' + i + ' () { return new Promise((resolve) => resolve()) })').join('\\n'))

@@ -53,7 +53,7 @@ async function runs (t, args) {
   return results
 }
 
-test.serial('no stack is wrong, and what has a key is stored', async (t) => {
+test.serial('no stack is wrong, and stacks with a key are stored', async (t) => {
   const results = await runs(t, [fire, `--captures=${CAPTURES}`, '--workers=1', '--contents=0'])
   t.is(results.length, 2)
   for (const { captures, hits, each } of results) {
@@ -67,7 +67,7 @@ test.serial('no stack is wrong, and what has a key is stored', async (t) => {
   }
 })
 
-test.serial('no stack is wrong that is known by its contents', async (t) => {
+test.serial('no stack known by its contents is wrong', async (t) => {
   const [{ each, captures, hits }] = await runs(t, [fire, `--captures=${CAPTURES}`])
   t.true(hits > captures * 0.8)
   for (const name of ['wasm', 'dying', 'names', 'twins', 'symbols']) {
@@ -76,7 +76,7 @@ test.serial('no stack is wrong that is known by its contents', async (t) => {
   }
 })
 
-test.serial('no stack is wrong under the flags that make V8 move, free and recompile what it can', async (t) => {
+test.serial('no stack is wrong under V8 flags that move, free and recompile code', async (t) => {
   for (const flag of STRESS) {
     if (!knows(flag)) t.log(`${process.version} does not know ${flag}`)
     else await runs(t, [flag, fire, `--seconds=${runsAll ? 1 : 0.4}`])
@@ -110,7 +110,7 @@ function binding () {
   return binding
 }
 
-test.serial('a number belongs to the stack that was missed last, not to one captured meanwhile', (t) => {
+test.serial('a number belongs to the last missed stack, not to one captured meanwhile', (t) => {
   const { capture, remember } = binding()
   const inner = () => capture() || (remember(7) && 7)
   const outer = () => {
@@ -126,7 +126,7 @@ test.serial('a number belongs to the stack that was missed last, not to one capt
   }
 })
 
-test.serial('a young collection takes no key away', async (t) => {
+test.serial('a young collection removes no key', async (t) => {
   const { stdout, code, stderr } = await node(['--expose-gc', '-e', `
     const { binding } = require(${JSON.stringify(path.join(__dirname, '..', '..', 'lib', 'stacks', 'binding.js'))}).loadBinding()
     binding.configure(20)

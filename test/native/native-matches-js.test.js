@@ -12,7 +12,7 @@ const { stories } = require('../helpers/stories')
 const why = loadBinding().failure?.code
 const both = why === undefined ? test.serial : () => {}
 
-test('there are two engines to compare', (t) => {
+test('both engines are available', (t) => {
   if (why !== undefined) t.log(`nothing to compare: ${why}`)
   if (process.env.CI || process.env.NODES === 'all') t.is(why, undefined)
   t.is(typeof loadBinding().binding, why === undefined ? 'object' : 'undefined')
@@ -64,7 +64,7 @@ function saidOf (stories) {
 }
 
 for (const theme of ['beats', 'files', 'loops', 'others', 'promises', 'sockets', 'timers', 'web']) {
-  both(`theme: ${theme}`, async (t) => {
+  both(`both engines agree on theme: ${theme}`, async (t) => {
     let [one, other] = [await stories(theme, js), await stories(theme, native)]
     // What ends a stream first is a matter of time.
     for (let again = 0; again < 2 && !isDeepStrictEqual(saidOf(one), saidOf(other)); again++) {
@@ -185,7 +185,7 @@ const programs = {
 }
 
 for (const [name, source] of Object.entries(programs)) {
-  both(`program: ${name}`, async (t) => {
+  both(`both engines agree on program: ${name}`, async (t) => {
     const answers = []
     for (const env of [js, native]) {
       const { stdout, stderr, code } = await program(prelude + source, { env })

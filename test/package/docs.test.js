@@ -9,12 +9,12 @@ const { generators } = require('../../docs/build')
 const { root } = require('../helpers/run')
 
 for (const [name, generate] of Object.entries(generators)) {
-  test(`${name} is what npm run docs makes`, (t) => {
+  test(`${name} is up to date with npm run docs`, (t) => {
     t.is(fs.readFileSync(path.join(root, name), 'utf8'), generate())
   })
 }
 
-test('every code of a warning is in docs/errors.md', (t) => {
+test('docs/errors.md lists every warning code', (t) => {
   const { warnings } = require('../../docs/build/remedies')
   const lib = path.join(root, 'lib')
   const names = fs.readdirSync(lib, { recursive: true, encoding: 'utf8' })

@@ -116,7 +116,7 @@ const mistakes = [
 ]
 
 for (const [name, run, code, sentence] of mistakes) {
-  test(`API: ${name}`, (t) => {
+  test(`the API rejects wrong input: ${name}`, (t) => {
     const error = t.throws(run, { instanceOf: TypeError })
     t.is(/** @type {any} */ (error).code, `LONGSTACK_ERR_${code}`)
     t.regex(error.message, sentence)
@@ -125,7 +125,7 @@ for (const [name, run, code, sentence] of mistakes) {
   })
 }
 
-test('a mistake changes nothing that is in force', async (t) => {
+test('a mistake changes no setting', async (t) => {
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(root)})
     trace.enable({ filter: ['TIMER'], depth: 1 })
@@ -168,7 +168,7 @@ const variables = [
 ]
 
 for (const [name, value, sentence] of variables) {
-  test(`environment: ${name}=${JSON.stringify(value)}`, async (t) => {
+  test(`the environment variable is rejected: ${name}=${JSON.stringify(value)}`, async (t) => {
     const { stdout, stderr, code } = await program(`
       setTimeout(() => { console.log(new Error('x').stack); process.exitCode = 7 }, 1)
       new (require('node:worker_threads').Worker)('1', { eval: true })`, { env: { [name]: value } })
@@ -182,7 +182,7 @@ for (const [name, value, sentence] of variables) {
   })
 }
 
-test('several wrong variables: a line each, the right ones count', async (t) => {
+test('each wrong variable gets a line, the right ones count', async (t) => {
   const source = "setTimeout(() => setTimeout(() => console.log(new Error('x').stack), 1), 1)"
   const { stdout, stderr } = await node(['-r', register, '-e', source], {
     env: { LONGSTACK_FRAMES: 'x', LONGSTACK_MOOD: 'x', LONGSTACK_DEPTH: '1' }
@@ -191,7 +191,7 @@ test('several wrong variables: a line each, the right ones count', async (t) => 
   t.is(stdout.split('── setTimeout').length - 1, 1)
 })
 
-test('empty variables are as if not set', async (t) => {
+test('empty variables count as unset', async (t) => {
   const names = ['', '_FRAMES', '_DEPTH', '_CAPTURE', '_INTERNALS', '_ERRORS', '_HIDE', '_SIGNAL',
     '_BUDGET']
   const env = Object.fromEntries(names.map((name) => [`LONGSTACK${name}`, '']))
@@ -201,7 +201,7 @@ test('empty variables are as if not set', async (t) => {
   t.regex(stdout, /── setTimeout\(1\)/)
 })
 
-test('right variables are obeyed', async (t) => {
+test('valid variables are applied', async (t) => {
   const source = 'function a () { b() }; a(); function b () ' +
     "{ setTimeout(() => setTimeout(() => console.log(new Error('x').stack), 1), 1) }"
   const { stdout, stderr } = await node(['-r', register, '-e', source], {
@@ -218,7 +218,7 @@ test('right variables are obeyed', async (t) => {
   t.regex(stdout, /── setTimeout\(1\) .*\n {4}at b .*\n\n?$/)
 })
 
-test('what a program does not give is as the environment says', async (t) => {
+test('options that a program omits come from the environment', async (t) => {
   const source = `
     const trace = require(${JSON.stringify(require.resolve('../..'))})
     trace.enable({ depth: 1 })
@@ -233,7 +233,7 @@ test('what a program does not give is as the environment says', async (t) => {
   t.regex(alone.stderr, /LONGSTACK_FRAMES/)
 })
 
-test('texts that mean an option: names with commas between them, and a size with its unit', (t) => {
+test('options may be text: names with commas, and a size with its unit', (t) => {
   const { defaultOptions, parseOptions, rules } = require('../../lib/options')
   t.deepEqual(parseOptions({ filter: 'TCP, PIPE' }, defaultOptions()).filter, ['TCP', 'PIPE'])
   const sizes = ['67108864', '64MiB', '64 MiB', '65536 kib', '1GiB'].map(rules.budget.fromText)

@@ -96,7 +96,7 @@ function has (abi) {
   return strict || fs.existsSync(carriedFor(abi))
 }
 
-test('the tarball holds the program and what building a binary needs, that of the platform the binaries', (t) => {
+test('the tarball holds the program and what building a binary needs; the platform\'s holds the binaries', (t) => {
   t.true(fs.statSync(installed.tarball).size < 880_000)
   const filesIn = (/** @type {string} */ directory) => fs.readdirSync(directory, { recursive: true, encoding: 'utf8' })
     .filter((name) => !name.startsWith('node_modules') && fs.statSync(path.join(directory, name)).isFile())
@@ -117,7 +117,7 @@ test('the tarball holds the program and what building a binary needs, that of th
   t.deepEqual(fs.readdirSync(path.join(installed.app, 'node_modules')).filter((name) => /gyp|nan|prebuild|node-addon|^d3|esbuild/.test(name)), [])
 })
 
-test('the page of a report is made of what the tarball holds, with the licences of what is in it', async (t) => {
+test('the report\'s page is built from the tarball, with the licences of its parts', async (t) => {
   const span = { traceId: 'a'.repeat(32), spanId: 'b'.repeat(16), name: 'GET /', kind: 'SERVER', startTimeUnixNano: '1763685600000000000', endTimeUnixNano: '1763685600005000000' }
   fs.writeFileSync(path.join(installed.app, 'spans.jsonl'), `${JSON.stringify(span)}\n`)
   const main = path.join(installed.home, 'lib', 'cli', 'main.js')
@@ -127,7 +127,7 @@ test('the page of a report is made of what the tarball holds, with the licences 
 })
 
 for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {
-  test(`Node ${major}: native from the tarball, in workers, past patched modules`, async (t) => {
+  test(`Node ${major}: native from the tarball, in workers, with patched modules`, async (t) => {
     const engine = has(abi) ? 'native' : 'js'
     const { code, said, stderr } = await say(node)
     t.deepEqual([code, stderr, said.engine, said.fault], [0, '', engine, undefined], said.engineWhy)
@@ -138,7 +138,7 @@ for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {
     t.is((await say(node, PROGRAM, ['-r', patch])).said.engine, engine)
   })
 
-  test(`Node ${major}: works without a binary, or with one that is not right, and says why`, async (t) => {
+  test(`Node ${major}: works without a binary, or with a wrong one, and says why`, async (t) => {
     const { app, binary } = copy(t, abi)
     const env = { XDG_CACHE_HOME: fs.mkdtempSync(path.join(app, 'cache-')) }
     /** @param {RegExp} why @param {{ args?: string[], isReported?: boolean }} [options] */
@@ -181,7 +181,7 @@ for (const { major, node, abi } of runsAll ? there : there.slice(0, 1)) {
   })
 }
 
-test('a binary can be built where a compiler is; where none is, that is said', async (t) => {
+test('a binary can be built if there is a compiler; otherwise the command says so', async (t) => {
   const { app, home, binary: carried } = copy(t, process.versions.modules)
   fs.rmSync(carried, { force: true })
   const binary = path.join(home, 'native', 'prebuilds', platform, path.basename(carried))

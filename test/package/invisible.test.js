@@ -96,7 +96,7 @@ for (const [name, source] of Object.entries(programs)) {
 }
 
 for (const theme of ['web', 'promises', 'files', 'timers', 'sockets', 'others']) {
-  test(`no hook meets a defect of longstack itself: ${theme}`, async (t) => {
+  test(`no hook sees a fault of longstack itself: ${theme}`, async (t) => {
     const { stdout } = await program(`
       process.on('exit', () => console.log(JSON.stringify({ fault: String(require(${JSON.stringify(root)}).stats().fault) })))
       require(${JSON.stringify(path.join(__dirname, '..', 'fixtures', 'chains', `${theme}.js`))})

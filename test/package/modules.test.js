@@ -45,7 +45,7 @@ test('the default import, the named imports and require are one object', async (
   t.deepEqual(stdout.split('\n'), ['true', 'true true', 'enabled', ''], 'every method has a named import')
 })
 
-test('named functions need no this', async (t) => {
+test('named functions do not use this', async (t) => {
   const { stdout, stderr } = await inside(`
     import trace, { bind, chain, current, disable, enable, handles, hook, on, onError, stack, stats, why } from 'longstack'
     enable(['TIMER'])
@@ -67,7 +67,7 @@ for (const [name, args] of Object.entries({
   '--import longstack/register': ['--import', 'longstack/register'],
   'both, and both twice': ['-r', 'longstack/register', '-r', 'longstack/register', '--import', 'longstack/register']
 })) {
-  test(`${name}, inside the checkout and as a dependency`, async (t) => {
+  test(`${name} works inside the checkout and as a dependency`, async (t) => {
     const source = "function start () { setTimeout(() => console.log(new Error('x').stack), 1) }; start()"
     const folder = project(t, { 'main.js': source, 'main.mjs': source })
     const runs = await Promise.all([
@@ -86,7 +86,7 @@ for (const [name, args] of Object.entries({
   })
 }
 
-test('node -r longstack/register x.js inside the checkout', async (t) => {
+test('node -r longstack/register x.js works inside the checkout', async (t) => {
   const file = path.join(root, `.program-${process.pid}.js`)
   t.teardown(() => fs.rmSync(file, { force: true }))
   fs.writeFileSync(file, "setTimeout(() => console.log(new Error('x').stack), 1)")
@@ -95,7 +95,7 @@ test('node -r longstack/register x.js inside the checkout', async (t) => {
   t.is(split(stdout).hops.length, 1)
 })
 
-test('package.json can be required; what is not exported cannot', async (t) => {
+test('package.json can be required; internal files cannot', async (t) => {
   const folder = project(t, {
     'main.js': `
       console.log(require('longstack/package.json').name, require.resolve('longstack') === require.resolve('./node_modules/longstack/index.js'))
@@ -119,7 +119,7 @@ test('two copies of the package in one process share one tracer', async (t) => {
   t.is(stdout, 'true\ntrue 1 3\nfalse\n')
 })
 
-test('an ESM program: an error after several hops tells the whole chain', async (t) => {
+test('an ESM program has the whole chain of an error after several hops', async (t) => {
   const { stdout, stderr, code } = await program(`
     import { readFile } from 'node:fs/promises'
     import { setTimeout as pause } from 'node:timers/promises'
@@ -152,7 +152,7 @@ test('an ESM program: an error after several hops tells the whole chain', async 
   }
 })
 
-test('top-level await in ESM: what comes after it has a chain', async (t) => {
+test('code after a top-level await in ESM has a chain', async (t) => {
   const { stdout, stderr } = await program(`
     await new Promise((resolve) => setTimeout(resolve, 1))
     await new Promise((resolve) => setImmediate(resolve))
@@ -163,7 +163,7 @@ test('top-level await in ESM: what comes after it has a chain', async (t) => {
   t.regex(hops[0].frames, /program\.mjs:4:5/)
 })
 
-test('an ESM program that enables longstack itself, with and without promises in the filter', async (t) => {
+test('an ESM program can enable longstack itself, with and without promises in the filter', async (t) => {
   for (const filter of ["['*']", "['TIMER']", "['*', '-PROMISE']"]) {
     const { stdout, stderr, code } = await inside(`
       import trace from 'longstack'
@@ -178,7 +178,7 @@ test('an ESM program that enables longstack itself, with and without promises in
   }
 })
 
-test('a dynamic import and a rejected one', async (t) => {
+test('a dynamic import and a rejected one have chains', async (t) => {
   const { stdout, stderr } = await program(`
     setTimeout(async function start () {
       const { join } = await import('node:path')
@@ -189,7 +189,7 @@ test('a dynamic import and a rejected one', async (t) => {
   t.is(stdout, 'function\nERR_MODULE_NOT_FOUND string\n')
 })
 
-test('module hooks of the program see longstack pass by unharmed', async (t) => {
+test('module hooks of the program do not affect longstack', async (t) => {
   const folder = project(t, {
     'main.mjs': `
       import { register } from 'node:module'

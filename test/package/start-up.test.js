@@ -31,14 +31,14 @@ async function loaded (env = {}) {
   return JSON.parse(stdout)
 }
 
-test('what records is loaded, and nothing else', async (t) => {
+test('only the recording parts are loaded', async (t) => {
   const { files, bytes, modules } = await loaded()
   t.true(files.length > 20 && files.length <= MAX_FILES, files.join('\n'))
   t.true(bytes <= MAX_BYTES, String(bytes))
   for (const name of ['perf_hooks', 'worker_threads', 'net', 'http', 'inspector', 'crypto', 'zlib']) t.false(modules.includes(name), name)
 })
 
-test('nothing is loaded in the callbacks of the program: its first timers are as soon as without longstack', async (t) => {
+test('nothing is loaded in callbacks of the program: its first timers are as early as without longstack', async (t) => {
   const { stdout, stderr } = await program(`
     const { Worker, isMainThread } = require('node:worker_threads')
     const { fork } = require('node:child_process')
@@ -124,7 +124,7 @@ function copy (t) {
 
 const hasCode = Number(process.versions.node.split('.')[0]) >= 22
 
-test('one generated file is what the sources are', (t) => {
+test('the generated file matches its sources', (t) => {
   const { folder, state, run } = copy(t)
   const bundled = state()
   t.true(bundled.used)
@@ -146,7 +146,7 @@ test('one generated file is what the sources are', (t) => {
   t.is(stdout, 'true\n')
 })
 
-test('a folder that was moved is as good', (t) => {
+test('a moved folder works as well', (t) => {
   const { folder } = copy(t)
   fs.mkdirSync(path.join(folder, 'moved'))
   const cwd = path.join(folder, 'moved')
@@ -161,7 +161,7 @@ test('a folder that was moved is as good', (t) => {
   t.true(internals.includes(path.join(folder, 'moved', 'lib')), internals)
 })
 
-test('a generated file that is stale, damaged or gone is no use and no harm', (t) => {
+test('a generated file that is stale, damaged or missing is ignored without harm', (t) => {
   const { folder, state } = copy(t)
   const file = path.join(folder, 'lib', 'start', 'bundle')
   const code = generatedFiles(folder).filter((name) => path.basename(name).startsWith('bundle.'))

@@ -22,7 +22,7 @@ const isOldest = process.versions.node.startsWith('20.')
 
 const { modules, offline } = install()
 
-test('the comparison reports a difference, and leaves out what does not occur again', async (t) => {
+test('the comparison reports a difference, unless it does not recur', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-suites-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const { tests, passed, differences, byHook, byStacks, unsteady } = await compare({
@@ -42,7 +42,7 @@ test('the comparison reports a difference, and leaves out what does not occur ag
   t.deepEqual(unsteady.map(({ name, bare, traced }) => [name, bare, traced]), [['differs once', 'ok', 'not ok']])
 })
 
-test('a file runs without longstack only if it differs from the recorded run', async (t) => {
+test('a file is repeated without longstack only if it differs from the recorded run', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-suites-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const file = path.join(folder, 'test.js')
@@ -60,7 +60,7 @@ test('a file runs without longstack only if it differs from the recorded run', a
   t.deepEqual(await compared(digestOf(await run(suite, file, 'full'))), [2, 1, 0, false])
 })
 
-test('the output of each runner is read test by test', (t) => {
+test('the output of each runner is parsed test by test', (t) => {
   t.deepEqual(parseTap('# Subtest: a\n    # Subtest: b\n    not ok 1 - b # time=1.2ms\nok 1 - a # SKIP later\n'), [
     ['a › b', 'not ok'],
     ['a', 'ok # SKIP later']

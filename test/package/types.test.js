@@ -59,7 +59,7 @@ for (const resolution of ['node16', 'nodenext']) {
   })
 }
 
-test.serial('wrong use is refused, line by line', async (t) => {
+test.serial('wrong use is rejected, line by line', async (t) => {
   t.timeout(180_000)
   const { stdout, code } = await compile(['wrong.mts'])
   t.is(stdout, '', 'an unused @ts-expect-error would be an error')
@@ -71,7 +71,7 @@ test.serial('wrong use is refused, line by line', async (t) => {
   t.is(errors.length, bare.match(/@ts-expect-error/g)?.length)
 })
 
-test.serial('the declarations name nothing that a user would have to install', (t) => {
+test.serial('the declarations need no extra package', (t) => {
   const types = path.join(folder, 'node_modules', 'longstack', 'types')
   const foreign = new Set()
   for (const name of fs.readdirSync(types, { recursive: true, encoding: 'utf8' })) {

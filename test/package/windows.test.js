@@ -50,7 +50,7 @@ test('errors are traced by the JavaScript engine, and the doctor says why', asyn
   t.regex(text, /^longstack .*, win32-/)
 })
 
-test('names of files are those of Windows: drives, brackets, shares, URLs', async (t) => {
+test('file names are those of Windows: drives, brackets, shares, URLs', async (t) => {
   const { stdout, stderr } = await program(`
     const path = require('node:path')
     path.isAbsolute = path.win32.isAbsolute
@@ -83,7 +83,7 @@ test('names of files are those of Windows: drives, brackets, shares, URLs', asyn
   ])
 })
 
-test('what spans and handles tell does not need Linux', async (t) => {
+test('spans and handles do not need Linux', async (t) => {
   const file = path.join(path.dirname(script(t, '')), 'spans.jsonl')
   const { stdout, stderr, code } = await onWindows(`
     const trace = require(${JSON.stringify(root)})
@@ -98,7 +98,7 @@ test('what spans and handles tell does not need Linux', async (t) => {
   t.true(fs.readFileSync(file, 'utf8').trim().split('\n').some((line) => JSON.parse(line).name === 'work'))
 })
 
-test('a socket of files, and a signal of others, are refused in a sentence', async (t) => {
+test('file sockets, and signals to other processes, are rejected in a sentence', async (t) => {
   const directory = path.dirname(script(t, ''))
   const socket = path.join(directory, 'socket')
   const { stdout, stderr } = await onWindows("console.log('runs')", {
@@ -111,7 +111,7 @@ test('a socket of files, and a signal of others, are refused in a sentence', asy
 })
 
 for (const [name, ...args] of [['why', '1'], ['why', ':8080'], ['top', '1', '--once'], ['attach', '1'], ['profile', '1']]) {
-  test(`longstack ${[name, ...args].join(' ')} says that no running process can be asked`, async (t) => {
+  test(`longstack ${[name, ...args].join(' ')} says that running processes cannot be queried`, async (t) => {
     const { stdout, stderr, code } = await longstack(name, ...args)
     t.is(stdout, '')
     t.regex(stderr, /A running process can be asked on Linux and macOS only/)
@@ -119,13 +119,13 @@ for (const [name, ...args] of [['why', '1'], ['why', ':8080'], ['top', '1', '--o
   })
 }
 
-test('longstack env prints what PowerShell reads', async (t) => {
+test('longstack env prints PowerShell syntax', async (t) => {
   const { stdout, stderr, code } = await longstack('env')
   t.deepEqual([stderr, code], ['', 0])
   t.regex(stdout, /^\$env:NODE_OPTIONS = '.*--require=.*register\.js.*'\n$/)
 })
 
-test('longstack run passes on the exit code, and no signal of the console', async (t) => {
+test('longstack run passes on the exit code, but no signal of the console', async (t) => {
   const app = script(t, `
     process.on('SIGINT', () => console.log('told'))
     console.log('ready')
@@ -148,7 +148,7 @@ test('longstack profile ends with the program, whatever the console sends', asyn
   t.true(JSON.parse(stdout).seconds < 60)
 })
 
-test('NODE_OPTIONS with escaped backslashes is read like others: a child gets the chain of its parent', async (t) => {
+test('NODE_OPTIONS with escaped backslashes works: a child gets the chain of its parent', async (t) => {
   const printed = isWindows ? ['cmd', ['/d', '/c', 'set']] : ['env', []]
   const { stdout, stderr } = await onWindows(`
     const { spawn } = require('node:child_process')

@@ -30,7 +30,7 @@ function askAndAnswer (log, time) {
   return { run, answer }
 }
 
-test('a timer: what it ran, until it was due, and who ran from then on', (t) => {
+test('a timer: what the request ran, the wait until it was due, and who delayed it afterwards', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A) // runs for 2 ms
   log.poll(112, 10)
@@ -64,7 +64,7 @@ test('a timer: what it ran, until it was due, and who ran from then on', (t) => 
   t.deepEqual(delays, [{ request: B, ms: 10, max: 10, start: 122, longest: 10 }])
 })
 
-test('an immediate has come with its cause: all that runs before it delays it', (t) => {
+test('an immediate is due with its cause: all that runs before it delays it', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.callback(101, { request: B })
@@ -76,7 +76,7 @@ test('an immediate has come with its cause: all that runs before it delays it', 
   t.like(waits, [{ ms: 0, delayed: 5, site: 31 }])
 })
 
-test('a query on a connection: the wait is where it was asked, until the answer', (t) => {
+test('a query on a connection: the wait begins at the query, and ends with the response', (t) => {
   const log = quiet(new Log(), 100)
   const { run, answer } = askAndAnswer(log, 120)
   const next = log.awaited(121, { request: A, registered: run, settled: answer, chain: 22 })
@@ -91,7 +91,7 @@ test('a query on a connection: the wait is where it was asked, until the answer'
   t.like(queries, [{ start: 100, end: 120, chain: 21, connection, unsent: 0, unanswered: false }])
 })
 
-test('the callback of a connection belongs to whoever opened it: the answer is no turn of theirs', (t) => {
+test('a connection\'s callback belongs to its opener: a response is no wait for the opener', (t) => {
   for (const owner of [0, B]) {
     const log = quiet(new Log(), 100)
     if (owner === B) log.serve(99, B)
@@ -112,7 +112,7 @@ test('the callback of a connection belongs to whoever opened it: the answer is n
   }
 })
 
-test('two callbacks of a connection in a row, the first of which asks, are two', (t) => {
+test('two callbacks of a connection in a row, the first of which queries, are separate', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A })
@@ -144,7 +144,7 @@ function answeredLate (came) {
   return log
 }
 
-test('what comes unasked on a connection is waited for from where it is awaited', (t) => {
+test('an unrequested event of a connection is waited for from its await on', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A) // opens a connection, and sleeps
   log.poll(160, 58)
@@ -160,14 +160,14 @@ test('what comes unasked on a connection is waited for from where it is awaited'
   t.deepEqual(waits.map(({ begin, until, site }) => [begin, until, site]), [[102, 160, 31], [161, 165, 33]])
 })
 
-test("others' code before data came is a wait, after that a delay", (t) => {
+test('code of others before data arrived is a wait, and afterwards a delay', (t) => {
   const { figures } = told(answeredLate(112), A)
   t.like(figures, { run: us(4), waited: us(10), delayed: us(20), delayedMax: us(20) })
   t.like(told(answeredLate(90), A).figures, { waited: 0, delayed: us(30) })
   t.like(told(answeredLate(150), A).figures, { waited: us(30), delayed: 0 })
 })
 
-test('where only polls are known, a delay has a range', (t) => {
+test('if only polls are known, a delay is a range', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.callback(102, { request: B, chain: 44 })
@@ -198,7 +198,7 @@ test('a mutex: the wait is for the request that releases it', (t) => {
   t.like(figures, { run: us(3), waited: us(20), delayed: 0, duration: us(23) })
 })
 
-test('a lock that calls bound callbacks is a turn as well', (t) => {
+test('a lock that calls bound callbacks counts as a lock as well', (t) => {
   const log = quiet(new Log(), 100)
   const holder = log.serve(100, B)
   const run = log.serve(101, A)
@@ -215,7 +215,7 @@ test('a lock that calls bound callbacks is a turn as well', (t) => {
   t.like(figures, { run: us(1 + 2 + 1), delayed: us(2), duration: us(25) })
 })
 
-test('Promise.all waits for its last branch; the other one is beside the path', (t) => {
+test('Promise.all waits for its last branch; the other one is off the path', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A })
@@ -238,7 +238,7 @@ test('Promise.all waits for its last branch; the other one is beside the path', 
   t.is(us(path.ran.reduce((sum, { ms }) => sum + ms, 0)), us(4))
 })
 
-test('S5: a sleep beside a query that was begun before is not on the path', (t) => {
+test('a sleep beside an earlier query is not on the path', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, chain: 20 })
@@ -259,7 +259,7 @@ test('S5: a sleep beside a query that was begun before is not on the path', (t) 
   t.true(Math.abs(waits[0].ms - 48.8) < 1e-6)
 })
 
-test('a promise that was settled before it is awaited is no wait', (t) => {
+test('a promise settled before it is awaited is no wait', (t) => {
   const log = quiet(new Log(), 100)
   const { run, answer } = askAndAnswer(log, 110)
   log.poll(130, 19)
@@ -275,7 +275,7 @@ test('a promise that was settled before it is awaited is no wait', (t) => {
   t.is(figures.beside, us(1))
 })
 
-test('a pool gives its connection when the answer of another request comes: unsent until then', (t) => {
+test('a query that waits for a pooled connection is unsent until the other request\'s response', (t) => {
   const log = quiet(new Log(), 100)
   const first = log.serve(100, B)
   log.sent(POOLED, first, { request: B, chain: 20 })
@@ -302,7 +302,7 @@ for (const [writer, request, jobs] of /** @type {Array<[string, number, number]>
   ['code of no known request', 0, 1],
   ['a request that is still in flight', B, 0]
 ])) {
-  test(`a response to what ${writer} wrote: ${jobs === 1 ? 'a job of a queue' : 'no job'}`, (t) => {
+  test(`a response to a write of ${writer}: ${jobs === 1 ? 'a job of a queue' : 'no job'}`, (t) => {
     const log = quiet(new Log(), 100)
     const other = log.serve(100, B)
     const run = log.serve(101, A)
@@ -320,7 +320,7 @@ for (const [writer, request, jobs] of /** @type {Array<[string, number, number]>
   })
 }
 
-test('S0: a pool of undici calls the handler of who asked, in the callback of the connection', (t) => {
+test('an undici pool calls the requester\'s handler in the callback of the connection', (t) => {
   const log = quiet(new Log(), 100)
   log.serve(99, B)
   const run = log.serve(100, A)
@@ -335,7 +335,7 @@ test('S0: a pool of undici calls the handler of who asked, in the callback of th
   t.like(figures, { run: us(1 + 2), waited: us(19), delayed: us(1) })
 })
 
-test('S3: of pipelined answers each has its own time', (t) => {
+test('pipelined responses have their own times', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, chain: 20 })
@@ -363,7 +363,7 @@ test('S3: of pipelined answers each has its own time', (t) => {
   }
 })
 
-test('S3: answers that come behind the poll, until the callback of their connection reads them', (t) => {
+test('responses after the poll arrive until the callback of their connection reads them', (t) => {
   for (const [isKnown, first, second, third] of /** @type {const} */ ([
     [true, [100, 120], [100, 126], [126, 126]],
     [false, [100, 120], [100, 128], [120, 128]]
@@ -393,7 +393,7 @@ test('S3: answers that come behind the poll, until the callback of their connect
   }
 })
 
-test('S11: the time that a request lay unread is told beside its duration', (t) => {
+test('the time that a request lay unread is separate from its duration', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(150, A, { unread: 51 })
   log.end(152, A, run)
@@ -401,7 +401,7 @@ test('S11: the time that a request lay unread is told beside its duration', (t) 
   t.like(told(log, A).figures, { duration: us(2), run: us(2), unread: us(51) })
 })
 
-test('a nested run is on the path of what it causes, and code goes on after it', (t) => {
+test('a nested run is on the path of its effects, and code continues after it', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   const inner = log.step(101, { request: A, registered: run, caller: run, chain: 50 })
@@ -422,7 +422,7 @@ test('a nested run is on the path of what it causes, and code goes on after it',
   t.true(inner < other)
 })
 
-test('work of longstack\'s own is no part of the callback before it', (t) => {
+test('longstack\'s own work is not part of the callback before it', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.resume(104, 0, 0) // until 110
@@ -434,7 +434,7 @@ test('work of longstack\'s own is no part of the callback before it', (t) => {
   t.like(told(log, A).figures, { run: us(4 + 1), waited: us(16), delayed: 0, duration: us(21) })
 })
 
-test('a span inside of a request: what the request runs outside of it is no code of its own', (t) => {
+test('a span inside of a request: code that the request runs outside of the span does not count', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.client(9, A, run, { at: 101, chain: 60 })
@@ -454,7 +454,7 @@ test('a span inside of a request: what the request runs outside of it is no code
   t.like(outer, { duration: us(33), run: us(2 + 2 + 3), waited: us(26), delayed: 0, beside: us(2) })
 })
 
-test('what is registered elsewhere ends a wait whose place is not proven', (t) => {
+test('code registered elsewhere ends a wait whose place is not proven', (t) => {
   const log = quiet(new Log(), 100)
   const opener = log.callback(90, { chain: 4 })
   const run = log.serve(100, A, { chain: 11 })
@@ -467,7 +467,7 @@ test('what is registered elsewhere ends a wait whose place is not proven', (t) =
   t.true(run > opener)
 })
 
-test('code of no request that a timer runs gives a turn, and who did it is not told', (t) => {
+test('a timer outside of requests may release a lock, without being named', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.callback(110, { chain: 44 }) // blocks until 130
@@ -480,7 +480,7 @@ test('code of no request that a timer runs gives a turn, and who did it is not t
   t.like(waits, [{ settler: 0, connection: 0, site: 22, cameAfter: 130, cameBy: 131, ms: 21, delayed: 0 }])
 })
 
-test('a request ends in a run of nobody: the rest is a wait after its last run', (t) => {
+test('a request ends in a run outside of requests: the rest is a wait after its last run', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   log.poll(120, 18)

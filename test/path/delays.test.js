@@ -24,7 +24,7 @@ function delayed (others, until = 160) {
   return told(log, A)
 }
 
-test('each is told by request, as far as it ran after the timer was due', (t) => {
+test('delays are listed by request, from the time that the timer was due', (t) => {
   const { delays, figures } = delayed((log) => {
     log.callback(110, { request: B, chain: 41 })
     log.callback(130, { request: C, chain: 41 })
@@ -41,7 +41,7 @@ test('each is told by request, as far as it ran after the timer was due', (t) =>
   t.is(figures.delayed, 40_000)
 })
 
-test('thousands of short runs are counted each', (t) => {
+test('each of thousands of short runs is counted', (t) => {
   const { delays } = delayed((log) => {
     for (let i = 0; i < 1000; i++) log.callback(120 + i / 100, { request: B + (i & 1), chain: 41 })
   }, 130)
@@ -49,7 +49,7 @@ test('thousands of short runs are counted each', (t) => {
   for (const { ms } of delays) t.true(Math.abs(ms - 5) < 0.05, String(ms))
 })
 
-test('while the loop waits, nobody delays', (t) => {
+test('no request delays while the loop waits', (t) => {
   const { delays, figures } = delayed((log) => {
     log.callback(130, { request: B, chain: 41 })
     log.poll(150, 10)
@@ -62,7 +62,7 @@ for (const [name, register] of /** @type {const} */ ([
   ['a timer', (log, run) => ({ flags: TIMER, registered: run })],
   ['an immediate', (log, run) => ({ flags: TIMER | ONE_SHOT, registered: run })]
 ])) {
-  test(`longstack's own work delays ${name}: nobody does`, (t) => {
+  test(`longstack's own work delays ${name}, and no request is named`, (t) => {
     const log = new Log()
     const run = log.serve(100, A, { chain: 40 })
     log.resume(101, 0, 0)
@@ -77,7 +77,7 @@ for (const [name, register] of /** @type {const} */ ([
   })
 }
 
-test("longstack's own work delays an answer", (t) => {
+test("longstack's own work delays a response", (t) => {
   const log = new Log()
   const run = log.serve(100, A, { chain: 40 })
   log.sent(80, run, { request: A })
@@ -92,7 +92,7 @@ test("longstack's own work delays an answer", (t) => {
   t.like(figures, { run: 2_000, delayed: 20_000, waited: 29_000 })
 })
 
-test('own work that goes on when entries are read is a delay up to its end', (t) => {
+test('unfinished own work is a delay up to its end', (t) => {
   const log = new Log()
   const reader = new SpanReader(undefined, 0)
   const push = (until) => {
@@ -114,7 +114,7 @@ test('own work that goes on when entries are read is a delay up to its end', (t)
   t.like(figures, { run: 2_000, delayed: 20_000, waited: 19_000 })
 })
 
-test('spans inside of a request are told as it, and do not delay it', (t) => {
+test('spans inside of a request count as the request, and do not delay it', (t) => {
   const { delays } = delayed((log) => {
     log.callback(105, {})
     const run = log.serve(119, B)

@@ -30,29 +30,29 @@ function read (log, skipped = 0, bytes = 0) {
   return reader
 }
 
-test('nothing', (t) => {
+test('an empty log has no runs', (t) => {
   const reader = new SpanReader()
   reader.push({ first: 1, entries: new Uint8Array(0), isLast: true })
   t.deepEqual(reader.ended(), [])
 })
 
-test('runs refer to earlier ones by their place', (t) => {
+test('runs refer to earlier ones by position', (t) => {
   const { count, registered, time } = read(chainOf(1000, 1)).recording
   t.deepEqual([count, registered[0], registered[999], time[999]], [1000, NONE, 998, 1000])
 })
 
-test('what was before the recording is not known', (t) => {
+test('runs before the recording are unknown', (t) => {
   const { count, registered, time } = read(chainOf(1000, 1), 400).recording
   t.deepEqual([count, registered[0], registered[1], time[0]], [600, NONE, 0, 401])
 })
 
-test('numbers that wrap around', (t) => {
+test('numbers may wrap around', (t) => {
   const { count, number, registered } = read(chainOf(1000, 2 ** 31 - 500)).recording
   t.deepEqual([count, number[499], number[500]], [1000, 2 ** 31 - 1, -(2 ** 31)])
   t.deepEqual([registered[499], registered[500], registered[999]], [498, 499, 998])
 })
 
-test('bytes that are not aligned, and an entry that is cut', (t) => {
+test('bytes may be unaligned, and an entry truncated', (t) => {
   const log = new Log(41)
   const run = log.serve(100, 7)
   log.end(110, 7, run)
@@ -63,7 +63,7 @@ test('bytes that are not aligned, and an entry that is cut', (t) => {
   t.like(request, { number: 7, isOpen: true, isCut: false, firstRun: 1 })
 })
 
-test('a request whose begin is not recorded', (t) => {
+test('a request may begin before the recording', (t) => {
   const log = new Log()
   const run = log.callback(100, { request: 7 })
   log.end(110, 7, run)

@@ -26,7 +26,7 @@ test('steady growth, with its length', (t) => {
   ])
 })
 
-test('counts that level off, fall, jump, or are few have not grown', (t) => {
+test('counts that level off, fall, jump, or are few do not grow', (t) => {
   t.deepEqual(grown([]), [])
   t.deepEqual(grown([[0, 10], [1000, 30], [2000, 50]]), [])
   t.deepEqual(grown([[0, 0], [1000, 30], [2000, 60], [3000, 60], [4000, 60], [5000, 60]]), [])
@@ -35,18 +35,18 @@ test('counts that level off, fall, jump, or are few have not grown', (t) => {
   t.deepEqual(grown([[0, 1], [1000, 3], [2000, 5], [3000, 7]]), [])
 })
 
-test('an opener that is missing in a look had none', (t) => {
+test('an opener missing from a sample had no handles', (t) => {
   t.is(grown([[0], [1000, 20], [2000, 40], [3000, 60]])[0].more, 60)
   t.deepEqual(grown([[0, 20], [1000], [2000, 40], [3000]]), [])
 })
 
-test('a long recording keeps a sample of its looks', (t) => {
+test('a long recording is thinned out', (t) => {
   const looks = Array.from({ length: 5000 }, (_, i) => [i * 1000, i])
   const [{ more, ms }] = grown(looks)
   t.true(more > 4900 && more === ms / 1000, `${more} in ${ms} ms`)
 })
 
-test('what no recorder writes is left out', (t) => {
+test('values that no recorder writes are ignored', (t) => {
   const counts = new HandleCounts()
   for (const text of [undefined, 5, [], ['x', []], [1, 5], [1, [5, ['file'], ['file', 'a', 'b'], [{}, {}, 1]]]]) counts.add(text)
   t.is(counts.record(texts), undefined)

@@ -39,7 +39,7 @@ function answer (log, at, made) {
 /** @param {Log} log @param {number} request @returns {Array<[start: number, end: number]>} */
 const times = (log, request) => told(log, request).queries.map(({ start, end }) => [start, end])
 
-test('S1: two queries of one run are two', (t) => {
+test('one run may send two queries', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A })
@@ -50,7 +50,7 @@ test('S1: two queries of one run are two', (t) => {
   t.deepEqual(times(log, A), [[100, 110], [110, 120]])
 })
 
-test('S1: a pool that hands its connection on in a tick of another request', (t) => {
+test('a pool hands its connection on in a tick of another request', (t) => {
   const log = begin()
   const first = log.serve(100, A)
   log.sent(POOLED, first, { request: A })
@@ -68,7 +68,7 @@ test('S1: a pool that hands its connection on in a tick of another request', (t)
   t.like(told(log, C).queries, [{ unsent: 19, chain: 20 + C, unanswered: false }])
 })
 
-test('S2: commands of several requests that share one write', (t) => {
+test('commands of several requests may share one write', (t) => {
   const log = begin()
   const first = log.serve(100, A)
   const second = log.serve(101, B)
@@ -85,7 +85,7 @@ test('S2: commands of several requests that share one write', (t) => {
   t.deepEqual(times(log, C), [[105, 115]])
 })
 
-test('S2: an answer that comes in parts ends with the last one', (t) => {
+test('a response in parts ends with the last one', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A })
@@ -123,7 +123,7 @@ test('a statement that is prepared before it is executed is one query', (t) => {
   t.deepEqual(times(log, B), [[120, 130]])
 })
 
-test('a connection that a pool gives in the callback of an answer is no query', (t) => {
+test('the promise of a pooled connection, settled in a response callback, is no query', (t) => {
   const log = begin()
   const first = log.serve(100, A)
   log.sent(POOLED, first, { request: A })
@@ -137,7 +137,7 @@ test('a connection that a pool gives in the callback of an answer is no query', 
   t.deepEqual(times(log, B), [[111, 120]])
 })
 
-test('a driver that connects first: its greeting is no query, and what waits for that is none', (t) => {
+test('the greeting of a driver that connects first is no query, nor is the wait for it', (t) => {
   for (const hasQuery of [true, false]) {
     const log = new Log()
     log.poll(90, 5)
@@ -155,7 +155,7 @@ test('a driver that connects first: its greeting is no query, and what waits for
   }
 })
 
-test('what a driver writes by itself before anybody asks is a query if nothing follows', (t) => {
+test('a driver\'s own write before any query counts as a query only if nothing follows', (t) => {
   for (const isAwaited of [true, false]) {
     const asking = (/** @type {number[]} */ ...uses) => {
       const log = new Log()
@@ -177,7 +177,7 @@ test('what a driver writes by itself before anybody asks is a query if nothing f
   }
 })
 
-test('what a driver writes by itself before anybody asks, in two writes', (t) => {
+test('a driver may greet in two writes before any query', (t) => {
   const log = new Log()
   log.poll(90, 5)
   const run = log.serve(100, A)
@@ -188,7 +188,7 @@ test('what a driver writes by itself before anybody asks, in two writes', (t) =>
   t.deepEqual(times(log, A), [[100, 110]])
 })
 
-test('what the program asks first on a connection is a query', (t) => {
+test('the first query of a program on a connection counts', (t) => {
   const log = new Log()
   log.poll(90, 5)
   const run = log.serve(100, A)
@@ -216,7 +216,7 @@ test('callbacks: a query ends with the last data before the next one', (t) => {
   t.like(queries, [{ start: 100, end: 120, chain: 31, promise: 0 }, { start: 130, end: 140, chain: 32 }])
 })
 
-test('callbacks: what the program asks in an answer is a query of its own', (t) => {
+test('callbacks: a query sent in a response callback is separate', (t) => {
   const log = begin()
   const run = log.serve(100, A) // makes a promise, and asks three times
   log.sent(POOLED, run, { request: A, b: ASKED })
@@ -233,7 +233,7 @@ test('callbacks: what the program asks in an answer is a query of its own', (t) 
   t.deepEqual(times(log, A), [[100, 110], [110, 120], [120, 130]])
 })
 
-test('callbacks: a query that is asked in the answer of another one is for the same request', (t) => {
+test('callbacks: a query sent in the response callback of another one belongs to the same request', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   const size = { b: ASKED, chain: 31 }
@@ -253,7 +253,7 @@ test('callbacks: a query that is asked in the answer of another one is for the s
   t.like(queries, [{ out: 20, in: 30, chain: 31 }, { out: 30, in: 10, chain: 41 }, { out: 10, in: 1 }])
 })
 
-test('callbacks: what a driver writes in an answer is for another request if that ends in its answer', (t) => {
+test('callbacks: a driver\'s write in a response belongs to another request if that ends in its response', (t) => {
   for (const isOther of [true, false]) {
     const log = begin()
     const run = log.serve(100, A)
@@ -270,7 +270,7 @@ test('callbacks: what a driver writes in an answer is for another request if tha
   }
 })
 
-test('bytes of a query are told unless another one was under way', (t) => {
+test('a query has its bytes unless another one was in flight', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, a: -5, x: 2 ** 32 - 10 })
@@ -287,7 +287,7 @@ test('bytes of a query are told unless another one was under way', (t) => {
   for (const query of queries.slice(1)) t.is(query.out ?? query.in, undefined)
 })
 
-test('S7: a stream that reads on in the callbacks of its connection is one query', (t) => {
+test('a stream that reads on in callbacks of its connection is one query', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, chain: 31 })
@@ -299,7 +299,7 @@ test('S7: a stream that reads on in the callbacks of its connection is one query
   t.is(told(log, A).queries.length, 1)
 })
 
-test('callbacks: what is asked in an answer to what a driver wrote is for the request, unless others ran', (t) => {
+test('callbacks: a query sent in the response to a driver\'s write is the request\'s, unless others ran', (t) => {
   for (const isAlone of [true, false]) {
     const log = begin()
     const run = log.serve(100, A)
@@ -314,7 +314,7 @@ test('callbacks: what is asked in an answer to what a driver wrote is for the re
 })
 
 for (const [name, use] of /** @type {const} */ ([['a cursor', ASKED | READS_ON], ['a stream', 0]])) {
-  test(`S7: ${name} that reads on later is one query, until the last answer`, (t) => {
+  test(`${name} that reads on later is one query, until its last response`, (t) => {
     const log = begin()
     const run = log.serve(100, A)
     log.sent(POOLED, run, { request: A, b: ASKED, chain: 31 })
@@ -330,7 +330,7 @@ for (const [name, use] of /** @type {const} */ ([['a cursor', ASKED | READS_ON],
   })
 }
 
-test('a query that nothing answers lasts until the end of its request', (t) => {
+test('a query without a response lasts until the end of its request', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, b: ASKED })
@@ -340,7 +340,7 @@ test('a query that nothing answers lasts until the end of its request', (t) => {
   t.like(told(log, A).queries, [{ start: 100, end: 130, unanswered: true }])
 })
 
-test('what nothing answers and no code of the program is known to have asked is no query: a log to a pipe', (t) => {
+test('a write without a response is no query if the program is not known to have sent it: a log to a pipe', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A })
@@ -349,7 +349,7 @@ test('what nothing answers and no code of the program is known to have asked is 
   t.deepEqual(told(log, A).queries, [])
 })
 
-test('what is written before the connection is there goes out with the next entry', (t) => {
+test('data written before the connection is open goes out with the next entry', (t) => {
   const log = new Log()
   log.poll(90, 5)
   const run = log.serve(100, A)
@@ -364,7 +364,7 @@ test('what is written before the connection is there goes out with the next entr
   t.like(queries[0], { start: 108, end: 120, unsent: 8 })
 })
 
-test('requests of HTTP are spans, and no queries', (t) => {
+test('HTTP requests are spans, not queries', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, b: USED })
@@ -376,7 +376,7 @@ test('requests of HTTP are spans, and no queries', (t) => {
   t.deepEqual(times(log, A), [])
 })
 
-test('queries of a span inside of a request are its own', (t) => {
+test('queries of a span inside of a request belong to the span', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.client(B, A, run, { a: 3 })
@@ -388,7 +388,7 @@ test('queries of a span inside of a request are its own', (t) => {
   t.deepEqual(times(log, B), [[101, 110]])
 })
 
-test('a pool that gives its connection on before it tells the answer: who gets it has asked nothing yet', (t) => {
+test('a pool that hands on its connection before it settles the response: the next holder has sent nothing', (t) => {
   const log = begin()
   const first = log.serve(100, A)
   log.sent(POOLED, first, { request: A })
@@ -404,7 +404,7 @@ test('a pool that gives its connection on before it tells the answer: who gets i
   t.deepEqual(times(log, C), [[121, 130]])
 })
 
-test('a stream of another request, answered before the queue of a pool writes', (t) => {
+test('a stream of another request ends before the queue of a pool writes', (t) => {
   const log = begin()
   const waiting = log.serve(100, A)
   const other = log.serve(101, B)
@@ -419,7 +419,7 @@ test('a stream of another request, answered before the queue of a pool writes', 
   t.deepEqual(times(log, B), [[101, 110]])
 })
 
-test('a promise that is settled when the other side ends the connection: no query', (t) => {
+test('a promise settled because the peer ends the connection is no query', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, a: 10, x: 20 })

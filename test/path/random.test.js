@@ -120,7 +120,7 @@ test('random programs: the parts of each request add up', (t) => {
   t.true(requests > 10_000, String(requests))
 })
 
-test('recordings that begin anywhere', (t) => {
+test('recordings may begin anywhere', (t) => {
   for (let seed = 1; seed <= 500; seed++) {
     const log = programOf(seed)
     const skipped = seed % log.entries.length
@@ -131,7 +131,7 @@ test('recordings that begin anywhere', (t) => {
   t.pass()
 })
 
-test('recordings that no program wrote', (t) => {
+test('recordings that no program wrote are read', (t) => {
   for (let seed = 1; seed <= 3000; seed++) {
     const faults = faultsOf(read(noiseOf(seed), seed % 50), true)
     if (faults.length > 0) return t.fail(`seed ${seed}: ${faults.slice(0, 3).join('\n')}`)
@@ -139,7 +139,7 @@ test('recordings that no program wrote', (t) => {
   t.pass()
 })
 
-test('spans are the same, in blocks of whatever size the log comes', (t) => {
+test('spans are the same whatever the size of the log\'s blocks', (t) => {
   for (let seed = 1; seed <= 300; seed++) {
     const log = programOf(seed)
     const whole = read(log.bytes(), log.first)
@@ -149,7 +149,7 @@ test('spans are the same, in blocks of whatever size the log comes', (t) => {
   }
 })
 
-test('figures are the same, however few entries are kept, or less is known', (t) => {
+test('figures are the same, or less is known, however few entries are kept', (t) => {
   let [same, less] = [0, 0]
   for (let seed = 1; seed <= 300; seed++) {
     const log = programOf(seed)

@@ -25,7 +25,7 @@ function * play (reader, log, size) {
   }
 }
 
-test('a span is told once, when it has ended; one that is open at the end as open', (t) => {
+test('an ended span is returned once; one open at the end is marked as open', (t) => {
   for (let size = 1; size < 12; size++) {
     const log = new Log(2 ** 31 - 4)
     log.poll(100, 5)
@@ -54,7 +54,7 @@ function push (reader, log, from, until) {
   return reader.ended()
 }
 
-test('what has come is told when its callback is over, and what is asked when it is answered', (t) => {
+test('a span is returned when its callback is over and its queries have responses', (t) => {
   const log = new Log()
   log.poll(100, 5)
   const run = log.serve(100, A)
@@ -74,7 +74,7 @@ test('what has come is told when its callback is over, and what is asked when it
   t.like(span.queries, [{ start: 102, end: 103, unanswered: true, promise: 2 * 13 + 1 }])
 })
 
-test('entries that are lost: the time is unknown, no figure is sure that depends on it', (t) => {
+test('if entries are lost, the time is unknown, and no dependent figure is certain', (t) => {
   const log = new Log()
   log.poll(100, 5)
   const run = log.serve(100, A)
@@ -98,7 +98,7 @@ test('entries that are lost: the time is unknown, no figure is sure that depends
   t.like(c.figures, { unknown: 0, delayedMax: 0 })
 })
 
-test('a span that lasts longer than what is kept: its own runs are, and what delayed them', (t) => {
+test('a span longer than the retained log keeps its runs and delays', (t) => {
   const log = new Log()
   const reader = new SpanReader(1 << 12)
   log.poll(100, 5)
@@ -123,7 +123,7 @@ test('a span that lasts longer than what is kept: its own runs are, and what del
   t.deepEqual(path.waits.slice(0, 10).map(({ site }) => site), [40, 40, 39, 38, 37, 36, 35, 34, 33, 32])
 })
 
-test('a million entries beside a span that never ends need a bounded memory', (t) => {
+test('a million entries beside an endless span need bounded memory', (t) => {
   const ENTRIES = 1_000_000
   const reader = new SpanReader()
   const block = new Log()
@@ -158,7 +158,7 @@ test('a million entries beside a span that never ends need a bounded memory', (t
   t.true(Math.abs(figures.run - runs) < runs / 10, `${figures.run} of ${runs}`)
 })
 
-test('what a request goes on with after its response: queries, and calls that were not awaited', (t) => {
+test('work after the response is listed: queries, and calls that were not awaited', (t) => {
   for (const size of [1, 5, 100]) {
     const log = new Log()
     log.poll(100, 5)

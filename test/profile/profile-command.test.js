@@ -32,7 +32,7 @@ const work = `
   setTimeout(function later () { spin(40); process.exitCode = 7 }, 50)
 `
 
-test('prints the profile to stderr after the program, whose output and exit code are its own', async (t) => {
+test('the profile goes to stderr after the program, whose output and exit code are unchanged', async (t) => {
   const { stdout, stderr, code } = await profile(fileOf(work), '--seconds', 'x')
   t.is(stdout, 'to stdout --seconds,x\n')
   t.is(code, 7)
@@ -40,7 +40,7 @@ test('prints the profile to stderr after the program, whose output and exit code
   t.regex(stderr, /Where it ran\n[^]*later[^]*spin[^]*Where it waited\n[^]*waited: setTimeout\(50\)/)
 })
 
-test('prints JSON, and writes files', async (t) => {
+test('the profile can be JSON, and written to files', async (t) => {
   const [pprof, stacks] = [path.join(directory, 'p.pb.gz'), path.join(directory, 'p.txt')]
   const { stdout, stderr } = await profile('--json', '--pprof', pprof, '--collapsed', stacks, fileOf(work))
   const { chains } = JSON.parse(stdout.slice(stdout.indexOf('{')))
@@ -65,7 +65,7 @@ for (const [name, source, expected] of /** @type {const} */ ([
   })
 }
 
-test('prints when the time is over, and the program runs on', async (t) => {
+test('the profile is printed when the time is over, and the program keeps running', async (t) => {
   const source = "setInterval(function beat () {}, 20); process.on('SIGTERM', () => { console.log('end'); process.exit() })"
   const child = spawn(process.execPath, [main, 'profile', '--seconds', '0.3', '--no-samples', fileOf(source)])
   const ended = new Promise((resolve) => child.on('close', resolve))
@@ -81,7 +81,7 @@ test('prints when the time is over, and the program runs on', async (t) => {
   t.is(stdout, 'end\n')
 })
 
-test('programs that it starts are not profiled, nor see anything of it', async (t) => {
+test('programs that it starts are not profiled, and notice nothing', async (t) => {
   const source = `
     const { fork } = require('node:child_process')
     const names = Object.keys(process.env).filter((name) => name.includes('LONGSTACK'))

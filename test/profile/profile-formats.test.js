@@ -89,7 +89,7 @@ test('go tool pprof reads the figures, names, places and labels', (t) => {
   t.regex(traces, /route:\s*GET \/users\/:id[^]*20ms\s+hash\n\s+load\n\s+await\n\s+load\n\s+report\n\s+GET \/users\/:id\n\s+main\n/)
 })
 
-test('collapsed stacks are a line each, outermost first, in µs', (t) => {
+test('collapsed stacks are one line each, outermost first, in µs', (t) => {
   const outer = `main (/app/app.js:40:1);GET /users/:id;${handler};${load}`
   t.is(collapsed(profile), `${outer} 30000\n<anonymous> (/app/beat.js:3:7) 50000\n`)
   t.is(collapsed(profile, 'waited'), `${outer} 120000\n`)
@@ -99,7 +99,7 @@ test('collapsed stacks are a line each, outermost first, in µs', (t) => {
   t.is(collapsed(hostile), 'a?b?1 (x?y:1:1) 30000\n')
 })
 
-test('text tells where it ran, then where it waited', (t) => {
+test('the text shows first where the program ran, then where it waited', (t) => {
   const text = profileText(profile)
   t.regex(text, /^Process 4711, Node v24\.0\.0: 2\.00 s, of which its event loop ran 80\.0 ms \(4\.0 %\);/)
   t.regex(text, /Where it ran\n\s+100 %\s+80\.0 ms[^]*beat\.js[^]*50\.0 ms|62\.5 %/)

@@ -46,7 +46,7 @@ const known = `
   setImmediate(function begin () { main() })
 `
 
-test('counts callbacks, the time they ran and the time they waited, and puts CPU samples under their chain', async (t) => {
+test('callbacks, their run and wait times, and CPU samples are counted under their chain', async (t) => {
   const profile = await resultOf(known)
   const polls = chainsOf(profile, 'poll', 'await')
   const sum = (/** @type {string} */ figure) => sumOf(polls, figure)
@@ -66,7 +66,7 @@ test('counts callbacks, the time they ran and the time they waited, and puts CPU
   t.true(has(spinning[0].frames, 'poll ('))
 })
 
-test('a wait begins where the callback ends that registered it', async (t) => {
+test('a wait begins at the end of the callback that registered it', async (t) => {
   const { chains } = await resultOf(`
     async function soon () { await null }
     trace.profile({ seconds: 60, samples: false }).then(print)
@@ -75,7 +75,7 @@ test('a wait begins where the callback ends that registered it', async (t) => {
   t.true(sumOf(chainsOf({ chains }, 'soon', 'await'), 'waitedMs') < 50, JSON.stringify(chains))
 })
 
-test('makes one tree of it, each node the sum of its children', async (t) => {
+test('the profile is one tree in which each node is the sum of its children', async (t) => {
   const { tree, chains } = await resultOf(known)
   t.is(tree.kind, 'root')
   /** @param {PathNode} node @param {string[]} path */
@@ -91,7 +91,7 @@ test('makes one tree of it, each node the sum of its children', async (t) => {
   t.true(JSON.stringify(tree).includes('"name":"begin'), 'the callback that began it')
 })
 
-test('requests have their route, as a framework knows it late', async (t) => {
+test('requests have their route, even if a framework knows it late', async (t) => {
   const { chains, tree } = await resultOf(`
     const express = require(${JSON.stringify(require.resolve('express'))})
     const http = require('node:http')
@@ -118,7 +118,7 @@ for (const [name, env, lacking] of /** @type {const} */ ([
   ['with the engine in JavaScript', { LONGSTACK_CAPTURE: 'js' }, /^$/],
   ['with a filter', { LONGSTACK: 'TIMER' }, /The filter TIMER leaves resources out/]
 ])) {
-  test(`works ${name}, and says what it lacks`, async (t) => {
+  test(`it works ${name}, and says what is missing`, async (t) => {
     const profile = await resultOf(`
       function tick () { spin(5) }
       trace.profile({ seconds: 60 }).then(print)
@@ -131,7 +131,7 @@ for (const [name, env, lacking] of /** @type {const} */ ([
   })
 }
 
-test('runs in workers and ES modules, and ends where nothing is left to do', async (t) => {
+test('it runs in workers and ES modules, and ends if nothing is left to do', async (t) => {
   const { stdout } = await program(`
     import { profile } from ${JSON.stringify(`file://${root}/lib/esm.mjs`)}
     import { Worker } from 'node:worker_threads'
@@ -154,7 +154,7 @@ test('runs in workers and ES modules, and ends where nothing is left to do', asy
   }
 })
 
-test('wrong options, a second profile, and tracing that is off are errors', async (t) => {
+test('wrong options, a second profile, and disabled tracing are errors', async (t) => {
   const codes = await resultOf(`
     const code = (promise) => promise.then(() => 'none', (error) => error.code + ' ' + error.message)
     const first = trace.profile({ seconds: 0.05 })
@@ -174,7 +174,7 @@ test('wrong options, a second profile, and tracing that is off are errors', asyn
   t.regex(codes[4], /Did you mean "seconds"\?/)
 })
 
-test('leaves nothing behind', async (t) => {
+test('nothing is left behind', async (t) => {
   const [before, during, after] = await resultOf(`
     const channels = require('node:diagnostics_channel')
     const { ATTENTION, current } = require(${JSON.stringify(`${root}/lib/core/current.js`)})

@@ -40,19 +40,19 @@ function waitsOf (name, subsystem = 'TCP') {
   return waits.filter(({ until = '' }) => until.split(' ')[0] === subsystem)
 }
 
-test('waits for answers over HTTP say that they were, also on a connection that was kept', (t) => {
+test('waits for HTTP responses are marked, also on a kept-alive connection', (t) => {
   const waits = waitsOf('GET /twice')
   t.is(waits.reduce((count, { sent = 0 }) => count + sent, 0), 2, JSON.stringify(waits))
   for (const { until, sent } of waits) if (sent > 0) t.regex(until, /^TCP 127\.0\.0\.1:\d+$/)
 })
 
-test('a wait for an answer over HTTP/2 is where the request was made', (t) => {
+test('a wait for an HTTP/2 response is at the place of its request', (t) => {
   const waits = waitsOf('GET /http2', 'HTTP2')
   t.true(waits.length > 0)
   for (const { at } of waits) t.regex(at, /^askUpstream /)
 })
 
-test('data on a connection that the server accepted comes from the other end', (t) => {
+test('data on an accepted connection comes from the client', (t) => {
   const [wait] = waitsOf('GET /upgraded')
   t.regex(wait.until, /^TCP 127\.0\.0\.1:\d+$/)
   t.is(wait.sent, undefined)

@@ -51,7 +51,7 @@ async function run (t, source, { change = '', args = [], env, name } = {}) {
   return { ...result, file, spans: fs.existsSync(file) ? read(file) : [] }
 }
 
-test('a program without spans has no thread; spans of one that is over at once are there', async (t) => {
+test('a program without spans has no thread; spans of a short program are written', async (t) => {
   const none = await run(t, 'setTimeout(() => console.log(made.length), 300)')
   t.deepEqual([none.stdout, none.stderr, none.code], ['0\n', '', 0])
   t.true(fs.existsSync(none.file))
@@ -100,7 +100,7 @@ patiently('what kill -9 costs is less than a second old, much less if the CPU is
   t.true(last - told < 1000, `${last - told} ms`)
 })
 
-test('a relative name is that of the directory in which it was set', async (t) => {
+test('a relative name is resolved against the directory in which it was set', async (t) => {
   const { spans, stderr } = await run(t, `
     process.chdir(require('node:os').tmpdir())
     ;(async () => { for (let i = 0; i < 20; i++) { span(i); await wait(10) } })()`, { name: 'spans.jsonl' })
@@ -143,7 +143,7 @@ patiently('it ends in the midst of it: one line, and the next spans are there', 
   t.deepEqual(numbers(spans), range(80))
 })
 
-test('where threads are forbidden, spans are there all the same', async (t) => {
+test('spans are written even if threads are forbidden', async (t) => {
   const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
   const { spans, stderr, code } = await run(t, '(async () => { for (let i = 0; i < 20; i++) { span(i); await wait(10) } })()',
     { args: [flag, '--allow-fs-read=*', '--allow-fs-write=*', '--no-warnings'] })
@@ -203,7 +203,7 @@ patiently('a collector gets all, by the same thread', async (t) => {
   }
 })
 
-test('what is written while the program is in Atomics.wait() leaves V8 its list of waiting threads', async (t) => {
+test('writes during Atomics.wait() leave V8\'s list of waiting threads intact', async (t) => {
   const { spans, stdout, stderr, code } = await run(t, `
     const words = new Int32Array(new SharedArrayBuffer(8))
     const { Worker } = require('node:worker_threads')
@@ -226,7 +226,7 @@ test('what is written while the program is in Atomics.wait() leaves V8 its list 
   t.deepEqual(numbers(spans.filter(({ name }) => name.startsWith('n '))), range(4))
 })
 
-test('a program without spans has no thread, however much it does', async (t) => {
+test('a busy program without spans has no thread', async (t) => {
   const { stdout, stderr, spans } = await run(t, `
     let left = 60_000
     setImmediate(function next () {
@@ -261,7 +261,7 @@ patiently('disable() waits for no collector', async (t) => {
   t.deepEqual([stdout, stderr, code], ['true\n', '', 0])
 })
 
-test('a listener may turn tracing off: what had ended is in the file', async (t) => {
+test('a listener may turn tracing off: earlier spans are in the file', async (t) => {
   const { stdout, stderr, spans } = await run(t, `
     trace.disable()
     let heard = 0
@@ -358,7 +358,7 @@ patiently('an enable() that V8 terminates may be called again', async (t) => {
   t.deepEqual(numbers(read(`${file}.2`)).slice(-9), range(60).slice(51))
 })
 
-test('without it, what blocks the loop is in the file while it does', async (t) => {
+test('without a thread, spans are in the file while the loop is blocked', async (t) => {
   const { stdout, code } = await run(t, `
     setTimeout(() => span(0), 50)
     setTimeout(() => {

@@ -78,7 +78,7 @@ where('a program that samples its heap itself is not disturbed, and nothing is s
   for (const { figures } of JSON.parse(report).verdict) t.is(figures.heldAt, undefined)
 })
 
-test('a route is named for Buffers only if it allocated most of all, code outside of requests included', (t) => {
+test('a route is named for Buffers only if it allocated the most, code outside of requests included', (t) => {
   const model = /** @type {any} */ ({ routes: [], tree: { children: [] } })
   const held = { growth: [], sampled: 0, buffers: [{ request: 'GET /upload', bytes: 60e6, at: 'save (a.js:1:1)' }] }
   t.is(holderOfBuffers({ ...held, allocated: 500e6 }, model).heldBy, undefined)
@@ -86,7 +86,7 @@ test('a route is named for Buffers only if it allocated most of all, code outsid
   t.deepEqual([heldBy, heldShare, heldAt], ['GET /upload', 0.75, 'save (a.js:1:1)'])
 })
 
-test('places of samples are read from text, also if it is cut', (t) => {
+test('places of samples are parsed from text, even truncated text', (t) => {
   const places = '2048\n    at a (/x/1\n2.js:1:2)\n    at /y.js:3:4\n1024\n    at b (node:fs:1:2)\n    at c'
   t.deepEqual(growthOf(places), [
     { bytes: 2048, frames: ['a (/x/1', '/y.js:3:4'] },

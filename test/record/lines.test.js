@@ -49,7 +49,7 @@ function identityOf ({ attributes, ...record }) {
 /** @param {any[]} records */
 const byId = (records) => new Map(records.map((record) => [record.spanId, record]))
 
-test('all spans are there, with ids, names, times, status, events and attributes', (t) => {
+test('all spans have ids, names, times, status, events and attributes', (t) => {
   const { file, recorded, stderr } = told
   t.is(stderr, '', 'nothing is missing')
   t.true(file.length > 100)
@@ -67,7 +67,7 @@ test('all spans are there, with ids, names, times, status, events and attributes
   t.is(new Set(recorded.map(({ resource }) => resource['longstack.thread'])).size, 3, 'two workers')
 })
 
-test('figures of a request are those of its account, and add up', (t) => {
+test('a request\'s figures match its path, and add up', (t) => {
   const known = byId(told.file)
   for (const record of told.recorded) {
     const { spanId, name, kind, parentSpanId, startTimeUnixNano, endTimeUnixNano, attributes } = record
@@ -88,7 +88,7 @@ test('figures of a request are those of its account, and add up', (t) => {
   }
 })
 
-test('who delayed a request is told by name, with its span', (t) => {
+test('whoever delayed a request is named, with its span', (t) => {
   const blockers = told.recorded.filter(({ name }) => name === 'GET /blocker')
   const delayed = told.recorded.filter(({ name }) => name === 'GET /delayed')
   t.is(delayed.length, 5)
@@ -99,7 +99,7 @@ test('who delayed a request is told by name, with its span', (t) => {
   for (const { ms, spanId } of worst) t.true(ids.has(spanId) && ms > 1)
 })
 
-test('a report says the same of the recording and of the file of spans', async (t) => {
+test('reports of the recording and of the span file agree', async (t) => {
   const models = await Promise.all(['app.rec', 'spans.jsonl'].map(async (name) => {
     const { model, code } = await report([path.join(directory, name)])
     t.is(code, 0)

@@ -127,7 +127,7 @@ for (const engine of ['native', 'js']) {
   })
 }
 
-test('nothing of a long callback is lost: entries are taken within it', async (t) => {
+test('no part of a long callback is lost: entries are read during it', async (t) => {
   const { result, logs: [log] } = await recorded((env) => program(`
     const trace = require(${JSON.stringify(root)})
     for (let i = 0; i < 30_000; i++) trace.span('step', { i }, () => {})
@@ -141,7 +141,7 @@ test('nothing of a long callback is lost: entries are taken within it', async (t
   t.deepEqual(log.spans.map(({ attributes }) => attributes.i), Array.from({ length: 30_000 }, (_, i) => i))
 })
 
-test('spans that are open when the program ends are told so, each thread tells its own', async (t) => {
+test('spans still open at the end are marked so, in each thread', async (t) => {
   const { result, logs } = await recorded((env) => program(`
     const trace = require(${JSON.stringify(root)})
     const { Worker, isMainThread, threadId } = require('node:worker_threads')
@@ -169,7 +169,7 @@ test('spans that are open when the program ends are told so, each thread tells i
   ])
 })
 
-test('chains that are forgotten are told before', async (t) => {
+test('chains are written before they are forgotten', async (t) => {
   const { result, logs: [log] } = await recorded((env) => program(`
     const trace = require(${JSON.stringify(root)})
     const lib = ${JSON.stringify(path.join(root, 'lib'))}
@@ -190,7 +190,7 @@ test('chains that are forgotten are told before', async (t) => {
   t.true(places.length >= 80, String(places.length))
 })
 
-test('attributes that cannot be written cost no span, and nothing else', async (t) => {
+test('attributes that cannot be written cost no span', async (t) => {
   const { result, logs: [log] } = await recorded((env) => program(`
     const trace = require(${JSON.stringify(root)})
     const bad = { toJSON () { throw new Error('no') } }

@@ -41,7 +41,7 @@ const program = `
     console.log(JSON.stringify(sent))
   })`
 
-test('a span has its own path, status, other end and parent, however many there are', async (t) => {
+test('a span has its own path, status, peer and parent, however many spans there are', async (t) => {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-packed-'))
   t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
   const file = path.join(directory, 'app.rec')
@@ -62,7 +62,7 @@ test('a span has its own path, status, other end and parent, however many there 
   t.is(new Set(served.map(({ spanId }) => spanId)).size, sent.length)
 })
 
-test('packed spans are unpacked as they were', (t) => {
+test('packed spans are unpacked unchanged', (t) => {
   const packed = new PackedSpans()
   const spans = [
     { seq: 1, start: 0.25, parentSpanId: undefined, queued: 0, queuedMax: 0, ids: '01'.repeat(24) },
@@ -92,7 +92,7 @@ test('packed spans are unpacked as they were', (t) => {
   t.deepEqual(unpack(text.slice(0, -4)), expected.slice(0, 1), 'a text that is cut')
 })
 
-test('attributes of a request, in order', (t) => {
+test('attributes of a request keep their order', (t) => {
   const peer = { peer: '::1', peerPort: 5 }
   const all = { path: '/', peer, queued: 1500, queuedMax: 2500, statusCode: 200, route: '/:id' }
   t.deepEqual(Object.entries(attributesOf(all)), [

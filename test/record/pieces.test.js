@@ -8,7 +8,7 @@ const { Pieces } = require('../../lib/record/pieces')
 
 const RING = 1 << 17 // bytes: a piece is one range of it, or two where it wraps
 
-test('what was taken of the ring is posted as it was, however often it wraps', (t) => {
+test('parts taken from the ring are posted unchanged, however often it wraps', (t) => {
   const entries = RING / ENTRY_BYTES | 0
   const ring = new Uint8Array(entries * ENTRY_BYTES)
   const ints = new Int32Array(ring.buffer)

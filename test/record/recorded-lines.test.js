@@ -118,7 +118,7 @@ function whole (t) {
   return recording(t, [block({ texts: texts(sent), entries: log.bytes(), flags: LAST })])
 }
 
-test('a span has its figures, waits, queries, callbacks, and who delayed it', async (t) => {
+test('a span has its figures, waits, queries, callbacks and delays', async (t) => {
   const { stdout, stderr, code } = await longstack(['spans', whole(t)])
   t.is(stderr, '')
   t.is(code, 0)
@@ -166,7 +166,7 @@ test('a span has its figures, waits, queries, callbacks, and who delayed it', as
   })
 })
 
-test('blocks may end anywhere, and a text come later than what needs it', async (t) => {
+test('blocks may end anywhere, and a text may come after its use', async (t) => {
   const expected = recordsOf((await longstack(['spans', whole(t)])).stdout)
   const { log, sent } = logOfTwo()
   const bytes = log.bytes()
@@ -186,7 +186,7 @@ test('blocks may end anywhere, and a text come later than what needs it', async 
   }
 })
 
-test('what is missing is said: a cut file, lost entries, a process that has no end', async (t) => {
+test('missing parts are reported: a cut file, lost entries, a process without an end', async (t) => {
   const { log, sent } = logOfTwo()
   const only = block({ texts: texts(sent), entries: log.bytes() })
   const cut = await longstack(['spans', recording(t, [only, only.subarray(0, 700)])])
@@ -202,7 +202,7 @@ test('what is missing is said: a cut file, lost entries, a process that has no e
   ])
 })
 
-test('a span whose entries are lost is told without figures, one that is open as such', async (t) => {
+test('a span whose entries are lost has no figures, one that is open is marked', async (t) => {
   const { log, sent } = logOfTwo()
   const others = ['c', 'd'].flatMap((digit, i) => [
     formText(100 + i, `GET /${digit}`),
@@ -220,7 +220,7 @@ test('a span whose entries are lost is told without figures, one that is open as
   t.is(model.routes.find(({ name }) => name === 'GET /c')?.count, 1)
 })
 
-test('report reads recordings like files of spans: compressed, from standard input, beside these', async (t) => {
+test('report reads recordings like span files: compressed, from standard input, side by side', async (t) => {
   const file = whole(t)
   const { stdout } = await longstack(['spans', file])
   const directory = folder(t)
@@ -248,7 +248,7 @@ test('report reads recordings like files of spans: compressed, from standard inp
   t.truthy(JSON.parse(compared.stdout).changes)
 })
 
-test('parts of a rotated recording are one: a span may begin in the first and end in the second', async (t) => {
+test('parts of a rotated recording are one: a span may begin in one and end in the next', async (t) => {
   const { log, sent } = logOfTwo()
   const bytes = log.bytes()
   const all = texts(sent)
@@ -261,7 +261,7 @@ test('parts of a rotated recording are one: a span may begin in the first and en
   t.deepEqual(model.routes, expected.model.routes)
 })
 
-test('of very many callbacks and delays, a report keeps the longest', async (t) => {
+test('a report keeps the longest of very many callbacks and delays', async (t) => {
   const log = new Log()
   const run = log.serve(10, A, { chain: 40 })
   for (let i = 0; i < 100; i++) {
@@ -296,7 +296,7 @@ if (process.platform !== 'win32') {
   })
 }
 
-test('a file of spans is no recording, and a stranger is none', async (t) => {
+test('a file of spans is no recording, nor is any other file', async (t) => {
   const spans = path.join(folder(t), 'spans.jsonl')
   fs.writeFileSync(spans, lines([]))
   for (const args of [[spans], ['no-such-file.rec']]) {

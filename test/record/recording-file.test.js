@@ -54,7 +54,7 @@ const three = [
 ]
 const whole = Buffer.concat(three)
 
-test('what was written is read, in chunks of any size', async (t) => {
+test('written data are read, in chunks of any size', async (t) => {
   for (const size of [1, 3, 63, 64, 65, 200, whole.length]) {
     const { blocks, missing } = readIn(whole, size)
     t.deepEqual(blocks.map(({ number, first, texts, isLast }) => ({ number, first, texts, isLast })), [
@@ -70,7 +70,7 @@ test('what was written is read, in chunks of any size', async (t) => {
   }
 })
 
-test('a file that is cut at any byte is read as far as it goes', (t) => {
+test('a file cut at any byte is read up to there', (t) => {
   const ends = three.map((_, i) => Buffer.concat(three.slice(0, i + 1)).length)
   for (let cut = 0; cut <= whole.length; cut++) {
     const { blocks, missing } = readIn(whole.subarray(0, cut))
@@ -80,7 +80,7 @@ test('a file that is cut at any byte is read as far as it goes', (t) => {
   }
 })
 
-test('a file whose beginning is missing is read from its next block on', (t) => {
+test('a file without its beginning is read from its next block on', (t) => {
   for (let cut = 1; cut < three[0].length; cut++) {
     const { blocks, missing } = readIn(whole.subarray(cut))
     t.deepEqual(blocks.map(({ number }) => number), [2, 3])
@@ -90,7 +90,7 @@ test('a file whose beginning is missing is read from its next block on', (t) => 
   }
 })
 
-test('a block that was torn, with others behind it, costs that block', (t) => {
+test('a torn block between others is lost alone', (t) => {
   for (let cut = 1; cut < three[1].length; cut++) {
     const { blocks, missing } = readIn(Buffer.concat([three[0], three[1].subarray(0, cut), three[2]]), 100)
     t.deepEqual(blocks.map(({ number }) => number), [1, 3], `at ${cut}`)
@@ -100,7 +100,7 @@ test('a block that was torn, with others behind it, costs that block', (t) => {
   }
 })
 
-test('a changed byte anywhere costs the block that it is in, and nothing else', (t) => {
+test('a changed byte costs only its block', (t) => {
   const ends = three.map((_, i) => Buffer.concat(three.slice(0, i + 1)).length)
   for (let i = 0; i < whole.length; i++) {
     const damaged = Buffer.from(whole)
@@ -112,7 +112,7 @@ test('a changed byte anywhere costs the block that it is in, and nothing else', 
   }
 })
 
-test('noise is no recording, and between blocks it is skipped', (t) => {
+test('noise is no recording, and is skipped between blocks', (t) => {
   let seed = 7
   const random = () => { seed = (Math.imul(seed, 1103515245) + 12345) >>> 0; return seed >>> 24 }
   for (let round = 0; round < 50; round++) {
@@ -130,7 +130,7 @@ test('noise is no recording, and between blocks it is skipped', (t) => {
   t.true(isRecording(whole.subarray(10)), 'its first block is torn')
 })
 
-test('blocks of several sources are told apart, and those that are there twice are read once', (t) => {
+test('blocks of several sources are separated, and duplicates are read once', (t) => {
   const other = [made({ number: 1, source: 2 }), made({ number: 2, source: 2, first: 3 })]
   const order = [three[0], other[0], three[1], other[0], other[1], three[1], three[2]]
   const { blocks, missing } = readIn(Buffer.concat(order))
@@ -140,7 +140,7 @@ test('blocks of several sources are told apart, and those that are there twice a
   t.deepEqual(sentences, ['process 2: has no end; it was killed, or still runs'])
 })
 
-test('what the writer lost and what blocks are missing is said', (t) => {
+test('data lost by the writer and missing blocks are reported', (t) => {
   const { missing } = readIn(Buffer.concat([
     made({ number: 1, first: 1, entries: 2 }),
     made({ number: 2, first: 103, entries: 2, lost: 100 }),
@@ -149,7 +149,7 @@ test('what the writer lost and what blocks are missing is said', (t) => {
   t.deepEqual(describeMissing(missing, () => 'process 9'), ['process 9: 105 entries are missing, 2 blocks of the file'])
 })
 
-test('numbers of entries wrap around', (t) => {
+test('entry numbers may wrap around', (t) => {
   const { missing } = readIn(Buffer.concat([
     made({ number: 1, first: 0x7fffffff, entries: 2 }),
     made({ number: 2, first: -0x7fffffff, entries: 1, flags: LAST })
@@ -157,7 +157,7 @@ test('numbers of entries wrap around', (t) => {
   t.is(missing.sources.get(1)?.entries, 0)
 })
 
-test('rotated files are read in the order of their time', async (t) => {
+test('rotated files are read in chronological order', async (t) => {
   const dir = folder(t)
   const names = ['app.rec', 'app.rec.1', 'app.rec.2'].map((name) => path.join(dir, name))
   fs.writeFileSync(names[0], made({ number: 3, first: 6, flags: REPEATS | LAST, now: 30 }))
@@ -173,7 +173,7 @@ test('rotated files are read in the order of their time', async (t) => {
   t.deepEqual(describeMissing(reader.missing, String), [])
 })
 
-test('a file is followed as it grows, is rotated and truncated', async (t) => {
+test('a file is followed while it grows, is rotated or truncated', async (t) => {
   const name = path.join(folder(t), 'app.rec')
   fs.writeFileSync(name, three[0])
   const end = new AbortController()

@@ -42,7 +42,7 @@ const ends = [
   ['process.exit() in a handler of a signal', "process.on('SIGTERM', () => process.exit(5)); process.kill(process.pid, 'SIGTERM'); setInterval(() => {}, 1000)", 5]
 ]
 for (const [name, source, code] of ends) {
-  test(`${name}: all that has ended is there, and the recording is complete`, async (t) => {
+  test(`${name}: everything that ended is recorded, and the recording is complete`, async (t) => {
     const { file, ...end } = await record(t, `
       work('first')
       setTimeout(() => { for (let i = 0; i < 5; i++) work('late ' + i); ${source} }, 30)`)
@@ -66,7 +66,7 @@ const entriesOf = ({ blocks }) => blocks.flatMap(({ entries: { buffer, byteOffse
     slept: new Float64Array(buffer, byteOffset + i * 48, WORDS / 2)[X]
   })))
 
-test('a profile beside it changes nothing, and sleep that its signals interrupt counts as sleep', async (t) => {
+test('a profile beside it changes nothing, and sleep interrupted by its signals counts as sleep', async (t) => {
   const { file, stderr } = await record(t, `
     trace.profile({ seconds: 60 }).then(() => work('after'))
     const sleeps = async () => { for (let i = 0; i < 5; i++) { await wait(60); work('sleep ' + i) } }
@@ -79,7 +79,7 @@ test('a profile beside it changes nothing, and sleep that its signals interrupt 
   t.true(polls.reduce((sum, { slept }) => sum + slept, 0) > 200, String(polls.map(({ slept }) => slept)))
 })
 
-test('a request of a server is one turn of its callback, for spans and without', async (t) => {
+test('a request of a server is one run of its callback, with or without spans', async (t) => {
   const { file } = await record(t, `
     const http = require('node:http')
     const server = http.createServer((request, response) => response.end('x')).listen(0, '127.0.0.1', async () => {
@@ -94,7 +94,7 @@ test('a request of a server is one turn of its callback, for spans and without',
   t.is(new Set(turns.map((words) => words[REQUEST])).size, 3)
 })
 
-test('a span that is open at the end is told as open', async (t) => {
+test('a span open at the end is marked as open', async (t) => {
   const { file } = await record(t, "trace.span('open', () => wait(1e6)); setTimeout(() => process.exit(), 20)")
   const { texts } = readRecordings(file).sources[0]
   t.deepEqual(texts.filter(({ open }) => open === true).map((text) => text.name), ['open'])
@@ -111,7 +111,7 @@ function start (file, source) {
 }
 
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGKILL'])) {
-  test(`all is written within a short time, also while the loop sleeps, and ${signal} costs nothing then`, async (t) => {
+  test(`everything is written within a short time, even while the loop sleeps; then ${signal} loses nothing`, async (t) => {
     const file = path.join(folder(t), 'app.rec')
     const child = start(file, `
       setTimeout(() => { for (let i = 0; i < 5; i++) work('late ' + i) }, 30)
@@ -176,7 +176,7 @@ onLinux('kill -9 at any instant: the file is readable, and what ended 250 ms bef
   }
 })
 
-test('eight processes record themselves into one file', async (t) => {
+test('eight processes record into one file', async (t) => {
   const { file, ...end } = await record(t, `
     const { fork } = require('node:child_process')
     if (process.argv[2] === undefined) for (let i = 0; i < 7; i++) fork(__filename, [String(i)])
@@ -196,7 +196,7 @@ test('eight processes record themselves into one file', async (t) => {
   }
 })
 
-test('workers record themselves, also those that are terminated', async (t) => {
+test('workers are recorded, also terminated ones', async (t) => {
   const { file, ...end } = await record(t, `
     const { Worker, isMainThread, threadId, parentPort } = require('node:worker_threads')
     if (isMainThread) {
@@ -224,7 +224,7 @@ test('workers record themselves, also those that are terminated', async (t) => {
   }
 })
 
-test('one long callback overwrites nothing unread', async (t) => {
+test('one long callback overwrites no unread entry', async (t) => {
   const { file, ...end } = await record(t, `
     const { AsyncResource } = require('node:async_hooks')
     setTimeout(() => {
@@ -272,7 +272,7 @@ const watched = {
     }, 7)`
 }
 for (const [name, source] of Object.entries(watched)) {
-  test(`the program notices nothing of it: ${name}`, async (t) => {
+  test(`the program notices nothing: ${name}`, async (t) => {
     const text = `
       const log = []
       const types = {}
@@ -324,7 +324,7 @@ for (const [name, to, code, before] of faults) {
   })
 }
 
-test('a directory that is made later: what waited is there', async (t) => {
+test('waiting data are written once the directory exists', async (t) => {
   const dir = path.join(folder(t), 'later')
   const file = path.join(dir, 'app.rec')
   const { stderr } = await record(t, `
@@ -342,7 +342,7 @@ test('a directory that is made later: what waited is there', async (t) => {
 })
 
 for (const way of ['renamed', 'truncated']) {
-  test(`a file that is ${way}: each of them has all texts that it needs`, async (t) => {
+  test(`a file that is ${way}: each part has all texts that it needs`, async (t) => {
     const { file, dir, ...end } = await record(t, `
       const file = process.env.LONGSTACK_RECORD
       const size = () => { try { return fs.statSync(file).size } catch { return 0 } }
@@ -371,7 +371,7 @@ for (const way of ['renamed', 'truncated']) {
 }
 
 for (const type of /** @type {const} */ (['cjs', 'mjs'])) {
-  test(`enabled and disabled by the program, into one file and another: ${type}`, async (t) => {
+  test(`the program enables and disables it, into one file and another: ${type}`, async (t) => {
     const dir = folder(t)
     const head = type === 'cjs' ? prelude : prelude.replace(/^const (\w+) = require\((.*)\)$/gm, 'import $1 from $2')
     const { code, stdout, stderr } = await program(`${head}
@@ -407,14 +407,14 @@ for (const type of /** @type {const} */ (['cjs', 'mjs'])) {
   })
 }
 
-test('beside spans: both are there', async (t) => {
+test('a recording and spans can be written together', async (t) => {
   const spans = path.join(folder(t), 'spans.jsonl')
   const { file } = await record(t, "work('a'); setTimeout(() => work('b'), 10)", { env: { LONGSTACK_SPANS: spans } })
   t.deepEqual(read(spans).map(({ name }) => name), ['a', 'b'])
   t.deepEqual(readRecordings(file).sources[0].spans, ['a', 'b'])
 })
 
-test('what is no file is refused in one line, and the program runs', async (t) => {
+test('a path that is no file is rejected in one line, and the program runs', async (t) => {
   for (const value of ['-', 'http://localhost/x']) {
     const { stderr, stdout, code } = await record(t, "console.log('out')", { env: { LONGSTACK_RECORD: value } })
     t.is(code, 0)
@@ -455,7 +455,7 @@ const suddenEnds = [
 ]
 for (const [name, call, wanted, since] of suddenEnds) {
   if (Number(process.versions.node.split('.')[0]) < since) continue
-  test(`${name} ends the process at once, and all that has ended is there`, async (t) => {
+  test(`${name} ends the process at once, and everything that ended is recorded`, async (t) => {
     const file = path.join(folder(t), 'app.rec')
     const child = start(file, `setTimeout(() => {
       work('late')
@@ -473,7 +473,7 @@ for (const [name, call, wanted, since] of suddenEnds) {
   })
 }
 
-test('process.kill is as before when the recording is off, and where it ends nothing', async (t) => {
+test('process.kill works as before if the recording is off, or the signal ends nothing', async (t) => {
   const { stdout, code, stderr } = await record(t, `
     const wrapped = process.kill
     const seen = [wrapped.name, wrapped.length, process.kill(process.pid, 0)]

@@ -36,7 +36,7 @@ const inWorker = (source) => `
 
 const anyThread = [['main thread', (source) => source], ['worker', inWorker]]
 for (const [thread, where] of /** @type {Array<[string, (source: string) => string]>} */ (anyThread)) {
-  test(`${thread}: it runs once, as own work, whether the loop sleeps or is busy; what it throws is dropped`, async (t) => {
+  test(`${thread}: it runs once, as own work, while the loop sleeps or is busy; errors are dropped`, async (t) => {
     const { stdout, stderr } = await program(prelude + where(`
       const { executionAsyncId } = require('node:async_hooks')
       const ran = []
@@ -58,7 +58,7 @@ for (const [thread, where] of /** @type {Array<[string, (source: string) => stri
     t.deepEqual(JSON.parse(stdout), ['other', 'one', true, 'awake', 'one', true, 'spun', 'one', true])
   })
 
-  test(`${thread}: a later time changes nothing, an earlier one does`, async (t) => {
+  test(`${thread}: a later deadline changes nothing, an earlier one does`, async (t) => {
     const { stdout } = await program(prelude + where(`
       let ran = 0
       const one = () => { ran++ }
@@ -98,7 +98,7 @@ whereNative('async_hooks, the active resources and handles do not know it', asyn
   t.deepEqual(JSON.parse(stdout), [1, true, ['Timeout', 'before']])
 })
 
-test('work of another context', async (t) => {
+test('work of another context runs in its own', async (t) => {
   const { stdout, stderr } = await program(`${prelude}
     const vm = require('node:vm')
     const context = vm.createContext({ loop, tell })
@@ -109,7 +109,7 @@ test('work of another context', async (t) => {
   t.deepEqual([stdout, stderr], ['true\n', ''])
 })
 
-test('workers end, or are ended, while it is to come', async (t) => {
+test('workers end, or are terminated, before it is due', async (t) => {
   const { stdout, stderr, code } = await program(`${prelude}
     if (isMainThread) {
       let ended = 0
@@ -129,7 +129,7 @@ test('workers end, or are ended, while it is to come', async (t) => {
   t.deepEqual([stdout, stderr, code], ['12\n', '', 0])
 })
 
-test('tracing is disabled while it is to come', async (t) => {
+test('tracing is disabled before it is due', async (t) => {
   const { stdout, stderr } = await program(`${prelude}
     const trace = require(${JSON.stringify(root)})
     let ran = 0

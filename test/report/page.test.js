@@ -18,7 +18,7 @@ function embedded (html) {
   return unpack(/<script type="application\/json" id="data">(.*?)<\/script>/s.exec(html)?.[1] ?? '')
 }
 
-test('times have three digits and the unit a person would take', (t) => {
+test('times have three digits and the unit that people expect', (t) => {
   t.deepEqual([0, 0.0004, 0.85, 0.9999, 1, 12.345, 999.9, 1234, 90_000, 182_000, 8e6, 1e9].map(time),
     ['0 µs', '0.40 µs', '850 µs', '1.00 ms', '1.00 ms', '12.3 ms', '1.00 s', '1.23 s', '90.0 s', '3.03 min', '2.22 h', '278 h'])
   t.is(time(-1.5), '-1.50 ms')
@@ -28,7 +28,7 @@ test('times have three digits and the unit a person would take', (t) => {
   t.is(fromTo(900, 1200), '900 ms → 1.20 s')
 })
 
-test('changes and shares say no more than is known', (t) => {
+test('changes and shares are rounded', (t) => {
   t.deepEqual(
     [
       change(10, 12),
@@ -44,12 +44,12 @@ test('changes and shares say no more than is known', (t) => {
   t.deepEqual([0, 0.0002, 0.055, 0.5, NaN].map(percent), ['0 %', '<0.1 %', '5.5 %', '50 %', '–'])
 })
 
-test('characters that hide or turn text are written out', (t) => {
+test('characters that hide or reverse text are escaped', (t) => {
   t.is(escapeInvisible('user\u202etxt.exe\u2066 a\0b\x1b[31m\u200b'), 'user\\u202etxt.exe\\u2066 a\\u0000b\\u001b[31m\\u200b')
   t.is(escapeInvisible('line\r\nline\tß 漢 👍 العربية'), 'line\nline\tß 漢 👍 العربية')
 })
 
-test('all scripts and styles are allowed by hash, nothing else is', async (t) => {
+test('all scripts and styles are allowed by hash, and nothing else', async (t) => {
   const html = createPage(await modelOf(load({ spans: 100 })))
   const policy = /http-equiv="Content-Security-Policy" content="([^"]+)"/.exec(html)?.[1] ?? ''
   t.regex(policy, /^default-src 'none'; script-src 'sha256-[^']+'; style-src 'sha256-[^']+'; img-src data:/)
@@ -61,13 +61,13 @@ test('all scripts and styles are allowed by hash, nothing else is', async (t) =>
   t.notRegex(html, /sourceMappingURL/)
 })
 
-test('a title is text', async (t) => {
+test('the title is escaped text', async (t) => {
   const html = createPage(await modelOf([]), { title: '</title><script>alert(1)</script>' })
   t.true(html.includes('<title>&lt;/title&gt;&lt;script&gt;alert(1)&lt;/script&gt;</title>'))
   t.is(html.match(/<script/g)?.length, 2)
 })
 
-test('what is embedded cannot end its element', async (t) => {
+test('embedded data cannot close their element', async (t) => {
   const name = 'GET </script><!--<script>alert(1)</script>-->'
   const html = createPage(await modelOf([span({ name, at: 0, ms: 1, attributes: { 'url.path': name, 'code.stacktrace': `    at ${name}` } })]))
   t.is(html.match(/<script/g)?.length, 2)
@@ -76,7 +76,7 @@ test('what is embedded cannot end its element', async (t) => {
   t.is(embedded(html).traces[0].spans[0].attributes['url.path'], name)
 })
 
-test('the data hold the figures of the model, exactly', async (t) => {
+test('the page\'s data hold the model\'s exact figures', async (t) => {
   const model = await modelOf(load({ spans: 500 }))
   const { data } = fit(model, 'x')
   for (const [i, { name, count, errors, summary, box, split }] of model.routes.entries()) {
@@ -117,7 +117,7 @@ test('a page of much data stays below 5 MB and lists what it omits', async (t) =
   t.true(runs[0].routes.length >= 8)
 })
 
-test('the smallest frames of a large tree are merged, and all sums stay', async (t) => {
+test('the smallest frames of a large tree are merged, and all sums remain', async (t) => {
   /** @param {string} kind @param {number} ms @param {number} bucket */
   const leaf = (kind, ms, bucket) =>
     ({ name: kind, kind, ms, count: 1, children: [], byBucket: [bucket, ms] })
@@ -156,7 +156,7 @@ test('megabytes in one field are cut, and their length is printed', async (t) =>
   t.regex(html, /s{1000}… \(4,?99\d,?\d{3} more characters\)/)
 })
 
-test('data come back as they were packed', (t) => {
+test('data are unpacked unchanged', (t) => {
   const attributes = JSON.parse('{"__proto__": "#1", "#": "a text that is rather long", "length": 3}')
   const data = { texts: ['#', '#0', '', 'short', 'a text that is rather long', '<!--'], attributes, none: null, nanoseconds: 1.000001, unixMs: 1763685600000.125 }
   t.deepEqual(unpack(pack(data)), data)
@@ -164,7 +164,7 @@ test('data come back as they were packed', (t) => {
   t.is(pack(data).split('a text that is rather long').length, 2)
 })
 
-test('without scripts there is the report as text, of the same figures', async (t) => {
+test('without scripts, the page has the report as text, with the same figures', async (t) => {
   const model = await modelOf(load({ spans: 500 }))
   const scriptless = (/** @type {any} */ one) => /<noscript>(.*?)<\/noscript>/s.exec(createPage(one))?.[1] ?? ''
   const html = scriptless(model)

@@ -40,7 +40,7 @@ function service (t, { factor = 1, line = 34, directory = '/base', failures = 0,
   return file(t, [...requests, ...blocking, ...more], `run${factor}.jsonl`)
 }
 
-test('the change of each figure, what only one run has, and in full the requests of both', async (t) => {
+test('the change of each figure, data of only one run, and the requests of both in full', async (t) => {
   const [a, b] = [service(t, { more: [span({ name: 'GET /old' })] }), service(t, { factor: 2, more: [span({ name: 'GET /new' })] })]
   const { stdout, code } = await run([a, '--compare', b])
   t.is(code, 0)
@@ -57,7 +57,7 @@ test('the change of each figure, what only one run has, and in full the requests
   t.regex(full, /^A {2}Slowest$/m)
 })
 
-test('waits and blockers are matched by function, whatever the line and directory, worst change first', async (t) => {
+test('waits and blockers are matched by function, not by line or directory, worst change first', async (t) => {
   const [a, b] = [service(t, { blocked: 4 }), service(t, { factor: 1.5, line: 40, directory: '/build/17/new', blocked: 8 })]
   const { model } = await report([a, '--compare', b])
   const { routes, sites, blockers } = model.changes
@@ -124,7 +124,7 @@ Limits
   t.is(faster.code, 3)
 })
 
-test('a figure of too few spans is not checked, and that is said', async (t) => {
+test('a figure from too few spans is reported as unchecked', async (t) => {
   const [a, b] = [service(t), service(t, { factor: 3 })]
   const few = await run([a, '--compare', b, '--fail-if', 'p99 > +10 %'])
   t.is(few.code, 0)
@@ -138,7 +138,7 @@ test('a figure of too few spans is not checked, and that is said', async (t) => 
   t.regex(gone.stdout, /not checked for GET \/a: not known in the second run/)
 })
 
-test('with other outputs: JSON has the checks, stderr the lines', async (t) => {
+test('with other outputs, JSON has the checks and stderr the lines', async (t) => {
   const [a, b] = [service(t), service(t, { factor: 2 })]
   const limit = ['--fail-if', 'p50 > +10 %']
   const json = await report([a, '--compare', b, ...limit])
@@ -166,7 +166,7 @@ for (const [limit, message, pointer] of /** @type {const} */ ([
   ['p99 > +10 %', 'is a change: it needs --compare', undefined],
   ['GET /b: p99 > 1 ms', 'No route matches "GET /b". Did you mean "GET /a"?', undefined]
 ])) {
-  test(`a wrong limit is wrong usage: ${limit}`, async (t) => {
+  test(`an invalid limit is wrong usage: ${limit}`, async (t) => {
     const { stdout, stderr, code } = await run([file(t, [span({ name: 'GET /a' })]), '--fail-if', limit])
     t.is(code, 2)
     t.is(stdout, '')
@@ -175,7 +175,7 @@ for (const [limit, message, pointer] of /** @type {const} */ ([
   })
 }
 
-test('wrong combinations of flags are wrong usage', async (t) => {
+test('invalid combinations of flags are wrong usage', async (t) => {
   for (const [args, message] of /** @type {const} */ ([
     [['--markdown', '--json'], '--json and --markdown both go to standard output'],
     [['--tree', '--json'], '--tree is for text and cannot be combined with --json.'],
@@ -188,7 +188,7 @@ test('wrong combinations of flags are wrong usage', async (t) => {
   }
 })
 
-test('as Markdown: routes before and after, what changed most, limits', async (t) => {
+test('Markdown has routes before and after, the largest changes, and limits', async (t) => {
   const [a, b] = [service(t, { blocked: 1 }), service(t, { factor: 1.5, failures: 4, more: [span({ name: 'GET /new', ms: 3 })] })]
   const { stdout, code } = await run([a, '--compare', b, '--markdown', '--fail-if', 'GET /a: p50 > +10 %'])
   t.is(code, 3)
@@ -224,7 +224,7 @@ function unescape (markdown) {
   return markdown.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
 }
 
-test('Markdown without another run has the figures; hostile names are no markup', async (t) => {
+test('Markdown without another run has the figures; hostile names cannot inject markup', async (t) => {
   const evil = '|</td><script>`*_[x](javascript:1)@all #1 https://x.org www.x.org \u001b[2J\u202e\n| a |'
   const { stdout } = await run([file(t, [span({ name: evil, ms: 5 }), span({ name: evil, ms: 5 })]), '--markdown'])
   const row = String(stdout.split('\n').find((line) => line.includes('script')))

@@ -73,7 +73,7 @@ function near (t, actual, expected, what, tolerance = 1e-9) {
   t.true(typeof actual === 'number' && Math.abs(actual - Number(expected)) <= tolerance * Math.max(1, Math.abs(Number(expected))), `${what}: ${actual}, not ${expected}`)
 }
 
-test('quartiles, boxes and curves are those that R and Python give', async (t) => {
+test('quartiles, boxes and curves match those of R and Python', async (t) => {
   const records = Object.entries(cases).flatMap(([name, values]) =>
     values.map((ms, i) => span({ name, ms, at: i }))
   )
@@ -127,7 +127,7 @@ test('a curve has an area of one', async (t) => {
   near(t, area, 1 - beyond / cases.skewed.length, 'area', 0.02)
 })
 
-test('lines of a sample weigh as many spans as they stand for, as if all had been written', async (t) => {
+test('sampled lines weigh as much as the spans that they represent', async (t) => {
   const kept = [[1, 10], [2, 10], [7, 10], [3, 1], [50, 1], [9, 4]]
   const sampled = kept.map(([ms, weight], i) => span({ ms, at: i, failed: ms === 7, attributes: weight === 1 ? {} : { 'longstack.sample_ratio': 1 / weight } }))
   const all = kept.flatMap(([ms, weight], i) =>
@@ -146,13 +146,13 @@ test('lines of a sample weigh as many spans as they stand for, as if all had bee
   t.deepEqual(exact.notes, [])
 })
 
-test('nanoseconds survive: a duration is the difference of whole numbers, not of doubles', async (t) => {
+test('nanoseconds are preserved: durations are differences of integers', async (t) => {
   const one = { ...span(), startTimeUnixNano: '1763685600999999999', endTimeUnixNano: '1763685601000000000' }
   const { model } = await report([file(t, [one])])
   t.is(model.routes[0].summary.max, 1e-6)
 })
 
-test('the parts of the time are means over the lines that have them', async (t) => {
+test('parts of the time are means over the lines that have them', async (t) => {
   const { split } = require('../helpers/span-files')
   const { model } = await report([file(t, [
     span({ ms: 10, attributes: split({ run: 4, waited: 5, delayed: 1 }, { TIMER: 3, TCP: 2 }) }),

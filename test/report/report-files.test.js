@@ -27,13 +27,13 @@ test('a truncated last line is reported and skipped', async (t) => {
   t.deepEqual(model.files[0].problems, ['line 3 skipped: the last line is truncated'])
 })
 
-test('a last line that only lacks its end is a line like others', async (t) => {
+test('a last line without a line feed is read', async (t) => {
   const { model } = await report([file(t, lines(three()).trimEnd())])
   t.deepEqual(medians(model), [['GET /', 3, 2]])
   t.deepEqual(model.files[0].problems, [])
 })
 
-test('a byte order mark, CRLF, empty lines and gzip are read as if they were not there', async (t) => {
+test('a byte order mark, CRLF, empty lines and gzip are read transparently', async (t) => {
   const dos = Buffer.concat([Buffer.from([0xef, 0xbb, 0xbf]), Buffer.from(`\r\n${lines(three()).replaceAll('\n', '\r\n\r\n')}`)])
   for (const content of [dos, zlib.gzipSync(dos)]) {
     const { model } = await report([file(t, content)])
@@ -42,7 +42,7 @@ test('a byte order mark, CRLF, empty lines and gzip are read as if they were not
   }
 })
 
-test('compressed data that end early, or are damaged, are said', async (t) => {
+test('truncated or damaged compressed data are reported', async (t) => {
   const packed = zlib.gzipSync(lines(Array.from({ length: 5000 }, (_, i) => span({ at: i }))))
   const early = await report([file(t, packed.subarray(0, packed.length - 2000))])
   t.is(early.code, 1)
@@ -54,7 +54,7 @@ test('compressed data that end early, or are damaged, are said', async (t) => {
   t.regex(model.files[0].problems.join(), /compressed data is damaged/)
 })
 
-test('without spans: a sentence for each file, on stderr, and exit code 1', async (t) => {
+test('without spans, stderr has a sentence for each file, and the exit code is 1', async (t) => {
   const gone = path.join(folder(t), 'gone.jsonl')
   const files = [file(t, ''), gone, folder(t), file(t, 'hello\nworld\n'), file(t, Buffer.from(lines(three()), 'utf16le'))]
   const { stdout, stderr, code } = await longstack(['report', ...files])
@@ -72,7 +72,7 @@ test('without spans: a sentence for each file, on stderr, and exit code 1', asyn
   t.is(problems.at(-1), 'longstack: no spans found.')
 })
 
-test('an unreadable file among others is in the report, which has exit code 1', async (t) => {
+test('an unreadable file among others is reported, with exit code 1', async (t) => {
   const { stdout, stderr, code } = await longstack(['report', file(t, three()), '/nowhere.jsonl'])
   t.is(code, 1)
   t.is(stderr, '')
@@ -96,7 +96,7 @@ const WRONG = {
 }
 
 for (const [reason, wrong] of Object.entries(WRONG)) {
-  test(`invalid lines are counted and reported, and are in no figure: ${reason}`, async (t) => {
+  test(`invalid lines are counted and reported, and left out of all figures: ${reason}`, async (t) => {
     const { model, code, stderr } = await report([file(t, [...three(), ...wrong, span({ ms: 4, at: 30 })])])
     t.is(code, 0, stderr)
     t.deepEqual(medians(model), [['GET /', 4, 2.5]])
@@ -157,7 +157,7 @@ const ODD = {
 }
 
 for (const [name, line] of Object.entries(ODD)) {
-  test(`a value that throws when it is read ends no file: ${name}`, async (t) => {
+  test(`a value whose reading throws does not stop the report: ${name}`, async (t) => {
     const rest = three().map((one) => ({ ...one, source: 'a', shared: 1 }))
     const { model, code, stderr } = await report([file(t, [span(), line, ...rest])])
     t.is(code, 0, stderr)
@@ -177,7 +177,7 @@ test('memory is bounded, whatever a file defines', async (t) => {
   t.is(JSON.parse(stdout).files[0].spans, 3)
 })
 
-test('what was used last is kept, and what is missing is said', async (t) => {
+test('recently used definitions are kept, and missing ones are reported', async (t) => {
   const text = 'x'.repeat(1 << 20)
   const define = (/** @type {string} */ source) => ({ longstack: 2, source, stack: 1, text: source + text })
   const use = (/** @type {string} */ source, at = 0) => ({ ...span({ ms: 5, at }), source, stack: 1 })
@@ -190,7 +190,7 @@ test('what was used last is kept, and what is missing is said', async (t) => {
   t.deepEqual(model.files[0].problems, ['1 span lacks stacks and sites: the file defines more than is kept in memory'])
 })
 
-test('names of JavaScript are names like others', async (t) => {
+test('names of JavaScript built-ins are ordinary names', async (t) => {
   const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty']
   const hostile = names.map((name) => JSON.stringify(span({ name, attributes: { a: 1 } })).replace('"attributes":{', '"attributes":{"__proto__":{"longstack.run_ms":5},'))
   const { model } = await report([file(t, hostile)])
@@ -221,7 +221,7 @@ test('control and bidi characters never reach a terminal', async (t) => {
   t.is(model.slowest[0].name, `GET ${evil}`, 'JSON has the original, escaped')
 })
 
-test('a line of 100 MB is skipped without being held', async (t) => {
+test('a line of 100 MB is skipped without being buffered', async (t) => {
   const to = path.join(folder(t), 'long.jsonl')
   fs.writeFileSync(to, lines(three().slice(0, 2)))
   for (let i = 0; i < 100; i++) fs.appendFileSync(to, (i === 0 ? '{"traceId":"' : '') + 'x'.repeat(1 << 20))
@@ -238,7 +238,7 @@ test('a line of 100 MB is skipped without being held', async (t) => {
   t.true(Number(measured.stdout) > 0 && Number(measured.stdout) < 200_000, measured.stdout + measured.stderr)
 })
 
-test('an open span is open until its end is read, in whatever order', async (t) => {
+test('an open span is open until its end is read, in any order', async (t) => {
   const hanging = span({ name: 'GET /hang', ms: 5, attributes: { 'longstack.end': 'open' } })
   const opened = span({ name: 'GET /late', ms: 5, attributes: { 'longstack.end': 'open' } })
   const again = { ...opened, endTimeUnixNano: nanos(6) }
@@ -275,7 +275,7 @@ test('several files are one run', async (t) => {
   t.is(model.files.length, 2)
 })
 
-test('standard input and pipes are read, their traces too', async (t) => {
+test('standard input and pipes are read, also for traces', async (t) => {
   const root = span({ ms: 9 })
   const child = { ...span({ name: 'work', kind: 'INTERNAL', ms: 3 }), traceId: root.traceId, parentSpanId: root.spanId }
   const text = lines([child, root])
@@ -287,7 +287,7 @@ test('standard input and pipes are read, their traces too', async (t) => {
   t.is(fromStdin.model.files[0].name, 'standard input')
 })
 
-test("what OpenTelemetry's file exporter writes is read", async (t) => {
+test("the output of OpenTelemetry's file exporter is read", async (t) => {
   const value = (/** @type {any} */ one) => typeof one === 'string' ? { stringValue: one } : Number.isInteger(one) ? { intValue: String(one) } : { doubleValue: one }
   const attributes = (/** @type {Record<string, any>} */ all) =>
     Object.entries(all).map(([key, one]) => ({ key, value: value(one) }))
@@ -321,7 +321,7 @@ test("what OpenTelemetry's file exporter writes is read", async (t) => {
   t.regex(model.files[0].problems[0], /written by OpenTelemetry's file exporter/)
 })
 
-test('names past 2000 are grouped, with a note', async (t) => {
+test('names beyond 2000 are grouped, with a note', async (t) => {
   const records = Array.from({ length: 2500 }, (_, i) => span({ name: `GET /${i}`, at: i }))
   const { model } = await report([file(t, records)])
   t.is(model.routes.length, 2001)

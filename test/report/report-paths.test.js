@@ -40,7 +40,7 @@ function outline (node, depth = 0) {
 /** @param {any} node @returns {any[]} */
 const nodesOf = (node) => [node, ...node.children.flatMap(nodesOf)]
 
-test('each site of a route: sum, share, count and quartiles of what one request waited there', async (t) => {
+test('each site of a route has sum, share, count and quartiles of a request\'s wait there', async (t) => {
   const { model } = await report([file(t, [10, 15, 20, 30, 75].map((query) => request({ query })))])
   const [{ totalMs, sites, otherSites }] = model.routes
   t.is(totalMs, 275)
@@ -56,7 +56,7 @@ test('each site of a route: sum, share, count and quartiles of what one request 
   t.deepEqual(otherSites, { count: 0, ms: 20 })
 })
 
-test('the tree of all requests: frames from the outermost caller, ran, waited, delayed and beside', async (t) => {
+test('the tree of all requests: frames from the outermost caller; run, waited, delayed and off the path', async (t) => {
   const { model } = await report([file(t, [request(), request(), span({ name: 'GET /old', ms: 9 })])])
   t.deepEqual(outline(model.tree), [
     'all requests root 80 2',
@@ -75,7 +75,7 @@ test('the tree of all requests: frames from the outermost caller, ran, waited, d
   ])
 })
 
-test('the tree of the slowest 1 %: of each route, at least one', async (t) => {
+test('the tree of the slowest 1 % has at least one request of each route', async (t) => {
   const slow = Array.from({ length: 300 }, (_, i) => request({ at: i, query: i < 3 ? 500 + i : 15 }))
   const { model } = await report([file(t, [...slow, request({ name: 'GET /b' })])])
   t.deepEqual(model.slowTree.children.map((/** @type {any} */ { name, count, ms }) => [name, count, ms]), [['GET /report', 3, 1578], ['GET /b', 1, 40]])
@@ -83,7 +83,7 @@ test('the tree of the slowest 1 %: of each route, at least one', async (t) => {
   t.deepEqual(model.notes, [])
 })
 
-test('sampled lines count as often as they weigh', async (t) => {
+test('sampled lines count by their weight', async (t) => {
   const sampled = request()
   sampled.attributes = { ...sampled.attributes, 'longstack.sample_ratio': 0.25 }
   const { model } = await report([file(t, [sampled, request({ query: 35 })])])
@@ -93,7 +93,7 @@ test('sampled lines count as often as they weigh', async (t) => {
   t.is(model.tree.ms, 220)
 })
 
-test('files without critical paths: time without a site', async (t) => {
+test('without critical paths, time has no site', async (t) => {
   const { 'longstack.waits': waits, ...attributes } = split({ run: 4, delayed: 1, waited: 5 })
   const { model } = await report([file(t, [span({ ms: 10, attributes })])])
   t.deepEqual(outline(model.tree).slice(2), ['    unknown waited 5 1', '    ran ran 4 1', '    delayed by others delayed 1 0'])
@@ -127,7 +127,7 @@ function recordsOf (requests) {
   })
 }
 
-test('whatever the requests: children add up to their parent, and all to the time of the requests', async (t) => {
+test('for any requests, children add up to their parent, and all to the requests\' time', async (t) => {
   const anyRequests = fc.array(figures, { minLength: 1, maxLength: 30 })
   await t.notThrowsAsync(fc.assert(fc.asyncProperty(anyRequests, async (requests) => {
     const records = recordsOf(requests)
@@ -148,7 +148,7 @@ test('whatever the requests: children add up to their parent, and all to the tim
   }), { numRuns: 25 }))
 })
 
-test('paths that longstack does not write so are read, and hostile ones harm nothing', async (t) => {
+test('paths in other formats are read, and hostile ones do no harm', async (t) => {
   const odd = [
     [{ count: 2, ms: 5, at: 'f (/a.js:1:1)' }],
     [{ ms: 5, at: 'f (/a.js:1:1)', more: { deep: [1] } }],
@@ -165,7 +165,7 @@ test('paths that longstack does not write so are read, and hostile ones harm not
   t.true(long.callers[0].length < 600)
 })
 
-test('more sites than fit are counted together, with a note; a tree has 5,000 nodes at most', async (t) => {
+test('sites beyond the limit are merged, with a note; a tree has at most 5,000 nodes', async (t) => {
   const requests = Array.from({ length: 2500 }, (_, i) => span({
     at: i,
     ms: 100,
@@ -179,7 +179,7 @@ test('more sites than fit are counted together, with a note; a tree has 5,000 no
   t.true(model.notes.includes('More than 20000 sites: what came later is in "other sites".'), model.notes.join('\n'))
 })
 
-test('failures: grouped by type, message without its numbers, and innermost frame of the program', async (t) => {
+test('failures are grouped by type, message without numbers, and the program\'s innermost frame', async (t) => {
   const stack = (/** @type {number} */ port) => `Error: connect ECONNREFUSED 10.0.0.${port % 9}:${port}
     at connect (node:net:1:1)
     at get (/app/node_modules/pg/index.js:1:1)
@@ -208,7 +208,7 @@ test('failures: a call that the program cancelled is none, and clients that left
   t.deepEqual(model.failures.map(({ type, isOfClient }) => [type, isOfClient]), [['ECONNRESET', true], ['aborted', false]])
 })
 
-test('an error that passes several spans of a request is one failure, of the outermost', async (t) => {
+test('an error in nested spans of a request is one failure, of the outermost', async (t) => {
   const events = [{ name: 'exception', timeUnixNano: '1763685600000000000', attributes: { 'exception.type': 'Error', 'exception.message': 'no' } }]
   const outer = span({ name: 'GET /a', failed: true, events })
   const inner = span({ name: 'pay', kind: 'INTERNAL', traceId: outer.traceId, parentSpanId: outer.spanId, failed: true, events })
@@ -218,7 +218,7 @@ test('an error that passes several spans of a request is one failure, of the out
   t.deepEqual(model.failures[0].routes, [{ name: 'GET /a', count: 1 }])
 })
 
-test('along time: nice steps, and each request in the bucket of its start', async (t) => {
+test('the timeline has round steps, and each request in the bucket of its start', async (t) => {
   const requests = Array.from({ length: 600 }, (_, i) => {
     const attributes = split({ run: 1, delayed: i % 10 })
     return span({ at: i * 1000, ms: 1 + i % 10, failed: i % 100 === 0, attributes })
@@ -234,7 +234,7 @@ test('along time: nice steps, and each request in the bucket of its start', asyn
   t.is(histogram.filter((_, i) => i % 3 === 2).reduce((sum, requests) => sum + requests), 600)
 })
 
-test('requests have the names that a framework reported later, where that is certain', async (t) => {
+test('requests have the name that a framework reports later, if it is certain', async (t) => {
   const named = (/** @type {string} */ id, name = 'GET /users/:id') => span({ name, attributes: { 'http.request.method': 'GET', 'url.path': `/users/${id}` } })
   const victim = span({
     name: 'GET /cheap',

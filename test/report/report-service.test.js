@@ -43,7 +43,7 @@ test('the text names the await sites of the routes, what failed, and the blocker
   t.regex(stdout, /^Blockers\n/m)
 })
 
-test('the tree has the queries below their route, and adds up', async (t) => {
+test('the tree has queries below their route, and adds up', async (t) => {
   const { stdout } = await run('--tree', '--route', 'GET /report')
   const rows = stdout.split('\n').map((line) => /^ *([\d.]+) % +\S+ \S+ ( +)(.*)/.exec(line)).filter((match) => match !== null)
   t.is(rows[0][3].split(' ×')[0], 'GET /report')
@@ -53,7 +53,7 @@ test('the tree has the queries below their route, and adds up', async (t) => {
   t.regex(stdout, /░ waited: TCP \S*:\d+ × \d+/)
 })
 
-test('the trace is read by Perfetto\'s rules: one event loop, waits named by their sites', async (t) => {
+test('Perfetto reads the trace: one event loop, waits named by their sites', async (t) => {
   const to = path.join(folder(t), 'trace.json')
   t.is((await run('--trace', to)).code, 0)
   const { errors, slices, threads } = processTrace(JSON.parse(fs.readFileSync(to, 'utf8')).traceEvents)
@@ -65,7 +65,7 @@ test('the trace is read by Perfetto\'s rules: one event loop, waits named by the
   t.true(slices.some(({ cat, name }) => cat === 'run' && /^GET \/\w+ after query \(service\.js:\d+\)/.test(name)))
 })
 
-test('limits and Markdown of the same run twice: nothing changed', async (t) => {
+test('limits and Markdown of the same run twice show no change', async (t) => {
   const same = await run('--compare', spans, '--markdown', '--fail-if', 'rate > +1 %', '--fail-if', 'count > +1 %')
   t.is(same.code, 0)
   t.regex(same.stdout, /^### longstack report: no limit exceeded$/m)

@@ -42,7 +42,7 @@ function service () {
   return [...reports, ...Array.from({ length: 40 }, (_, i) => user(i)), tiny]
 }
 
-test('routes by total time, each with the sites where its requests waited, worst first', async (t) => {
+test('routes by total time, each with its sites of waiting, worst first', async (t) => {
   const { stdout, stderr, code } = await text([file(t, service())])
   t.is(code, 0)
   t.is(stderr, '')
@@ -84,7 +84,7 @@ went along chains of calls.
   t.true(stdout.split('\n').length < 60, 'it is readable in two screens')
 })
 
-test('sites that share frame and caller show the caller that differs; one of delays alone shows these', async (t) => {
+test('sites that share frame and caller show the caller that differs; delay-only sites are shown', async (t) => {
   const sites = ['8:31', '8:52'].map((place, i) => ({
     ms: 40 - i, at: 'acquire (/app/app.js:5:9)', callers: ['query (/app/app.js:7:3)', `/app/app.js:${place}`], until: UNTIL
   }))
@@ -98,7 +98,7 @@ test('sites that share frame and caller show the caller that differs; one of del
   t.regex(stdout, /0 % {2}at report \(app\.js:24\)\n +0 µs in 1 wait, delayed 80\.0 ms/)
 })
 
-test('six routes fit two screens, what matters most first', async (t) => {
+test('six routes fit two screens, the most important first', async (t) => {
   const routes = Array.from({ length: 6 }, (_, route) => Array.from({ length: 40 }, (_, i) => span({
     name: `GET /route${route}`,
     at: i * 10,
@@ -117,7 +117,7 @@ test('six routes fit two screens, what matters most first', async (t) => {
   t.false(positions.includes(-1))
 })
 
-test('the tree: of all, of one route, of the slowest 1 %', async (t) => {
+test('the tree can show all requests, one route, or the slowest 1 %', async (t) => {
   const to = file(t, service())
   const all = await text([to, '--tree'])
   t.is(all.stdout.slice(all.stdout.indexOf('Where')), `\
@@ -145,7 +145,7 @@ Where the time went
   t.regex(without.stdout, /^Where the time went {2}not known: no span has waits with their sites$/m)
 })
 
-test('--route: only what is of this route; a wrong one has a suggestion', async (t) => {
+test('--route shows only that route; an unknown one gets a suggestion', async (t) => {
   const to = file(t, service())
   const { stdout, code } = await text([to, '--route', 'GET /user'])
   t.is(code, 0)
@@ -156,7 +156,7 @@ test('--route: only what is of this route; a wrong one has a suggestion', async 
   t.regex(wrong.stderr, /^longstack: No route matches "GET \/usr"\. Did you mean "GET \/user"\?$/m)
 })
 
-test('in full: quartiles under R\'s names, a curve, a box, the breakdown of the time, all waits', async (t) => {
+test('the full report has R\'s quartiles, a curve, a box, the parts of the time, and all waits', async (t) => {
   const cheap = Array.from({ length: 60 }, (_, i) => span({ name: 'GET /cheap', ms: 2 + (i % 10) / 10, at: i, failed: i === 3 }))
   const open = span({ name: 'GET /hang', ms: 77, attributes: { 'longstack.end': 'open', 'url.path': '/hang' } })
   const { stdout, stderr, code } = await text([file(t, [...cheap, ...incident(), open]), '--full'], { COLUMNS: '120' })
@@ -183,7 +183,7 @@ test('in full: quartiles under R\'s names, a curve, a box, the breakdown of the 
   t.regex(stdout, /Still open\n {2}GET \/hang, open for 77\.0 ms when written, since 00:40:00\.000, trace/)
 })
 
-test('what failed: by message and place, with routes, times and one chain', async (t) => {
+test('failures are listed by message and place, with routes, times and one chain', async (t) => {
   const failing = (/** @type {string} */ name, /** @type {number} */ id) => span({
     name,
     at: id,
@@ -212,7 +212,7 @@ What failed
 `.replace(/^ {4}at /gm, '        at ').replace(/^ {2}──/m, '      ──')), stdout)
 })
 
-test('lines fit the width and break at words, in every form', async (t) => {
+test('lines fit the width and break between words, in every format', async (t) => {
   const long = 'a'.repeat(150)
   const records = [...service(), ...incident(), span({ name: `GET /${long}` }), span({ name: '東京 '.repeat(30), ms: 3 })]
   const [a, b] = [file(t, records, 'a.jsonl'), file(t, [...records.slice(5), span({ name: 'GET /new' })], 'b.jsonl')]
@@ -240,7 +240,7 @@ test('lines fit the width and break at words, in every form', async (t) => {
   }
 })
 
-test('plots fit the width, tables leave out figures, and --top limits the lists', async (t) => {
+test('plots fit the width, tables drop columns, and --top limits the lists', async (t) => {
   const records = Array.from({ length: 90 }, (_, i) => span({ name: `GET /${i % 15}`, ms: 1 + i, at: i }))
   const to = file(t, records)
   const narrow = await text([to, '--full'], { COLUMNS: '40' })
@@ -254,12 +254,12 @@ test('plots fit the width, tables leave out figures, and --top limits the lists'
   t.is(all.stdout.match(/^ +\d\S* ms {2}GET/gm)?.length, 15)
 })
 
-test('without COLUMNS and a terminal a line has 80 columns', async (t) => {
+test('without COLUMNS and a terminal, a line has 80 columns', async (t) => {
   const { lines } = await text([file(t, service()), '--full'], { COLUMNS: '' })
   t.is(Math.max(...lines.filter((line) => /^ {11}\S+ \S+ +\S+ \S+$/.test(line)).map((line) => line.length)), 80)
 })
 
-test('colours only where they are wanted', async (t) => {
+test('colours appear only if wanted', async (t) => {
   const to = file(t, [...incident(), ...service()])
   for (const args of [[to], [to, '--full'], [to, '--tree'], [to, '--compare', to]]) {
     const plain = await text(args)

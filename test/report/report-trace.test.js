@@ -25,7 +25,7 @@ async function trace (t, ...args) {
   return { ...read, stderr }
 }
 
-test('a request, its parallel children and its runs: nested right, joined by arrows', async (t) => {
+test('a request, its parallel children and its runs are nested and joined by arrows', async (t) => {
   const root = span({ name: 'GET /a', ms: 50, attributes: { 'longstack.runs': [[0, 2, 'HTTPINCOMINGMESSAGE'], [30, 3, 'TCPWRAP'], [48, 1, 'TCPWRAP']] } })
   const child = (/** @type {number} */ at, /** @type {number} */ ms) => ({ ...span({ name: `GET ${at}`, kind: 'CLIENT', at, ms }), traceId: root.traceId, parentSpanId: root.spanId })
   const spans = [child(1, 28), child(1.5, 40), root, child(60, 5), child(30, 1)]
@@ -45,7 +45,7 @@ test('a request, its parallel children and its runs: nested right, joined by arr
   t.deepEqual([...new Set(threads.values())], ['spans', 'event loop'])
 })
 
-test('runs that overlap by rounding stay on one track, and are cut', async (t) => {
+test('runs that overlap by rounding stay on one track, and are truncated', async (t) => {
   const runs = (/** @type {number} */ start) => Array.from({ length: 40 }, (_, i) => [i + start, 0.5015, 'TCPWRAP'])
   const two = [
     span({ name: 'GET /a', ms: 60, attributes: { 'longstack.runs': runs(0) } }),
@@ -69,7 +69,7 @@ test('runs of different threads and processes have their own tracks', async (t) 
   t.deepEqual(names.sort(), ['1 event loop', '1 event loop of thread 2', '1 spans', '1 spans', '2 event loop', '2 spans'])
 })
 
-test('waits and the runs after them are named by await site, where exactly one gap has their length', async (t) => {
+test('waits and the runs after them have their site\'s name if exactly one gap has their length', async (t) => {
   const waits = [
     { ms: 40.002, at: 'query (/app/lib/pool.js:34:9) via pg', until: 'TCP 127.0.0.1:5432', label: 'await' },
     { ms: 5, at: 'nap (/app/nap.js:3:1)', until: 'TIMER', label: 'setTimeout(5)' },
@@ -85,7 +85,7 @@ test('waits and the runs after them are named by await site, where exactly one g
   t.like(slices.find(({ cat }) => cat === 'server')?.args.waits[0], { ms: 40.002, at: waits[0].at })
 })
 
-test('whatever spans overlap, and whatever a file says of runs, slices nest', async (t) => {
+test('slices nest for any overlapping spans and runs', async (t) => {
   let state = 5
   const draw = () => (state = (Math.imul(state, 1664525) + 1013904223) >>> 0) / 2 ** 32
   const roots = Array.from({ length: 300 }, () => {
@@ -109,7 +109,7 @@ test('whatever spans overlap, and whatever a file says of runs, slices nest', as
   }
 })
 
-test('11,000 spans at once: a track each, apart from those of waits and of the event loop, which the next ones share', async (t) => {
+test('11,000 concurrent spans have one track each; later spans reuse tracks', async (t) => {
   const count = 11_000
   const waits = [{ ms: 900.499, count: 1, at: 'query (/app/db.js:3:1)', until: 'TCP' }]
   const attributes = { ...split({ waited: 900.499, run: 0.002 }, {}, waits), 'longstack.runs': [[0, 0.001, 'TCPWRAP'], [900.5, 0.001, 'TCPWRAP']] }
@@ -128,7 +128,7 @@ test('11,000 spans at once: a track each, apart from those of waits and of the e
   t.true(slices.filter(({ name }) => name === 'GET /later').every(({ track }) => track === first.track))
 })
 
-test('an open span is there as far as it came, an ended one once, and hostile names are only text', async (t) => {
+test('an open span is drawn up to its end, an ended one once, and hostile names are only text', async (t) => {
   const open = span({ name: '</script>\u001b[2J\u202e', ms: 5, attributes: { 'longstack.end': 'open' } })
   const ended = {
     ...open,
@@ -139,7 +139,7 @@ test('an open span is there as far as it came, an ended one once, and hostile na
   t.deepEqual(slices.map(({ name, start, end, args }) => [name, end - start, args.end]), [['</script>?[2J?', 6000, undefined], ['GET /', 1000, 'open']])
 })
 
-test('with nothing to draw it is an empty trace', async (t) => {
+test('without data, the trace is empty', async (t) => {
   const { slices, stderr } = await trace(t, file(t, 'foreign\n'))
   t.deepEqual(slices, [])
   t.regex(stderr, /no spans found/)

@@ -18,12 +18,12 @@ test('blockers: blocking callbacks and the delays they caused, by function', asy
   t.false(model.routes.some((/** @type {any} */ { name }) => name === 'blocked'), 'a blocking callback is no route')
 })
 
-test('without recorded callbacks, blockers are known by the delays alone', async (t) => {
+test('without recorded callbacks, blockers are found by their delays alone', async (t) => {
   const { model } = await report([file(t, incident().filter(({ name }) => name !== 'blocked'))])
   t.like(model.blockers[0], { name: 'GET /slow', at: 'work (/app/heavy.js:3:5)', known: 'delays', count: 1, totalMs: 60, worstMs: 60, delayedSpans: 2, delayedMs: 105 })
 })
 
-test('a callback that had not ended is reported with what is known', async (t) => {
+test('an unfinished callback is reported with what is known', async (t) => {
   const attributes = { 'longstack.blocked_ms': 900, 'longstack.end': 'open', 'code.stacktrace': STACK }
   const spinning = span({ name: 'blocked', kind: 'INTERNAL', ms: 900, attributes })
   const { model } = await report([file(t, [span({ name: 'GET /' }), spinning])])
@@ -35,7 +35,7 @@ test('a callback that had not ended is reported with what is known', async (t) =
   t.deepEqual(after.open, [])
 })
 
-test('a blocking callback names its request, also one that was written before it, or never', async (t) => {
+test('a blocking callback names its request, even if that was written before it or never', async (t) => {
   const run = (/** @type {number} */ ms, more = {}) => span({
     name: 'blocked',
     kind: 'INTERNAL',
@@ -54,14 +54,14 @@ test('a blocking callback names its request, also one that was written before it
   t.true(stdout.includes('  a blocking callback of GET /slow, open for 900 ms when written'))
 })
 
-test('frames of Node and of modules are not blamed where one of the program is below', async (t) => {
+test('frames of Node and packages are not blamed if one of the program is below', async (t) => {
   const inside = ['JSON.parse (node:internal/x:1:1)', 'parse (/app/node_modules/x/i.js:1:1)', 'mine (/app/mine.js:7:1)'].map((frame) => `    at ${frame}`)
   const stack = [...inside, '  ── setTimeout(1) · Timeout · 1 ms earlier ──', '    at other (/app/o.js:1:1)'].join('\n')
   const { model } = await report([file(t, [span({ name: 'blocked', kind: 'INTERNAL', attributes: { 'longstack.blocked_ms': 60, 'code.stacktrace': stack } })])])
   t.is(model.blockers[0].at, 'mine (/app/mine.js:7:1)')
 })
 
-test('the slowest come with their time, who delayed them, and the tree of their trace', async (t) => {
+test('the slowest requests have their time, delays, and trace tree', async (t) => {
   const runs = { 'longstack.runs': [[0, 2, 'Timeout'], [30, 3, 'TCPWRAP']], 'code.stacktrace': STACK }
   const root = span({ name: 'GET /a', ms: 50, attributes: { ...runs, ...split({ run: 5, waited: 40, delayed: 5 }, { TCP: 40 }) } })
   const child = { ...span({ name: 'GET', kind: 'CLIENT', at: 2, ms: 20, attributes: { 'server.address': 'db', 'server.port': 1 } }), traceId: root.traceId, parentSpanId: root.spanId }
@@ -78,7 +78,7 @@ test('the slowest come with their time, who delayed them, and the tree of their 
   t.deepEqual(model.traces[root.traceId].map((/** @type {any} */ { name, parentSpanId }) => [name, parentSpanId]), [['GET /a', undefined], ['GET', root.spanId]])
 })
 
-test('a page is written to a file, and only there', async (t) => {
+test('a page is written only to its file', async (t) => {
   const to = path.join(folder(t), 'page.html')
   const { stdout, stderr, code } = await longstack(['report', file(t, incident()), '--html', to])
   t.is(code, 0)

@@ -162,7 +162,7 @@ if (runsAll) {
   })
 }
 
-test.serial('questions one after another are counted, also where the loop and a pool are busy', async (t) => {
+test.serial('sequential queries are counted even if the loop and a pool are busy', async (t) => {
   for (const CLIENTS of ['1', '12']) {
     const { verdict: findings } = await modelOfRun(t, 'faulty/sequence-pool', { CLIENTS })
     const { sentence, at: frame } = findings.find(({ rule }) => rule === 'sequence') ?? {}
@@ -171,13 +171,13 @@ test.serial('questions one after another are counted, also where the loop and a 
   }
 })
 
-test.serial('a lock is called one, though what it guards uses connections', async (t) => {
+test.serial('a lock is reported as a lock, even if the guarded code uses connections', async (t) => {
   const [finding] = await verdictOn(t, 'faulty/lock', ['pool GET /cache'], {}, 3)
   t.regex(finding.sentence, /waits for a lock at lock \(lock\.js:\d+\)/)
   t.is(finding.figures.atATime, 1)
 })
 
-test('bench/advice.js has an expectation of each faulty service', (t) => {
+test('bench/advice.js expects a finding for each faulty service', (t) => {
   const files = fs.readdirSync(path.join(fixtures, 'faulty')).map((file) => `faulty/${path.basename(file, '.js')}`)
   const names = Object.entries(expected.faulty).map(([name, { file = `faulty/${name}` }]) => file)
   t.deepEqual([...new Set(names)].sort(), files.sort())
@@ -185,7 +185,7 @@ test('bench/advice.js has an expectation of each faulty service', (t) => {
 
 for (const file of fs.readdirSync(path.join(fixtures, 'healthy'))) {
   const name = path.basename(file, '.js')
-  test.serial(`${name}: there is nothing to say`, async (t) => {
+  test.serial(`${name}: there is no finding`, async (t) => {
     await verdictOn(t, `healthy/${name}`, [], { LONGSTACK_BLOCKED: '50' }, 0)
   })
 }

@@ -179,7 +179,7 @@ test('a function off the main thread: the prediction is exact', async (t) => {
   t.regex(markdown.stdout, /Without sign on the main thread/)
 })
 
-test('a route whose requests lie unread: the prediction is what its clients wait', async (t) => {
+test('a route whose requests lie unread: the prediction is the clients\' wait', async (t) => {
   const recorded = shop([['run', 80]])
   const truth = shop([['run', 0.01], ['wait', 80], ['run', 0.01]])
   const { verdict: [finding] } = await verdictOf(t, recorded.map((request) => {
@@ -225,7 +225,7 @@ function queueRecords (more) {
   })
 }
 
-test('a larger pool, under clients that wait for their answers: the prediction is exact', async (t) => {
+test('a larger pool, with clients that wait for responses: the prediction is exact', async (t) => {
   const { verdict: [finding] } = await verdictOf(t, queueRecords())
   t.is(finding.rule, 'pool')
   t.is(finding.figures.connections, 3)
@@ -335,7 +335,7 @@ test('a peer that has no CPU for more queries at once', (t) => {
   t.false(isOf([...few, ...queriesOf([9e3, 9e3, 9e3], alone)]))
 })
 
-test('all at once: as long as the longest, and the first and the last run', async (t) => {
+test('concurrent calls: as long as the longest, plus the first and the last run', async (t) => {
   const recordsOf = (/** @type {number[]} */ lengths) => Array.from({ length: 40 }, (_, i) => {
     const world = new World()
     /** @type {Act[]} */
@@ -376,7 +376,7 @@ const services = {
 }
 
 for (const [name, isRight] of [...Object.entries(services), /** @type {const} */ (['pool-cpu', undefined])]) {
-  test.serial(`${name}: a service that runs`, async (t) => {
+  test.serial(`${name}: a running service`, async (t) => {
     const fixtures = path.join(root, 'test', 'fixtures')
     const database = spawn(process.execPath, [path.join(fixtures, 'verdict', 'database.js')], { stdio: ['pipe', 'pipe', 'inherit'] })
     t.teardown(() => { database.kill() })

@@ -137,7 +137,7 @@ for (const [name, runners] of Object.entries({
 const modes = { full: {}, 'js engine': { LONGSTACK_CAPTURE: 'js' } }
 
 for (const [mode, env] of Object.entries(modes)) {
-  test(`node:test, ${mode}: a chain is of its own test`, async (t) => {
+  test(`node:test, ${mode}: a chain belongs to its own test`, async (t) => {
     const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-node-test-'))
     t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
     const file = path.join(folder, 'a.test.js')
@@ -149,7 +149,7 @@ for (const [mode, env] of Object.entries(modes)) {
   })
 }
 
-test('a program that runs Mocha itself has its own story around it', async (t) => {
+test('a program that runs Mocha itself keeps its chain around the tests', async (t) => {
   const { directory, reason } = installRunner('mocha12')
   if (directory === undefined) {
     return skip(t, `mocha12 ${reason}`)

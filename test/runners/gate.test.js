@@ -249,7 +249,7 @@ test('node:test: a test and a file that leave something open fail by name', asyn
   t.notRegex(details, /closes in t\.after|waits beside' left|skipped|forks/)
 })
 
-test('node:test: healthy styles of tests pass, with the gate', async (t) => {
+test('node:test: healthy tests of all styles pass the check', async (t) => {
   const prelude = `
     const nodeTest = require('node:test')
     ${ADAPTER}

@@ -116,7 +116,7 @@ if (runsAll) {
 
   const canShare = Number(process.versions.node.split('.', 1)[0]) >= 24
   const testOfNode = canShare ? test.serial : test.skip
-  testOfNode(`node:test: memory is flat over ${FILES} files in one process`, async (t) => {
+  testOfNode(`node:test: memory is constant over ${FILES} files in one process`, async (t) => {
     const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-memory-')))
     t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
     const project = files("const test = (name, fn) => require('node:test').test(name, fn)")

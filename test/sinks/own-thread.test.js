@@ -31,7 +31,7 @@ async function run (t, seen, source, { args = [], env } = {}) {
     ${source}`], { env, cwd: dir })
 }
 
-test('no event tells of it, and of others all do', async (t) => {
+test('the thread emits no events, other threads do', async (t) => {
   const { stdout, stderr } = await run(t, '1', `
     const seen = []
     process.on('worker', () => seen.push('worker'))
@@ -56,14 +56,14 @@ test('no event tells of it, and of others all do', async (t) => {
   t.true(others.includes('worker'))
 })
 
-test('the process ends though it goes on, with its own code', async (t) => {
+test('the process ends while it runs, with its own exit code', async (t) => {
   const { code, stdout, stderr } = await run(t, '1', `
     const thread = start()
     setTimeout(() => { process.exitCode = 3; console.log(ended.length) }, 20)`)
   t.deepEqual([code, stdout, stderr], [3, '0\n', ''])
 })
 
-test("nothing that is meant for the program's threads reaches it", async (t) => {
+test("settings for the program's threads do not reach it", async (t) => {
   const dir = folder(t)
   const preload = path.join(dir, 'preload.js')
   fs.writeFileSync(preload, "require('node:fs').writeSync(2, 'loaded ')")
@@ -82,7 +82,7 @@ test("nothing that is meant for the program's threads reaches it", async (t) => 
   t.is(fs.readdirSync(path.join(dir, 'coverage')).length, 1)
 })
 
-test('who started it hears how it ended', async (t) => {
+test('its creator learns how it ended', async (t) => {
   const { code, stdout, stderr } = await run(t, '1', `
     start().postMessage('fail')
     start().terminate()

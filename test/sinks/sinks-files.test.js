@@ -21,7 +21,7 @@ function complete (t, dir, count) {
   t.deepEqual(all, Array.from({ length: count }, (_, i) => i))
 }
 
-test('rotations under load lose nothing and tear nothing', async (t) => {
+test('rotations under load lose and tear nothing', async (t) => {
   const dir = folder(t)
   const { told, code, stderr } = await drive(`
     const dir = ${JSON.stringify(dir)}
@@ -46,7 +46,7 @@ test('rotations under load lose nothing and tear nothing', async (t) => {
   complete(t, dir, i)
 })
 
-test('a file that cannot be opened again: spans go on to the old one, and to the new one as soon as it can be', async (t) => {
+test('if a file cannot be reopened, spans go to the old one until the new one can be opened', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const dir = ${JSON.stringify(dir)}
@@ -71,7 +71,7 @@ test('a file that cannot be opened again: spans go on to the old one, and to the
   t.regex(warned[0][1], /logs\/spans\.jsonl: its directory does not exist \(ENOENT\)\. Writing to the renamed file until the path can be reopened/)
 })
 
-test('a folder that vanishes is said once; spans wait, and are written when it is back', async (t) => {
+test('a vanished folder is reported once; spans wait, and are written when it is back', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const dir = ${JSON.stringify(path.join(dir, 'logs'))}
@@ -287,7 +287,7 @@ const ends = [
 ]
 
 for (const [name, end, code, signal = null] of ends) {
-  test(`all is in the file after ${name}`, async (t) => {
+  test(`everything is in the file after ${name}`, async (t) => {
     const dir = folder(t)
     const result = await drive(`
       const out = sinks(${JSON.stringify(`${dir}/spans.jsonl`)})
@@ -298,7 +298,7 @@ for (const [name, end, code, signal = null] of ends) {
   })
 }
 
-test('kill -9 at any moment leaves whole lines, but for the last', async (t) => {
+test('kill -9 at any moment leaves whole lines, except the last', async (t) => {
   const dir = folder(t)
   let seen = 0
   for (let round = 0; seen < 3; round++) {
@@ -320,7 +320,7 @@ test('kill -9 at any moment leaves whole lines, but for the last', async (t) => 
   }
 })
 
-test('threads and processes write to one file in whole lines', async (t) => {
+test('threads and processes write whole lines to one file', async (t) => {
   const dir = folder(t)
   const { code, stderr } = await drive(`
     const { Worker } = require('node:worker_threads')
@@ -338,7 +338,7 @@ test('threads and processes write to one file in whole lines', async (t) => {
   complete(t, dir, 2000)
 })
 
-test('the process is not kept alive, and nothing of it is left after close', async (t) => {
+test('the file does not keep the process alive, and leaves nothing after close', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const out = sinks(${JSON.stringify(`${dir}/none/spans.jsonl, /dev/full, ${dir}/spans.jsonl, -`)})
@@ -364,7 +364,7 @@ test('the process is not kept alive, and nothing of it is left after close', asy
   t.deepEqual(numbers(read(path.join(dir, 'spans.jsonl'))), [1, 3])
 })
 
-test('a link is followed, and its target is what is written to', async (t) => {
+test('a link is followed, and its target is written to', async (t) => {
   const dir = folder(t)
   fs.symlinkSync('real.jsonl', path.join(dir, 'link.jsonl'))
   await drive(`sinks(${JSON.stringify(`file://${dir}/link.jsonl`)}).write(span(0))`)

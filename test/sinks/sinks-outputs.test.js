@@ -9,7 +9,7 @@ const { parseOutputs } = require('../../lib/sinks/outputs')
 const { inSample, weightFor } = require('../../lib/sinks/sinks')
 const { drive, folder, numbers, read } = require('../helpers/sinks')
 
-test('outputs are written as a string, an object or a list of both', (t) => {
+test('outputs may be a string, an object or a list of both', (t) => {
   t.deepEqual(parseOutputs('spans.jsonl'), [{ to: 'spans.jsonl' }])
   t.deepEqual(parseOutputs('all.jsonl;sample=0.1;keep=500, slow.jsonl;slower=100 ,errors.jsonl; errors,-, http://collector:4318'), [
     { to: 'all.jsonl', sample: 0.1, keep: 500 }, { to: 'slow.jsonl', slower: 100 }, { to: 'errors.jsonl', errors: true }, { to: '-' }, { to: 'http://collector:4318' }
@@ -18,7 +18,7 @@ test('outputs are written as a string, an object or a list of both', (t) => {
   t.deepEqual(parseOutputs(['a;errors=true', { to: 'b', sample: 0 }]), [{ to: 'a', errors: true }, { to: 'b', sample: 0 }])
 })
 
-test('a file may have a name with "=" and ":" in it; drive letters and file: addresses are files', (t) => {
+test('a file name may contain "=" and ":"; drive letters and file: URLs are files', (t) => {
   t.deepEqual(parseOutputs('a=b:c.jsonl;sample=.5'), [{ to: 'a=b:c.jsonl', sample: 0.5 }])
   t.deepEqual(parseOutputs('C:\\logs\\spans.jsonl, file:///var/log/spans.jsonl'), [{ to: 'C:\\logs\\spans.jsonl' }, { to: 'file:///var/log/spans.jsonl' }])
 })
@@ -61,12 +61,12 @@ test('a mistake is one clear sentence with a code', (t) => {
   }
 })
 
-test('a password in an address is not said', (t) => {
+test('a password in an address is not printed', (t) => {
   const { message } = t.throws(() => parseOutputs('http://me:secret@c/?token=secret, http://me:secret@c/?token=secret'))
   t.false(message.includes('secret'), message)
 })
 
-test('sampling goes by the last 56 bits of the trace id, and a small sample is part of a large one', (t) => {
+test('sampling uses the last 56 bits of the trace id, and a small sample is part of a large one', (t) => {
   const low = `${'f'.repeat(18)}${'0'.repeat(14)}`
   const high = `${'0'.repeat(18)}${'f'.repeat(14)}`
   t.false(inSample(low, 0.999))
@@ -82,7 +82,7 @@ test('sampling goes by the last 56 bits of the trace id, and a small sample is p
   t.true(tenth.every((id) => inSample(id, 0.25)))
 })
 
-test('an output takes what its settings say, and knows what a line stands for', (t) => {
+test('an output takes the spans that its settings select, and knows each line\'s weight', (t) => {
   const out = 'f'.repeat(18) + '0'.repeat(14)
   const into = 'f'.repeat(32)
   const weight = (output, ms, failed, traceId) => weightFor({ to: '-', ...output }, { ms, failed, traceId })
@@ -96,7 +96,7 @@ test('an output takes what its settings say, and knows what a line stands for', 
   t.deepEqual([weight(kept, 500, false, out), weight(kept, 500, false, into), weight(kept, 5, true, into)], [1, 1, 1], 'each slow or failed one is there, and stands for itself')
 })
 
-test('several outputs at once, each with its own threshold and its own ratio', async (t) => {
+test('several outputs at once have their own thresholds and ratios', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     process.chdir(${JSON.stringify(dir)})
@@ -127,7 +127,7 @@ test('several outputs at once, each with its own threshold and its own ratio', a
   t.is(fs.statSync(path.join(dir, 'all.jsonl')).mode & 0o777, 0o600)
 })
 
-test('a record nobody takes is not built', async (t) => {
+test('a record that no output takes is not built', async (t) => {
   const dir = folder(t)
   const { told } = await drive(`
     const out = sinks(${JSON.stringify(`${dir}/slow.jsonl;slower=50, ${dir}/none.jsonl;sample=0`)})
@@ -137,7 +137,7 @@ test('a record nobody takes is not built', async (t) => {
   t.is(told[0].built, 0)
 })
 
-test('what cannot be written as JSON becomes a sentence, and the program hears nothing', async (t) => {
+test('a value that is not JSON becomes a sentence, without an effect on the program', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const out = sinks(${JSON.stringify(`${dir}/a.jsonl, ${dir}/b.jsonl;sample=1, ${dir}/c.jsonl;sample=0.9`)})
@@ -175,7 +175,7 @@ test('what cannot be written as JSON becomes a sentence, and the program hears n
   t.is(stats.replaced, 3 * 6, 'once for each line')
 })
 
-test('an attribute of endless depth is a sentence, or there where Node can write it', async (t) => {
+test('an endlessly deep attribute becomes a sentence, unless Node can write it', async (t) => {
   const dir = folder(t)
   const { code, told } = await drive(`
     const out = sinks(${JSON.stringify(`${dir}/a.jsonl`)})
@@ -189,7 +189,7 @@ test('an attribute of endless depth is a sentence, or there where Node can write
   else t.true(Array.isArray(deep))
 })
 
-test('a line is never longer than 1 MiB, and says so where it was', async (t) => {
+test('a line is at most 1 MiB, and says if it was cut', async (t) => {
   const dir = folder(t)
   const { code, told } = await drive(`
     const out = sinks(${JSON.stringify(`${dir}/a.jsonl`)})

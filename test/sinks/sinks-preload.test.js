@@ -26,7 +26,7 @@ const server = `
 /** @param {any[]} list */
 const paths = (list) => list.filter(({ kind }) => kind === 'SERVER').map(({ attributes }) => attributes['url.path']).sort()
 
-test('rotations under the load of a server: every request is once in a whole line', async (t) => {
+test('rotations under the load of a server: every request is written once, in a whole line', async (t) => {
   const dir = folder(t)
   const file = path.join(dir, 'spans.jsonl')
   const { stdout, stderr, code } = await program(`${server}
@@ -64,7 +64,7 @@ test('rotations under the load of a server: every request is once in a whole lin
   t.deepEqual(outputs.map((/** @type {any} */ { to }) => to), [file])
 })
 
-test('a file that is cut off, as by copytruncate, defines everything again', async (t) => {
+test('a file truncated by copytruncate gets all definitions again', async (t) => {
   const dir = folder(t)
   const file = path.join(dir, 'spans.jsonl')
   const { stderr } = await program(`
@@ -83,7 +83,7 @@ test('a file that is cut off, as by copytruncate, defines everything again', asy
   t.is(typeof after.resource['process.pid'], 'number')
 })
 
-test('outputs with thresholds, stdout among them', async (t) => {
+test('outputs have thresholds, stdout among them', async (t) => {
   const dir = folder(t)
   const { stdout, stderr, code } = await program(`${server}
     listening.then(async () => {
@@ -106,7 +106,7 @@ const ends = [
 ]
 
 for (const [name, end, code, signal = null] of ends) {
-  test(`what has ended is there after ${name}, and the process ends as it would`, async (t) => {
+  test(`spans that ended are written after ${name}, and the process ends as usual`, async (t) => {
     const dir = folder(t)
     const result = await program(`${server}
       listening.then(async () => {
@@ -119,7 +119,7 @@ for (const [name, end, code, signal = null] of ends) {
   })
 }
 
-test('what cannot be written to is one line on stderr; the program does what it does without', async (t) => {
+test('an output that cannot be written prints one line; the program runs as usual', async (t) => {
   const dir = folder(t)
   const source = `${server}
     listening.then(async () => {
@@ -145,7 +145,7 @@ test('what cannot be written to is one line on stderr; the program does what it 
   }
 })
 
-test('a later enable puts other outputs in place of the first, and disable ends them', async (t) => {
+test('a later enable replaces the outputs, and disable closes them', async (t) => {
   const dir = folder(t)
   const { stdout, stderr, code } = await program(`
     const trace = require(${JSON.stringify(root)})
@@ -162,7 +162,7 @@ test('a later enable puts other outputs in place of the first, and disable ends 
   t.deepEqual([names('first.jsonl'), names('second.jsonl'), names('none.jsonl')], [['one'], ['two'], []])
 })
 
-test('what sinks do makes no events for hooks, and is in no list of handles', async (t) => {
+test('work of sinks makes no events for hooks, and is in no list of handles', async (t) => {
   const dir = folder(t)
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(root)})
@@ -178,7 +178,7 @@ test('what sinks do makes no events for hooks, and is in no list of handles', as
   t.deepEqual(JSON.parse(stdout), { types: ['Immediate'], handles: [] })
 })
 
-test('SIGHUP ends a process that writes spans, and what had ended before is in the file', async (t) => {
+test('SIGHUP ends a process that writes spans, and ended spans are in the file', async (t) => {
   const dir = folder(t)
   const { signal, code } = await program(`
     const trace = require(${JSON.stringify(root)})

@@ -116,7 +116,7 @@ const inWorker = (source) => `
 for (const [name, end, code, signal = null, args = []] of ends) {
   for (const where of ['process', 'worker']) {
     if (where === 'worker' && /abort|execve|memory/.test(name)) continue // a worker cannot abort; out of memory ends it alone, see below
-    test(`what had ended before the last iteration is in the file, in whole lines: ${name}, in a ${where}`, async (t) => {
+    test(`spans that ended before the last iteration are in whole lines: ${name}, in a ${where}`, async (t) => {
       const file = path.join(folder(t), 'spans.jsonl')
       const source = `${head}
         ;(async () => {
@@ -131,7 +131,7 @@ for (const [name, end, code, signal = null, args = []] of ends) {
   }
 }
 
-test('a worker that is out of memory, or terminated, has written what ended before', async (t) => {
+test('a worker that is out of memory, or terminated, has written its ended spans', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const worker = (/** @type {string} */ end) => `${head}
     ;(async () => {
@@ -157,7 +157,7 @@ test('a worker that is out of memory, or terminated, has written what ended befo
   t.deepEqual(seen.sort((a, b) => a - b), range(400).map((i) => Math.floor(i / 4)))
 })
 
-test('many threads that come and go leave nothing, however they end', async (t) => {
+test('many short-lived threads leave nothing, however they end', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const { code, stderr, signal } = await program(`
     const { Worker } = require('node:worker_threads')
@@ -178,7 +178,7 @@ test('many threads that come and go leave nothing, however they end', async (t) 
   t.true(read(file).length >= ROUNDS * 3)
 })
 
-test('a process that has nothing else to do ends; nobody sees a handle', async (t) => {
+test('an idle process ends; no handle is visible', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const source = (/** @type {string} */ begin) => `${begin}
     setTimeout(() => {
@@ -206,7 +206,7 @@ whereCounted('a loop that sleeps has written before', async (t) => {
   t.deepEqual(numbers(read(file)), range(5))
 })
 
-test('listeners get their records in order, each a plain object; what they leave to be done is done before the loop sleeps', async (t) => {
+test('listeners get plain objects in order; work that they schedule is done before the loop sleeps', async (t) => {
   const { stdout, stderr } = await program(`${head}
     const seen = []
     trace.on('span', () => { throw new Error('mine') })
@@ -252,7 +252,7 @@ test('stores of AsyncLocalStorage that a listener enters stay its own', async (t
   t.deepEqual(JSON.parse(stdout), counted ? [true, true, true] : JSON.parse(stdout))
 })
 
-test('an addon of an older build, without that door: each line by itself', async (t) => {
+test('with an addon of an older build, each line is written by itself', async (t) => {
   const dir = folder(t)
   const file = path.join(dir, 'spans.jsonl')
   const stale = path.join(dir, 'stale.js')
@@ -263,7 +263,7 @@ test('an addon of an older build, without that door: each line by itself', async
   t.is(stdout, '5\n')
 })
 
-test('a pipe gets its lines in pieces that other writers do not tear', async (t) => {
+test('a pipe gets its lines in chunks that other writers do not interleave', async (t) => {
   const writer = (/** @type {number} */ part) => `${head}
     setTimeout(async () => {
       for (let i = 0; i < 400; i++) {
@@ -315,7 +315,7 @@ const hooked = `
   })()`
 
 for (const [name, file, preload] of /** @type {Array<[string, string, boolean]>} */ ([['at preload', 'LONGSTACK_SPANS', true], ['by enable()', 'LATER', false]])) {
-  test(`the program's own hooks see nothing of it: spans ${name}`, async (t) => {
+  test(`the program's own hooks see nothing: spans ${name}`, async (t) => {
     const env = { [file]: byProgram(path.join(folder(t), 'spans.jsonl')) }
     for (let tries = 1; ; tries++) { // sockets and timers of one program do not always come in the same order
       const bare = await program(hooked, { preload: false })

@@ -96,7 +96,7 @@ async function compare () {
 
 /** @param {string} driver @param {string} needs what is not there, empty: all is */
 function defineTest (driver, needs = '') {
-  test(`${driver}: as many queries as OpenTelemetry's spans, at their times`, async (t) => {
+  test(`${driver}: queries match OpenTelemetry's spans in number and time`, async (t) => {
     if (needs !== '') {
       return skip(t, `there is no ${needs}`)
     }
@@ -136,14 +136,14 @@ defineTest('mysql2', hasMariadb() ? '' : 'mariadb-server')
 defineTest('ioredis', hasRedis() ? '' : 'redis-server')
 defineTest('mongodb', hasFerretdb() ? '' : 'FerretDB; test/helpers/build-server.sh ferretdb builds it (needs Go)')
 
-test('undici: requests of HTTP have spans of their own, and are no queries', async (t) => {
+test('undici: HTTP requests have their own spans, and are no queries', async (t) => {
   const [{ asked, clients, otel }] = (await (outcome ??= compare())).filter(({ url }) => url === '/undici')
   t.is(asked.length, 0)
   t.is(clients, otel.length)
   t.is(clients, 4)
 })
 
-test('pg: a query in callback style that a pool has sent later is left out', async (t) => {
+test('pg: a callback-style query that a pool sends later is omitted', async (t) => {
   if (postgresDirectory() === undefined) return t.pass()
   const requests = (await (outcome ??= compare())).filter(({ url }) => url === '/pg-turns-callback')
   t.true(requests.every(({ asked }) => asked.length <= 1))
@@ -210,7 +210,7 @@ for (const [sql, operation] of LITERALS) {
   })
 }
 
-test('peek: of MongoDB the names of collections alone, and nothing of what is compressed', (t) => {
+test('peek: for MongoDB, only collection names, and nothing from compressed data', (t) => {
   const operation = (/** @type {string} */ command, opcode = 2013) => {
     const element = Buffer.from(`\x02${command}\0\x07\0\0\0secret\0`, 'latin1')
     const message = Buffer.concat([Buffer.alloc(25), element, Buffer.alloc(1)])
@@ -241,7 +241,7 @@ const oneQuestion = `
     socket.on('data', () => resolve(socket.destroy()))
   })`
 
-test('what a package asks first on a connection is a question where it asks nothing else', async (t) => {
+test('the first write of a package on a connection is a query unless it writes more', async (t) => {
   const file = path.join(folder(t), 'node_modules', 'one-question', 'index.js')
   fs.mkdirSync(path.dirname(file), { recursive: true })
   fs.writeFileSync(file, oneQuestion)
@@ -260,7 +260,7 @@ test('what a package asks first on a connection is a question where it asks noth
   for (const [{ ms, at }] of asked) t.true(ms >= LEAST_MS && at !== undefined, stdout)
 })
 
-test('the error of a command that MongoDB refuses tells who asked', async (t) => {
+test('the error of a command that MongoDB refuses names the sender', async (t) => {
   if (!hasFerretdb()) return t.pass()
   const [{ error }] = (await (outcome ??= compare())).filter(({ url }) => url === '/mongodb-error')
   t.regex(error, /^MongoServerError: .*\$nonsense/)
@@ -336,7 +336,7 @@ patient(test)('a collector gets queries as children, with ids that stay the same
   t.true(BigInt(children[1].startTimeUnixNano) >= BigInt(children[0].endTimeUnixNano))
 })
 
-test('questions of several requests on one connection, one without an answer, and more than are kept', async (t) => {
+test('queries of several requests on one connection, one without a response, and too many to keep', async (t) => {
   const { stdout, stderr, code } = await program(`${service}
     const records = []
     trace.on('span', (record) => { if (record.kind === 'SERVER') records.push(record) })
@@ -363,7 +363,7 @@ test('questions of several requests on one connection, one without an answer, an
   t.true(never.asked[0].unanswered)
 })
 
-test('a report counts the queries of a request, and those one after another', async (t) => {
+test('a report counts a request\'s queries, and sequential ones', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const { code, stderr } = await program(`${service}
     routes['/four'] = async function four (socket) {

@@ -6,7 +6,7 @@ const path = require('node:path')
 const test = require('ava')
 const { node, root } = require('../helpers/run')
 
-test('a connection of fetch that was idle when tracing was enabled is known once it is used', async (t) => {
+test('an idle connection of fetch from before tracing is known once it is used', async (t) => {
   const { stdout, stderr } = await node([path.join(root, 'test', 'fixtures', 'idle-connections.js')])
   t.is(stderr, '')
   const spans = JSON.parse(stdout)

@@ -49,7 +49,7 @@ async function recordsOf (t, { end = 'process.exit()', spans = '', env = {} } = 
   return records.filter((record) => record.attributes['longstack.open_intervals'] !== undefined)
 }
 
-test('at exit a record lists intervals that outlived their requests', async (t) => {
+test('a record at exit lists intervals that outlived their requests', async (t) => {
   const [record, ...more] = await recordsOf(t)
   t.deepEqual(more, [])
   const { name, kind, startTimeUnixNano, endTimeUnixNano, attributes, resource } = record
@@ -66,13 +66,13 @@ test('at exit a record lists intervals that outlived their requests', async (t) 
   t.true(group.oldest_ms >= 100)
 })
 
-test('an output with a sample or a threshold: the record stands for itself', async (t) => {
+test('the record is written even if an output has a sample or a threshold', async (t) => {
   const [record] = await recordsOf(t, { spans: ';sample=0.001' })
   t.is(record.attributes['longstack.open_intervals'][0].count, 3)
   t.deepEqual(await recordsOf(t, { spans: ';slower=100' }), [])
 })
 
-test('intervals that are cleared before the end leave no record, and no process is kept', async (t) => {
+test('intervals cleared before the end leave no record, and keep no process alive', async (t) => {
   const end = `for (const timer of kept) clearInterval(timer)
     process.removeAllListeners()
     clearInterval(kept.pop()); server.closeAllConnections(); server.close(); setTimeout(process.exit, 50)`

@@ -21,7 +21,7 @@ const accepted = {
   'a version to come with more fields': [`cc-${TRACE}-${SPAN}-01-what-the-future-will-be-like`, true]
 }
 for (const [what, [header, sampled]] of Object.entries(accepted)) {
-  test(`traceparent taken: ${what}`, (t) => {
+  test(`traceparent accepted: ${what}`, (t) => {
     t.deepEqual(parse(header), { traceId: TRACE, spanId: SPAN, sampled })
   })
 }
@@ -64,7 +64,7 @@ for (const [what, header] of Object.entries(refused)) {
   })
 }
 
-test('what is written is read again', (t) => {
+test('a written traceparent can be read again', (t) => {
   t.is(format({ traceId: TRACE, spanId: SPAN }), good)
   for (const sampled of [true, false]) {
     const span = { traceId: TRACE, spanId: SPAN, sampled }
@@ -72,7 +72,7 @@ test('what is written is read again', (t) => {
   }
 })
 
-test("OpenTelemetry's active span is seen where it is one, and becomes the parent", async (t) => {
+test("OpenTelemetry's active span becomes the parent, if it is valid", async (t) => {
   const { stdout, stderr, code } = await node([path.join(root, 'test', 'fixtures', 'otlp', 'active.js')])
   t.is(code, 0, stderr)
   const [{ inner }, { before, none, now, later, outside, odd, span, records }] = stdout.trim().split('\n').map((line) => JSON.parse(line))
@@ -87,7 +87,7 @@ test("OpenTelemetry's active span is seen where it is one, and becomes the paren
   t.like(byName['ours within theirs'], { traceId: span.traceId, parentSpanId: inner.spanId })
 })
 
-test('the API is not loaded for it, and what stands in its place may be anything', async (t) => {
+test('the OpenTelemetry API is not loaded, and its replacement may be anything', async (t) => {
   const { stdout, code, stderr } = await node(['-e', `
     const { activeSpanContext } = require(${JSON.stringify(path.join(root, 'lib', 'spans', 'traceparent.js'))})
     const key = Symbol.for('opentelemetry.js.api.1')

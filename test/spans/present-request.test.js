@@ -36,7 +36,7 @@ async function run (t, source, env) {
 }
 
 for (const mode of ['full', 'js']) {
-  test(`each flow has its own request, through timers and awaits, side by side: ${mode}`, async (t) => {
+  test(`concurrent flows have their own request, through timers and awaits: ${mode}`, async (t) => {
     const [told] = await run(t, `
       async function main () {
         tell('outside')
@@ -65,7 +65,7 @@ for (const mode of ['full', 'js']) {
 const trackers = fs.readFileSync(path.join(root, 'docs', 'trackers.md'), 'utf8')
 const documented = /^function requestFields \(\) \{.*?^\}$/ms.exec(trackers)?.[0]
 
-test('with spans it has the ids of the span of the request, and pino writes them as docs/trackers.md says', async (t) => {
+test('with spans it has the ids of the request\'s span, and pino writes them as docs/trackers.md says', async (t) => {
   const spans = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-request-')), 'spans.jsonl')
   t.teardown(() => fs.rmSync(path.dirname(spans), { recursive: true, force: true }))
   const lines = await run(t, `
@@ -93,7 +93,7 @@ test('with spans it has the ids of the span of the request, and pino writes them
   }
 })
 
-test('data on a connection of a pool is that of the request that asked; where two have, of none', async (t) => {
+test('data on a pooled connection belongs to the request that sent the query; with two, to none', async (t) => {
   const [told] = await run(t, `
     async function main () {
       const database = await listening(net.createServer((socket) => socket.on('data', (data) => setTimeout(() => socket.write(data), 30))))
@@ -131,7 +131,7 @@ test('data on a connection of a pool is that of the request that asked; where tw
   for (const { where, request } of together) t.is(request?.name, where === 'data' ? undefined : `GET ${where}`)
 })
 
-test('where tracing is off there is none', async (t) => {
+test('without tracing there is none', async (t) => {
   const { stdout } = await program(`console.log(require(${JSON.stringify(root)}).request())`, { preload: false })
   t.is(stdout, 'undefined\n')
 })

@@ -51,7 +51,7 @@ for (const engine of ['native', 'js']) {
   })
 }
 
-test('code that is terminated leaves a log without gaps, and what runs afterwards is in it', async (t) => {
+test('terminated code leaves a log without gaps, and later code is in it', async (t) => {
   const { result, shadows } = await shadowed((env) => program(`
     const http = require('node:http')
     const vm = require('node:vm')
@@ -86,7 +86,7 @@ test('code that is terminated leaves a log without gaps, and what runs afterward
   t.is(timers[0]?.registered, last.settled, 'the callback goes on in its own run after the termination')
 })
 
-test('each thread has a log of its own', async (t) => {
+test('each thread has its own log', async (t) => {
   const { result, shadows } = await shadowed((env) => program(`
     const { Worker, isMainThread, parentPort } = require('node:worker_threads')
     if (isMainThread) new Worker(__filename).on('message', (m) => console.log(m))
@@ -102,7 +102,7 @@ test('each thread has a log of its own', async (t) => {
   t.deepEqual(shadows.map(({ entries }) => entries.filter(isTimer).length).sort(), [0, 2])
 })
 
-test('a log ends with tracing, and a new one knows nothing of the runs of the one before', async (t) => {
+test('a log ends with tracing, and a new one does not know earlier runs', async (t) => {
   const { stdout, stderr } = await program(`
     const layout = require(${JSON.stringify(path.join(root, 'lib', 'core', 'run-log-words'))})
     const runLog = require(${JSON.stringify(path.join(root, 'lib', 'core', 'run-log'))})

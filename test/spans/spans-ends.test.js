@@ -12,7 +12,7 @@ const MARGIN = 'longstack.end_margin_ms'
 /** @param {any[]} spans @param {string} kind */
 const of = (spans, kind) => spans.filter((span) => span.kind === kind)
 
-test('on a connection that an agent hands out again, a break is seen when it comes', async (t) => {
+test('a break on a reused agent connection is noticed when it occurs', async (t) => {
   const { spans } = await story(t, `
     const server = http.createServer((request, response) => {
       if (request.url === '/ok') return response.end('ok')
@@ -34,7 +34,7 @@ test('on a connection that an agent hands out again, a break is seen when it com
   }
 })
 
-test('an error that the program drops is that of its request, also once it was collected', async (t) => {
+test('an error dropped by the program belongs to its request, even after its collection', async (t) => {
   const { spans } = await story(t, `
     require('node:v8').setFlagsFromString('--expose-gc')
     const gc = require('node:vm').runInNewContext('gc')
@@ -64,7 +64,7 @@ test('an error that the program drops is that of its request, also once it was c
   t.true(left > 50, `${left} ms before the end`)
 })
 
-test('an upgrade and a CONNECT on a connection that carried requests before', async (t) => {
+test('an upgrade and a CONNECT on a connection that has carried requests', async (t) => {
   const { spans } = await story(t, `
     const server = http.createServer((request, response) => response.end('ok'))
     const serve = (head) => (request, socket) => { socket.on('error', () => {}); socket.write(head + '\\r\\n\\r\\n'); setTimeout(() => socket.destroy(), 5) }
@@ -93,7 +93,7 @@ test('an upgrade and a CONNECT on a connection that carried requests before', as
 })
 
 for (const [instant, later] of [['at once', '(act) => act()'], ['in a tick', 'process.nextTick'], ['in the next iteration', 'setImmediate']]) {
-  test(`TLS that is destroyed ${instant}: no span stays open, and none is of a connection of HTTP`, async (t) => {
+  test(`TLS destroyed ${instant}: no span stays open, and none belongs to an HTTP connection`, async (t) => {
     const { spans } = await story(t, `
       const deaf = net.createServer(() => {})
       const port = await listen(deaf)
@@ -112,7 +112,7 @@ for (const [instant, later] of [['at once', '(act) => act()'], ['in a tick', 'pr
   })
 }
 
-test('what waits for a connection of its agent and is destroyed', async (t) => {
+test('a request that waits for its agent\'s connection is destroyed', async (t) => {
   const { spans } = await story(t, `
     const port = await listen(net.createServer(() => {}))
     const agent = new http.Agent({ maxSockets: 1 })
@@ -123,7 +123,7 @@ test('what waits for a connection of its agent and is destroyed', async (t) => {
   t.true(spans.every(({ name, attributes }) => name.startsWith('GET') && attributes['longstack.end'] === 'cancelled'))
 })
 
-test('nothing reports it: a sweep ends it, says by how much it may be late, and guesses nothing', async (t) => {
+test('a sweep ends an unreported span, says how late it may be, and guesses nothing', async (t) => {
   const { spans, saw } = await story(t, `
     const server = http.createServer((request, response) => {
       response.removeAllListeners('finish') // not even Node's own hears it
@@ -152,7 +152,7 @@ test('nothing reports it: a sweep ends it, says by how much it may be late, and 
   t.is(spans.find(({ name }) => name === 'kept').attributes['longstack.end'], 'open', 'the program ended first')
 })
 
-test('2,000 hostile exchanges, mixed, at random instants: none stays open, each says what became of it', async (t) => {
+test('2,000 hostile exchanges at random instants: none stays open, each has its outcome', async (t) => {
   const { code, stdout, stderr } = await node([path.join(root, 'fuzz', 'exchanges.js'), '--count', '2000'])
   t.log(stdout.split('\n', 1)[0])
   t.is(code, 0, `${stderr}${stdout}`)

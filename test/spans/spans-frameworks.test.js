@@ -13,7 +13,7 @@ const served = ({ spans }) => lines(spans.filter((/** @type {any} */ { kind }) =
 const errors = (span) => (span.events ?? []).map((/** @type {any} */ { attributes }) => attributes['exception.message'])
 
 for (const express of ['express', 'express4']) {
-  test(`${express}: templates of routes, with those of the routers around them`, async (t) => {
+  test(`${express}: route templates include those of the surrounding routers`, async (t) => {
     const outcome = await story(t, `
       const express = need('${express}')
       const app = express()
@@ -64,7 +64,7 @@ for (const express of ['express', 'express4']) {
   })
 }
 
-test('Express 5: what was thrown or rejected is the error of the span, with its long stack', async (t) => {
+test('Express 5: a thrown or rejected error belongs to the span, with its long stack', async (t) => {
   const { one } = await story(t, `
     const express = need('express')
     const app = express()
@@ -85,7 +85,7 @@ test('Express 5: what was thrown or rejected is the error of the span, with its 
   t.deepEqual([one('GET /caught').status.code, errors(one('GET /caught'))], ['UNSET', []])
 })
 
-test('Fastify 5: templates with prefixes, errors, what it refuses, and inject()', async (t) => {
+test('Fastify 5: templates with prefixes, errors, rejected requests, and inject()', async (t) => {
   const { spans, one, saw } = await story(t, `
     const app = need('fastify')()
     app.get('/users/:id', async (request) => { await wait(2); return { id: request.params.id } })
@@ -119,7 +119,7 @@ test('Fastify 5: templates with prefixes, errors, what it refuses, and inject()'
   }
 })
 
-test('Koa 3: templates of @koa/router, nested and prefixed; nothing that the program could see', async (t) => {
+test('Koa 3: templates of @koa/router, nested and prefixed; invisible to the program', async (t) => {
   const { spans, one, saw } = await story(t, `
     const Koa = need('koa')
     const Router = need('@koa/router')
@@ -152,7 +152,7 @@ test('Koa 3: templates of @koa/router, nested and prefixed; nothing that the pro
   if (process.env.ENGINE !== 'js') t.deepEqual(errors(one('GET /rejected')), ['rejected'])
 })
 
-test('as modules: Koa and Express by import', async (t) => {
+test('ES modules import Koa and Express', async (t) => {
   const { spans } = await story(t, `
     const [{ default: Koa }, { default: Router }, { default: express }] =
       await Promise.all(['koa', '@koa/router', 'express'].map((name) => import(need('node:url').pathToFileURL(need.resolve(name)))))

@@ -19,7 +19,7 @@ function end (span) {
   span.release()
 }
 
-test('ids are those of the span for as long as it is open, however many come meanwhile, and no two are alike', (t) => {
+test('ids belong to the open span, however many others come, and are unique', (t) => {
   const kept = Array.from({ length: 50 }, (_, i) => begin(`kept ${i}`, i % 2 === 0 ? {} : { traceId: TRACE }))
   const before = kept.map((span, i) => i % 3 === 0 ? [span.traceId, span.spanId] : undefined)
   const seen = new Set()
@@ -42,7 +42,7 @@ test('ids are those of the span for as long as it is open, however many come mea
   for (const [i, span] of kept.entries()) t.like(identityAt(span.seq), told[i], 'its place was taken long ago')
 })
 
-test('one that has ended is known by its number, and what goes on belongs to the one around it', (t) => {
+test('an ended span is known by its number, and later work belongs to the surrounding one', (t) => {
   const outer = begin('outer', { traceId: TRACE })
   const middle = begin('middle', { parent: outer, traceId: TRACE })
   const inner = begin('inner', { parent: middle, traceId: TRACE })
@@ -56,7 +56,7 @@ test('one that has ended is known by its number, and what goes on belongs to the
   t.is(identityAt(0), undefined)
 })
 
-test('the newest that have ended are known, older ones are forgotten and never taken for others', (t) => {
+test('the newest ended spans are known, older ones are forgotten and never confused', (t) => {
   const spans = Array.from({ length: 6000 }, (_, i) => {
     const span = begin(`name ${i}`)
     end(span)

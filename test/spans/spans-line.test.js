@@ -211,7 +211,7 @@ const copy = (span) => ({
  */
 const keyless = (record) => JSON.parse(JSON.stringify(record).replace(/"as (?:[^"\\]|\\.)*"/g, '"as"'))
 
-test('20,000 odd spans, with and without weight, by one file', (t) => {
+test('20,000 odd spans, with and without weight, are written to one file', (t) => {
   const random = seeded(Number(process.env.SEED ?? 7))
   const definitions = new Definitions()
   let text = ''
@@ -243,7 +243,7 @@ test('20,000 odd spans, with and without weight, by one file', (t) => {
   }
 })
 
-test('names of figures are longstack\'s, and a toJSON for everything is called', (t) => {
+test('longstack\'s figures take precedence, and a general toJSON is called', (t) => {
   const random = seeded(1)
   const recordOf = (/** @type {object} */ attributes) => recordsOf(
     formOf({ ...spanOf(random, []), kind: 'INTERNAL', attributes }, surroundingsOf(random))
@@ -260,7 +260,7 @@ test('names of figures are longstack\'s, and a toJSON for everything is called',
   }
 })
 
-test('the record may be asked for before the line, and the line again', (t) => {
+test('the record may be requested before the line, and the line twice', (t) => {
   const random = seeded(2)
   const writing = formOf(spanOf(random, ['a', 1, { b: 2 }]), surroundingsOf(random))
   const record = writing.record()
@@ -275,7 +275,7 @@ test('the record may be asked for before the line, and the line again', (t) => {
   t.deepEqual(recordsOf(writing.line(definitions, 1, () => {})), [expected])
 })
 
-test('a line is short: what repeats is defined once', (t) => {
+test('a line is short: repeated values are defined once', (t) => {
   const site = { at: place, callers: [place, place], label: 'await' }
   const waits = ['FS', 'TIMER', 'TCP'].map((until) => ({ ...waitOf(seeded(1)), ms: 12.345, site, until: { until } }))
   const span = { ...spanOf(seeded(5), []), name: 'GET /', start: 0, end: 40, path: { waits, ran: [], beside: 0, late: [] } }
@@ -286,7 +286,7 @@ test('a line is short: what repeats is defined once', (t) => {
   t.true(lineOfSpan().length < 700, lineOfSpan())
 })
 
-test('the waits of the critical path: all of a 100th are told, all are summed', (t) => {
+test('waits of the critical path: those of at least 1/100 are listed, all are summed', (t) => {
   const noSite = { at: undefined, callers: undefined, label: undefined }
   const wait = (/** @type {object} */ given) => ({
     ms: 1.23456,
@@ -319,7 +319,7 @@ test('the waits of the critical path: all of a 100th are told, all are summed', 
   t.deepEqual([none['longstack.waits'], none['longstack.wait_ms'], none['longstack.waited_ms']], [[], {}, 0])
 })
 
-test('own code on the critical path and beside it; what is zero once rounded is left out', (t) => {
+test('own code on and off the critical path; values that round to zero are omitted', (t) => {
   const site = { at: place, callers: undefined, label: 'await' }
   const ran = Array.from({ length: 12 }, () => ({ ms: 2.0004, count: 1, site }))
   const attributesOf = (/** @type {number} */ beside, end = 100) => {

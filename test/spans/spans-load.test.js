@@ -36,7 +36,7 @@ async function counted (t, source, env) {
   return { ...JSON.parse(stdout), lines: () => recordsOf(fs.readFileSync(file, 'utf8')) }
 }
 
-test.serial(`${COUNT} requests in flight: each has its own span, path and children, and nothing is left of them`, async (t) => {
+test.serial(`${COUNT} requests in flight: each has its own span, path and children, and nothing remains`, async (t) => {
   const { most, before, after, stats, lines } = await counted(t, `
     const http = require('node:http'), net = require('node:net')
     const COUNT = ${COUNT}, SOCKETS = 500
@@ -134,7 +134,7 @@ for (const [name, source] of Object.entries(chains)) {
   })
 }
 
-test.serial('what is made in a span and kept holds nothing of it but its name', async (t) => {
+test.serial('a resource kept from a span retains only the span\'s name', async (t) => {
   const { here, heap, spans } = await counted(t, `
     const net = require('node:net')
     const refs = [], kept = []
@@ -156,7 +156,7 @@ test.serial('what is made in a span and kept holds nothing of it but its name', 
   t.true(heap < 6, `${heap} MB for 200 connections`)
 })
 
-test.serial('more spans are open than are kept: the rest is counted', async (t) => {
+test.serial('open spans beyond the limit are counted', async (t) => {
   const { most, stats } = await counted(t, `
     const COUNT = 100_300
     let release
@@ -171,7 +171,7 @@ test.serial('more spans are open than are kept: the rest is counted', async (t) 
   t.is(stats.ended, 100_000)
 })
 
-test.serial('one span that makes 20,000 timers does not look at all of them again and again', async (t) => {
+test.serial('a span with 20,000 timers does not check them all repeatedly', async (t) => {
   const { ms, bare } = await counted(t, `
     const timers = (n) => new Promise((resolve) => { let left = n; for (let i = 0; i < n; i++) setTimeout(() => { if (--left === 0) resolve() }, 1 + i % 50) })
     const cpu = async (fn) => { const { user } = process.cpuUsage(); await fn(); return (process.cpuUsage().user - user) / 1e3 }

@@ -12,7 +12,7 @@ const { engines } = require('undici/package.json')
 for (const from of ['fetch', 'undici']) {
   const prelude = from === 'fetch' ? '' : "const { fetch, request, Agent, setGlobalDispatcher } = need('undici')\n"
 
-  test(`${from}: on pooled connections each request is its own caller's; answers, errors, bodies`, async (t) => {
+  test(`${from}: pooled requests belong to their own callers; responses, errors, bodies`, async (t) => {
     const { spans, one } = await story(t, `${prelude}
       const server = http.createServer((req, res) => setTimeout(() => { res.statusCode = req.url === '/404' ? 404 : 200; res.end(req.url) }, 3))
       const port = await listen(server)
@@ -37,7 +37,7 @@ for (const from of ['fetch', 'undici']) {
     t.is(clients(spans).length, 12, 'no span of connections that requests made')
   })
 
-  test(`${from}: aborted, timed out, refused, broken off`, async (t) => {
+  test(`${from}: aborted, timed out, refused, interrupted`, async (t) => {
     const { one } = await story(t, `${prelude}
       const server = http.createServer((req, res) => {
         if (req.url === '/broken') { res.write('half'); setTimeout(() => res.destroy(), 5) }
@@ -92,7 +92,7 @@ test('undici: request(), a tunnel by CONNECT, an upgrade', async (t) => {
   t.deepEqual(lines(clients(spans)), ['CLIENT GET 127.0.0.1/request UNSET 200', 'CLIENT GET 127.0.0.1/up UNSET 101 upgraded', 'CLIENT CONNECT a:1 UNSET 200 upgraded'])
 })
 
-test('http: timeouts, signals, a refused connection, a name that nobody has, an answer that breaks off', async (t) => {
+test('http: timeouts, signals, a refused connection, an unknown host, a truncated response', async (t) => {
   const { one } = await story(t, `
     const server = http.createServer((req, res) => {
       if (req.url !== '/broken') return
@@ -146,7 +146,7 @@ test('http: requests that wait for a connection of their agent begin when they a
   if (Number(process.versions.node.split('.')[0]) >= 22) t.true(BigInt(c.startTimeUnixNano) < BigInt(a.endTimeUnixNano)) // Node 20 tells of them when they are sent
 })
 
-test('connections that are no HTTP: made, refused, unknown, to a path, over TLS, destroyed before', async (t) => {
+test('non-HTTP connections: opened, refused, unknown, to a path, over TLS, destroyed earlier', async (t) => {
   const { spans, one } = await story(t, `
     const server = net.createServer((socket) => socket.end('x'))
     const port = await listen(server)
@@ -185,7 +185,7 @@ test('connections that are no HTTP: made, refused, unknown, to a path, over TLS,
 
 const propagates = { LONGSTACK_PROPAGATE: '1' }
 
-test('traceparent is sent where the program wants it, once, and its own header stays', async (t) => {
+test('traceparent is sent once if the program wants it, and its own header is kept', async (t) => {
   const { saw, spans } = await story(t, `
     const own = '00-11111111111111111111111111111111-2222222222222222-01'
     const server = http.createServer((req, res) => {
@@ -230,7 +230,7 @@ test('traceparent is sent where the program wants it, once, and its own header s
   t.is(Object.keys(headers).length, 14)
 })
 
-test('no traceparent is sent where nobody asked for it', async (t) => {
+test('no traceparent is sent unless it is wanted', async (t) => {
   const { saw } = await story(t, `
     const port = await listen(http.createServer((req, res) => { saw[req.url] = Object.keys(req.headers).includes('traceparent'); res.end() }))
     await ask({ port, path: '/http' })
@@ -257,4 +257,4 @@ test('a global WebSocket of Node is one request, upgraded', async (t) => {
   t.deepEqual(lines(clients(spans)).map((line) => line.replace(' 101', '')), ['CLIENT GET 127.0.0.1/ws UNSET upgraded']) // not all tell the status
 })
 
-test('the undici that is tested runs on all versions that are', (t) => t.regex(engines.node, />=20/))
+test('the tested undici runs on all tested versions', (t) => t.regex(engines.node, />=20/))

@@ -27,7 +27,7 @@ const modes = [['full', {}], ['the js engine', { LONGSTACK_CAPTURE: 'js' }]]
 
 for (const [mode, env] of modes) {
   for (const secure of [false, true]) {
-    test(`many streams of one session keep to themselves${secure ? ', over TLS' : ''}: ${mode}`, async (t) => {
+    test(`concurrent streams of a session stay separate${secure ? ', over TLS' : ''}: ${mode}`, async (t) => {
       const { spans, one } = await story(t, `${session}
         const server = ${secure ? 'http2.createSecureServer(pair)' : 'http2.createServer()'}
         server.on('stream', async (stream, headers) => {
@@ -63,7 +63,7 @@ for (const [mode, env] of modes) {
   }
 }
 
-test('the compatibility API, HTTP/1 on the same server, HEAD, errors of the answer', async (t) => {
+test('the compatibility API, HTTP/1 on the same server, HEAD, and response errors', async (t) => {
   const { spans, one } = await story(t, `${session}
     const server = http2.createSecureServer({ ...pair, allowHTTP1: true }, async (req, res) => {
       await wait(1)
@@ -170,7 +170,7 @@ test('a tunnel by CONNECT, a push, informational headers and trailers', async (t
   t.is(one('tunnelled').parentSpanId, one('CONNECT', 'SERVER').spanId)
 })
 
-test('traceparent over HTTP/2 is read, and sent where the program wants it', async (t) => {
+test('traceparent over HTTP/2 is read, and sent if the program wants it', async (t) => {
   const own = '00-11111111111111111111111111111111-2222222222222222-01'
   const { spans, saw } = await story(t, `${session}
     const server = http2.createServer((req, res) => { saw[req.url] = req.headers.traceparent ?? null; res.end() })

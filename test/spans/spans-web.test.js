@@ -15,7 +15,7 @@ const modes = [
 ]
 
 for (const [mode, env] of /** @type {Array<[string, Record<string, string>]>} */ (modes)) {
-  test(`a request and what it is about, and who is inside of whom: ${mode}`, async (t) => {
+  test(`a request's details, and the nesting of spans: ${mode}`, async (t) => {
     const { spans, one } = await story(t, `
       const backend = http.createServer((req, res) => setTimeout(() => res.end('b'), 2))
       const behind = await listen(backend)
@@ -65,7 +65,7 @@ test('https: the same, over TLS', async (t) => {
   t.regex(call.attributes['code.stacktrace'], /\bask\b/)
 })
 
-test('who goes away: before the answer, in the midst of it, on either side', async (t) => {
+test('either side disconnects, before or during the response', async (t) => {
   const { spans, one } = await story(t, `
     const server = http.createServer((req, res) => {
       if (req.url === '/destroyed') return res.destroy()
@@ -102,7 +102,7 @@ test('who goes away: before the answer, in the midst of it, on either side', asy
   t.is(spans.length, 14)
 })
 
-test('timeouts of the server: requestTimeout, a socket without traffic; one that is answered is none', async (t) => {
+test('timeouts of the server: requestTimeout, an idle socket; a handled one is none', async (t) => {
   const { one, spans } = await story(t, `
     const server = http.createServer({ requestTimeout: 1500, headersTimeout: 1200, connectionsCheckingInterval: 50 }, (req, res) => {
       if (req.url === '/silent') req.setTimeout(20)
@@ -123,7 +123,7 @@ test('timeouts of the server: requestTimeout, a socket without traffic; one that
   t.is(served(spans).length, 3)
 })
 
-test('an upgraded connection is part of its request until it is closed; so is a tunnel', async (t) => {
+test('an upgraded connection belongs to its request until it closes, as does a tunnel', async (t) => {
   for (const [client, from] of [['http', 'http.createServer()'], ['https', 'https.createServer(pair)']]) {
     const { one, spans } = await story(t, `
       const server = ${from}
@@ -153,7 +153,7 @@ test('an upgraded connection is part of its request until it is closed; so is a 
   }
 })
 
-test('what asks to be upgraded, of a server that does not: a request like any other', async (t) => {
+test('a rejected upgrade is an ordinary request', async (t) => {
   const { spans } = await story(t, `
     const server = http.createServer((req, res) => res.end('plain'))
     const port = await listen(server)
@@ -163,7 +163,7 @@ test('what asks to be upgraded, of a server that does not: a request like any ot
   t.deepEqual(lines(served(spans)), ['SERVER GET /ws UNSET 200', 'SERVER CONNECT a:1 ERROR aborted'])
 })
 
-test('pipelined requests keep to themselves; their answers go out in order', async (t) => {
+test('pipelined requests stay separate; their responses are in order', async (t) => {
   const { one, saw } = await story(t, `
     const server = http.createServer(async (req, res) => {
       await wait(req.url === '/first' ? 30 : 1)
@@ -177,7 +177,7 @@ test('pipelined requests keep to themselves; their answers go out in order', asy
   t.regex(saw.got, /\/first[^]*\/second[^]*\/third/)
 })
 
-test('a connection that breaks with several requests on it ends them all', async (t) => {
+test('a broken connection ends all of its requests', async (t) => {
   const { spans } = await story(t, `
     let seen = 0
     const server = http.createServer(() => { seen++ })
@@ -190,7 +190,7 @@ test('a connection that breaks with several requests on it ends them all', async
   t.deepEqual(lines(served(spans)), ['a', 'b', 'c'].map((name) => `SERVER GET /${name} ERROR aborted`))
 })
 
-test('keep-alive: one connection, a span for each request, nothing of the one in the other', async (t) => {
+test('keep-alive: one connection, a separate span for each request', async (t) => {
   const { spans, one } = await story(t, `
     const server = http.createServer(async (req, res) => { await wait(1); trace.span('in ' + req.url, () => {}); req.resume(); res.end() })
     const port = await listen(server)
@@ -206,7 +206,7 @@ test('keep-alive: one connection, a span for each request, nothing of the one in
   }
 })
 
-test('100-continue, 1xx, HEAD, 204, 304, an answer before the body, a body that comes slowly', async (t) => {
+test('100-continue, 1xx, HEAD, 204, 304, a response before the body, a slow body', async (t) => {
   const { spans, saw } = await story(t, `
     const server = http.createServer((req, res) => {
       if (req.url === '/hints') res.writeEarlyHints({ link: '</a>; rel=preload' })
@@ -235,7 +235,7 @@ test('100-continue, 1xx, HEAD, 204, 304, an answer before the body, a body that 
   t.true(saw.continued)
 })
 
-test('what the parser refuses makes no span, and ends the one whose body it was', async (t) => {
+test('input that the parser rejects makes no span, and ends the request whose body it was', async (t) => {
   const { spans, saw } = await story(t, `
     const server = http.createServer((req, res) => req.on('end', () => res.end()).on('error', () => {}).resume())
     const port = await listen(server)
@@ -252,7 +252,7 @@ test('what the parser refuses makes no span, and ends the one whose body it was'
   t.deepEqual([all['/chunks'].attributes['longstack.end'], all['/chunks'].attributes['error.type']], ['aborted', 'HPE_INVALID_CHUNK_SIZE'])
 })
 
-test('traceparent is read; what is not exactly right is as if it were not there', async (t) => {
+test('a valid traceparent is read, an invalid one ignored', async (t) => {
   const trace = '0af7651916cd43dd8448eb211c80319c'
   const { spans } = await story(t, `
     const port = await listen(http.createServer((req, res) => res.end()))
@@ -278,7 +278,7 @@ test('traceparent is read; what is not exactly right is as if it were not there'
   t.is(served(spans).length, 11)
 })
 
-test('errors: one that escapes is an event of its request, whether the program survives or not', async (t) => {
+test('an uncaught error is an event of its request, whether or not the program survives', async (t) => {
   const survives = await story(t, `
     process.on('uncaughtException', (error) => { saw.error = error.message })
     const server = http.createServer((req, res) => {
@@ -295,7 +295,7 @@ test('errors: one that escapes is an event of its request, whether the program s
   t.deepEqual(lines([survives.one('GET /fine', 'SERVER')]), ['SERVER GET /fine UNSET 200'])
 })
 
-test('requests that nobody answers are written as open when the program ends', async (t) => {
+test('unanswered requests are written as open when the program ends', async (t) => {
   const { spans, one } = await story(t, `
     const server = http.createServer(() => {})
     const port = await listen(server)
@@ -310,7 +310,7 @@ test('requests that nobody answers are written as open when the program ends', a
   t.true(BigInt(one('GET /never').endTimeUnixNano) > BigInt(one('GET /never').startTimeUnixNano))
 })
 
-test('servers of a cluster and of worker threads write their own', async (t) => {
+test('servers in a cluster and in worker threads write their own spans', async (t) => {
   const cluster = await story(t, `
     const cluster = require('node:cluster')
     if (cluster.isPrimary) {
@@ -346,7 +346,7 @@ test('servers of a cluster and of worker threads write their own', async (t) => 
   t.is(thread.one('GET 127.0.0.1/of-thread', 'CLIENT').resource['longstack.thread'], undefined)
 })
 
-test('a server on a socket that is no socket of the system: requests by a stream', async (t) => {
+test('a server on a stream that is no system socket has requests', async (t) => {
   const { spans } = await story(t, `
     const { Duplex } = require('node:stream')
     const server = http.createServer((req, res) => { if (req.url !== '/hangs') res.end('x') })
@@ -368,7 +368,7 @@ test('a server on a socket that is no socket of the system: requests by a stream
   t.deepEqual(lines(served(spans)).sort(), ['SERVER GET /again UNSET 200', 'SERVER GET /hangs ERROR aborted', 'SERVER GET /stream UNSET 200'])
 })
 
-test('nothing of the program is kept alive, and nothing of it changes', async (t) => {
+test('nothing of the program is kept alive or changed', async (t) => {
   const { saw } = await story(t, `
     const refs = []
     const classes = [http.IncomingMessage, http.ServerResponse, http.ClientRequest, http.OutgoingMessage, net.Socket]
@@ -399,7 +399,7 @@ test('nothing of the program is kept alive, and nothing of it changes', async (t
   t.true(saw.alive <= 6, `${saw.alive} of ${saw.of} objects are alive`) // V8 and the keep-alive of Node hold the last
 })
 
-test('no span of what longstack does itself: the exporter, a listener, a hook', async (t) => {
+test('longstack\'s own work has no span: the exporter, a listener, a hook', async (t) => {
   const { spans } = await story(t, `
     const port = await listen(http.createServer((req, res) => res.end('x')))
     let asked = 0
@@ -412,7 +412,7 @@ test('no span of what longstack does itself: the exporter, a listener, a hook', 
   t.deepEqual(spans.filter(({ kind }) => kind === 'CLIENT').map(({ name }) => name), ['GET 127.0.0.1/plain'])
 })
 
-test('an endless keep-alive connection grows nothing: what is watched goes with its requests', async (t) => {
+test('an endless keep-alive connection does not grow: watchers go with their requests', async (t) => {
   const { saw } = await story(t, `
     const port = await listen(http.createServer((req, res) => { req.setTimeout(1000); res.end() }))
     const agent = new http.Agent({ keepAlive: true, maxSockets: 4 })

@@ -64,7 +64,7 @@ patient(test)('what the function returns, throws and resolves to is what the cal
   t.is(span('thenable').attributes['longstack.wait_ms'].TIMER > 5, true)
 })
 
-test('an error carries its long stack, and the span the place that made it', async (t) => {
+test('an error has its long stack, and the span the place of its creation', async (t) => {
   const { span } = await told(`
     function openAccount () { return trace.span('open', async () => { await wait(1); return readBalance() }) }
     async function readBalance () { await wait(1); throw new Error('no balance') }
@@ -78,7 +78,7 @@ test('an error carries its long stack, and the span the place that made it', asy
   t.notRegex(attributes['code.stacktrace'], /lib\/spans/)
 })
 
-test('the handle: ids, attributes, failure by hand; nothing of it works when the span has ended', async (t) => {
+test('the handle has ids, attributes and fail(), which do nothing after the span\'s end', async (t) => {
   const { span, seen } = await told(`
     let kept
     const seen = trace.span('one', { given: 1, 'longstack.run_ms': 'mine' }, (handle) => {
@@ -100,7 +100,7 @@ test('the handle: ids, attributes, failure by hand; nothing of it works when the
   t.deepEqual(span('failed').status, { code: 'ERROR', message: 'by hand' })
 })
 
-test('a rejection that nobody handles is reported as before', async (t) => {
+test('an unhandled rejection is reported as before', async (t) => {
   const source = (/** @type {string} */ begin) => `
     const trace = { span: (name, fn) => fn() }
     ${begin}
@@ -114,7 +114,7 @@ test('a rejection that nobody handles is reported as before', async (t) => {
   t.deepEqual(traced, bare)
 })
 
-test('attributes of any kind: listeners get them as they are, a file takes all that JSON can say', async (t) => {
+test('attributes of any kind: listeners get the original values, a file the JSON ones', async (t) => {
   const name = file(t)
   const { stdout, stderr, code } = await program(`${head}
     const cycle = {}; cycle.self = cycle
@@ -135,7 +135,7 @@ test('attributes of any kind: listeners get them as they are, a file takes all t
   t.is(written[1].attributes.constructor, 2)
 })
 
-test('wrong arguments are mistakes with a code', async (t) => {
+test('wrong arguments are errors with a code', async (t) => {
   const { codes } = await told(`
     const tries = [() => trace.span(), () => trace.span('', () => {}), () => trace.span(1, () => {}), () => trace.span('x'), () => trace.span('x', {}),
       () => trace.span('x', null, () => {}), () => trace.span('x', 'y', () => {}), () => trace.span('x', {}, 5), () => trace.on('spans', () => {}), () => trace.on('span', 1),
@@ -146,7 +146,7 @@ test('wrong arguments are mistakes with a code', async (t) => {
   t.true(codes.slice(10).every((/** @type {string} */ code) => /^LONGSTACK_ERR_/.test(code) && !code.includes(' ')), codes.join())
 })
 
-test('where spans are off the function just runs, with a handle that does nothing', async (t) => {
+test('without spans, the function just runs, with a handle that does nothing', async (t) => {
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(require.resolve('../..'))})
     console.log(trace.span('x', (handle) => [handle.traceId, handle.spanId, handle.traceparent, handle.set({}) === handle, handle.fail(1) === handle].join('|')))
@@ -159,7 +159,7 @@ test('where spans are off the function just runs, with a handle that does nothin
   t.is(stdout, '|||true|true\nundefined\nsame\n')
 })
 
-test('what listeners and hooks do makes no spans, at once or later', async (t) => {
+test('work of listeners and hooks makes no spans, at once or later', async (t) => {
   const { records } = await told(`
     const http = require('node:http')
     let turns = 0
@@ -182,7 +182,7 @@ test('what listeners and hooks do makes no spans, at once or later', async (t) =
   t.deepEqual(records.map((/** @type {any} */ { name }) => name), ['first', 'second'])
 })
 
-test('parents are found across everything that carries a context', async (t) => {
+test('parents are found across everything that carries context', async (t) => {
   const { records, span } = await told(`
     const { EventEmitter, once } = require('node:events')
     ;(async () => {
@@ -212,7 +212,7 @@ test('parents are found across everything that carries a context', async (t) => 
   }
 })
 
-test('disable ends spans as open, enable begins anew; outputs can be replaced', async (t) => {
+test('disable ends spans as open, enable starts anew; outputs can be replaced', async (t) => {
   const [first, second] = [file(t), file(t)]
   const { stdout, stderr } = await program(`
     const trace = require(${JSON.stringify(require.resolve('../..'))})
@@ -245,7 +245,7 @@ const ends = {
 }
 
 for (const [name, [source, expected]] of Object.entries(ends)) {
-  test(`${name}: what is open is written as open`, async (t) => {
+  test(`${name}: open spans are written as open`, async (t) => {
     const to = file(t)
     const { code, stdout } = await program(`
       const trace = require(${JSON.stringify(require.resolve('../..'))})
@@ -264,7 +264,7 @@ for (const [name, [source, expected]] of Object.entries(ends)) {
   })
 }
 
-test('clocks: a tree stays in order and durations exact, though the clock of the world is set and time is faked', async (t) => {
+test('a tree stays in order and durations exact if the wall clock is changed or time is faked', async (t) => {
   const { records, span, times } = await told(`
     const real = Date.now
     ;(async () => {
@@ -293,7 +293,7 @@ test('clocks: a tree stays in order and durations exact, though the clock of the
 // seconds.
 const smallStack = ['--stack-size=300']
 
-test('a stack overflow through spans is an error like any other, and leaves nothing standing', async (t) => {
+test('a stack overflow through spans is an ordinary error, and leaves nothing behind', async (t) => {
   const { stdout, stderr, code } = await program(`${head}
     let caught = 0
     const nested = () => trace.span('nested', () => nested())
@@ -310,7 +310,7 @@ test('a stack overflow through spans is an error like any other, and leaves noth
   t.is(stdout, '20 0 true undefined undefined\n')
 })
 
-test('a seeded program sees the same random numbers', async (t) => {
+test('a seeded program gets the same random numbers', async (t) => {
   await same(t, `
     const trace = process.env.LONGSTACK_SPANS && process.execArgv.includes('-r') ? require(${JSON.stringify(require.resolve('../..'))}) : { span: (name, fn) => fn() }
     for (let i = 0; i < 5; i++) trace.span('x', () => console.log(Math.random()))
@@ -403,7 +403,7 @@ const programs = {
 }
 
 for (const [name, source] of Object.entries(programs)) {
-  test(`invisible: ${name}`, async (t) => {
+  test(`spans are invisible: ${name}`, async (t) => {
     const args = /overflow/.test(name) ? smallStack : []
     await same(t, source, { args, env: { LONGSTACK_SPANS: file(t) } })
   })

@@ -23,7 +23,7 @@ async function output (t, body) {
   return stdout
 }
 
-test('console and util.inspect print the hops, also of causes and inside of other values', async (t) => {
+test('console and util.inspect print hops, also of causes and nested errors', async (t) => {
   const stdout = await output(t, `
     const error = Object.assign(new TypeError('deep', { cause: new Error('because') }), { code: 'X' })
     console.log(error)
@@ -36,7 +36,7 @@ test('console and util.inspect print the hops, also of causes and inside of othe
   t.regex(second, /^\{\n {2}list: \[\n {4}TypeError: deep\n(?: {8}at .*\n)+ {6}── setImmediate .*\n {8}at outer /)
 })
 
-test('whoever else reads the error sees what V8 made', async (t) => {
+test('other readers of the error see V8\'s stack', async (t) => {
   const stdout = await output(t, `
     const error = new Error('x')
     const before = Object.getOwnPropertyDescriptors(error)
@@ -48,7 +48,7 @@ test('whoever else reads the error sees what V8 made', async (t) => {
   t.is(stdout, 'true stack,message false true {} undefined false 0\n')
 })
 
-test('an error that somebody else prints in his way stays his', async (t) => {
+test('an error printed by other code stays unchanged', async (t) => {
   const stdout = await output(t, `
     class Own extends Error { [inspect.custom] () { return 'own text' } }
     const set = new Error('set')
@@ -88,7 +88,7 @@ test('handlers of uncaughtException and unhandledRejection print hops, and read 
   t.is(stdout.split('── setTimeout(1)').length, 3, stdout)
 })
 
-test('in a worker, and of an error that ends it', async (t) => {
+test('errors in a worker, also one that ends it, have hops', async (t) => {
   const { stdout, stderr } = await program(`
     const { Worker, isMainThread } = require('node:worker_threads')
     if (isMainThread) {
@@ -108,7 +108,7 @@ test('in a worker, and of an error that ends it', async (t) => {
   t.regex(stderr, /Error: b\n(?: {4}at .*\n)+ {2}── setTimeout\(1\) [^]*── new Worker · [^]*\nNode\.js v/)
 })
 
-test('in a program of ES modules', async (t) => {
+test('a program of ES modules prints hops', async (t) => {
   const folder = fs.mkdtempSync(path.join(fs.realpathSync(os.tmpdir()), 'longstack-print-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const file = path.join(folder, 'app.mjs')
@@ -118,7 +118,7 @@ test('in a program of ES modules', async (t) => {
   t.regex(stderr, /Error: x\n(?: {4}at .*\n)+ {2}── /)
 })
 
-test('it can be changed while tracing is on, and disable takes it back', async (t) => {
+test('the option can change during tracing, and disable undoes it', async (t) => {
   const { stdout } = await program(`
     const { inspect } = require('node:util')
     const trace = require(${JSON.stringify(root)})
@@ -139,7 +139,7 @@ test('it can be changed while tracing is on, and disable takes it back', async (
   t.is(stdout, 'false,true print true,true false,false false,true false,false 0\n')
 })
 
-test('a program that prints all errors itself, as Next.js does: hops behind its frames', async (t) => {
+test('a program that prints all errors itself, like Next.js, has hops after its frames', async (t) => {
   const source = `
     const { inspect } = require('node:util')
     const custom = Symbol.for('nodejs.util.inspect.custom')

@@ -62,7 +62,7 @@ async function told (t, env) {
 
 const FOLDED = /^ {4}\.\.\. (\d+) hops in sdk$/m
 
-test('hops of a package are one line, and do not use up the depth', async (t) => {
+test('hops of a package are one line, and count little toward the depth', async (t) => {
   const { stack, chain, printed } = await told(t)
   t.regex(stack, FOLDED)
   t.true(Number(FOLDED.exec(stack)?.[1]) > 16, stack)
@@ -76,14 +76,14 @@ test('hops of a package are one line, and do not use up the depth', async (t) =>
   t.regex(printed, FOLDED, 'printed as text, data are folded as well')
 })
 
-test('the request is printed however small the depth is', async (t) => {
+test('the request is always printed, however small the depth', async (t) => {
   const { stack, chain } = await told(t, { LONGSTACK_DEPTH: '1' })
   t.regex(stack, /\n {4}\.\.\. \d+ more hops\n {2}── GET \/avatar · [^\n]*$/)
   t.is(stack.split('\n').filter((/** @type {string} */ line) => line.startsWith('  ──')).length, 2)
   t.true(chain.length > STEPS)
 })
 
-test('what `hide` shows is not folded, nor is anything with `internals`', async (t) => {
+test('hops that `hide` shows are not folded, nor any with `internals`', async (t) => {
   const { stack } = await told(t, { LONGSTACK_HIDE: '/no such file/' })
   t.notRegex(stack, / hops in /)
   t.regex(stack, /\n {4}\.\.\. \d+ more hops\n {2}── GET \/avatar · [^\n]*$/)

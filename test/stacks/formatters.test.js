@@ -55,7 +55,7 @@ test('a formatter that reads other stacks', (t) => same(t, `
   Error.prepareStackTrace = (error, sites) => error.message + typeof new Error('inner').stack + typeof other.stack
   ${deep('console.log(new Error("x").stack)')}`, some))
 
-test('a formatter that calls the one before it says hops once', async (t) => {
+test('a formatter that calls the previous one prints hops once', async (t) => {
   const { hops } = await same(t, `
     const before = Error.prepareStackTrace
     const native = (error, sites) => [String(error), ...sites.map((site) => '    at ' + site)].join('\\n')
@@ -64,7 +64,7 @@ test('a formatter that calls the one before it says hops once', async (t) => {
   t.is(hops, 2)
 })
 
-test('a formatter set, kept across ticks, and put back', (t) => same(t, `
+test('a formatter may be set, kept across ticks, and restored', (t) => same(t, `
   const before = Error.prepareStackTrace
   Error.prepareStackTrace = (_, sites) => sites
   setTimeout(async () => {
@@ -88,7 +88,7 @@ for (const value of ['undefined', 'null', '17', '"text"', '{}']) {
     ${deep("console.log(new Error('y').stack)")}`))
 }
 
-test('a formatter that is an accessor is asked by Node alone', (t) => same(t, `
+test('a formatter that is an accessor is called by Node alone', (t) => same(t, `
   let value, reads = 0, writes = 0
   Object.defineProperty(Error, 'prepareStackTrace', { get () { reads++; return value }, set (to) { writes++; value = to }, configurable: true })
   ${deep("console.log(new Error('y').stack.split('\\n')[0], writes)")}`, none))

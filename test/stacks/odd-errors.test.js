@@ -78,7 +78,7 @@ test('a stackTraceLimit that is made read-only later', (t) => same(t, `${fixed('
 test('a stackTraceLimit that is made read-only for good', (t) => same(t, `${fixed('configurable: false')}; ${dug}`))
 test('a stackTraceLimit that is read-only, in the JavaScript engine', (t) => same(t, `${fixed('')}; ${dug}`, { env: { LONGSTACK_CAPTURE: 'js' } }))
 
-test('behind a read-only stackTraceLimit the hops have all their frames', async (t) => {
+test('with a read-only stackTraceLimit, hops have all their frames', async (t) => {
   const { stdout, stderr } = await program(`${fixed('')}
     const trace = require(${JSON.stringify(root)})
     const arm = (n) => n === 0 ? setTimeout(() => console.log(trace.chain()[0].frames.length, Error.stackTraceLimit), 1) : arm(n - 1)
@@ -124,7 +124,7 @@ test('proxies of errors run only the traps that the program causes', (t) => same
     Promise.reject(proxy).catch((caught) => { console.log(caught === proxy, caught.message); setTimeout(() => console.log(traps), 5) })
     setTimeout(() => { try { throw proxy } catch (error) { String(error); console.log(error.stack) } }, 1)`)}`))
 
-test('captureStackTrace on plain objects, functions and frozen things', (t) => same(t, `
+test('captureStackTrace works on plain objects, functions and frozen objects', (t) => same(t, `
   ${deep(`
     const plain = {}
     Error.captureStackTrace(plain)
@@ -157,7 +157,7 @@ test('classes, names and messages changed before and after', (t) => same(t, `
     try { console.log(odd.stack) } catch (error) { console.log('thrown', error.message) }
     const multi = new Error('two\\n    at lines (fake.js:1:1)'); console.log(multi.stack)`)}`, some))
 
-test('an error whose prototype changed, and things that only look like errors', (t) => same(t, `
+test('an error whose prototype changed, and objects that look like errors', (t) => same(t, `
   ${deep(`
     console.log(Object.setPrototypeOf(new Error('a'), null).stack, Object.setPrototypeOf(new Error('b'), { name: 'Mine' }).stack)
     const like = Object.create(Error.prototype); console.log(like.stack, Object.create(new Error('c')).stack)

@@ -90,7 +90,7 @@ function folderOf (t) {
 const framesOf = (stack) => stack.split('\n').filter((line) => line.startsWith('    at '))
   .map((line) => /^ {4}at (?:.* \(|async )?(.*?:\d+):\d+\)?$/.exec(line)?.[1] ?? line)
 
-test('each frame is one, whatever the lines between them say', async (t) => {
+test('parsers find the same frames, whatever the lines between them', async (t) => {
   const { stdout } = await node(['-r', register, path.join(folderOf(t), 'app.js'), '/chat'])
   const stack = stdout.trimEnd()
   t.regex(stack, /── GET \/chat/)
@@ -100,7 +100,7 @@ test('each frame is one, whatever the lines between them say', async (t) => {
   for (const [name, parse] of Object.entries(parsers)) t.deepEqual(parse(stack).map(withoutAsync), expected, `${name}\n${stack}`)
 })
 
-test("errors: 'print': the frames are those of Node alone, whatever request opened what", async (t) => {
+test("errors: 'print': parsers find only Node's frames, whatever the request", async (t) => {
   const folder = folderOf(t)
   const stackOf = async (/** @type {string[]} */ urls) =>
     (await node(['-r', register, path.join(folder, 'app.js'), ...urls], { env: { LONGSTACK_ERRORS: 'print' } })).stdout.trimEnd()

@@ -88,7 +88,7 @@ async function answer (t, urls, env) {
   return JSON.parse(stdout)
 }
 
-test('GET /bad of Express: own frames, packages as one line, the request as the end', async (t) => {
+test('GET /bad of Express: own frames, packages as one line, the request last', async (t) => {
   const { stack, chain } = await answer(t, ['/bad'])
   const [first, ...hops] = stack.slice(stack.indexOf('  ──')).split('\n')
   t.regex(first, /^ {2}── [^·]+ · \d+ m?s earlier ──$/)
@@ -102,7 +102,7 @@ test('GET /bad of Express: own frames, packages as one line, the request as the 
   t.true(chain[0].files.some((file) => file.includes('node_modules')))
 })
 
-test('on a connection that another request opened each chain ends at its request', async (t) => {
+test('on another request\'s connection, each chain ends at its own request', async (t) => {
   const { stack } = await answer(t, ['/orders', '/bad'])
   t.regex(stack, /\n {2}── GET \/bad [^\n]*──/)
   t.false(stack.includes('server.listen'), stack)
@@ -110,7 +110,7 @@ test('on a connection that another request opened each chain ends at its request
   t.false(stack.slice(stack.indexOf('  ──')).includes('node_modules'), stack)
 })
 
-test('internals: all of it', async (t) => {
+test('internals shows everything', async (t) => {
   const { stack } = await answer(t, ['/bad'], { LONGSTACK_INTERNALS: '1', LONGSTACK_FRAMES: '40' })
   const hops = stack.slice(stack.indexOf('  ──'))
   t.regex(hops, /node_modules.express/)
@@ -118,14 +118,14 @@ test('internals: all of it', async (t) => {
   t.false(/ as above: | frames? in /.test(hops), hops)
 })
 
-test('hide: what it says is folded, packages are not', async (t) => {
+test('hide folds what it names, and packages stay', async (t) => {
   const { stack } = await answer(t, ['/bad'], { LONGSTACK_HIDE: 'app\\.js$', LONGSTACK_FRAMES: '40' })
   const hops = stack.slice(stack.indexOf('  ──'))
   t.regex(hops, /\n {4}\.\.\. \d+ frames? in app\.js\n/)
   t.regex(hops, /at .*node_modules.database/)
 })
 
-test('what V8 prints as "at async" is told once, and no function is missing between two others', async (t) => {
+test('frames that V8 prints as "at async" are not repeated, and no function is missing', async (t) => {
   const { stdout } = await program(`
     const { setTimeout: sleep } = require('node:timers/promises')
     async function inner () { await sleep(2); throw new Error('inner') }
@@ -141,7 +141,7 @@ test('what V8 prints as "at async" is told once, and no function is missing betw
   t.regex(second, /^ {4}at start .*\n {4}at Object\.<anonymous> /)
 })
 
-test('a promise that catch made has one name, also once V8 has optimized the call', async (t) => {
+test('a promise made by catch has the same name after V8 has optimized the call', async (t) => {
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(path.join(__dirname, '..', '..'))})
     const labels = new Set()

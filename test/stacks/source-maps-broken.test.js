@@ -90,7 +90,7 @@ const external = '//# sourceMappingURL=program.js.map\n'
 /** @param {string | Buffer} content */
 const put = (content) => (/** @type {string} */ folder) => fs.writeFileSync(path.join(folder, 'program.js.map'), content)
 
-test('a good map is read once, too', async (t) => {
+test('an intact map is read once', async (t) => {
   const { stacks, counts } = await broken(t, external, put(good))
   t.true(stacks.every((stack) => split(stack).hops[0].frames.includes('app.ts:22:14')), stacks[0])
   readOnce(t, counts)
@@ -118,12 +118,12 @@ test('a map that links to itself', async (t) => {
   unmappedOnce(t, await broken(t, external, (folder) => fs.symlinkSync('program.js.map', path.join(folder, 'program.js.map'))))
 })
 test('a program that is its own map', async (t) => unmappedOnce(t, await broken(t, '//# sourceMappingURL=program.js\n')))
-test('a map on the net', async (t) => unmappedOnce(t, await broken(t, '//# sourceMappingURL=http://127.0.0.1:1/program.js.map\n')))
+test('a map on the network', async (t) => unmappedOnce(t, await broken(t, '//# sourceMappingURL=http://127.0.0.1:1/program.js.map\n')))
 test('a map with an impossible name', async (t) => unmappedOnce(t, await broken(t, '//# sourceMappingURL=%E0%A4%A\n')))
-test('an inline map that is no base64', async (t) => unmappedOnce(t, await broken(t, '//# sourceMappingURL=data:application/json;base64,&&&&\n')))
+test('an inline map that is not base64', async (t) => unmappedOnce(t, await broken(t, '//# sourceMappingURL=data:application/json;base64,&&&&\n')))
 test('an inline map that is truncated', async (t) => unmappedOnce(t, await broken(t, maps.inline(map).slice(0, 200) + '\n')))
 
-test('a map over the cap is not read at all', async (t) => {
+test('a map larger than the limit is not read', async (t) => {
   const result = await broken(t, external, (folder) => {
     put('{"version":3,"sources":["app.ts"],"names":[],"mappings":""')(folder)
     fs.truncateSync(path.join(folder, 'program.js.map'), 65 * 2 ** 20) // sparse: takes no room

@@ -98,7 +98,7 @@ test('the first line and the first column, in CommonJS and in ESM', async (t) =>
   }
 })
 
-test('a folder with a blank and a percent sign, a module with a query', async (t) => {
+test('a folder with a space and a percent sign, a module with a query', async (t) => {
   const folder = maps.folder({})
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const odd = path.join(folder, 'a b%20c')
@@ -137,12 +137,12 @@ for (const [source, shown, sourceRoot = ''] of [
   })
 }
 
-test('a source that is a URL of another machine is shown as it is; Node itself does not map with such a one', async (t) => {
+test('a source on another host is shown unchanged; Node itself ignores such maps', async (t) => {
   const shown = 'file://elsewhere/app.ts'
   told(t, await run({ 'program.js': code + maps.inline({ ...map, sources: [shown] }) }, 'program.js'), { file: shown })
 })
 
-test('a source that webpack names by a URL is the file above with the same text', async (t) => {
+test('a source that webpack names by a URL is the file above it with the same text', async (t) => {
   const [content] = map.sourcesContent
   const urls = { 'webpack://app/./src/my%20app.ts': 'src/my app.ts', 'webpack:///src/other.ts': undefined }
   for (const [url, name] of Object.entries(urls)) {
@@ -160,7 +160,7 @@ test('a source that webpack names by a URL is the file above with the same text'
   }
 })
 
-test('a source that is no file, but what a loader of webpack made: frames stay as V8 wrote them', async (t) => {
+test('a source made by a webpack loader: frames keep V8\'s positions', async (t) => {
   for (const args of [['-r', register], ['--enable-source-maps', '-r', register]]) {
     const { stdout, stderr } = await run({ 'program.js': code + maps.inline({ ...map, sources: ['webpack://app/?481d'], sourceRoot: '' }) }, 'program.js', args)
     t.is(stderr, '')
@@ -172,7 +172,7 @@ test('a source that is no file, but what a loader of webpack made: frames stay a
 })
 
 for (const name of ['100%.ts', 'a%2Fb.ts', 'as%20it%20is.ts']) {
-  test(`a source called ${name}, which is no escape or that of a file's very name`, async (t) => {
+  test(`a source called ${name}, which is no escape or is the literal file name`, async (t) => {
     const files = { 'program.js': code + maps.inline({ ...map, sources: [name] }), [name]: '' }
     told(t, await run(files, 'program.js'), { file: `<dir>/${name}` })
   })
@@ -239,7 +239,7 @@ test('source-map-support, installed in the callback right before: both come in o
   told(t, await run({ ...external, 'main.js': main }, 'main.js'))
 })
 
-test('source-map-support with sources that are nowhere on disk', async (t) => {
+test('source-map-support with sources that are not on disk', async (t) => {
   const main = `
     require(${JSON.stringify(path.join(packages, 'source-map-support'))}).install({
       retrieveSourceMap: (file) => file.endsWith('program.js') ? { url: file, map: ${JSON.stringify(JSON.stringify(map))} } : null
@@ -264,7 +264,7 @@ test('ts-node, registered before', async (t) => told(t, await withTsNode(tsNode,
 test('ts-node, registered after', async (t) => told(t, await withTsNode(register, tsNode)))
 
 for (const flags of [[], ['--enable-source-maps']]) {
-  test(`a source that is neither on disk nor in the map: hops stay as V8 wrote them, ${flags}`, async (t) => {
+  test(`a source neither on disk nor in the map: hops keep V8's positions, ${flags}`, async (t) => {
     const { sourcesContent, ...bare } = map
     const files = { ...external, 'program.js.map': JSON.stringify(bare) }
     const args = [...flags, '-r', register]
@@ -277,7 +277,7 @@ for (const flags of [[], ['--enable-source-maps']]) {
   })
 }
 
-test('a package that leaves its sources out: its frames stay, whatever is in the map', async (t) => {
+test('a package without its sources: its frames stay unmapped, whatever the map says', async (t) => {
   const folder = maps.folder({ 'main.js': "require('library')" })
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   const library = path.join(folder, 'node_modules', 'library')

@@ -92,7 +92,7 @@ function copy (t) {
   return folder
 }
 
-test('without the start-up bundle code that is terminated leaves no module half-loaded', async (t) => {
+test('without the start-up bundle, terminated code leaves no module half-loaded', async (t) => {
   const folder = copy(t)
   fs.rmSync(path.join(folder, 'lib', 'start', 'bundle'), { force: true })
   const register = path.join(folder, 'lib', 'register.js')
@@ -111,7 +111,7 @@ test('without the start-up bundle code that is terminated leaves no module half-
   }
 })
 
-test('files that are replaced while the process runs are not mixed with those that it has loaded', async (t) => {
+test('files replaced while the process runs are not mixed with those already loaded', async (t) => {
   const folder = copy(t)
   const made = spawnSync(process.execPath, [path.join(folder, 'lib', 'start', 'build.js')], { encoding: 'utf8' })
   t.is(made.status, 0, made.stderr)
@@ -137,7 +137,7 @@ test('files that are replaced while the process runs are not mixed with those th
 })
 
 for (const LONGSTACK_CAPTURE of ['native', 'js']) {
-  test(`stacks are read at the end of a full stack: ${LONGSTACK_CAPTURE}`, async (t) => {
+  test(`stacks can be read with the stack nearly full: ${LONGSTACK_CAPTURE}`, async (t) => {
     const source = `
       function down () {
         const error = new Error('deep')
@@ -176,7 +176,7 @@ function withMap (t, source) {
   return node(['-r', path.join(root, 'lib', 'register.js'), path.join(folder, 'main.js')])
 }
 
-test('what maps positions is not loaded by Node: nobody sees it come', async (t) => {
+test('mapping code is loaded without Node\'s loader: no program sees it', async (t) => {
   const { stdout, stderr } = await withMap(t, `
     const Module = require('node:module')
     const { make } = require('./program.js')
@@ -194,7 +194,7 @@ test('what maps positions is not loaded by Node: nobody sees it come', async (t)
   t.regex(stdout, /^true $/m)
 })
 
-test('positions are mapped after code was terminated that had the first of them mapped', async (t) => {
+test('positions are mapped although code was terminated while mapping the first', async (t) => {
   for (const timeout of [1, 3, 6, 12]) {
     const { stdout, stderr } = await withMap(t, `
       const { make } = require('./program.js')

@@ -16,7 +16,7 @@ for (const env of variants) {
   const name = Object.values(env).join(', ')
 
   // With JavaScript as the hook of settled promises some 60 % of these processes were ended
-  test(`V8 does not end a process because code that rejects is terminated: ${name}`, async (t) => {
+  test(`V8 does not end the process when rejecting code is terminated: ${name}`, async (t) => {
     const { stdout, stderr, code, signal } = await program(`
       const vm = require('node:vm')
       process.on('unhandledRejection', () => {})
@@ -44,7 +44,7 @@ for (const env of variants) {
     t.is(stdout, '25 true\n')
   })
 
-  test(`a promise that such code may have settled is not said to be pending: ${name}`, async (t) => {
+  test(`a promise that such code may have settled is not listed as pending: ${name}`, async (t) => {
     const { stdout, stderr } = await program(`
       ${trace}
       const vm = require('node:vm')
@@ -60,7 +60,7 @@ for (const env of variants) {
     t.is(stdout, 'false\n')
   })
 
-  test(`nobody is said to have rejected what such code may have: ${name}`, async (t) => {
+  test(`nobody is named for a rejection that such code may have made: ${name}`, async (t) => {
     const { stderr } = await program(`
       const vm = require('node:vm')
       const deferred = []
@@ -89,7 +89,7 @@ for (const env of variants) {
   })
 }
 
-test('a step that begins in such code, and what it settles, are told apart', async (t) => {
+test('a step that begins in such code is distinguished from what the code settles', async (t) => {
   const { stdout, stderr } = await program(`
     ${trace}
     const vm = require('node:vm')
@@ -114,7 +114,7 @@ test('a step that begins in such code, and what it settles, are told apart', asy
   t.is(stdout, 'startRun\nmaker\nstartRun\n')
 })
 
-test('the hook is put back: what is settled after such code is known', async (t) => {
+test('the hook is restored: promises settled after such code are known', async (t) => {
   const { stdout, stderr } = await program(`
     ${trace}
     const vm = require('node:vm')

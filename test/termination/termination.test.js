@@ -10,7 +10,7 @@ const { root, runsAll, program } = require('../helpers/run')
 const { terminateAtRandom } = require('../../fuzz/termination')
 
 // As a user has it: where a source is newer than the bundle, that is not used
-test.before('the bundle is made of the sources', (t) => {
+test.before('the bundle is built from the sources', (t) => {
   const build = path.join(root, 'lib', 'start', 'build.js')
   const { status, stderr } = spawnSync(process.execPath, [build], { encoding: 'utf8' })
   t.is(status, 0, stderr)
@@ -21,7 +21,7 @@ const modes = /** @type {const} */ (['full', 'spans'])
 
 for (const engine of /** @type {const} */ (['native', 'js'])) {
   for (const mode of modes) {
-    test(`code that is terminated at random instants leaves nothing behind: ${engine}, ${mode}`, async (t) => {
+    test(`code terminated at random instants leaves nothing behind: ${engine}, ${mode}`, async (t) => {
       t.timeout(600_000)
       const seed = Math.floor(Math.random() * 1e6)
       const settings = { seed, count: COUNT, engine, mode }
@@ -36,7 +36,7 @@ for (const engine of /** @type {const} */ (['native', 'js'])) {
 }
 
 for (const engine of ['native', 'js']) {
-  test(`code that is terminated while it makes the first span of a process ends: ${engine}`, async (t) => {
+  test(`code terminated while it makes the first span of a process ends: ${engine}`, async (t) => {
     for (let i = 0; i < 16; i++) { // the native engine of Node 20 lost every second one
       const { stdout, stderr, signal } = await program(`
         const trace = require(${JSON.stringify(root)})
@@ -69,7 +69,7 @@ function afterwards () {
 
 for (const engine of ['native', 'js']) {
   for (const place of ['in the main script', 'in the first callback']) {
-    test(`the first stacks of a process are read by code that is terminated ${place}: ${engine}`, async (t) => {
+    test(`terminated code reads the first stacks of a process ${place}: ${engine}`, async (t) => {
       for (const timeout of [1, 3, 5, 8]) {
         const run = 'try { vm.runInNewContext(\'while (true) { try { null.x } catch (e) { e.stack } }\', {}, ' +
           `{ timeout: ${timeout} }) } catch {} afterwards()`
@@ -83,7 +83,7 @@ for (const engine of ['native', 'js']) {
   }
 }
 
-test('what is made in the same callback after a timeout has the whole chain', async (t) => {
+test('resources made in the same callback after a timeout have the whole chain', async (t) => {
   const { stdout } = await program(`
     const vm = require('node:vm')
     setTimeout(function callback () {
@@ -104,7 +104,7 @@ test('what is made in the same callback after a timeout has the whole chain', as
   t.is(stdout, 'end\n')
 })
 
-test('hooks of promises that Node has lost are there again', async (t) => {
+test('promise hooks lost by Node are restored', async (t) => {
   for (const engine of ['native', 'js']) {
     // As code leaves it that is terminated inside of updatePromiseHookMode (lib/internal/async_hooks.js)
     const { stdout } = await program(`
@@ -124,7 +124,7 @@ test('hooks of promises that Node has lost are there again', async (t) => {
   }
 })
 
-test('a span whose function is terminated ends as terminated, and the process goes on', async (t) => {
+test('a span whose function is terminated ends as terminated, and the process continues', async (t) => {
   const { stdout, stderr, code } = await program(`
     const trace = require(${JSON.stringify(require.resolve('../..'))})
     const vm = require('node:vm')
@@ -149,7 +149,7 @@ test('a span whose function is terminated ends as terminated, and the process go
   ])
 })
 
-test('tracing puts back the method of vm that it wraps', async (t) => {
+test('tracing restores the method of vm that it wraps', async (t) => {
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(require.resolve('../..'))})
     const { Script } = require('node:vm')

@@ -76,7 +76,7 @@ test('the addresses of a socket are undefined once it is closed', async (t) => {
   t.deepEqual(peers, Array(5).fill(['127.0.0.1', 'number']))
 })
 
-test('a stack is formatted when the program reads it, with the message and by the formatter of that moment', async (t) => {
+test('a stack is formatted when the program reads it, with the message and formatter of that time', async (t) => {
   const stdout = await same(t, `
     const http = require('node:http'), net = require('node:net')
     const trace = require(${JSON.stringify(root)})
@@ -114,7 +114,7 @@ const streams = `
   const flags = [1, 2].map((fd) => /^flags:\\s*(\\d+)/m.exec(require('node:fs').readFileSync('/proc/self/fdinfo/' + fd, 'latin1'))[1])
   const open = [process.getActiveResourcesInfo(), process._getActiveHandles().map(({ fd }) => fd), flags]`
 
-test('process.stderr is opened by the program, or not at all', async (t) => {
+test('process.stderr is opened by the program or not at all', async (t) => {
   if (process.platform !== 'linux') return t.log('there is no /proc')
   const file = spanFile(t)
   const options = [{ LONGSTACK_SPANS: file, LONGSTACK_PROPAGATE: 'on' }, { LONGSTACK_SPANS: file }, { LONGSTACK_BLOCKED: '1000' }, {}]
@@ -132,7 +132,7 @@ test('process.stderr is opened by the program, or not at all', async (t) => {
   t.is(stderrLater, flags[1])
 })
 
-test('what Node makes when it is first read is still to be made', async (t) => {
+test('Node\'s lazy properties stay lazy', async (t) => {
   const options = [{ LONGSTACK_SPANS: spanFile(t) }, {}]
   const stdout = await same(t, `
     const http = require('node:http'), trace = require(${JSON.stringify(root)}), controller = new AbortController()
@@ -147,7 +147,7 @@ test('what Node makes when it is first read is still to be made', async (t) => {
   t.regex(stdout, /^AbortError true /)
 })
 
-test('what replaces a method of Node has its name and number of parameters', async (t) => {
+test('a replacement of a Node method has its name and number of parameters', async (t) => {
   const options = [{ LONGSTACK_SPANS: spanFile(t), LONGSTACK_PROPAGATE: 'on' }, { LONGSTACK_SPANS: spanFile(t) }, {}]
   await same(t, `
     const http = require('node:http'), net = require('node:net'), vm = require('node:vm'), trace = require(${JSON.stringify(root)})
@@ -162,7 +162,7 @@ test('what replaces a method of Node has its name and number of parameters', asy
     })`, options)
 })
 
-test('an exception that is pending when Node makes a resource reaches the program', async (t) => {
+test('an exception pending while Node makes a resource reaches the program', async (t) => {
   const stdout = await same(t, `
     const { generateKeyPairSync } = require('node:crypto')
     const privateKeyEncoding = { type: 'pkcs8', format: 'pem', cipher: 'no such cipher', passphrase: 'secret' }

@@ -3,12 +3,12 @@
 const test = require('ava')
 const { mistake, nearest } = require('../../lib/errors')
 
-test('nearest finds one edit: a letter less, more, other, or two swapped', (t) => {
+test('nearest finds one edit: a letter missing, added, changed, or two swapped', (t) => {
   const words = ['frames', 'depth', 'budget']
   for (const word of ['frmes', 'fraames', 'fromes', 'farmes', 'FRAMES']) t.is(nearest(word, words), 'frames')
 })
 
-test('nearest: a third of the letters may be wrong, no more', (t) => {
+test('nearest allows a third of the letters to be wrong', (t) => {
   t.is(nearest('abcxyf', ['abcdef']), 'abcdef')
   t.is(nearest('abxyzf', ['abcdef']), undefined)
   t.is(nearest('ab', ['xb']), 'xb')
@@ -20,7 +20,7 @@ test('nearest prefers the fewest edits, then the first word', (t) => {
   t.is(nearest('spxns', ['spins', 'spans']), 'spins')
 })
 
-test('nearest: what is no text, or very long, has no neighbour', (t) => {
+test('nearest finds nothing for non-text or very long text', (t) => {
   t.is(nearest(Symbol('frames'), ['frames']), undefined)
   t.is(nearest('x'.repeat(1000), ['x'.repeat(999)]), undefined)
 })
@@ -32,11 +32,11 @@ test('mistake is a TypeError with the code of its key', (t) => {
   t.regex(error.message, /"frmes".*"frames"/)
 })
 
-test('mistake names no hint where there is none', (t) => {
+test('mistake gives no hint if there is none', (t) => {
   t.notRegex(mistake('UNKNOWN_OPTION', 'xyz', undefined).message, /mean/)
 })
 
-test('mistake cuts long texts and quotes what is no plain text', (t) => {
+test('mistake cuts long texts and quotes values that are not plain text', (t) => {
   t.true(mistake('UNKNOWN_OPTION', 'x'.repeat(1e6), undefined).message.length < 400)
   t.regex(mistake('UNKNOWN_OPTION', 'a"\n', undefined).message, /"a\\"\\n"/)
 })
@@ -50,11 +50,11 @@ test('mistake runs no code of the value that it describes', (t) => {
   }
 })
 
-test('what a message quotes prints no commands of a terminal', (t) => {
+test('quoted text in a message has no control characters', (t) => {
   t.is(mistake('UNKNOWN_EVENT', '\x1b\u009b\u202e', undefined).message.match(/[\x00-\x1f\x7f-\x9f\u202e]/), null) // eslint-disable-line no-control-regex
 })
 
-test('a filter that cannot be read is refused with a code', (t) => {
+test('an unreadable filter is rejected with a code', (t) => {
   const { proxy, revoke } = Proxy.revocable([], {})
   revoke()
   const { compile } = require('../../lib/subsystems')

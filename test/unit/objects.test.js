@@ -13,7 +13,7 @@ function guarded (t, target) {
   return new Proxy(target, traps)
 }
 
-test('own reads data properties of the object itself, and calls no getter', (t) => {
+test('own reads own data properties, and calls no getter', (t) => {
   const object = Object.create({ inherited: 1 }, { getter: { get () { throw new Error('was called') } }, data: { value: 2 } })
   t.is(own(object, 'data'), 2)
   t.is(own(object, 'getter'), undefined)

@@ -5,7 +5,7 @@ const { defaultOptions, parseOptions, rules } = require('../../lib/options')
 
 const base = Object.freeze(defaultOptions())
 
-test('each default is undefined or accepted, and each variable is LONGSTACK or begins so', (t) => {
+test('each default is undefined or valid, and each variable is LONGSTACK or starts with it', (t) => {
   for (const [name, { initial, accepts, variable }] of Object.entries(rules)) {
     t.true(initial === undefined || accepts(initial), name)
     t.regex(variable, /^LONGSTACK(_[A-Z]+)*$/)
@@ -13,7 +13,7 @@ test('each default is undefined or accepted, and each variable is LONGSTACK or b
   t.is(new Set(Object.values(rules).map(({ variable }) => variable)).size, Object.keys(rules).length)
 })
 
-test('nothing, and undefined for an option, keep what is in force', (t) => {
+test('no argument, and undefined for an option, keep the current values', (t) => {
   const before = { ...base, frames: 7 }
   t.deepEqual(parseOptions(undefined, before), before)
   t.deepEqual(parseOptions({}, before), before)
@@ -28,7 +28,7 @@ test('an array is the filter, copied', (t) => {
   t.not(options.filter, filter)
 })
 
-test('an option takes the place of the one before, the others stay', (t) => {
+test('an option replaces the previous value, and others remain', (t) => {
   t.deepEqual(parseOptions({ frames: 3, errors: false }, base), { ...base, frames: 3, errors: false })
 })
 
@@ -45,7 +45,7 @@ const values = {
   signal: { good: ['SIGUSR2', 'SIGHUP'], bad: ['SIGKILL', 'SIGSTOP', 'SIGUSR1', 'SIGPROF', 'USR2', 'toString', 12] }
 }
 for (const [name, { good, bad }] of Object.entries(values)) {
-  test(`${name}: what is accepted and what is not`, (t) => {
+  test(`${name}: accepted and rejected values`, (t) => {
     for (const value of good) t.is(parseOptions({ [name]: value }, base)[name], value)
     for (const value of bad) {
       t.throws(() => parseOptions({ [name]: value }, base), { code: 'LONGSTACK_ERR_INVALID_OPTION', message: new RegExp(`"${name}"`) })
@@ -53,7 +53,7 @@ for (const [name, { good, bad }] of Object.entries(values)) {
   })
 }
 
-test('an unknown option is an error that names the nearest one', (t) => {
+test('an unknown option is an error with a suggestion', (t) => {
   t.throws(() => parseOptions({ fraems: 3 }, base), { code: 'LONGSTACK_ERR_UNKNOWN_OPTION', message: /"frames"/ })
   t.throws(() => parseOptions({ hasOwnProperty: 3 }, base), { code: 'LONGSTACK_ERR_UNKNOWN_OPTION' })
 })
@@ -63,13 +63,13 @@ test('filters are checked name by name', (t) => {
   t.throws(() => parseOptions({ filter: 'TPC' }, base), { code: 'LONGSTACK_ERR_UNKNOWN_SUBSYSTEM' })
 })
 
-test('what is neither array nor object is an error', (t) => {
+test('anything but an array or object is an error', (t) => {
   for (const value of [null, 1, 'TCP', () => {}, new Map()]) {
     t.throws(() => parseOptions(value, base), { code: 'LONGSTACK_ERR_INVALID_OPTIONS' })
   }
 })
 
-test('texts of variables: what cannot be read stays text, for the message', (t) => {
+test('variables that cannot be parsed stay text, for the message', (t) => {
   const { frames, errors, filter, hide } = rules
   t.deepEqual(['10', ' 10 ', '1e3', '-1', ''].map(frames.fromText), [10, 10, '1e3', '-1', ''])
   t.deepEqual(['1', 'TRUE', 'on', 'yes'].map(errors.fromText), [true, true, true, true])

@@ -14,7 +14,7 @@ const counting = (method) => {
   return Object.assign(wrapper, { counted: () => count })
 }
 
-test('a wrapper has name, length and attributes of what it wraps, and leaves no trace', (t) => {
+test('a wrapper has name, length and attributes of its original, and leaves no trace', (t) => {
   for (const isPlain of [true, false]) {
     const value = function add (a, b) { return this.base + a + b }
     const attributes = { writable: isPlain, enumerable: isPlain, configurable: true }
@@ -30,7 +30,7 @@ test('a wrapper has name, length and attributes of what it wraps, and leaves no 
   }
 })
 
-test('an inherited method is wrapped on the object, not enumerable, and inherited again', (t) => {
+test('an inherited method is wrapped on the object, not enumerable, and inherited again afterwards', (t) => {
   const owner = Object.create({ go () { return 'went' } })
   const unwrap = wrap(owner, 'go', counting)
   t.deepEqual([owner.go(), Object.keys(owner)], ['went', []])
@@ -38,7 +38,7 @@ test('an inherited method is wrapped on the object, not enumerable, and inherite
   t.deepEqual(Reflect.ownKeys(owner), [])
 })
 
-test('a wrapper that was wrapped in turn stays', (t) => {
+test('a wrapper that is itself wrapped stays', (t) => {
   const owner = { go () { return 'went' } }
   const unwrap = wrap(owner, 'go', counting)
   const inner = owner.go
@@ -49,7 +49,7 @@ test('a wrapper that was wrapped in turn stays', (t) => {
   t.true(unwrap())
 })
 
-test('what is no method, an accessor or frozen is left alone', (t) => {
+test('values that are no method, accessors or frozen are left alone', (t) => {
   const owner = Object.freeze({ go () {}, value: 1 })
   t.deepEqual(['go', 'value', 'absent'].map((name) => wrap(owner, name, counting)), Array(3).fill(undefined))
   const accessor = { get go () { return t.fail() } }

@@ -7,7 +7,7 @@ const { quoteWord, withRegister, wordsOf } = require('../../../lib/cli/env')
 const values = (/** @type {string} */ text) => wordsOf(text).map(({ value }) => value)
 const word = fc.string({ unit: fc.constantFrom('a', '-', ' ', '"', '\\', '$', "'", '\t', '\n', '漢', '='), minLength: 1 })
 
-test('words are separated by spaces; quotes keep spaces; a backslash escapes in quotes only', (t) => {
+test('words are separated by spaces; quotes keep spaces; a backslash escapes only in quotes', (t) => {
   t.deepEqual(values('  -r  a.js --title="b c"d'), ['-r', 'a.js', '--title=b cd'])
   t.deepEqual(values('C:\\x\\y "C:\\\\x y\\"z"'), ['C:\\x\\y', 'C:\\x y"z'])
   t.deepEqual(values('a\tb\nc'), ['a\tb\nc'])
@@ -15,13 +15,13 @@ test('words are separated by spaces; quotes keep spaces; a backslash escapes in 
   t.throws(() => wordsOf('a "b'), { message: 'Unterminated quote in NODE_OPTIONS.' })
 })
 
-test('whatever words are quoted, the same are read', (t) => {
+test('quoting and reading gives the same words', (t) => {
   fc.assert(fc.property(fc.array(word), (words) => {
     t.deepEqual(values(words.map(quoteWord).join(' ')), words)
   }))
 })
 
-test('whatever NODE_OPTIONS has, it keeps; longstack is appended once', (t) => {
+test('NODE_OPTIONS is preserved; longstack is appended once', (t) => {
   const others = fc.array(word.filter((text) => !text.startsWith('-')))
   fc.assert(fc.property(others, fc.nat(9), fc.boolean(), word, (words, place, isInline, name) => {
     const file = `/${name}/register.js`

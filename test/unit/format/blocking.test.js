@@ -9,7 +9,7 @@ function event (caller, others) {
   return /** @type {any} */ ({ ms: 98, stillRunning: false, samples: 1, frames: [frame('hash'), frame(caller)], stack: '    at hash (/app/hash.js:3:1)', chain: [], ...others })
 }
 
-test('whole the first, 10th, 100th and 1,000th time', (t) => {
+test('the first, 10th, 100th and 1,000th report is full', (t) => {
   const texts = new BlockingTexts()
   const all = Array.from({ length: 1000 }, () => texts.format(event('a'), { name: 'GET /a' }))
   t.deepEqual(all.flatMap((text, i) => text.includes('\n') ? i + 1 : []), [1, 10, 100, 1000])
@@ -24,14 +24,14 @@ test('another caller is another place', (t) => {
   t.notRegex(texts.format(event('b'), undefined), /\n/)
 })
 
-test('one that was told while it ran is a line at its end, and counts once', (t) => {
+test('a report made during the callback is a line at its end, and counts once', (t) => {
   const texts = new BlockingTexts()
   t.regex(texts.format(event('a', { stillRunning: true, startUnixMs: 5 }), undefined), /\n {4}at hash/)
   t.is(texts.format(event('a', { startUnixMs: 5 }), undefined), 'the event loop was blocked for 98 ms, at hash (hash.js:3)')
   t.regex(texts.format(event('a', { startUnixMs: 9 }), undefined), /again for 98 ms, the 2nd time/)
 })
 
-test('places that are not known are told whole', (t) => {
+test('unknown places are reported in full', (t) => {
   const texts = new BlockingTexts()
   const unknown = event('a', { frames: [], stack: '  ── setTimeout(1) ──' })
   t.deepEqual([1, 2].map(() => texts.format(unknown, undefined).split('\n').length), [2, 2])

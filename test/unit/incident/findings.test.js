@@ -23,7 +23,7 @@ const findings = (parts) => found(parts).map(({ kind }) => kind)
 /** @param {object} parts @returns {string[]} */
 const sentences = (parts) => found(parts).map(({ sentence }) => sentence)
 
-test('calls that fail and are retried: the verdict says it', (t) => {
+test('failed calls that are retried are in the verdict', (t) => {
   const failure = (/** @type {string} */ name, count = 75) => ({ type: '503', message: '', count, routes: [{ name, count }] })
   const routes = [{ name: 'GET stock:80/left', kind: 'CLIENT', weighted: 100 }, { name: 'GET /stock', kind: 'SERVER', weighted: 25 }]
   const report = (/** @type {string} */ name, verdict = [RETRIES]) =>

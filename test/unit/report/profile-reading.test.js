@@ -4,7 +4,7 @@ const test = require('ava')
 const { parseProfile } = require('../../../report/read/profile')
 const { node } = require('../../helpers/run')
 
-test('a profile of longstack is read as it is', async (t) => {
+test('a longstack profile is read unchanged', async (t) => {
   const { stdout } = await node(['-e', `
     const trace = require('.').enable()
     trace.profile({ seconds: 0.2 }).then((profile) => console.log(JSON.stringify(profile)))
@@ -14,7 +14,7 @@ test('a profile of longstack is read as it is', async (t) => {
   t.deepEqual(parseProfile(JSON.stringify(profile)), profile)
 })
 
-test('what is no profile is refused', (t) => {
+test('anything but a profile is rejected', (t) => {
   for (const json of [undefined, 7, '', '{', 'null', '[]', '{}', '{"tree":{}}', '{"tree":[],"chains":[]}']) {
     t.is(parseProfile(json), undefined)
   }

@@ -3,7 +3,7 @@
 const test = require('ava')
 const { MessageTable, createMemory } = require('../../../lib/passing/message-table')
 
-test('what one thread notes, another one finds, and nothing else', (t) => {
+test('a note of one thread is found by another, and nothing else', (t) => {
   const memory = createMemory()
   const [sender, receiver] = [new MessageTable(memory), new MessageTable(memory)]
   const text = sender.addText('caf\u00e9 \u2500\u2500')
@@ -16,7 +16,7 @@ test('what one thread notes, another one finds, and nothing else', (t) => {
   t.is(receiver.find(2, 0), 0)
 })
 
-test('newer messages take the place of older ones, which are not known any more', (t) => {
+test('newer messages replace older ones, which become unknown', (t) => {
   const table = new MessageTable(createMemory())
   const text = table.addText('x')
   for (let count = 0; count < 40_000; count++) table.note(4, count, text)
@@ -24,7 +24,7 @@ test('newer messages take the place of older ones, which are not known any more'
   t.is(table.find(4, 39_999), text)
 })
 
-test('newer texts take the place of older ones, and none is taken for another', (t) => {
+test('newer texts replace older ones, and none is confused with another', (t) => {
   const table = new MessageTable(createMemory())
   const texts = [...Array(20_000).keys()].map((i) => `${i}${'x'.repeat(i % 1000)}`)
   const places = texts.map((text) => table.addText(text))
@@ -38,7 +38,7 @@ test('newer texts take the place of older ones, and none is taken for another', 
   t.true(places.filter((place) => table.isRecent(place)).length > 1000)
 })
 
-test('a text that was written over in part is none', (t) => {
+test('a partly overwritten text is not returned', (t) => {
   const memory = createMemory()
   const table = new MessageTable(memory)
   const place = table.addText('the chain of a message')

@@ -6,14 +6,14 @@ const { inSample, weightFor } = require('../../../lib/sinks/sinks')
 /** A trace id whose random part starts with these 13 digits. @param {string} digits */
 const traceId = (digits) => `${'f'.repeat(18)}${digits}f`
 
-test('inSample compares 52 bits behind the 18th digit with the ratio', (t) => {
+test('inSample compares the 52 bits after the 18th digit with the ratio', (t) => {
   t.true(inSample(traceId('8000000000000'), 0.5))
   t.false(inSample(traceId('7ffffffffffff'), 0.5))
   t.true(inSample(traceId('c000000000000'), 0.25))
   t.false(inSample(traceId('bffffffffffff'), 0.25))
 })
 
-test('inSample: ratio 1 is all, ratio 0 nothing', (t) => {
+test('inSample takes everything at ratio 1, nothing at ratio 0', (t) => {
   t.true(inSample(traceId('0000000000000'), 1))
   t.false(inSample(traceId('fffffffffffff'), 0))
 })
@@ -27,7 +27,7 @@ test('the sample of a small ratio is part of that of a larger one', (t) => {
 
 const span = { ms: 20, failed: false, traceId: traceId('7000000000000') } // outside of a sample of 0.5
 
-test('weightFor: the duration and the failure that an output asks for', (t) => {
+test('weightFor uses the duration and the failure that an output selects', (t) => {
   t.is(weightFor({}, span), 1)
   t.is(weightFor({ slower: 20 }, span), 1)
   t.is(weightFor({ slower: 20.1 }, span), 0)
@@ -35,7 +35,7 @@ test('weightFor: the duration and the failure that an output asks for', (t) => {
   t.is(weightFor({ errors: true }, { ...span, failed: true }), 1)
 })
 
-test('weightFor: a sample, and what is kept besides', (t) => {
+test('weightFor handles a sample, and spans kept besides', (t) => {
   t.is(weightFor({ sample: 0.5 }, span), 0)
   t.is(weightFor({ sample: 0.6 }, span), 0.6)
   t.is(weightFor({ sample: 0.5 }, { ...span, failed: true }), 0)

@@ -31,16 +31,16 @@ for (const [line, name] of calls) {
   })
 }
 
-test('the call is the one next to the program', (t) => {
+test('the call is the one next to the program\'s frames', (t) => {
   t.is(apiName(framesOf('Socket.connect (node:net:1:2)', 'Object.connect (node:net:1:2)', program)), 'net.connect')
   t.is(apiName(framesOf('Object.a (node:fs:1:2)', program, 'Object.b (node:fs:1:2)')), 'fs.a')
 })
 
-test('code below node_modules is the program', (t) => {
+test('code below node_modules may be the program', (t) => {
   t.is(apiName(framesOf('Object.stat (node:fs:1:2)', 'q (/app/node_modules/pg/a.js:1:2)', program)), 'fs.stat')
 })
 
-test('without the program there is no call', (t) => {
+test('without a frame of the program there is no call', (t) => {
   t.is(apiName(framesOf('Object.readFile (node:fs:1:2)')), undefined)
   t.is(apiName(framesOf(program)), undefined)
   t.is(apiName([]), undefined)

@@ -18,7 +18,7 @@ function chainWith (changes = {}) {
 const timer = (name, fields = {}) => contextOf('Timeout', { lines: ['setTimeout (node:timers:1:2)', `${name} (/app/a.js:1:2)`], detail: '5', ...fields })
 const summary = (hops) => hops.map(({ label, repeats, frames }) => `${label} × ${repeats} ${frames.map(({ functionName }) => functionName)}`)
 
-test('hops: newest first, with their ages and without frames of Node', (t) => {
+test('hops: newest first, with ages and without frames of Node', (t) => {
   const hops = chainWith().hops(chained(timer('first', { time: queriedAt() - 90 }), timer('second', { time: queriedAt() - 30 })))
   t.deepEqual(summary(hops), ['setTimeout(5) × 1 second', 'setTimeout(5) × 1 first'])
   t.deepEqual(hops.map(({ ageMs }) => Math.round(ageMs)), [30, 90])
@@ -26,17 +26,17 @@ test('hops: newest first, with their ages and without frames of Node', (t) => {
   t.like(hops[0], { type: 'Timeout', origin: 'registered', triggerAsyncId: 1 })
 })
 
-test('hops of nothing are none', (t) => {
+test('nothing has no hops', (t) => {
   t.deepEqual(chainWith().hops(undefined), [])
 })
 
-test("steps that are Node's own business make no hop", (t) => {
+test("steps that are Node's internals make no hop", (t) => {
   const internal = contextOf('TickObject', { lines: ['emit (node:net:1:2)'] })
   t.deepEqual(summary(chainWith().hops(chained(timer('first'), internal, timer('second')))), ['setTimeout(5) × 1 second', 'setTimeout(5) × 1 first'])
   t.is(chainWith({ internals: true }).hops(chained(timer('first'), internal, timer('second'))).length, 3)
 })
 
-test('what Node made later gives its name to the call that asked for it', (t) => {
+test('a resource that Node makes later names the call that requested it', (t) => {
   const handle = contextOf('TCPWRAP', { lines: ['Object.connect (node:net:1:2)', 'dial (/app/a.js:1:2)'] })
   const connect = contextOf('TCPCONNECTWRAP', { lines: ['internalConnect (node:net:1:2)'], detail: 'db:80', parent: handle })
   const [hop, ...others] = chainWith().hops(connect)
@@ -45,17 +45,17 @@ test('what Node made later gives its name to the call that asked for it', (t) =>
   t.deepEqual(hop.lines, ['    at dial (/app/a.js:1:2)'])
 })
 
-test('the turns of a loop are one hop', (t) => {
+test('the iterations of a loop are one hop', (t) => {
   const chain = chained(timer('main'), ...Array.from({ length: 5 }, () => timer('turn')))
   t.deepEqual(summary(chainWith().hops(chain)), ['setTimeout(5) × 5 turn', 'setTimeout(5) × 1 main'])
 })
 
-test('neighbours that read the same are one hop', (t) => {
+test('equal neighbours are one hop', (t) => {
   const chain = chained(timer('main'), timer('turn'), contextOf('TickObject', { lines: ['emit (node:net:1:2)'] }), timer('turn'))
   t.deepEqual(summary(chainWith().hops(chain)), ['setTimeout(5) × 2 turn', 'setTimeout(5) × 1 main'])
 })
 
-test('depth and frames bound what is printed', (t) => {
+test('depth and frames limit the output', (t) => {
   const long = chained(...'abcdefgh'.split('').map((name) => timer(name)))
   t.deepEqual(summary(chainWith({ depth: 2 }).hops(long)), ['setTimeout(5) × 1 h', 'setTimeout(5) × 1 g'])
   const deep = contextOf('Timeout', { lines: ['setTimeout (node:timers:1:2)', 'a (/app/a.js:1:2)', 'b (/app/a.js:1:2)', 'c (/app/a.js:1:2)'] })
@@ -69,12 +69,12 @@ test('an await that V8 prints as "at async" is not repeated', (t) => {
   t.deepEqual(summary(chainWith().hops(chained(timer('main'), awaiting))), ['await × 1 load', 'setTimeout(5) × 1 main'])
 })
 
-test('an origin that is given is that of all hops', (t) => {
+test('a given origin applies to all hops', (t) => {
   const hops = chainWith().hops(chained(timer('first'), timer('second')), { origin: 'reader' })
   t.deepEqual(hops.map(({ origin }) => origin), ['reader', 'reader'])
 })
 
-test('the hops of another thread follow, older by what went by here', (t) => {
+test('hops of another thread follow, aged by the time elapsed here', (t) => {
   const carried = [{ label: 'new Worker', type: 'WORKER', ageMs: 7, repeats: 1, origin: 'worker', frames: [], lines: [] }]
   const { hops: hopsOf } = chainWith()
   const start = contextOf('process', { origin: 'process', time: queriedAt() - 60, carried })
@@ -82,11 +82,11 @@ test('the hops of another thread follow, older by what went by here', (t) => {
   t.deepEqual(hops.map(({ label, ageMs }) => [label, Math.round(ageMs)]), [['setTimeout(5)', 100], ['new Worker', 67]])
 })
 
-test('describe: a step as a hop, whatever it is', (t) => {
+test('describe returns any step as a hop', (t) => {
   t.like(chainWith().describe(contextOf('TickObject', { lines: ['emit (node:net:1:2)'] })), { type: 'TickObject', label: 'process.nextTick', frames: [] })
 })
 
-test('how many contexts were cut off is reported', (t) => {
+test('the number of dropped contexts is reported', (t) => {
   const before = droppedHops()
   chainWith({ depth: 8 }).hops(chained(...Array.from({ length: 198 }, (_, i) => timer(`step${i}`))))
   t.is(droppedHops() - before, 6)

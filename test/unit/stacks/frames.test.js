@@ -79,7 +79,7 @@ test('frameLines: with and without awaiting functions', (t) => {
   t.is(frameLines('Error: no frames', true), '')
 })
 
-test('frameLines: a path with line feeds is of one frame', (t) => {
+test('frameLines: a path with line feeds belongs to one frame', (t) => {
   const frames = ['load (/app\nbelow/a.js:1:2)', '/app\n\n1/a.js:1:2', 'Array.map (<anonymous>)', 'async main (/app\nbelow/a.js:3:4)']
   const stack = ['Error: x', ...frames.map((frame) => `    at ${frame}`)].join('\n')
   for (const end of ['', '\n  more', "\n{ code: 'x' }"]) {
@@ -90,13 +90,13 @@ test('frameLines: a path with line feeds is of one frame', (t) => {
   t.deepEqual(new Stack(joinFrames(frames)).frames.map(({ text }) => text), frames)
 })
 
-test("Stack.frames leaves out Node's calls of hooks", (t) => {
+test("Stack.frames omits Node's calls of hooks", (t) => {
   const lines = ['emitInit (node:internal/async_hooks:1:1)', 'load (/app/a.js:1:2)', 'init (node:internal/promise_hooks:1:1)']
   t.deepEqual(new Stack(lines.join('\n')).frames.map(({ functionName }) => functionName), ['load'])
   t.deepEqual(new Stack('').frames, [])
 })
 
-test('Stack.program says whether a frame is of the program', (t) => {
+test('Stack.program tells whether a frame belongs to the program', (t) => {
   t.true(new Stack('Socket.emit (node:net:1:1)\nload (/app/a.js:1:2)').program)
   t.true(new Stack('query (/app/node_modules/pg/a.js:1:2)').program)
   t.false(new Stack('Socket.emit (node:net:1:1)').program)
@@ -117,12 +117,12 @@ test('equal stacks have one number', (t) => {
   t.is(stacks.size() - before, 5)
 })
 
-test('stacks share the frames that they have in common', (t) => {
+test('stacks share common frames', (t) => {
   const [one, two] = ['one', 'two'].map((name) => new Stack(`${name} (/app/${name}.js:1:2)\nrun (/app/node_modules/runner/a.js:9:1)`))
   t.is(one.frames[1], two.frames[1])
 })
 
-test('a recent map forgets what was not asked for since the last time that it was full', (t) => {
+test('a recent map forgets keys not used since it was last full', (t) => {
   const map = new RecentMap(10)
   for (let i = 0; i < 1000; i++) {
     map.set(String(i), i)
@@ -135,6 +135,6 @@ test('a recent map forgets what was not asked for since the last time that it wa
   t.is(map.get('large', 10), 1)
 })
 
-test('readFrames returns frames, those of awaiting functions included', (t) => {
+test('readFrames returns frames, including awaiting functions', (t) => {
   t.deepEqual(readFrames(text).map(({ text }) => text), ['second', 'load (/app/a.js:1:2)', 'async main (/app/a.js:3:4)'])
 })

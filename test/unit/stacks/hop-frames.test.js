@@ -13,7 +13,7 @@ const frames = framesOf(
   'main (/app/b.js:1:2)'
 )
 
-test('lineOf: as V8 prints a frame', (t) => {
+test('lineOf formats a frame like V8', (t) => {
   t.deepEqual(frames.slice(0, 2).map(lineOf), ['    at load (/app/a.js:1:2)', '    at query (/app/node_modules/pg/index.js:1:2)'])
 })
 
@@ -23,7 +23,7 @@ test('shortLines: hidden neighbours are one line, which names their packages', (
   ])
 })
 
-test('shortLines: a rule may be an expression for files, or a function of a frame', (t) => {
+test('shortLines: a rule may be a pattern of files, or a function of a frame', (t) => {
   const hidden = ['    ... 1 frame in a.js', ...frames.slice(1).map(lineOf)]
   t.deepEqual(shortLines(frames, /a\.js$/), hidden)
   t.deepEqual(shortLines(frames, (frame) => frame.functionName === 'load'), hidden)
@@ -38,20 +38,20 @@ test('shortLines: the innermost package counts', (t) => {
   t.deepEqual(shortLines(nested, 'node_modules'), ['    ... 1 frame in pool'])
 })
 
-test('shortLines: what is told further up is named, but where the hop begins', (t) => {
+test('shortLines: frames shown further up are named, except where the hop begins', (t) => {
   const own = framesOf('load (/app/a.js:1:2)', 'get (/app/a.js:8:2)', '/app/c.js:3:4', 'main (/app/b.js:1:2)')
   t.deepEqual(shortLines(own, 'node_modules', [true, true, true]), [
     '    at load (/app/a.js:1:2)', '    ... as above: get, c.js', '    at main (/app/b.js:1:2)'
   ])
 })
 
-test('publicFrame has the bare name of the function', (t) => {
+test('publicFrame has the bare function name', (t) => {
   const names = ['Timeout.warmUp [as _onTimeout]', 'new db.Pool', 'Object.<anonymous>', 'load'].map((functionName) => publicFrame({ ...frames[0], functionName }).functionName)
   t.deepEqual(names, ['warmUp', 'Pool', undefined, 'load'])
   t.is(publicFrame({ ...frames[0], functionName: undefined }).functionName, undefined)
 })
 
-test("publicFrame: longstack's own frames are core, and its text stays inside", (t) => {
+test("publicFrame: longstack's own frames are core, and their text is not exposed", (t) => {
   t.deepEqual(publicFrame({ ...frames[0], kind: 'own' }), {
     functionName: 'load', fileName: '/app/a.js', lineNumber: 1, columnNumber: 2, kind: 'core', isAsync: false
   })

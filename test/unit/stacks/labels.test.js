@@ -51,7 +51,7 @@ for (const [label, type, lines, fields = {}] of labels) {
   })
 }
 
-test('a connection below a server was accepted, if nothing of the program ran', (t) => {
+test('a connection below a server was accepted, if no code of the program ran', (t) => {
   const parent = contextOf('TCPSERVERWRAP')
   const core = framesOf('onconnection (node:net:1:2)')
   t.is(labelOf(contextOf('TCPWRAP', { parent }), core), 'connection accepted')
@@ -62,7 +62,7 @@ test('a connection below a server was accepted, if nothing of the program ran', 
   t.false(isAccepted(contextOf('TCPWRAP'), core))
 })
 
-test('an HTTP/2 session comes to a server, a stream to a session', (t) => {
+test('an HTTP/2 session belongs to a server, a stream to a session', (t) => {
   const server = contextOf('TCPSERVERWRAP')
   const connection = contextOf('TCPWRAP', { parent: server })
   const session = contextOf('HTTP2SESSION', { parent: connection })

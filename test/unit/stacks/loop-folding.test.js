@@ -29,7 +29,7 @@ for (const [letters, text] of chains) {
   })
 }
 
-test('a turn that has only begun ends the loop with its step', (t) => {
+test('an incomplete iteration ends the loop with its step', (t) => {
   t.is(folded(chainOf('rxyxyx')).text, 'r1 y2 x3')
 })
 
@@ -40,7 +40,7 @@ test('steps of another type, origin or detail are not equal', (t) => {
   }
 })
 
-test('the oldest are cut off behind the links that are kept', (t) => {
+test('the oldest links are cut off after the retained ones', (t) => {
   t.deepEqual(folded(chainOf('abcde'), 2), { cut: 3, text: 'd1 e1' })
   t.deepEqual(folded(chainOf('abxxxx'), 2), { cut: 1, text: 'b1 x4' })
 })
@@ -51,7 +51,7 @@ test('no more than MAX steps are read', (t) => {
   t.is(ancestry(newest).length, MAX)
 })
 
-test('branches share what was folded, and do not count it again', (t) => {
+test('branches share folded links, and do not count them again', (t) => {
   const shared = chainOf('rxx')
   const [left, right] = ['l', 'm'].map((site) => contextOf('Timeout', { stack: site, parent: shared }))
   t.is(folded(left).text, 'r1 x2 l1')

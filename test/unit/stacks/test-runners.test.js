@@ -22,7 +22,7 @@ for (const [file, name] of Object.entries(launchers)) {
   })
 }
 
-test('a package that a launcher calls goes with it', (t) => {
+test('a package called by a launcher belongs to it', (t) => {
   const frames = framesOf('emit (/app/node_modules/.pnpm/chokidar@3/node_modules/chokidar/index.js:1:2)', 'run (/app/node_modules/nodemon/lib/run.js:1:2)')
   t.is(findLauncher(frames)?.name, 'nodemon')
 })

@@ -20,20 +20,20 @@ test('withoutPrefix removes a prefix once', (t) => {
   t.is(scan.withoutPrefix('X', 'new '), 'X')
 })
 
-test('afterLast returns all where the letter is absent', (t) => {
+test('afterLast returns everything if the letter is absent', (t) => {
   t.is(scan.afterLast('a.b.c', '.'), 'c')
   t.is(scan.afterLast('abc', '.'), 'abc')
   t.is(scan.afterLast('abc.', '.'), '')
 })
 
-test('baseName knows both kinds of slashes', (t) => {
+test('baseName accepts both kinds of slashes', (t) => {
   t.is(scan.baseName('/app/lib/a.js'), 'a.js')
   t.is(scan.baseName('C:\\app\\a.js'), 'a.js')
   t.is(scan.baseName('C:\\app/lib\\x/a.js'), 'a.js')
   t.is(scan.baseName('a.js'), 'a.js')
 })
 
-test('withoutAlias removes the alias at the end only', (t) => {
+test('withoutAlias removes an alias only at the end', (t) => {
   t.is(scan.withoutAlias('Timeout.warmUp [as _onTimeout]'), 'Timeout.warmUp')
   t.is(scan.withoutAlias('Timeout.warmUp'), 'Timeout.warmUp')
   t.is(scan.withoutAlias('Map.[Symbol.iterator]'), 'Map.[Symbol.iterator]')
@@ -42,7 +42,7 @@ test('withoutAlias removes the alias at the end only', (t) => {
   t.is(scan.withoutAlias('a [as b] c'), 'a [as b] c')
 })
 
-test('namesInModules returns the names from the innermost package on', (t) => {
+test('namesInModules returns names from the innermost package on', (t) => {
   const nested = '/app/node_modules/pg/node_modules/pool/index.js'
   t.deepEqual(scan.namesInModules(nested), ['pool', 'index.js'])
   const windows = 'C:\\app\\node_modules\\pg\\index.js'

@@ -3,7 +3,7 @@
 const test = require('ava')
 const { addCounts, bucketOf, newCounts, quantiles, startOf } = require('../../../lib/top/buckets')
 
-test('every duration is in its bucket, which is at most 1/16 as wide', (t) => {
+test('every duration falls in its bucket, which is at most 1/16 of it wide', (t) => {
   for (let us = 0; us < 2 ** 32; us = us < 5000 ? us + 1 : Math.ceil(us * 1.003)) {
     const bucket = bucketOf(us)
     const [start, end] = [startOf(bucket), startOf(bucket + 1)]
@@ -14,7 +14,7 @@ test('every duration is in its bucket, which is at most 1/16 as wide', (t) => {
   t.is(startOf(bucketOf(1e15) + 1), 2 ** 32)
 })
 
-test('quantiles of added histograms are those of all values, but for half a bucket', (t) => {
+test('quantiles of added histograms are within half a bucket of the exact ones', (t) => {
   const values = Array.from({ length: 5000 }, (_, i) => (i * 7919) % 5000 ** 1.5 + 20)
   const halves = [newCounts(), newCounts()]
   for (const [i, us] of values.entries()) {

@@ -22,7 +22,7 @@ function createFigures () {
   }
 }
 
-test('of many requests a second some stand for all, whatever their order', (t) => {
+test('at high rates, samples represent all requests, in any order', (t) => {
   const { figures, request } = createFigures()
   let samples = 0
   const add = figures.add.bind(figures)
@@ -48,7 +48,7 @@ test('of many requests a second some stand for all, whatever their order', (t) =
   }
 })
 
-test('of few requests each is counted, in flight too', (t) => {
+test('at low rates, each request is counted, in flight too', (t) => {
   const { figures, request } = createFigures()
   const ends = ROUTES.map((url) => request(url))
   const { inFlight, oldest } = figures.read()

@@ -43,7 +43,7 @@ function answer ({ pid = 1, threadId = 0, maxMs = 1, silentMs = 0, groups = [], 
   return { key: `${pid} ${threadId}`, facts, figures: silentMs > 0 ? undefined : { ...figures, ...others }, silentMs }
 }
 
-test('an hour is kept in constant memory: what is old is merged, and nothing is lost of the sums', (t) => {
+test('an hour takes constant memory: old figures are merged, and sums are kept', (t) => {
   const history = new History()
   for (let i = 0; i < 20_000; i++) {
     const interval = new Interval()
@@ -70,7 +70,7 @@ test('an hour is kept in constant memory: what is old is merged, and nothing is 
   t.is(history.sum(2000).total.count, 16)
 })
 
-test('several threads and processes are one: counts and histograms are added, the worst delay is named', (t) => {
+test('threads and processes are merged: counts and histograms are added, the worst delay is named', (t) => {
   const model = new Model()
   const slow = Array(50).fill(100)
   const fast = Array(150).fill(1)
@@ -94,7 +94,7 @@ test('several threads and processes are one: counts and histograms are added, th
   t.regex(text, /CPU 100 %/)
 })
 
-test('a thread that does not answer says so, and what it served is not counted again', (t) => {
+test('a thread that does not respond is marked, and its requests are not counted again', (t) => {
   const model = new Model()
   model.add([answer({ routes: [route('GET /', [1, 1])], inFlight: 4 })], 1e12)
   model.add([answer({ silentMs: 3000 })], 1e12 + 1000)
@@ -107,7 +107,7 @@ test('a thread that does not answer says so, and what it served is not counted a
   t.regex(screen.lines({ columns: 100, rows: 24 }).join('\n'), /silent 3\.00 s/)
 })
 
-test('growth of handles is told per minute, from the first look on', (t) => {
+test('growth of handles is per minute since the first sample', (t) => {
   const model = new Model()
   const group = (/** @type {number} */ count) => [{ chain: 5, noun: 'timer', site: 'leak (/app/a.js:1:2)', count }]
   const started = answer({ groups: group(10) })
@@ -120,7 +120,7 @@ test('growth of handles is told per minute, from the first look on', (t) => {
   t.is(Math.round(Number(model.frame(1).handles[1].perMinute)), 180)
 })
 
-test('growth is known with the first figures, also where they are the first answer that came in time', (t) => {
+test('growth is known with the first figures, even if they are the first timely response', (t) => {
   const model = new Model()
   const first = answer({ groups: [{ chain: 5, noun: 'timer', site: 'leak (/app/a.js:1:2)', count: 40 }] })
   const { handles } = answer({ groups: [{ chain: 5, noun: 'timer', site: 'leak (/app/a.js:1:2)', count: 30 }] }).facts
@@ -128,7 +128,7 @@ test('growth is known with the first figures, also where they are the first answ
   t.is(Math.round(Number(model.frame(1).handles[0].perMinute)), 600)
 })
 
-test('growth of handles that are counted by somebody else: by the age of the counts, and only if all are known', (t) => {
+test('growth of handles counted elsewhere uses the counts\' age, and only if all are known', (t) => {
   const model = new Model()
   const group = (/** @type {number} */ count) => ({ chain: 0, noun: 'timer', site: 'leak (/app/a.js:1:2)', count })
   const late = (/** @type {any[]} */ groups, /** @type {number} */ count, /** @type {number} */ agoMs) => {
@@ -150,7 +150,7 @@ test('growth of handles that are counted by somebody else: by the age of the cou
   t.is(model.frame(1).handles[1].perMinute, undefined, 'it was there before, among those of few')
 })
 
-test('a stuck process of a black box is the first line; what the box cannot tell is left out', (t) => {
+test('a stuck process of a black box is the first line; figures that the box lacks are omitted', (t) => {
   const model = new Model()
   const { facts, figures, ...others } = answer({ maxMs: NaN })
   const stuck = { ms: 12_300, inside: 'forEver (/app/spin.js:2:3)', request: 'GET /spin' }
@@ -236,7 +236,7 @@ test('keys sort, filter, choose a pane and a row, pause and quit', (t) => {
   t.deepEqual(press('q'), { quit: true })
 })
 
-test('Ctrl-C quits also while a filter is typed or a text is read', (t) => {
+test('Ctrl-C quits also while a filter is typed or a text is shown', (t) => {
   const { press, screen } = createScreen()
   press('/')
   t.deepEqual(screen.press('\u0003', { name: 'c', ctrl: true }), { quit: true })
@@ -245,7 +245,7 @@ test('Ctrl-C quits also while a filter is typed or a text is read', (t) => {
   t.deepEqual(screen.press('\u0003', { name: 'c', ctrl: true }), { quit: true })
 })
 
-test('an answer is shown in place of the table, without commands to the terminal, and can be scrolled', (t) => {
+test('a response replaces the table, without control characters, and can be scrolled', (t) => {
   const { press, text, screen } = createScreen()
   screen.show(Array.from({ length: 100 }, (_, i) => `line ${i} \u001b[2J`).join('\n'))
   t.regex(text(), /line 0 \?\[2J/)
@@ -258,7 +258,7 @@ test('an answer is shown in place of the table, without commands to the terminal
   t.regex(text(), /GET \/a/)
 })
 
-test('a screen of any size has lines that fit, and no control character', (t) => {
+test('a screen of any size has lines that fit, and no control characters', (t) => {
   const { press, screen } = createScreen()
   for (const pane of ['r', 'a', 'h', 'b', 'c']) {
     press(pane)
@@ -283,7 +283,7 @@ test('wide characters take two columns', (t) => {
   t.is(new Set(rows.slice(-2).map(columnsOf)).size, 1, rows.join('\n'))
 })
 
-test('who waits for whom: a line on the screen, all of them without one', (t) => {
+test('blocked and blocking requests: one line on the screen, or all of them in a view', (t) => {
   const at = 'acquire (/app/lock.js:5:1)'
   const member = { request: 'GET /a', count: 2, took: 'a (/app/a.js:1:1)', at, caller: 'a (/app/a.js:2:1)', oldestMs: 4200 }
   const cycle = { by: 'promise', seen: 0, members: [member], behind: 1 }

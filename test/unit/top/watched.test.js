@@ -4,7 +4,7 @@ const { setTimeout: wait } = require('node:timers/promises')
 const test = require('ava')
 const { Watched } = require('../../../lib/top/watched')
 
-test('figures that come late are returned by the next poll, not replaced by the next figures', async (t) => {
+test('late figures are returned by the next poll, not replaced by newer ones', async (t) => {
   let reads = 0
   /** @type {(value?: unknown) => void} */
   let respond = () => {}

@@ -3,7 +3,7 @@
 const test = require('ava')
 const { IdTable } = require('../../../../report/aggregate/id-table')
 
-test('what is added is there, once, however many there are', (t) => {
+test('ids that were added are found, however many', (t) => {
   const ids = new IdTable()
   const numbers = Array.from({ length: 5000 }, (_, i) => i + 1)
   t.true(numbers.every((i) => ids.add(i, i * 7)))
@@ -13,7 +13,7 @@ test('what is added is there, once, however many there are', (t) => {
   t.is(ids.size, 5000)
 })
 
-test('halves are taken without their sign', (t) => {
+test('ids are unsigned', (t) => {
   const ids = new IdTable()
   ids.add(-1, -1)
   t.true(ids.has(0xffffffff, 0xffffffff))

@@ -3,7 +3,7 @@
 const test = require('ava')
 const { Numbers, insert, isLarge } = require('../../../../report/aggregate/numbers')
 
-test('Numbers are sorted, however many', (t) => {
+test('Numbers are sorted, however many there are', (t) => {
   const numbers = new Numbers()
   for (let i = 0; i < 1000; i++) numbers.add((i * 617) % 1000, 1)
   const { values, total, cumulative } = numbers.sorted()
@@ -12,7 +12,7 @@ test('Numbers are sorted, however many', (t) => {
   t.is(cumulative, undefined)
 })
 
-test('Numbers: weights go with their values', (t) => {
+test('Numbers keep their weights', (t) => {
   const numbers = new Numbers()
   for (const [value, weight] of [[3, 1], [1, 1], [2, 4]]) numbers.add(value, weight)
   const { values, total, cumulative } = numbers.sorted()
@@ -21,7 +21,7 @@ test('Numbers: weights go with their values', (t) => {
   t.is(total, 6)
 })
 
-test('insert keeps the largest in descending order, of equal ones the first', (t) => {
+test('insert keeps the largest in descending order, the first of equal ones', (t) => {
   /** @type {Array<{ ms: number, name: string }>} */
   const items = []
   for (const [ms, name] of /** @type {Array<[number, string]>} */ ([[1, 'a'], [5, 'b'], [3, 'c'], [5, 'd'], [4, 'e']])) {
@@ -32,7 +32,7 @@ test('insert keeps the largest in descending order, of equal ones the first', (t
   t.true(isLarge(items, 3, 4.1))
 })
 
-test('anything is large while there are few', (t) => {
+test('isLarge accepts anything while there are few', (t) => {
   const items = [{ ms: 5 }]
   t.true(isLarge(items, 2, -1))
   insert(items, 2, { ms: -1 })

@@ -29,14 +29,14 @@ test('summarize: all figures of one sample', (t) => {
   t.true(Math.abs(p999 - 9.991) < 1e-9)
 })
 
-test('a value of weight 3 is a value that is there three times', (t) => {
+test('a value of weight 3 counts as three values', (t) => {
   const weighted = sampleOf([1, 2, 5, 9], [1, 3, 2, 4])
   const repeated = sampleOf([1, 2, 2, 2, 5, 5, 9, 9, 9, 9])
   t.deepEqual(summarize(weighted), summarize(repeated))
   t.like(boxOf(weighted), { q1: 2, median: 5, q3: 9 })
 })
 
-test("boxOf: Tukey's hinges, whiskers at 1.5 times their distance, and what lies beyond", (t) => {
+test("boxOf: Tukey's hinges, whiskers at 1.5 times their distance, and outliers", (t) => {
   const sample = sampleOf([1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 100])
   t.deepEqual(boxOf(sample), {
     low: 1,
@@ -64,7 +64,7 @@ test('boxOf: a value at the fence is no outlier, on either side', (t) => {
   t.deepEqual([box.q1, box.q3, box.low, box.high, box.outlierCount], [3, 5, 0, 8, 0])
 })
 
-test('boxOf: of many outliers 200 are kept, the first and the last among them', (t) => {
+test('boxOf keeps 200 of many outliers, the first and the last among them', (t) => {
   const values = [...Array(1000).fill(0), ...Array.from({ length: 300 }, (_, i) => i + 1)].sort(
     (a, b) => a - b
   )
@@ -74,7 +74,7 @@ test('boxOf: of many outliers 200 are kept, the first and the last among them', 
   t.deepEqual([outliers[0], outliers.at(-1)], [1, 300])
 })
 
-test('nrd0: 0.9 times the smaller of deviation and quartiles / 1.34, by the fifth root', (t) => {
+test('nrd0: 0.9 times the smaller of the deviation and the quartile distance / 1.34, by the fifth root', (t) => {
   t.true(Math.abs(nrd0(sampleOf([1, 2, 3, 4, 5])) - 0.9 * (2 / 1.34) * 5 ** -0.2) < 1e-12)
 })
 
@@ -87,7 +87,7 @@ test('a density has the area 1', (t) => {
   t.is(beyond, 0)
 })
 
-test('a density is symmetric where the values are, and highest where most of them are', (t) => {
+test('a density is symmetric if its values are, and highest where most of them are', (t) => {
   const { x, y } = densityOf(sampleOf([40, 50, 50, 50, 60]), 301)
   t.true(Math.abs(x[y.indexOf(Math.max(...y))] - 50) < 0.5)
   for (let i = 0; i < 150; i++) t.true(Math.abs(y[i] - y[300 - i]) < 1e-9)

@@ -60,12 +60,12 @@ function only (t, records, rule) {
 /** @param {import('ava').ExecutionContext} t @param {number} actual @param {number} expected */
 const near = (t, actual, expected) => t.true(Math.abs(actual - expected) < 1e-9, `${actual}, not ${expected}`)
 
-test('nothing was read, nothing is known', (t) => {
+test('without spans there is no finding', (t) => {
   only(t, [])
   only(t, Array.from({ length: 50 }, () => span({ ms: 1000 })))
 })
 
-test('pool: connections, queries a request, the part of the wait that is for a free one', (t) => {
+test('pool: connections, queries per request, and the part of the wait for a free connection', (t) => {
   const ids = [[11], [12], [13]]
   const found = only(t, requests(60, (i) => [turn(60), query(39, 2, { on: ids[i % 3] })]), 'pool')
   near(t, found.share, 0.6)
@@ -77,14 +77,14 @@ test('pool: connections, queries a request, the part of the wait that is for a f
     '2 queries per request, 61 % of the wait for 127.0.0.1:5432 is for a free connection.')
 })
 
-test('pool: one that is released in a socket\'s callback, and one of which a query is a single wait', (t) => {
+test('pool: released in a socket\'s callback, or with a query as a single wait', (t) => {
   const acquire = { until: DATABASE, unsent: 60 }
   near(t, only(t, requests(60, () => [turn(60, acquire), query(39)]), 'pool').share, 0.6)
   near(t, only(t, requests(60, () => [query(99, 1, { unsent: 60 })]), 'pool').share, 0.6)
   only(t, requests(60, () => [turn(60, acquire)])) // what a broker pushes: the request asks nothing
 })
 
-test('pool: limits of requests, of share', (t) => {
+test('pool: thresholds of requests and share', (t) => {
   only(t, requests(19, () => [turn(60), query(39)]))
   only(t, requests(20, () => [turn(60), query(39)]), 'pool')
   only(t, requests(100, (i) => i % 4 === 0 ? [turn(60), query(39)] : [query(39)]), 'pool')
@@ -93,7 +93,7 @@ test('pool: limits of requests, of share', (t) => {
   only(t, requests(100, () => [turn(16), query(83)]), 'pool')
 })
 
-test('pool: an answer that requests share is no turn', (t) => {
+test('pool: a response shared by requests is not a pool', (t) => {
   only(t, requests(100, (i) => i % 10 === 0 ? [query(50)] : [turn(45)]))
   const cached = (/** @type {number} */ i) => i % 10 === 0 ? [query(50)] : i % 10 < 4 ? [turn(45)] : []
   only(t, requests(100, cached))
@@ -103,7 +103,7 @@ test('pool: an answer that requests share is no turn', (t) => {
   only(t, requests(100, authenticated))
 })
 
-test('pool: at the begin of a recording it is not known who gave a turn', (t) => {
+test('pool: found even if it is unknown who released a connection early in the recording', (t) => {
   const waits = (/** @type {number} */ i) => i === 0 ? [turn(70, { until: undefined })] : [turn(60)]
   const worked = { ms: 39, count: 1, at: 'report (/app/app.js:30:9)' }
   only(t, requests(60, (i) => [...waits(i), worked], { apart: 39 }), 'pool')
@@ -112,12 +112,12 @@ test('pool: at the begin of a recording it is not known who gave a turn', (t) =>
   only(t, requests(90, (i) => [...released(i), worked], { apart: 39 }), 'pool')
 })
 
-test('pool: an event that another route brings is no turn', (t) => {
+test('pool: an event from another route is not a pool', (t) => {
   const poll = requests(50, () => [turn(500, { until: 'POST /message of another request' }), query(30)])
   only(t, [...poll, ...requests(50, () => [], { name: 'POST /message' })])
 })
 
-test('pool: a queue of the process, at most two at a time', (t) => {
+test('pool: a queue of the process, with at most two at a time', (t) => {
   const rendered = { ms: 20, count: 1, at: 'render (/app/pdf.js:3:3)', until: 'WORKER' }
   const queued = (/** @type {number} */ i) => i < 2 ? [rendered] : [turn(40, { at: 'limit (/app/pdf.js:9:9)' }), rendered]
   const found = only(t, requests(60, queued, { run: 0, apart: 10 }), 'pool')
@@ -125,7 +125,7 @@ test('pool: a queue of the process, at most two at a time', (t) => {
   t.deepEqual(found.figures.atATime, 2)
 })
 
-test('pool: where another request runs the work for one (p-queue), the wait without the work', (t) => {
+test('pool: if another request does the work (p-queue), the wait excludes the work', (t) => {
   const work = { ms: 20, count: 1, at: 'work (/app/app.js:3:3)', until: 'TIMER' }
   const found = only(t, requests(62, (i) => i < 2 ? [work] : [turn(60)], { run: 0 }), 'pool')
   near(t, found.lostMs, 60 * 40)
@@ -144,7 +144,7 @@ test('sequence: a loop, at the place that calls a shared helper', (t) => {
   t.regex(found.sentence, /3 responses one after another at report \(app\.js:24\), for 90 ms .* if they are independent.* 60 %/)
 })
 
-test('sequence: queries are counted exactly, where the file has them', (t) => {
+test('sequence: queries are counted exactly if the file has them', (t) => {
   const users = ['users (/app/app.js:24:9)']
   const waits = () => [query(5, 1, { at: 'session (/app/app.js:20:9)', callers: [] }), query(77, 7, { at: 'load (/app/db.js:5:9)', callers: users })]
   const load = (/** @type {number} */ i) => ({ start: 6 + i * 11, ms: 10, at: 'load (/app/db.js:5:9) via pg', callers: users })
@@ -159,14 +159,14 @@ test('sequence: queries are counted exactly, where the file has them', (t) => {
   }
 })
 
-test('sequence: limits of steps, share, requests', (t) => {
+test('sequence: thresholds of steps, share and requests', (t) => {
   only(t, requests(30, () => [query(90, 2)]))
   only(t, requests(9, () => [query(90, 3)]))
   only(t, requests(30, () => [query(46, 3)], { run: 54 }), 'sequence')
   only(t, requests(30, () => [query(44, 3)], { run: 56 }))
 })
 
-test('sequence: what was not asked for, or is under way at once, is none', (t) => {
+test('sequence: waits that are no queries, or run concurrently, are none', (t) => {
   only(t, requests(30, () => [query(90, 9, { sent: 1 })]))
   only(t, requests(30, () => [query(90, 3, { beside: 2 })]))
   only(t, requests(30, () => [query(90, 3, { until: 'FS' })]))
@@ -174,7 +174,7 @@ test('sequence: what was not asked for, or is under way at once, is none', (t) =
   only(t, requests(30, () => [query(90, 3, { until: OTHER })]))
 })
 
-test('sequence: sites of one function', (t) => {
+test('sequence: several sites in one function', (t) => {
   const site = (/** @type {number} */ line, ms = 30) =>
     query(ms, 1, { at: `load${line} (/app/db.js:${line}:9)`, callers: [`report (/app/app.js:${line}:9)`] })
   const found = only(t, requests(30, () => [site(24), site(25, 35), site(26)], { run: 5 }), 'sequence')
@@ -191,7 +191,7 @@ test('sequence: sites of one function', (t) => {
 const withAsked = (records, asked) =>
   records.map((record) => ({ ...record, attributes: { ...record.attributes, 'longstack.asked': asked } }))
 
-test('sequence: a loop is told by its queries, though a busy loop had most answers before anybody waited', (t) => {
+test('sequence: a loop is found by its queries, even if a busy loop had most responses before their await', (t) => {
   const users = ['users (/app/app.js:24:9)']
   const waits = () => [query(8, 2, { at: 'load (/app/db.js:5:9)', callers: users, sent: 1 })]
   const asked = Array.from({ length: 12 }, (_, i) => ({ start: i * 7, ms: 6, at: 'load (/app/db.js:5:9)', callers: users }))
@@ -204,7 +204,7 @@ test('sequence: a loop is told by its queries, though a busy loop had most answe
   only(t, withAsked(busy, asked.map((each) => ({ ...each, ms: 0.1 })))) // they take next to nothing
 })
 
-test('fan-out: many queries at once, of which few are sent at a time', (t) => {
+test('fan-out: many concurrent queries, of which few are sent at a time', (t) => {
   const site = { at: 'load (/app/db.js:5:9)', callers: [], peer: '127.0.0.1:5432' }
   const batch = (/** @type {number} */ i) => Math.floor(i / 3) * 5
   const asked = Array.from({ length: 30 }, (_, i) => ({ ...site, start: batch(i), ms: 5, unsent: batch(i) }))
@@ -236,7 +236,7 @@ test('fan-out: many queries at once, of which few are sent at a time', (t) => {
   only(t, withAsked(requests(30, turns, { run: 200 }), held)) // they take little of its time
 })
 
-test('pool: where another request lets one go on, and HTTP is asked then, or one place is all, it is a lock', (t) => {
+test('pool: locks, limiters and queues are not reported as connection pools', (t) => {
   const call = (/** @type {object} */ request, /** @type {number} */ at) => span({
     name: 'GET 127.0.0.1/seats',
     kind: 'CLIENT',
@@ -262,7 +262,7 @@ test('pool: where another request lets one go on, and HTTP is asked then, or one
   t.regex(only(t, alone, 'pool').sentence, /waits for a lock at acquire .*: 1 at a time\.$/)
 })
 
-test('pool: what requests wait for while they have their turn', (t) => {
+test('pool: what requests wait for while they hold a connection', (t) => {
   const runs = (/** @type {object[]} */ records, /** @type {unknown[]} */ ...second) => {
     const ran = [[0, 0.5, 'HTTPINCOMINGMESSAGE'], second, [99.75, 0.25, 'TCPWRAP', 2]]
     return records.map((record) =>
@@ -278,7 +278,7 @@ test('pool: what requests wait for while they have their turn', (t) => {
   t.notRegex(before.sentence, /of a turn/)
 })
 
-test('retries: a call that is made again until it succeeds', (t) => {
+test('retries: a call repeated until it succeeds', (t) => {
   /** @param {object} request @param {number} at @param {boolean} failed @param {number} ms */
   const call = (request, at, failed, ms = 20) => span({
     name: 'GET stock.test/item',
@@ -345,7 +345,7 @@ const facts = (name, attributes) =>
 
 const HASH = { at: 'hash (/app/hash.js:4:9)', callers: ['login (/app/app.js:9:3)'], until: 'CRYPTO' }
 
-test('threads: requests wait for a thread of libuv', (t) => {
+test('threads: requests wait for a libuv thread', (t) => {
   const served = (run = 1) => requests(40, () => [{ ...HASH, ms: 99, count: 1 }], { run })
   const tasks = (/** @type {object[]} */ ...groups) => facts('thread pool', {
     'longstack.tasks': groups.map((group) => ({ ...HASH, tasks: 40, queuedMs: 3200, ranMs: 800, most: 16, threads: 4, ...group }))
@@ -362,7 +362,7 @@ test('threads: requests wait for a thread of libuv', (t) => {
   only(t, [...requests(9, () => [{ ...HASH, ms: 99, count: 1 }]), tasks({})])
 })
 
-test('lookups: names of hosts are resolved slowly', (t) => {
+test('lookups: host names are resolved slowly', (t) => {
   const place = { at: 'look (/app/dns.js:4:9)', callers: [], until: 'DNS' }
   const served = (/** @type {number} */ ms) => requests(40, () => [{ ...place, ms, count: 1 }], { run: 20 })
   t.is(only(t, served(60), 'lookups').sentence,
@@ -383,7 +383,7 @@ test('opening: each call opens a connection', (t) => {
   t.like(only(t, requests(30, () => [call({ opening: 50 })], { run: 5 }), 'dependency').figures, { answerMs: 150 })
 })
 
-test('workers: more tasks than the workers can take', (t) => {
+test('workers: more tasks than the workers can handle', (t) => {
   const wait = { at: 'render (/app/app.js:12:5)', callers: [], until: 'MESSAGE', ms: 80, count: 1 }
   const served = (/** @type {number} */ apart) => requests(40, () => [wait], { apart }).map((record) => ({
     ...record,
@@ -404,14 +404,14 @@ test('workers: more tasks than the workers can take', (t) => {
 /** @param {object} load of the main thread */
 const loadOf = (load) => facts('thread load', { 'longstack.load': [load] })
 
-test('collects: a thread that collects garbage', (t) => {
+test('collects: a thread collects garbage', (t) => {
   const heap = { used: 118e6, limit: 327e6 }
   t.is(only(t, [loadOf({ busyShare: 0.9, cpuShare: 1.2, collectedShare: 0.43, ...heap })], 'collects').sentence,
     'Process 7 spent 43 % of the time in garbage collection; its heap has 118 MB of at most 327 MB. This slowed callbacks and requests.')
   only(t, [loadOf({ busyShare: 0.9, cpuShare: 1.2, collectedShare: 0.19, ...heap })])
 })
 
-test('starved: a main thread that is busy without a CPU', (t) => {
+test('starved: a busy main thread gets no CPU', (t) => {
   const served = requests(40, () => [], { run: 20, apart: 22 })
   t.is(only(t, [...served, loadOf({ busyShare: 0.9, cpuShare: 0.3 })], 'starved').sentence,
     'The event loop of process 7 was busy 90 % of the time, but used only 30 % of a CPU: it waited for a CPU or in ' +
@@ -446,7 +446,7 @@ test('loop: callbacks that are long only because the process waits for a CPU', (
   t.false(verdict([...login, loadOf({ busyShare: 0.9, cpuShare: 0.2 })]).some(({ rule }) => rule === 'loop'))
 })
 
-test('loop: many short callbacks after one query each are the fault of their number', (t) => {
+test('loop: many short callbacks after one query each are blamed for their number', (t) => {
   const users = ['users (/app/app.js:24:9)']
   const asked = Array.from({ length: 12 }, (_, i) => ({ start: i * 7, ms: 6, at: 'load (/app/db.js:5:9)', callers: users }))
   const waits = () => [query(8, 2, { at: 'load (/app/db.js:5:9)', callers: users, sent: 1 })]
@@ -459,7 +459,7 @@ test('loop: many short callbacks after one query each are the fault of their num
   t.deepEqual(rules(40), ['loop', 'sequence'])
 })
 
-test('stampede: now and then many requests send a query that most do not send', (t) => {
+test('stampede: at times many requests send a query that most do not', (t) => {
   const served = (/** @type {(i: number) => boolean} */ sends) =>
     requests(200, (i) => sends(i) ? [query(60)] : [], { apart: 2 })
   const found = only(t, served((i) => i % 50 < 12), 'stampede')
@@ -484,7 +484,7 @@ test('background: code outside of requests keeps the loop busy', (t) => {
   only(t, [...served(), { ...job({}), resource: { 'process.pid': 7, 'longstack.thread': 1 } }]) // a worker's own
 })
 
-test('unanswered: clients gave up on requests that others got an answer to', (t) => {
+test('unanswered: clients gave up on requests that others get a response to', (t) => {
   const ended = (/** @type {number} */ count, /** @type {object} */ attributes, ms = 3000) =>
     requests(count, () => [{ at: 'send (/app/app.js:7:3)', ms, count: 1, until: 'TCP 127.0.0.1:60000' }]).map((record) => ({
       ...record,
@@ -536,7 +536,7 @@ test('unanswered: clients gave up on requests that others got an answer to', (t)
   only(t, [...requests(3, () => []), ...thrown(4)]) // too few to compare, but some do get a response
 })
 
-test('dependency: a peer that takes long', (t) => {
+test('dependency: a slow peer', (t) => {
   const found = only(t, requests(30, () => [query(150)], { run: 50 }), 'dependency')
   near(t, found.share, 0.75)
   t.like(found.figures, { peer: '127.0.0.1:5432', answerMs: 150 })
@@ -560,7 +560,7 @@ const blocked = (at, ms, frame) => span({
   }
 })
 
-test('blocker: its own time and what it delayed, of all requests', (t) => {
+test('blocker: its own time and its delays, of all requests', (t) => {
   const delayedBy = [{ name: 'GET /slow', spanId: 'ab'.repeat(8), ms: 30, at: 'work (/app/app.js:3:9)' }]
   const records = [
     ...requests(10, () => [], { name: 'GET /slow', run: 60 }),
@@ -575,7 +575,7 @@ test('blocker: its own time and what it delayed, of all requests', (t) => {
   t.like(found.figures, { times: 10, totalMs: 500, worstMs: 50, delayedMs: 300, delayedRequests: 10 })
 })
 
-test('blocker: limits', (t) => {
+test('blocker: thresholds', (t) => {
   const slow = (/** @type {number} */ count, /** @type {number} */ ms, others = 0) => [
     ...requests(count, () => [], { name: 'GET /slow', run: ms }),
     ...Array.from({ length: count }, (_, i) => blocked(i * 10, ms, 'work (/app/app.js:3:9)')),
@@ -591,7 +591,7 @@ test('blocker: limits', (t) => {
   t.false(verdict([...slow(5, 59), load]).some(({ rule }) => rule === 'blocker')) // it waits for a CPU
 })
 
-test('delayer: a route that runs for long, and others wait for it', (t) => {
+test('delayer: a long-running route that delays others', (t) => {
   const delayedBy = [{ name: 'GET /sum', spanId: 'ab'.repeat(8), ms: 20 }]
   const others = requests(50, () => [query(78)], { run: 2, delayed: 20, delayedBy })
   const found = only(t, [...others, ...requests(10, () => [], { name: 'GET /sum', run: 40 })], 'delayer')
@@ -617,7 +617,7 @@ const open = (at, count, oldest = 10_000, route = 'GET /report') => span({
   }
 })
 
-test('interval: one of each request stays', (t) => {
+test('interval: one interval of each request remains', (t) => {
   const served = requests(50, () => [])
   const found = only(t, [...served, open(20_000, 20), open(30_000, 50)], 'interval')
   t.is(found.at, 'watch (/app/app.js:7:3)')
@@ -648,7 +648,7 @@ const goesOn = (figures) => span({
   }
 })
 
-test('after: requests that go on after their response', (t) => {
+test('after: requests continue after their response', (t) => {
   const served = requests(50, () => [])
   const found = only(t, [...served, goesOn({ requests: 48, queries: 96, ms: 960, failed: 2 })], 'after')
   t.is(found.sentence, 'GET /report continues after its response in 48 of 50 requests: 2 queries at query (db.js:7) ← ' +
@@ -666,7 +666,7 @@ test('after: requests that go on after their response', (t) => {
   t.true(verdict(late).some(({ rule }) => rule === 'after'))
 })
 
-test('grows: handles of one opener, unless they are few, have no place, or another rule told them', (t) => {
+test('grows: handles of one opener, unless they are few, have no place, or another rule applies', (t) => {
   const grown = { noun: 'file', at: 'load (/app/app.js:5:9)', counts: [[0, 12], [3000, 25], [6000, 39], [9000, 52]] }
   const of = (/** @type {object} */ change = {}) => [facts('open handles', { 'longstack.handles': [{ ...grown, ...change }] })]
   const found = only(t, of(), 'grows')
@@ -684,7 +684,7 @@ test('grows: handles of one opener, unless they are few, have no place, or anoth
   }
 })
 
-test('failing: all requests that fail have one path', (t) => {
+test('failing: all failed requests take one path', (t) => {
   /** @param {string} path @param {number} count @param {number} [status] */
   const of = (path, count, status = 200) => requests(count, () => [], { name: 'GET /invoice/:id' }).map((record) => ({
     ...record,
@@ -700,7 +700,7 @@ test('failing: all requests that fail have one path', (t) => {
   only(t, [...of('/invoice/10', 29, 500), ...of('/invoice/10', 3), ...of('/invoice/3', 171)])
 })
 
-test('several findings: those that cost most come first, what costs nothing of all is left out', (t) => {
+test('several findings: most expensive first, free ones omitted', (t) => {
   const findings = verdict([
     ...requests(60, () => [turn(60), query(39)]),
     ...requests(30, () => [query(900, 5)], { name: 'GET /sequence', run: 1 }),

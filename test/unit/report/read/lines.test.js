@@ -20,16 +20,16 @@ function splitOf (pieces) {
   return { lines, unfinished: splitter.end() }
 }
 
-test('lines are counted from 1, empty ones too, and have no end', (t) => {
+test('lines are counted from 1, including empty ones, and have no line feed', (t) => {
   t.deepEqual(splitOf(['a\n\nb\r\n\r\nc\n']), { lines: [[1, 'a'], [3, 'b'], [5, 'c']], unfinished: false })
 })
 
-test('the last line may have no end', (t) => {
+test('the last line may lack its line feed', (t) => {
   t.deepEqual(splitOf(['a\nb']), { lines: [[1, 'a'], [2, 'b']], unfinished: true })
   t.deepEqual(splitOf(['']), { lines: [], unfinished: false })
 })
 
-test('a line may come in any pieces, also in the midst of a character', (t) => {
+test('a line may come in any chunks, even split within a character', (t) => {
   const bytes = Buffer.from('é中\u{1f600}\r\nsecond')
   const whole = { lines: [[1, 'é中\u{1f600}'], [2, 'second']], unfinished: true }
   for (let cut = 0; cut <= bytes.length; cut++) {
@@ -38,11 +38,11 @@ test('a line may come in any pieces, also in the midst of a character', (t) => {
   t.deepEqual(splitOf([...bytes].map((byte) => Buffer.of(byte))), whole)
 })
 
-test('a byte order mark is left out of the first line only', (t) => {
+test('a byte order mark is removed from the first line only', (t) => {
   t.deepEqual(splitOf(['\ufeffa\n\ufeffb\n']).lines, [[1, 'a'], [2, '\ufeffb']])
 })
 
-test('a line past the limit is reported, and what follows is read', (t) => {
+test('a line beyond the limit is reported, and the rest is read', (t) => {
   const part = Buffer.alloc(MAX_LINE_BYTES / 2 + 1, 'x')
   t.deepEqual(splitOf([part, part, 'x\nb\n']).lines, [[1, 'too long'], [2, 'b']])
   t.is(splitOf([Buffer.alloc(MAX_LINE_BYTES, 'x'), '\n']).lines[0][1].length, MAX_LINE_BYTES)
@@ -55,7 +55,7 @@ async function bytesOf (pieces) {
   return Buffer.concat(read).toString()
 }
 
-test('gzip is undone, other bytes are left', async (t) => {
+test('gzip is decompressed, other bytes are unchanged', async (t) => {
   const packed = gzipSync('a\nb\n')
   t.is(await bytesOf([packed.subarray(0, 5), packed.subarray(5)]), 'a\nb\n')
   t.is(await bytesOf([Buffer.from('a\n'), Buffer.from('b\n')]), 'a\nb\n')

@@ -16,7 +16,7 @@ const record = {
 }
 const parsed = (fields) => parseSpan({ ...record, ...fields }, 100)
 
-test('a span: its times in ms, from 1970', (t) => {
+test('a span has its times in ms since 1970', (t) => {
   const flags = { open: false, blocked: false, failed: false }
   const times = { ms: 12.345678, startMs: 1763685600000 }
   t.like(parsed({}), { name: 'GET /', kind: 'SERVER', ...times, ...flags, weight: 1, parentSpanId: undefined, size: 100 })
@@ -27,7 +27,7 @@ test('durations are exact to the nanosecond, also across a second', (t) => {
   t.is(parsed({ endTimeUnixNano: record.startTimeUnixNano }).ms, 0)
 })
 
-test('what the status and attributes say', (t) => {
+test('status and attributes are read', (t) => {
   t.true(parsed({ status: { code: 'ERROR' } }).failed)
   t.true(parsed({ attributes: { 'longstack.end': 'open' } }).open)
   t.true(parsed({ attributes: { 'longstack.blocked_ms': 3 } }).blocked)
@@ -70,11 +70,11 @@ for (const [reason, fields] of wrong) {
   })
 }
 
-test('no span: values that are no objects', (t) => {
+test('no span: values that are not objects', (t) => {
   for (const value of [null, 1, 'a', [], [record]]) t.is(parseSpan(value, 1), 'object')
 })
 
-test('amount: numbers from 0 on', (t) => {
+test('amount accepts numbers from 0 on', (t) => {
   t.deepEqual([0, 1.5].map(amount), [0, 1.5])
   for (const value of [-1, NaN, Infinity, 1e15, '1', null]) t.is(amount(value), undefined)
 })
@@ -107,7 +107,7 @@ test('spansOfOtlp: a span of the file exporter is a record', (t) => {
   t.is(typeof parseSpan(found, 1), 'object')
 })
 
-test('spansOfOtlp: names of enums are read as their numbers are', (t) => {
+test('spansOfOtlp reads names and numbers of enums alike', (t) => {
   const line = (kind, code) => ({
     resourceSpans: [{ scopeSpans: [{ spans: [{ ...record, kind, status: { code } }] }] }]
   })
@@ -116,7 +116,7 @@ test('spansOfOtlp: names of enums are read as their numbers are', (t) => {
   t.like(spansOfOtlp(line(undefined, undefined))[0], { kind: 'INTERNAL', status: { code: 'UNSET' } })
 })
 
-test('spansOfOtlp: what is not there, or no list, gives nothing', (t) => {
+test('spansOfOtlp returns nothing for missing or invalid lists', (t) => {
   const nested = { resourceSpans: [null, { scopeSpans: {} }, { scopeSpans: [{}] }] }
   for (const line of [{}, { resourceSpans: 1 }, nested]) t.deepEqual(spansOfOtlp(line), [])
 })

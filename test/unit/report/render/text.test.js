@@ -39,7 +39,7 @@ Verdict
 `), text)
 })
 
-test('a place that the sentence names is not added, also if the line has several and the name a column', (t) => {
+test('a place named in the sentence is not repeated, even if its line has several and the name a column', (t) => {
   const site = { at: 'send (/app/lib/mail.js:3:9)' }
   const other = { ...BLOCKER, at: 'send (/app/lib/mail.js:3:40)', sentence: 'send (mail.js:3) blocked the event loop.' }
   const tree = { ...modelOf([]).tree, children: [{ name: site.at, kind: 'wait', ms: 1, count: 1, at: site.at, children: [] }] }
@@ -57,7 +57,7 @@ test('the advice is dim, and a hostile sentence is only text', (t) => {
 `), text)
 })
 
-test('more findings than fit are counted', (t) => {
+test('findings beyond the limit are counted', (t) => {
   const text = report(modelOf(Array.from({ length: 9 }, () => POOL)))
   t.regex(text, /^ {2}5\. [^]*\n {2}… 4 more$/m)
   t.notRegex(text, /^ {2}6\. /m)

@@ -47,7 +47,7 @@ test('depth and share are limited', (t) => {
   ])
 })
 
-test('lines fit the width, unless a frame is longer', (t) => {
+test('lines fit the width unless a frame is longer', (t) => {
   for (const width of [40, 60, 80, 120]) {
     for (const line of treeLines(tree, { width })) {
       const text = line.slice(15).trim()
@@ -58,7 +58,7 @@ test('lines fit the width, unless a frame is longer', (t) => {
   t.is(words(treeLines(tree, { width: 40 })), words(treeLines(tree, { width: 120 })))
 })
 
-test('hostile names, an empty tree and a chain of thousands of calls', (t) => {
+test('hostile names, an empty tree and a chain of thousands of calls are printed', (t) => {
   t.deepEqual(treeLines(node('root', '\u001b[2J\u202ex\n', 0)), ['  0.0 %  0 µs  ?[2J?x?'])
   let deep = node('ran', 'ran', 5)
   for (let i = 0; i < 5000; i++) deep = node('frame', `f${i} (/a.js:${i}:1)`, 5, [deep, node('ran', 'x', 0)])
