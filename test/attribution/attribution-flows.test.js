@@ -38,7 +38,7 @@ function section (stack, word) {
   return first === -1 ? [] : hops.slice(first).map(({ frames }) => frames)
 }
 
-known('a handler that many flows share: each error has the flow that made it', async (t) => {
+known('an error in a handler shared by many flows has the flow that made it', async (t) => {
   const stdout = await told(`
     const kept = []
     function shared () { if (kept.push(new Error('shared')) === 2) setTimeout(reads, 2) }
@@ -55,7 +55,7 @@ known('a handler that many flows share: each error has the flow that made it', a
   t.notRegex(second, /at one /)
 })
 
-known('an error that another flow throws again: its maker first, then who rejected with it', async (t) => {
+known('an error rethrown by another flow names its creator first, then who rejected with it', async (t) => {
   const stack = await told(`
     let cached
     setTimeout(function makes () { cached = new Error('cached') }, 1)
@@ -67,7 +67,7 @@ known('an error that another flow throws again: its maker first, then who reject
   t.regex(section(stack, 'rejected here').join('\n'), /throwsAgain/, stack)
 })
 
-known('a query on a shared connection: the request that waits, and those that share it', async (t) => {
+known('a query on a shared connection names the waiting request, and those that share it', async (t) => {
   const stack = await told(`
     const http = require('node:http')
     const net = require('node:net')
@@ -112,7 +112,7 @@ known('a query on a shared connection: the request that waits, and those that sh
   t.notRegex(stack, /openConnection/)
 })
 
-known('a fetch whose pooled connection breaks: the request that uses it, and the opener', async (t) => {
+known('a fetch whose pooled connection breaks names the request in flight, and the opener', async (t) => {
   const { stdout } = await program(`
     const http = require('node:http')
     const upstream = http.createServer((request, response) => {
@@ -141,7 +141,7 @@ known('a fetch whose pooled connection breaks: the request that uses it, and the
   t.notRegex(stdout, /secret/)
 })
 
-known('a connection that breaks: who wrote last', async (t) => {
+known('a broken connection names its last writer', async (t) => {
   const stack = await told(`
     const net = require('node:net')
     const peer = net.createServer((socket) => socket.once('data', () => {
@@ -197,7 +197,7 @@ for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
   })
 }
 
-known('an abort: who aborted, and who waited', async (t) => {
+known('an abort names the code that aborted, and the code that waited', async (t) => {
   const stack = await told(`
     const { setTimeout: wait } = require('node:timers/promises')
     const controller = new AbortController()
@@ -208,7 +208,7 @@ known('an abort: who aborted, and who waited', async (t) => {
   t.regex(section(stack, 'awaited by').join('\n'), /at waiter .*\n.*at starts /, stack)
 })
 
-known('the cause of an error and the members of an AggregateError are known when it goes round, and told after a collection', async (t) => {
+known('causes and AggregateError members are known when the ring wraps, and shown after a collection', async (t) => {
   const source = `
     const { setFlagsFromString } = require('node:v8')
     setFlagsFromString('--expose-gc')
@@ -228,7 +228,7 @@ known('the cause of an error and the members of an AggregateError are known when
   t.regex(split(member).hops[0].frames, /program\.cjs:8/, stdout)
 })
 
-known('one request to the file system does not stand for another one', async (t) => {
+known('one file system request is not taken for another', async (t) => {
   const stack = await told(`
     const fs = require('node:fs')
     let kept
@@ -243,7 +243,7 @@ known('one request to the file system does not stand for another one', async (t)
   t.notRegex(stack, /at second /)
 })
 
-known('a timer that was refreshed by another flow: each turn has its own story', async (t) => {
+known('a timer refreshed by another flow has its own chain for each run', async (t) => {
   const stdout = await told(`
     let kept
     const timer = setTimeout(function sloppy () {
@@ -287,7 +287,7 @@ test('a function used as a rejection reason is not converted to text', async (t)
   t.is(traced.stdout, bare.stdout)
 })
 
-known('the clock is switched off by a heap that does not move its objects', async (t) => {
+known('a heap that does not move its objects switches the clock off', async (t) => {
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(require.resolve('../..'))})
     const garbage = []
@@ -300,7 +300,7 @@ known('the clock is switched off by a heap that does not move its objects', asyn
   t.regex(JSON.parse(stdout), /without moving|not allocate upwards/)
 })
 
-known('an error that is kept and rejected with again: whose rejection came to the reader, the first in a line', async (t) => {
+known('an error kept and rejected again names the rejection that reached the reader, the first in a line', async (t) => {
   const stack = await told(`
     const { setTimeout: wait } = require('node:timers/promises')
     let closed
@@ -315,7 +315,7 @@ known('an error that is kept and rejected with again: whose rejection came to th
   t.is(stack.split('first ──').length, 2, stack)
 })
 
-known('a rejection that callers pass on is one: nothing is first', async (t) => {
+known('a rejection passed on by callers is one: none is marked as first', async (t) => {
   const stack = await told(`
     const { setTimeout: wait } = require('node:timers/promises')
     let kept
@@ -328,7 +328,7 @@ known('a rejection that callers pass on is one: nothing is first', async (t) => 
   t.notRegex(stack, /first rejected/)
 })
 
-known('one error for all that wait: each reader has its own wait', async (t) => {
+known('one error for all waiters: each reader has its own wait', async (t) => {
   const stack = await told(`
     const waiting = []
     function query () { return new Promise((resolve, reject) => waiting.push(reject)) }
@@ -343,7 +343,7 @@ known('one error for all that wait: each reader has its own wait', async (t) => 
   t.notRegex(stack, /asksFirst|asksThird/)
 })
 
-known('an old error, read by the handler of a worker\'s message: the sender\'s chain is the reader\'s', async (t) => {
+known('an old error read in a worker\'s message handler: the sender\'s chain belongs to the reader', async (t) => {
   const { stdout } = await program(`'use strict'
     const { Worker } = require('node:worker_threads')
     let kept
@@ -357,7 +357,7 @@ known('an old error, read by the handler of a worker\'s message: the sender\'s c
   t.regex(hops[0].title, /^parentPort\.postMessage · in thread \d+ · reader: only where/, stdout)
 })
 
-known('every rejection is seen, however many there are in a turn', async (t) => {
+known('every rejection is seen, however many there are in an iteration', async (t) => {
   const { stdout } = await program(`'use strict'
     const kept = []
     setTimeout(function makes () { for (let i = 0; i < 20; i++) kept.push(new Error('kept')) }, 1)

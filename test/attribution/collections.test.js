@@ -14,7 +14,7 @@ const KEPT_ERRORS = path.join(__dirname, '..', 'fixtures', 'attribution', 'kept-
 
 // Before the addon knew of pages beyond the capacity, 2 of 3 seeds named a stranger on Node 24 and 26.
 for (const flags of [[], ['--max-semi-space-size=1'], ['--expose-gc']]) {
-  known(`errors that are kept while V8 marks incrementally have no stranger as their maker, ${flags}`, async (t) => {
+  known(`errors kept while V8 marks incrementally never name an unrelated creator, ${flags}`, async (t) => {
     for (const seed of [11, 18]) {
       const { stdout, stderr } = await node([...flags, '-r', register, KEPT_ERRORS, String(seed)])
       t.is(stderr, '')
@@ -37,7 +37,7 @@ const afterwards = {
 }
 
 for (const [what, collects] of Object.entries(afterwards)) {
-  known(`an error that is made and read after ${what} in the same callback is known`, async (t) => {
+  known(`an error made and read after ${what} in the same callback is known`, async (t) => {
     const source = `'use strict'
       let last
       async function works () {
@@ -54,7 +54,7 @@ for (const [what, collects] of Object.entries(afterwards)) {
   })
 }
 
-known('what was made before a collection is not said to be made after it', async (t) => {
+known('a resource made before a collection is not dated after it', async (t) => {
   const { stdout } = await program(`'use strict'
     const kept = []
     function makes () { kept.push(new Error('made here')) }

@@ -91,7 +91,7 @@ const suspending = hasSuspending ? test : test.skip
 const args = process.version.startsWith('v24') ? ['--experimental-wasm-jspi'] : []
 
 if (isNative) {
-  suspending('steps on a stack of WebAssembly\'s own have keys', async (t) => {
+  suspending('steps on a WebAssembly stack have keys', async (t) => {
     const { captured, misses } = await perCall(`
       const f = new WebAssembly.Suspending(async () => { await 1; Promise.resolve().then(() => {}) })
       const call = WebAssembly.promising(new WebAssembly.Instance(wasm, { m: { f } }).exports.g)
@@ -101,7 +101,7 @@ if (isNative) {
   })
 }
 
-suspending('both engines see the same on a stack of WebAssembly\'s own, also where V8 reports the same of two stacks', async (t) => {
+suspending('both engines agree on a WebAssembly stack, even if V8 reports two stacks alike', async (t) => {
   const source = `
     const wasm = new WebAssembly.Module(new Uint8Array(${JSON.stringify(WASM)}))
     let seen

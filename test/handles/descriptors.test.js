@@ -21,7 +21,7 @@ const PRELUDE = `
   const names = (list) => list.map(({ what, local }) => [what.split(',')[0], path.relative(__dirname, local)].join(' ')).sort().join()
 `
 
-run('files of fs.open, fs.openSync and streams and directories are listed with their paths while they are open', async (t) => {
+run('files of fs.open, fs.openSync, streams and directories are listed with their paths while open', async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     async function main () {
       console.log('none:' + names(listed()))
@@ -63,7 +63,7 @@ run('files of fs.open, fs.openSync and streams and directories are listed with t
   t.is(closed, 'closed:')
 })
 
-run('what grows is told by path; nothing that a test opened is called a leak for it', async (t) => {
+run('growth is reported by path; files opened by a test are no leak', async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     const old = fs.openSync(file('old'))
     const log = file('log'), moved = file('moved')
@@ -80,7 +80,7 @@ run('what grows is told by path; nothing that a test opened is called a leak for
   t.notRegex(stdout, /at \/old/)
 })
 
-run("longstack's own output and the files of a worker's handles", async (t) => {
+run("longstack's own output is not listed, nor a worker's files in the main thread", async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     const { Worker, isMainThread, parentPort } = require('node:worker_threads')
     async function main () {
@@ -105,7 +105,7 @@ run("longstack's own output and the files of a worker's handles", async (t) => {
   t.is(stdout, 'true []\nFILEHANDLE file worker\n')
 })
 
-run('so many are looked at in one go, and the rest is told of', async (t) => {
+run('the number of files examined at once is limited, and the rest is reported', async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     const log = file('log')
     let opened = 0

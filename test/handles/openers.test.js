@@ -23,7 +23,7 @@ const PRELUDE = `
   }
 `
 
-run('fs.openSync and fs.open, however they are called', async (t) => {
+run('fs.openSync and fs.open have their openers, however they are called', async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     const { promisify } = require('node:util')
     const { pathToFileURL } = require('node:url')
@@ -65,7 +65,7 @@ run('fs.openSync and fs.open, however they are called', async (t) => {
   for (const [name, , ...functions] of lines) t.true(functions.includes(name), stdout)
 })
 
-run('an opener is forgotten when its descriptor is closed, whoever closes it and whoever opens it again', async (t) => {
+run('a closed descriptor loses its opener, whoever closes and reopens it', async (t) => {
   const { stdout, stderr } = await program(`
     ${PRELUDE}
     trace.disable()
@@ -115,7 +115,7 @@ run('an opener is forgotten when its descriptor is closed, whoever closes it and
   ])
 })
 
-run('a package that replaces the functions too, before longstack and after it', async (t) => {
+run('a package may replace the functions too, before longstack and after it', async (t) => {
   const replace = `
     for (const name of ['open', 'openSync', 'close', 'closeSync']) {
       const original = require('node:fs')[name]
@@ -138,7 +138,7 @@ run('a package that replaces the functions too, before longstack and after it', 
   }
 })
 
-run('names that a module imports', async (t) => {
+run('named imports of a module have openers', async (t) => {
   const { stdout, stderr } = await program(`
     import { openSync } from 'node:fs'
     import trace from ${JSON.stringify(path.join(root, 'lib', 'esm.mjs'))}
@@ -220,7 +220,7 @@ test('the program sees no difference', async (t) => {
   t.is(traced.code, bare.code)
 })
 
-run('stacks of files opened are counted like others: no count is negative', async (t) => {
+run('stacks of opened files are counted like others: no count is negative', async (t) => {
   const { stdout } = await program(`${PRELUDE}
     const before = trace.stats()
     for (let i = 0; i < 3; i++) fs.closeSync(fs.openSync(__filename))

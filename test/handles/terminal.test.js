@@ -38,7 +38,7 @@ setTimeout(function openPool () {
 }, 1)
 `
 
-onTty('an uncaught error: hops in colour, the line of source below the innermost frame of the program', async (t) => {
+onTty('an uncaught error has coloured hops, and the source line below the program\'s innermost frame', async (t) => {
   const { text, plain, code } = await onTerminal(CONNECT)
   t.is(code, 1)
   t.true(text.includes(`${ESC}[36m  ── net.connect(127.0.0.1:1)`), text)
@@ -48,7 +48,7 @@ onTty('an uncaught error: hops in colour, the line of source below the innermost
   t.regex(plain, /code: 'ECONNREFUSED'/)
 })
 
-onTty('without colours there is the line of source; without a terminal there is nothing', async (t) => {
+onTty('without colours, the source line is printed; without a terminal, it is not', async (t) => {
   const without = await onTerminal(CONNECT, { env: { NO_COLOR: '1' } })
   t.is(without.text, without.plain)
   t.regex(without.text, /\n {6}3 │ require/)
@@ -95,7 +95,7 @@ function normalized ({ plain, folder }) {
 }
 
 for (const [name, source] of Object.entries(endings)) {
-  onTty(`an end by an error is Node's own, but for hops, colours and code: ${name}`, async (t) => {
+  onTty(`a fatal error ends the process like Node, except for hops, colours and source: ${name}`, async (t) => {
     const [bare, traced] = await Promise.all([onTerminal(source, { preload: false }), onTerminal(source)])
     t.is(traced.code, bare.code)
     t.is(normalized(traced), normalized(bare), traced.text)
@@ -111,7 +111,7 @@ const flags = {
 }
 
 for (const [flag, ending] of Object.entries(flags)) {
-  onTty(`a flag of Node acts as before: ${flag}`, async (t) => {
+  onTty(`a flag of Node works as before: ${flag}`, async (t) => {
     const options = { args: [flag] }
     const bare = await onTerminal(endings[ending], { ...options, preload: false })
     const traced = await onTerminal(endings[ending], options)
@@ -120,7 +120,7 @@ for (const [flag, ending] of Object.entries(flags)) {
   })
 }
 
-onTty('no listener sees a decorated stack, nor does any other reader', async (t) => {
+onTty('no listener or other reader sees a decorated stack', async (t) => {
   const { plain, text } = await onTerminal(`
     const util = require('node:util')
     const say = (name, error) => console.log(name, /\\u001b|│/.test(error.stack + util.inspect(error)))
@@ -133,14 +133,14 @@ onTty('no listener sees a decorated stack, nor does any other reader', async (t)
   t.true(text.includes(`${ESC}[36m  ── net.connect`))
 })
 
-onTty('while a debugger may read the error, it is left alone', async (t) => {
+onTty('an error that a debugger may read is left unchanged', async (t) => {
   const { plain, text, code } = await onTerminal(CONNECT, { args: ['--inspect=127.0.0.1:0'] })
   t.is(code, 1)
   t.regex(plain, /── net\.connect\(127\.0\.0\.1:1\)/)
   t.false(plain.includes(' │ ') || text.includes(`${ESC}[36m`), text)
 })
 
-onTty('a cause and the errors of an AggregateError have colours and a line each', async (t) => {
+onTty('a cause and the errors of an AggregateError have colours and a source line each', async (t) => {
   const { plain, text } = await onTerminal(`
 setTimeout(function outer () {
   const inner = () => new TypeError('inner')
@@ -152,7 +152,7 @@ setTimeout(function outer () {
   t.true(text.includes(`${ESC}[36m  ── setTimeout(1)`))
 })
 
-onTty('errors of workers, of modules and of rejections in them', async (t) => {
+onTty('errors of workers, modules and their rejections have hops', async (t) => {
   const worker = await onTerminal(`
 const { Worker, isMainThread } = require('node:worker_threads')
 if (isMainThread) setTimeout(function start () { new Worker(__filename) }, 1)
@@ -170,7 +170,7 @@ await fs.readFile('/no/such/file')
   t.regex(module.plain, /\n {6}2 │ await fs\.readFile\('\/no\/such\/file'\)\n/)
 })
 
-onTty('a line of source is that which runs: of a map, of an unchanged file, within the columns', async (t) => {
+onTty('a source line is the one that runs: from a map, from an unchanged file, within the columns', async (t) => {
   const long = await onTerminal(`setTimeout(function far () {\n  /* ${'x'.repeat(300)} */ require('node:net').connect(1, '127.0.0.1') // ${'y'.repeat(300)}\n}, 1)`)
   const lines = long.plain.split('\n').filter((line) => line.includes(' │ '))
   t.is(lines.length, 2, long.plain)
@@ -200,7 +200,7 @@ const REPORT = `
   })
 `
 
-onTty("longstack's own reports: console.log, what blocks, what is open", async (t) => {
+onTty("longstack's own reports are coloured: console.log, blocking callbacks, open handles", async (t) => {
   const why = await onTerminal(REPORT)
   t.regex(why.text, /\[1mTCP server at 127/)
   t.true(why.text.includes(`${ESC}[36m  ── server.listen`))
@@ -222,7 +222,7 @@ setTimeout(function hash () {
   t.regex(leak.plain, /\n {6}1 │ setInterval\(function beat/)
 })
 
-onTty('places are links where the terminal says that it can, and nowhere else', async (t) => {
+onTty('places are links only if the terminal supports them', async (t) => {
   const kitty = { TERM: 'xterm-kitty' }
   const { text, plain, folder } = await onTerminal(CONNECT, { env: kitty })
   const links = text.split(`${ESC}]8;;`).filter((part) => part.startsWith('file:'))
@@ -240,7 +240,7 @@ onTty('places are links where the terminal says that it can, and nowhere else', 
   }
 })
 
-onTty('what removes escapes from a text removes a link whole, whatever the path has', async (t) => {
+onTty('tools that strip escapes strip a whole link, whatever the path', async (t) => {
   const parent = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-odd-')))
   t.teardown(() => fs.rmSync(parent, { recursive: true, force: true }))
   const file = path.join(parent, "c++ (it's, $1; é!)", 'program.js')
@@ -252,7 +252,7 @@ onTty('what removes escapes from a text removes a link whole, whatever the path 
   t.is(decodeURIComponent(new URL(link.slice(0, link.indexOf(ESC))).pathname), file)
 })
 
-onTty('the standard streams of a terminal, which hold no process until it reads', async (t) => {
+onTty('standard streams of a terminal keep no process alive until they are read', async (t) => {
   const { plain, code } = await onTerminal(`
     const trace = require(${JSON.stringify(root)})
     for (const name of ['stdout', 'stderr', 'stdin']) console.log(name, '=', trace.why(process[name]).what, trace.why(process[name]).referenced)
@@ -281,7 +281,7 @@ test('a pipe gets plain text, even if colours are forced', async (t) => {
   }
 })
 
-onTty('standard output and input of a terminal do not keep the process', async (t) => {
+onTty('standard output and input of a terminal do not keep the process alive', async (t) => {
   const { plain, code } = await onTerminal(`
     const trace = require(${JSON.stringify(root)})
     console.log('begin')

@@ -236,7 +236,7 @@ const bin = postgresDirectory()
 const withPostgres = bin === undefined && process.env.CI === undefined ? test.skip : test
 if (bin === undefined) console.log('no PostgreSQL: its pool is not tested')
 
-withPostgres('a pool of PostgreSQL, whose clients all wait for another one; and many behind those that ask', async (t) => {
+withPostgres('a PostgreSQL pool is deadlocked: all clients wait for another one, and many requests for them', async (t) => {
   const server = await startPostgres(/** @type {string} */ (bin))
   try {
     const env = { PG_PORT: String(server.port) }

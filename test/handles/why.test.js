@@ -200,7 +200,7 @@ test('TLS: one connection with its own bytes; the TCP connection below is availa
   t.deepEqual(told.none.all, [])
 })
 
-patiently('one event has one age, and what it takes to answer for the first time makes nothing older', async (t) => {
+patiently('one event has one age, and the first query makes nothing older', async (t) => {
   const { told } = await reports(`
     const server = net.createServer((socket) => {
       const before = performance.now() - began

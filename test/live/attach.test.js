@@ -104,7 +104,7 @@ async function isAsBefore (t, target) {
   t.is(target.before.inspector, 'closed')
 }
 
-own('Ctrl-C detaches, and prints what was opened and is still open; spans are whole lines', async (t) => {
+own('Ctrl-C detaches and prints handles opened meanwhile; spans are whole lines', async (t) => {
   const target = await startApp()
   const file = path.join(directory, `spans-${target.pid}.ndjson`)
   const command = await attach(target, '--spans', file)
@@ -126,7 +126,7 @@ own('Ctrl-C detaches, and prints what was opened and is still open; spans are wh
   t.true(spans.filter(({ attributes }) => attributes['url.path'] === '/').length >= 5)
 })
 
-own('a command that is killed leaves the process as it was, and its options', async (t) => {
+own('a killed command restores the process and its options', async (t) => {
   const target = await startApp(['-r', register], { LONGSTACK_FRAMES: '7' })
   t.like(target.before, { enabled: true, frames: 7, spans: false })
   const file = path.join(directory, `killed-${target.pid}.ndjson`)
@@ -141,7 +141,7 @@ own('a command that is killed leaves the process as it was, and its options', as
   await isAsBefore(t, bare)
 })
 
-own('the process ends meanwhile: the command says so, with exit code 0', async (t) => {
+own('if the process ends meanwhile, the command says so, with exit code 0', async (t) => {
   const target = await startApp()
   const command = await attach(target)
   fetch(`${target.url}/end`).catch(() => {})
@@ -151,7 +151,7 @@ own('the process ends meanwhile: the command says so, with exit code 0', async (
   t.is(code, 0)
 })
 
-own('prints what blocks the event loop', async (t) => {
+own('it prints what blocks the event loop', async (t) => {
   const target = await startApp()
   const command = await attach(target, '--blocked', '30')
   await until(() => {
@@ -165,7 +165,7 @@ own('prints what blocks the event loop', async (t) => {
   await isAsBefore(t, target)
 })
 
-own('longstack why tells of an attached process who opened what and what hangs, of its worker too', async (t) => {
+own('longstack why shows openers and pending awaits of an attached process and its worker', async (t) => {
   const target = await startApp()
   const command = await attach(target)
   fetch(`${target.url}/hang`).catch(() => {})
@@ -189,7 +189,7 @@ const count = runsAll ? 48 : 10
 const often = isInspectable ? test.serial : test.serial.skip
 for (const isPreloaded of [false, true]) {
   const subject = isPreloaded ? 'a preloaded process' : 'a bare process'
-  often(`attaches to ${subject} ${count} times under load, and leaves nothing behind`, async (t) => {
+  often(`it attaches to ${subject} ${count} times under load, and leaves nothing behind`, async (t) => {
     const settings = { seed: 20261123, count, isPreloaded, commandEvery: 12 }
     const { findings, requests, done } = await attachOften(settings)
     t.deepEqual(findings, [])

@@ -35,7 +35,7 @@ const service = `
 const functions = ({ frames }) => frames.map((/** @type {any} */ { functionName }) => functionName)
 
 for (const [i, policy] of ['round robin', 'none'].entries()) {
-  live(`tells who listens at the port of a cluster, policy ${policy}`, async (t) => {
+  live(`it names the listener of a cluster's port, policy ${policy}`, async (t) => {
     const { pid, ready: port } = await start(service, { env: { POLICY: policy }, port: 9320 + 10 * i })
     const { stdout, stderr, code } = await longstack('why', '--json', `:${port}`)
     t.is(code, 0, stderr)
@@ -57,7 +57,7 @@ for (const [i, policy] of ['round robin', 'none'].entries()) {
   })
 }
 
-live('a server of a cluster from before longstack is listed with its port', async (t) => {
+live('a cluster server opened before tracing is listed with its port', async (t) => {
   const { pid, ready: port } = await start(service.replace(/listen\(0/, 'listen(18137'), { traced: false, port: 9340 })
   const { stdout, code } = await longstack('why', '--no-children', `:${port}`)
   t.is(code, 0)

@@ -99,7 +99,7 @@ async function meanwhile (told) {
 
 const healthy = 'service(async () => { await sleep(5); return "fine" })'
 
-own('finds nothing in a process that is well, and says how many requests it had', async (t) => {
+own('a healthy process has no finding, and its number of requests', async (t) => {
   const { pid } = await run(healthy)
   const { code, text, words, stderr } = await look(pid)
   t.is(code, 0)
@@ -110,14 +110,14 @@ own('finds nothing in a process that is well, and says how many requests it had'
   t.true(text.split('\n').length <= 24)
 })
 
-own('says that there were no requests; a port names the process', async (t) => {
+own('without requests, the output says so; a port names the process', async (t) => {
   const { ready: port } = await run('service(() => "", null)')
   const { code, text } = await look(`127.0.0.1:${port}`, 2)
   t.is(code, 0)
   t.regex(text, /^nothing found in \d\.\d\d s, no requests$/m)
 })
 
-own('a process that is blocked for good: at once, what it runs', async (t) => {
+own('a permanently blocked process is reported at once, with its stack', async (t) => {
   const { pid } = await run(`
     setTimeout(function forever () { for (;;); }, 300)
     console.log('ready')
@@ -130,7 +130,7 @@ own('a process that is blocked for good: at once, what it runs', async (t) => {
   t.true(ms < 45_000)
 })
 
-own('a process that blocks for good meanwhile', async (t) => {
+own('a process that blocks permanently during the observation is reported', async (t) => {
   const { pid, say, told } = await run(`
     process.stdin.once('data', function forever () { for (;;); })
     ${healthy}
@@ -144,7 +144,7 @@ own('a process that blocks for good meanwhile', async (t) => {
   t.true(ms < 45_000)
 })
 
-own('a worker that is blocked', async (t) => {
+own('a blocked worker is reported', async (t) => {
   const { pid } = await run(`
     const { Worker } = require('node:worker_threads')
     new Worker('setTimeout(function grind () { for (;;); }, 100)', { eval: true })
@@ -156,7 +156,7 @@ own('a worker that is blocked', async (t) => {
   t.regex(words, /requests in .* blocked Thread \d+ of process \d+ has been blocked .* It is running at .*grind/)
 })
 
-own('microtasks without an end block the event loop', async (t) => {
+own('endless microtasks block the event loop', async (t) => {
   const { pid } = await run(`
     setTimeout(async function forever () { for (;;) { await undefined; spin(20) } }, 300)
     console.log('ready')
@@ -169,7 +169,7 @@ own('microtasks without an end block the event loop', async (t) => {
 })
 
 // Like a worker of Piscina, which runs task after task in Atomics.wait and microtasks
-own('a worker that is always busy: the command ends, and the worker too is left as it was', async (t) => {
+own('a worker that is always busy: the command ends, and restores the worker as well', async (t) => {
   const { pid, say, told } = await run(`
     const { Worker } = require('node:worker_threads')
     const stop = new Int32Array(new SharedArrayBuffer(4))
@@ -202,7 +202,7 @@ own('a worker that is always busy: the command ends, and the worker too is left 
 })
 
 for (const traced of [false, true]) {
-  own(`who blocks, ${traced ? 'preloaded' : 'on connections that are older'}`, async (t) => {
+  own(`the blocker is named, ${traced ? 'preloaded' : 'on older connections'}`, async (t) => {
     const { pid } = await run('service(function busy () { spin(60); return "" }, 150)', { traced })
     const { code, words } = await look(pid)
     t.is(code, 0)
@@ -211,7 +211,7 @@ for (const traced of [false, true]) {
   })
 }
 
-own('connections and intervals that leak, by who opened them', async (t) => {
+own('leaking connections and intervals are reported by opener', async (t) => {
   const { pid } = await run(`
     serve(() => {}).then((other) => service(function leaky () {
       kept.push(net.connect(other, '127.0.0.1'), setInterval(function tick () {}, 1e6))
@@ -241,7 +241,7 @@ own('pipelined requests are not pending since the start', async (t) => {
   t.notRegex(words, /pending/)
 })
 
-own('a pool that is exhausted for good', async (t) => {
+own('a permanently exhausted pool is reported', async (t) => {
   const { pid } = await run(`
     const pool = new Pool()
     service(async function load () { await pool.acquire(); await new Promise(() => {}) }, 200)
@@ -271,7 +271,7 @@ function writeDriver () {
   `)
 }
 
-own('a pool whose connections were not given back: who used them last; requests of one route are one line', async (t) => {
+own('connections never returned to a pool name their last user; requests of one route are one line', async (t) => {
   writeDriver()
   const { pid } = await run(`
     const Driver = require('driver')
@@ -299,7 +299,7 @@ own('a pool whose connections were not given back: who used them last; requests 
   t.regex(words, /hangs GET \/forgotten\/1 has been pending for .* s \(the oldest of 2 of GET \/forgotten\/\*\); no await, timer, handle or operation of it is pending \(last: (?:timers\.promises\.setTimeout\(1\)|await|async function) at app\d+\.js:\d+\): only other code can respond to it\./)
 })
 
-own('a process that was not traced: what is asked on connections that are older', async (t) => {
+own('an untraced process: queries on older connections are reported', async (t) => {
   writeDriver()
   const { pid } = await run(`
     const Driver = require('driver')
@@ -320,7 +320,7 @@ own('a process that was not traced: what is asked on connections that are older'
   t.regex(words, /slow GET \/work sends 6 queries per request, one after another at loadUser \(app\d+\.js:\d+\)/)
 })
 
-own('a process that was not traced, and hangs: on which connections nothing comes or goes', async (t) => {
+own('an untraced process that hangs: its silent connections are reported', async (t) => {
   writeDriver()
   const { pid } = await run(`
     const Driver = require('driver')
@@ -359,14 +359,14 @@ own('a process that waits for a CPU is not blocked by its own code', async (t) =
   t.regex(words, new RegExp(`busy The main thread of process ${pid} waited for a CPU \\d+ % of the time: other processes used it`))
 })
 
-own('says which slow routes had too few requests to judge', async (t) => {
+own('slow routes with too few requests to judge are listed', async (t) => {
   const { pid } = await run('service(async () => { await sleep(150); return "" }, 800)')
   const { code, words } = await look(pid)
   t.is(code, 0)
   t.regex(words, /Too few requests to judge: \d of GET \/work\. nothing found in /)
 })
 
-own('a pool that is too small: the verdict of the report', async (t) => {
+own('a pool that is too small has the verdict of the report', async (t) => {
   const { pid } = await run(`
     const pool = new Pool()
     service(async function load () {
@@ -383,7 +383,7 @@ own('a pool that is too small: the verdict of the report', async (t) => {
   t.regex(words, next('longstack attach \\d+ --spans spans\\.jsonl --seconds 60 && longstack report spans\\.jsonl'))
 })
 
-own('a worker that is too busy to be queried, and that requests wait for', async (t) => {
+own('a worker too busy to be queried is reported, with the requests that wait for it', async (t) => {
   const { pid } = await run(`
     const { Worker } = require('node:worker_threads')
     const worker = new Worker(\`
@@ -411,7 +411,7 @@ own('a worker that is too busy to be queried, and that requests wait for', async
   t.regex(words, /waits GET \/work waits \d+ % of its time for a free worker thread at render \(app\d+\.js:\d+\): up to \d+ tasks at once for 1 worker; each/)
 })
 
-own('two locks, taken in two orders', async (t) => {
+own('two locks taken in opposite orders are reported', async (t) => {
   const { pid } = await run(`
     class Lock extends Pool { free = 1 }
     const [first, second] = [new Lock(), new Lock()]
@@ -430,7 +430,7 @@ own('two locks, taken in two orders', async (t) => {
   t.regex(words, next('longstack why \\d+'))
 })
 
-own('requests that wait for a free socket of an agent', async (t) => {
+own('requests that wait for a free socket of an agent are reported', async (t) => {
   const { pid } = await run(`
     const limited = new http.Agent({ maxSockets: 2 })
     serve(() => {}).then((silent) => service(() => get(silent, '/', { agent: limited }), 100))
@@ -439,7 +439,7 @@ own('requests that wait for a free socket of an agent', async (t) => {
   t.regex(words, /waits \d+ requests to 127\.0\.0\.1:\d+ wait for a free socket: 2 are in use, maxSockets of the http\.Agent is 2\./)
 })
 
-own('a process that is out of files is not asked: what it has open', async (t) => {
+own('a process without free descriptors is not queried; its open files are listed', async (t) => {
   const { pid } = await run(`
     const { execFileSync } = require('node:child_process')
     execFileSync('prlimit', ['--nofile=64:64', '--pid', String(process.pid)])
@@ -453,7 +453,7 @@ own('a process that is out of files is not asked: what it has open', async (t) =
   t.true(ms < 30_000)
 })
 
-own('a busy loop that has no CPU', async (t) => {
+own('a busy loop without a CPU is reported', async (t) => {
   const { pid } = await run(`
     const flag = new Int32Array(new SharedArrayBuffer(4))
     setInterval(() => Atomics.wait(flag, 0, 0, 20), 1)
@@ -464,7 +464,7 @@ own('a busy loop that has no CPU', async (t) => {
   t.regex(words, new RegExp(`is busy \\d+ % of the time, with \\S+ % of a CPU: it waits for a CPU or in synchronous calls|${BUSY}`))
 })
 
-own('the time spent in garbage collection', async (t) => {
+own('time spent in garbage collection is reported', async (t) => {
   const { pid } = await run(`
     const all = Array.from({ length: 3e5 }, (_, i) => ({ i, list: [i] }))
     service(() => { gc(); return all.length }, 20)
@@ -474,7 +474,7 @@ own('the time spent in garbage collection', async (t) => {
   t.regex(words, /busy Process \d+ spent \d+ % of the time in garbage collection; its heap has [\d.]+ MB of at most \d+ MB\./)
 })
 
-own('what failed, with function and line', async (t) => {
+own('failures are reported with function and line', async (t) => {
   const { pid } = await run('service(async function order () { throw new Error("no such order 12") })')
   const { code, words } = await look(pid)
   t.is(code, 0)
@@ -482,7 +482,7 @@ own('what failed, with function and line', async (t) => {
   t.regex(words, /failed \d+ × Error: no such order 12 at .*order \(app\d+\.js:\d+\) in GET \/work/)
 })
 
-own('a process that ends meanwhile: what was seen until then', async (t) => {
+own('if the process ends meanwhile, observations until then are printed', async (t) => {
   const { pid, say, told } = await run(`process.stdin.once('data', () => process.exit()); ${healthy}`)
   const looking = look(pid, 60)
   await meanwhile(told)
@@ -493,7 +493,7 @@ own('a process that ends meanwhile: what was seen until then', async (t) => {
   t.regex(words, nothing)
 })
 
-own('Ctrl-C ends it early; it prints what it has', async (t) => {
+own('Ctrl-C ends the observation early and prints its results', async (t) => {
   const { pid, told } = await run(healthy)
   const child = spawn(process.execPath, [main, String(pid), '--seconds', '600'])
   let text = ''
@@ -506,7 +506,7 @@ own('Ctrl-C ends it early; it prints what it has', async (t) => {
   t.regex(text.replace(/\s+/g, ' '), nothing)
 })
 
-own('--until waits for a limit, --html writes a page of what was recorded then', async (t) => {
+own('--until waits for a limit, --html writes a page of the requests recorded after it', async (t) => {
   const { pid, say } = await run(`
     let ms = 5
     process.stdin.once('data', () => { ms = 150 })
@@ -523,7 +523,7 @@ own('--until waits for a limit, --html writes a page of what was recorded then',
   t.regex(fs.readFileSync(file, 'utf8'), /GET \/work/)
 })
 
-own('a limit that --until cannot wait for is wrong usage', async (t) => {
+own('an invalid limit of --until is wrong usage', async (t) => {
   for (const [limit, message] of [
     ['wait > 5 ms', /--until "wait > 5 ms": the metric must be one of p50, /],
     ['p99 > +5 %', /--until "p99 > \+5 %": a change needs a run to compare with\./],
@@ -560,7 +560,7 @@ own('JSON', async (t) => {
   t.is(verdict[0].rule, 'blocker')
 })
 
-own('a cluster: its members are one answer', async (t) => {
+own('the members of a cluster are one report', async (t) => {
   const { pid } = await run(`
     const cluster = require('node:cluster')
     if (cluster.isPrimary) {
@@ -577,7 +577,7 @@ own('a cluster: its members are one answer', async (t) => {
   t.regex(words, /failed \d+ × Error: a member fails/)
 })
 
-own('spans that the program writes are not touched, and all of them are written', async (t) => {
+own('the program\'s own spans are undisturbed and complete', async (t) => {
   const file = path.join(directory, 'own-spans.jsonl')
   const env = { LONGSTACK_SPANS: file }
   const { pid, child, ready: port } = await run('service(() => "")', { traced: true, env })
@@ -596,7 +596,7 @@ own('spans that the program writes are not touched, and all of them are written'
   t.true(spans.filter(({ kind = 'SERVER' }) => kind === 'SERVER').length > 50)
 })
 
-own('leaves a process as it was', async (t) => {
+own('the process is restored', async (t) => {
   const { pid, told, say } = await run(`
     ${healthy}
     process.stdin.on('data', () => {
@@ -627,7 +627,7 @@ const terminal = noTerminal() === undefined && process.platform === 'linux' ? ow
 /** @param {number} pid */
 const commandOf = (pid) => ({ preload: false, file: main, after: [String(pid), '--seconds', '2'] })
 
-terminal('a terminal has colours and progress that is erased; NO_COLOR, and a narrow one', async (t) => {
+terminal('a terminal has colours and progress that is erased; NO_COLOR and narrow terminals work', async (t) => {
   const { pid } = await run('service(async function order () { throw new Error("no such order") })')
   const wide = await onTerminal('', commandOf(pid))
   t.true(wide.text.includes('\x1b[31mfailed'))
@@ -639,7 +639,7 @@ terminal('a terminal has colours and progress that is erased; NO_COLOR, and a na
   t.deepEqual(lines.filter((line) => line.length > 50), [])
 })
 
-own('CPU and the delay of the event loop are those of the whole time, not of the last look', async (t) => {
+own('CPU and event-loop delay cover the whole observation, not its last sample', async (t) => {
   const program = await run(`
     let count = 0
     setInterval(() => { if (traced._destroyed && count++ < 8) spin(120) }, 250) // then it is idle

@@ -14,7 +14,7 @@ const live = process.platform === 'linux' ? patient(test) : test.skip
 const idle = "setInterval(() => {}, 1000); console.log('ready')"
 
 for (const [i, count] of [2, 5].entries()) {
-  live(`${count} commands at once are all answered`, async (t) => {
+  live(`${count} commands at once all get a response`, async (t) => {
     const port = 9360 + i
     const programs = await Promise.all(Array.from({ length: count }, (_, n) =>
       start(idle, { traced: n === 0, port })))
@@ -28,7 +28,7 @@ for (const [i, count] of [2, 5].entries()) {
   })
 }
 
-live('several commands for one process at once are all answered', async (t) => {
+live('several commands for one process at once all get a response', async (t) => {
   for (const port of [0, 9362]) {
     const { pid } = await start(idle, { port })
     const answers = await Promise.all([1, 2, 3].map(() => longstack('why', '--no-children', pid)))
@@ -36,7 +36,7 @@ live('several commands for one process at once are all answered', async (t) => {
   }
 })
 
-live('a command that waits says so, and goes on when the port is free', async (t) => {
+live('a waiting command says so, and continues when the port is free', async (t) => {
   const port = 9363
   const unlock = await lockPort(String(port))
   t.teardown(unlock)
@@ -53,7 +53,7 @@ live('a command that waits says so, and goes on when the port is free', async (t
   t.regex(stdout, new RegExp(`^Process ${pid} `))
 })
 
-live('a command that was killed leaves no lock', async (t) => {
+live('a killed command leaves no lock', async (t) => {
   const port = 9364
   const holder = spawn(process.execPath, ['-e', `
     require(${JSON.stringify(require.resolve('../../lib/ask/port-lock'))}).lockPort('${port}')

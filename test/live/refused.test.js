@@ -129,7 +129,7 @@ test.serial('a LONGSTACK_SOCKET that does not respond has a reason', async (t) =
 
 const whereWatched = process.env.ENGINE === 'js' ? test.serial.skip : test.serial
 
-whereWatched('a LONGSTACK_SOCKET that does not answer, with LONGSTACK_BLOCKED: the stack inside, without a signal', async (t) => {
+whereWatched('a LONGSTACK_SOCKET that does not respond, with LONGSTACK_BLOCKED: the stack inside, without a signal', async (t) => {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-test-'))
   t.teardown(() => fs.rmSync(directory, { recursive: true, force: true }))
   const socket = path.join(directory, 's')

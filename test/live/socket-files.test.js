@@ -211,7 +211,7 @@ function victim (t, name) {
   return directory
 }
 
-asRoot('root asks another user\'s process, and gives it no file', async (t) => {
+asRoot('root queries another user\'s process, and gives it no file', async (t) => {
   const directory = folder(t)
   const { child } = await startAsNobody(t, `
     require('node:fs').watch('${directory}', (event, name) => console.log('made', name))
@@ -224,7 +224,7 @@ asRoot('root asks another user\'s process, and gives it no file', async (t) => {
   t.is(made, '')
 })
 
-asRoot('in a directory that all may write: what another user has put there is not used, nor removed', async (t) => {
+asRoot('in a world-writable directory, another user\'s files are neither used nor removed', async (t) => {
   const directory = folder(t, 0o1777)
   const precious = victim(t, 'file')
   const socket = path.join(directory, 'app')

@@ -262,7 +262,7 @@ test('routes beyond the limit are summed', async (t) => {
 
 const whereWatched = process.env.ENGINE === 'js' ? test.skip : test
 
-whereWatched('blocking callbacks are reported while it looks, by place; an option that is on stays as it is', async (t) => {
+whereWatched('blocking callbacks are reported meanwhile, by place; the option keeps its own setting', async (t) => {
   const body = `
     const spin = (ms) => { const end = performance.now() + ms; while (performance.now() < end); }
     const { blockedMs } = await top.start({ blockedMs: 30 })

@@ -140,7 +140,7 @@ function open (pid, { columns = 80, rows = 24, flags = '', env = {} } = {}) {
   }
 }
 
-onLinux('without a terminal: one look as text, in JSON, with flags', async (t) => {
+onLinux('without a terminal: one sample as text, in JSON, with flags', async (t) => {
   const { pid } = await start()
   const { stdout, stderr, code } = await node([main, 'top', String(pid), '--once', '--blocked', '30', '--sort', 'p50'])
   t.is(code, 0, stderr)
@@ -161,7 +161,7 @@ onLinux('without a terminal: one look as text, in JSON, with flags', async (t) =
   t.is(frame.threads[0].pid, pid)
 })
 
-onLinux('without a terminal a table for each interval, until the process ends', async (t) => {
+onLinux('without a terminal: a table per interval, until the process ends', async (t) => {
   const { pid, child } = await startOwn()
   const top = spawn(process.execPath, [main, 'top', String(pid), '--interval', '0.2'])
   children.add(top)
@@ -187,7 +187,7 @@ const pidsOf = (frame) => new Set(frame?.threads.map((/** @type {any} */ { pid }
 const workersOf = ({ threads }) =>
   threads.flatMap((/** @type {any} */ { pid, threadId }) => threadId > 0 ? [pid] : [])
 
-onLinux('a cluster and a worker thread are one; a process and a thread that start later are added', async (t) => {
+onLinux('a cluster and a worker thread are one; later processes and threads are added', async (t) => {
   const file = path.join(directory, 'cluster.js')
   fs.writeFileSync(file, `
     const cluster = require('node:cluster')
@@ -244,7 +244,7 @@ onLinux('a cluster and a worker thread are one; a process and a thread that star
   target.kill()
 })
 
-onTty('a screen: routes at once, panes, why, and the terminal as it was', async (t) => {
+onTty('the screen shows routes at once, panes and why, and the terminal is restored', async (t) => {
   const { pid } = await start()
   const terminal = open(pid, { flags: '--blocked 30' })
   const first = await terminal.until((text) => text.includes('GET /slow'))
@@ -275,7 +275,7 @@ onTty('a screen: routes at once, panes, why, and the terminal as it was', async 
   t.deepEqual(await terminal.ended(), { code: 0, isRestored: true })
 })
 
-onTty('signals that end it give the terminal back', async (t) => {
+onTty('signals that end it restore the terminal', async (t) => {
   const { pid } = await start()
   for (const [signal, code] of /** @type {const} */ ([['SIGTERM', 143], ['SIGHUP', 129], ['SIGINT', 130]])) {
     const terminal = open(pid)
@@ -285,7 +285,7 @@ onTty('signals that end it give the terminal back', async (t) => {
   }
 })
 
-onTty('the end of the process gives the terminal back, and says so', async (t) => {
+onTty('the end of the process restores the terminal, and is reported', async (t) => {
   const { pid, child } = await startOwn()
   const terminal = open(pid)
   await terminal.until((text) => text.includes('GET /'))
@@ -294,7 +294,7 @@ onTty('the end of the process gives the terminal back, and says so', async (t) =
   t.regex(terminal.output(), /longstack: Process \d+ .*ended/)
 })
 
-onTty('Ctrl-C quits; a narrow terminal, colours where they are wanted', async (t) => {
+onTty('Ctrl-C quits; narrow terminals and colours work', async (t) => {
   const { pid } = await start()
   const terminal = open(pid, { columns: 30, rows: 10, env: { NO_COLOR: '', FORCE_COLOR: '1' } })
   const text = await terminal.until((text) => text.includes('GET /'))

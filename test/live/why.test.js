@@ -44,7 +44,7 @@ const threadIds = ({ threads }) => threads.map((/** @type {any} */ { threadId })
 
 const state = "JSON.stringify({ url: process.getBuiltinModule('inspector').url() ?? 'closed', resources: process.getActiveResourcesInfo() })"
 
-live('tells who opened what is open, and what is awaited', async (t) => {
+live('it shows the openers of handles, and pending awaits', async (t) => {
   const { pid, ready, file } = await start(service)
   const { processes, refused } = await whyJson(pid)
   t.deepEqual(refused, [])
@@ -69,7 +69,7 @@ live('tells who opened what is open, and what is awaited', async (t) => {
   t.regex(stdout, /TCP connection, client to [^]*openUpstream/)
 })
 
-live('asks a process without longstack, and leaves it as it was', async (t) => {
+live('it queries a process without longstack, and restores it', async (t) => {
   const { pid, told, say } = await start(`
     const server = require('node:net').createServer().listen(0, '127.0.0.1')
     require('node:readline').createInterface(process.stdin).on('line', () => console.log('state', ${state}))
@@ -88,7 +88,7 @@ live('asks a process without longstack, and leaves it as it was', async (t) => {
   t.regex((await longstack('why', pid)).stdout, /longstack attach \d+ starts tracing it/)
 })
 
-live('finds processes and connections by port and address', async (t) => {
+live('it finds processes and connections by port and address', async (t) => {
   const { pid, ready } = await start(service)
   for (const target of [`:${ready.upstream}`, `127.0.0.1:${ready.upstream}`, `localhost:${ready.upstream}`]) {
     const { processes } = await whyJson(target)
@@ -102,14 +102,14 @@ live('finds processes and connections by port and address', async (t) => {
   t.regex(stderr, /^longstack: No process of Node listens or has a connection at 127\.0\.0\.9:1\./)
 })
 
-live('--only keeps to subsystems', async (t) => {
+live('--only selects subsystems', async (t) => {
   const { pid } = await start(service)
   const { processes: [{ threads: [{ open, pending }] }] } = await whyJson('--only', 'TIMER', pid)
   t.true(open.every((/** @type {any} */ { type }) => type === 'Timeout'))
   t.is(pending, undefined)
 })
 
-live('asks workers and child processes, as one', async (t) => {
+live('it queries workers and child processes together', async (t) => {
   const { pid } = await start(`
     const { Worker, isMainThread, parentPort } = require('node:worker_threads')
     const { fork } = require('node:child_process')
@@ -135,7 +135,7 @@ live('asks workers and child processes, as one', async (t) => {
   t.is(alone.length, 1)
 })
 
-live('tells what blocks the event loop, with the stack inside', async (t) => {
+live('it reports what blocks the event loop, with the stack inside', async (t) => {
   const { pid } = await start(`
     setTimeout(function later () {
       console.log('ready', 1)
@@ -151,7 +151,7 @@ live('tells what blocks the event loop, with the stack inside', async (t) => {
   t.deepEqual(threads, [])
 })
 
-live('tells which worker is blocked, with its stack, by the exit code too', async (t) => {
+live('it reports the blocked worker, with its stack and exit code', async (t) => {
   for (const env of [{}, { LONGSTACK_SOCKET: path.join(directory, 'worker') }]) {
     const { pid } = await start(`
       const { Worker, isMainThread, parentPort } = require('node:worker_threads')
@@ -175,7 +175,7 @@ live('tells which worker is blocked, with its stack, by the exit code too', asyn
   }
 })
 
-live('leaves a debugger that is attached', async (t) => {
+live('an attached debugger stays attached', async (t) => {
   const { WebSocket } = require('ws')
   const { pid, ready } = await start("console.log('ready', JSON.stringify(require('node:inspector').url())); setInterval(() => {}, 1000)",
     { flags: ['--inspect=0'] })
@@ -187,7 +187,7 @@ live('leaves a debugger that is attached', async (t) => {
   debugging.terminate()
 })
 
-live('inspectors of a cluster, which Node opens with that of its primary, are closed', async (t) => {
+live('inspectors of cluster workers, which Node opens with the primary\'s, are closed', async (t) => {
   const { listeningAddresses } = require('../../lib/ask/system')
   const { pid, ready } = await start(`
     const cluster = require('node:cluster')
@@ -210,7 +210,7 @@ live('inspectors of a cluster, which Node opens with that of its primary, are cl
   }
 })
 
-live('LONGSTACK_SOCKET answers without the inspector, to its user only', async (t) => {
+live('LONGSTACK_SOCKET responds without the inspector, to its user only', async (t) => {
   const home = fs.mkdtempSync(path.join(directory, 'sockets-'))
   const socket = path.join(home, 'socket')
   const source = `
@@ -242,7 +242,7 @@ live('LONGSTACK_SOCKET answers without the inspector, to its user only', async (
   await until(() => fs.readdirSync(home).length === 0)
 })
 
-live('a stale LONGSTACK_SOCKET is taken over, a file is left alone', async (t) => {
+live('a stale LONGSTACK_SOCKET is replaced, any other file is kept', async (t) => {
   const socket = path.join(directory, 'stale')
   const program = "console.log('ready', 1); setInterval(() => {}, 1000)"
   const first = await start(program, { env: { LONGSTACK_SOCKET: socket } })
@@ -264,7 +264,7 @@ live('a stale LONGSTACK_SOCKET is taken over, a file is left alone', async (t) =
   t.is(fs.readFileSync(file, 'utf8'), 'content')
 })
 
-live('refuses in one sentence, with exit code 1', async (t) => {
+live('it fails with one sentence and exit code 1', async (t) => {
   const ended = await start("console.log('ready', 1)")
   await new Promise((resolve) => { if (ended.child.exitCode === null) ended.child.once('close', resolve); else resolve(1) })
   /** @type {Array<[number, RegExp]>} */
@@ -287,7 +287,7 @@ live('refuses in one sentence, with exit code 1', async (t) => {
   }
 })
 
-live('--watch asks again, until the process ends', async (t) => {
+live('--watch repeats the query until the process ends', async (t) => {
   const { pid, child } = await start("console.log('ready', 1); setInterval(() => {}, 1000)")
   const asking = longstack('why', '--watch=0.2', '--json', pid)
   setTimeout(() => child.kill('SIGKILL'), 4000 * timeFactor)

@@ -46,7 +46,7 @@ const rename = (from, to) => (/** @type {Buffer} */ bytes) => {
   bytes.write(to, bytes.indexOf(`\0${from}\0`) + 1, 'latin1')
 }
 
-there('a binary that may not load wherever Node runs is refused', (t) => {
+there('a binary with requirements beyond Node\'s is rejected', (t) => {
   t.deepEqual(faultsAfter(() => {}), [])
   t.deepEqual(faultsAfter((bytes) => { bytes[18] = 183 }), ['it is for arm64', 'it is aligned to 4096 bytes only'])
   t.deepEqual(faultsAfter((bytes) => { bytes[segment(bytes, STACK) + 4] |= 1 }), ['it wants an executable stack'])
@@ -79,7 +79,7 @@ async function compileIn (folder, include) {
   return fs.readFileSync(out)
 }
 
-there('a binary is the same from whatever directory it is built in', async (t) => {
+there('a binary is the same whichever directory it is built in', async (t) => {
   const folder = fs.realpathSync(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-')))
   try {
     const include = headers()

@@ -6,7 +6,7 @@
 const { target } = require('../../lib/platform')
 const { able, answers } = require('../helpers/addons')
 
-able('every thread counts its own, by the same numbers of types', async (t) => {
+able('every thread counts its own events, by the same type numbers', async (t) => {
   const [reports] = await answers(t, `
     counter.start(trace.nativeHooks().api)
     if (isMainThread) {
@@ -22,7 +22,7 @@ able('every thread counts its own, by the same numbers of types', async (t) => {
   t.deepEqual(reports, [5, 3])
 })
 
-able('the api of another thread is refused, also while its own thread runs on', async (t) => {
+able('another thread\'s API is rejected, even while its thread runs', async (t) => {
   const [[message, code]] = await answers(t, `
     if (isMainThread) {
       const worker = new Worker(__filename, { workerData: trace.nativeHooks().api })
@@ -39,7 +39,7 @@ able('the api of another thread is refused, also while its own thread runs on', 
   t.is(code, 2)
 })
 
-able('workers end, or are ended, while their hooks are registered and called', async (t) => {
+able('workers end, or are terminated, while their hooks are registered and called', async (t) => {
   const [ends, [made]] = await answers(t, `
     counter.start(trace.nativeHooks().api)
     if (isMainThread) {
@@ -68,7 +68,7 @@ able('workers end, or are ended, while their hooks are registered and called', a
   t.is(made, 2)
 })
 
-able('an addon that outlives longstack in its environment finds that it has ended', async (t) => {
+able('an addon that outlives longstack in its environment learns that it has ended', async (t) => {
   // Loaded before longstack, its own end comes after that of longstack's addon.
   const [found] = await answers(t, `
     if (isMainThread) {
@@ -83,7 +83,7 @@ able('an addon that outlives longstack in its environment finds that it has ende
   t.is(found, 1)
 })
 
-able('a library that is let go of stays mapped while its hooks are registered, and no longer than its environment', async (t) => {
+able('an unloaded library stays mapped while its hooks are registered, at most until its environment ends', async (t) => {
   const [[added, refs, kept, called, isThere]] = await answers(t, `
     const fs = require('node:fs')
     const mapped = () => fs.readFileSync('/proc/self/maps', 'utf8').includes('plain.node')
@@ -105,7 +105,7 @@ able('a library that is let go of stays mapped while its hooks are registered, a
   t.deepEqual([added, refs, kept, called, isThere], [0, 0, true, 7, stays])
 })
 
-able('errors that escape from callbacks and are handled leave the counter right', async (t) => {
+able('handled errors that escape callbacks leave the counter right', async (t) => {
   const [[runs, ms, counted]] = await answers(t, `
     let counted = 0
     trace.hook({ after ({ type }) { if (type === 'Immediate') counted++ } })
@@ -124,7 +124,7 @@ able('errors that escape from callbacks and are handled leave the counter right'
   t.true(ms >= 0 && ms < 10_000)
 })
 
-able('what is no address of an api is refused', async (t) => {
+able('an address that is no API is rejected', async (t) => {
   const [messages] = await answers(t, `
     tell([[], [1], ['x'], [undefined], [0n], [-1n], [1n << 70n]].map((args) => {
       try { counter.start(...args) } catch (error) { return error.message }
@@ -133,7 +133,7 @@ able('what is no address of an api is refused', async (t) => {
   t.deepEqual(messages, Array(7).fill('start() takes trace.nativeHooks().api'))
 })
 
-able('where addons are forbidden the reason is told, with a code', async (t) => {
+able('if addons are forbidden, the reason is given, with a code', async (t) => {
   const [[name, code, message]] = await answers(t, `
     try { trace.nativeHooks() } catch (error) { tell([error.name, error.code, error.message]) }
   `, { args: ['--no-addons'], addons: false })

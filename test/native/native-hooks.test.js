@@ -33,7 +33,7 @@ const busy = `
 `
 
 for (const capture of ['native', 'js']) {
-  able(`counts are those of trace.hook, ${capture} capture`, async (t) => {
+  able(`counts match those of trace.hook, ${capture} capture`, async (t) => {
     const [[counts, report, fault]] = await answers(t, busy, { env: { LONGSTACK_CAPTURE: capture } })
     t.deepEqual(report, counts)
     t.is(fault, null)
@@ -42,13 +42,13 @@ for (const capture of ['native', 'js']) {
   })
 }
 
-able('only what the filter selects is told', async (t) => {
+able('only types that the filter selects are reported', async (t) => {
   const [[counts, report]] = await answers(t, busy, { env: { LONGSTACK: 'TCP' } })
   t.deepEqual(Object.keys(report).sort(), ['TCPCONNECTWRAP', 'TCPSERVERWRAP', 'TCPWRAP'])
   t.deepEqual(report, counts)
 })
 
-able('times are those of process.hrtime, rise, and measure a callback', async (t) => {
+able('times match process.hrtime, increase, and measure a callback', async (t) => {
   const [[began, events, ended], { ms, runs }, elapsed] = await answers(t, `
     const began = process.hrtime.bigint()
     run('keep')
@@ -72,7 +72,7 @@ able('times are those of process.hrtime, rise, and measure a callback', async (t
   t.true(ms >= 39.9 && ms <= elapsed, `${ms} ms of ${elapsed}`)
 })
 
-able('without need of the time none is read; who needs it gets it beside', async (t) => {
+able('times are read only if requested', async (t) => {
   const [[alone, beside]] = await answers(t, `
     run('untimed')
     make()
@@ -86,7 +86,7 @@ able('without need of the time none is read; who needs it gets it beside', async
   t.true(beside[4][0][1] > 0)
 })
 
-able('the number of a stack leads to its frames', async (t) => {
+able('the number of a stack gives its frames', async (t) => {
   const source = `
     const { stack } = trace.nativeHooks()
     run('keep')
@@ -106,7 +106,7 @@ able('the number of a stack leads to its frames', async (t) => {
   )
 })
 
-able('hooks rest while tracing is off, and go on with it', async (t) => {
+able('hooks pause while tracing is off', async (t) => {
   const [counts] = await answers(t, `
     counter.start(trace.nativeHooks().api)
     make('A')
@@ -150,7 +150,7 @@ for (const [name, title, added, first, second] of misuse) {
   })
 }
 
-able('safe: removing twice, and what was never added', async (t) => {
+able('removing a hook twice, or one never added, is safe', async (t) => {
   t.deepEqual(await answers(t, `
     run('dropOther')
     tell([run('dropOther'), run('count'), run('drop'), run('drop')])
@@ -159,7 +159,7 @@ able('safe: removing twice, and what was never added', async (t) => {
   `), [[4, 0, 0, 4], [0]])
 })
 
-able('the example tells where a program spends its time', async (t) => {
+able('the example prints where a program spends its time', async (t) => {
   const { stdout, stderr, code } = await node([path.join(root, 'examples', 'native-counter')], { env: { COUNTER: path.join(folder, 'counter.node') } })
   t.is(stderr, '')
   t.is(code, 0)

@@ -174,7 +174,7 @@ const identity = (file) => {
   return [ino, mtimeNs]
 }
 
-able('what is tested loads at once, and starts and writes nothing', async (t) => {
+able('a tested binary loads at once, and starts and writes nothing', async (t) => {
   for (const { node, major } of versions().there) {
     const args = ['-p', `require(${JSON.stringify(path.join(root, 'lib/stacks/tested.js'))}).isTested('linux-x64')`]
     t.is((await run(node, args, { cwd: root })).stdout, 'true\n', `Node ${major}`)
@@ -187,7 +187,7 @@ able('what is tested loads at once, and starts and writes nothing', async (t) =>
   t.deepEqual(fs.readdirSync(cache), [])
 })
 
-able('an addon that is good is tried once', async (t) => {
+able('a good addon is tried once', async (t) => {
   const home = copy()
   const cache = path.join(scratch(), 'is', 'made')
   const first = await firstStart(t, home, { cache })
@@ -208,7 +208,7 @@ able('an addon that is good is tried once', async (t) => {
 })
 
 for (const { name, harm, code, why } of harms) {
-  able(`an addon that does harm: ${name}`, async (t) => {
+  able(`a harmful addon is rejected: ${name}`, async (t) => {
     const home = copy(path.join(folder, `${harm}.node`))
     const cache = scratch()
     const first = await firstStart(t, home, { cache }, code)
@@ -243,7 +243,7 @@ able('a trial that hung is repeated after ten minutes, one that crashed is not',
   }
 })
 
-able('where nothing can be kept each process tries, and its workers do not', async (t) => {
+able('if no result can be stored, each process runs a trial, and its workers do not', async (t) => {
   const env = { TMPDIR: NOWHERE }
   const home = copy()
   for (let i = 0; i < 2; i++) {
@@ -255,7 +255,7 @@ able('where nothing can be kept each process tries, and its workers do not', asy
   t.like(state, { engine: 'js', started: 1, worker: { engine: 'js', engineCode: 'TRIAL_CRASHED', started: 0 } })
 })
 
-able('a directory that is not ours alone is not used', async (t) => {
+able('a directory accessible to others is not used', async (t) => {
   const home = copy(crashing)
   const own = `longstack-${process.geteuid?.()}`
   /** @type {Record<string, (directory: string) => void>} */
@@ -283,7 +283,7 @@ able('a directory that is not ours alone is not used', async (t) => {
   }
 })
 
-able('the directory is below the home of the user, or that for temporary files', async (t) => {
+able('the directory is below the user\'s home, or the one for temporary files', async (t) => {
   const home = copy(crashing)
   const XDG_CACHE_HOME = undefined
   const [HOME, TMPDIR] = [scratch(), scratch()]
@@ -305,7 +305,7 @@ able('the directory is below the home of the user, or that for temporary files',
   if (unset.trial !== undefined) fs.rmSync(unset.trial)
 })
 
-able('a file with nonsense is no result, and is replaced', async (t) => {
+able('a corrupt result file is ignored and replaced', async (t) => {
   const home = copy(crashing)
   const cache = scratch()
   const { trial } = await firstStart(t, home, { cache }, 'TRIAL_CRASHED')
@@ -320,7 +320,7 @@ able('a file with nonsense is no result, and is replaced', async (t) => {
   }
 })
 
-able('several at once all try, and leave one file', async (t) => {
+able('several processes at once all run a trial, and leave one file', async (t) => {
   const home = copy()
   const cache = scratch()
   const states = await Promise.all(Array.from({ length: SEVERAL }, () => start(t, home, { cache })))
@@ -333,7 +333,7 @@ able('several at once all try, and leave one file', async (t) => {
   if (codes.includes('SELF_TEST_PASSED')) t.is(next.engine, 'native', 'who was too slow takes nothing back')
 })
 
-able('each version of Node has a trial of its own', async (t) => {
+able('each version of Node has its own trial', async (t) => {
   const home = copy()
   const cache = scratch()
   const { there } = versions()
@@ -342,7 +342,7 @@ able('each version of Node has a trial of its own', async (t) => {
   for (const { node } of there) t.is((await start(t, home, { cache, node })).started, 0)
 })
 
-able('where no process may be started nothing is tried, but what was found holds', async (t) => {
+able('if no process may be started, there is no trial, but earlier results count', async (t) => {
   if (!process.allowedNodeEnvironmentFlags.has('--permission')) return t.pass(`${process.version} has no such flag`)
   const home = copy()
   const cache = scratch()
@@ -367,7 +367,7 @@ able('an executable that may be the program itself is not started', async (t) =>
   t.is(started, 0)
 })
 
-able('the process of a trial gets nothing that is meant for the program', async (t) => {
+able('the trial\'s process gets none of the program\'s settings', async (t) => {
   const home = copy()
   const log = path.join(home, 'log.txt')
   const preloaded = path.join(home, 'preloaded.js')

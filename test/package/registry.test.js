@@ -102,7 +102,7 @@ function serial (title, work) {
   })
 }
 
-serial('a release is refused while binaries are missing or the tree has changes', async (t) => {
+serial('a release is rejected while binaries are missing or the tree has changes', async (t) => {
   const missing = Object.keys(targets).find((name) => !fs.existsSync(ownDirectory(name)))
   fs.writeFileSync(path.join(copy, 'new.txt'), '')
   const { code, stdout, stderr } = await release()
@@ -117,7 +117,7 @@ serial('a release is refused while binaries are missing or the tree has changes'
 })
 
 if (runsAll) {
-  serial('a release of a clone without binaries has those of every version', async (t) => {
+  serial('a release from a clone without binaries contains those of every version', async (t) => {
     const present = path.join(copy, 'native', 'prebuilds')
     fs.renameSync(present, `${present}.kept`)
     const { code, stdout, stderr } = await release('--dry-run')
@@ -197,7 +197,7 @@ function sizeOf (directory) {
   }, 0)
 }
 
-serial('no text speaks of the package under another name, and what is required in one resolves', async (t) => {
+serial('no text uses the package\'s other name, and every required name resolves', async (t) => {
   const texts = [...filesIn(home)].filter((file) => /\.(md|d\.m?ts)$|\/examples\/.*\.js$/.test(file))
   t.true(texts.length > 50)
   let specifiers = 0
@@ -230,7 +230,7 @@ function * filesIn (directory) {
   }
 }
 
-serial('the examples run where they are installed', async (t) => {
+serial('the examples run from an installed package', async (t) => {
   for (const name of ['start', 'propagate', 'subsystem-filter', 'error-tracing', 'timers', 'why-connection', '02-tcp-net-http']) {
     const args = ['-r', `${NAME}/register`, path.join(home, 'examples', `${name}.js`)]
     const { code, stderr } = await run(process.execPath, args, { cwd: app })
@@ -250,7 +250,7 @@ serial('without optional dependencies the JavaScript engine works, and doctor sa
   t.regex(found.stack, / {2}── setTimeout\(1\) · /)
 })
 
-serial('an upgrade brings the package of its platform along', async (t) => {
+serial('an upgrade also upgrades the package of its platform', async (t) => {
   const { writePackages } = require(path.join(copy, 'publish', 'packages.js'))
   for (const name of Object.keys(targets).filter((name) => name !== target())) {
     fs.rmSync(path.join(copy, 'native', 'prebuilds', name), { recursive: true })

@@ -126,7 +126,7 @@ able('speedscope draws the collapsed stacks and the pprof', async (t) => {
   }
 })
 
-able('the page draws a flame graph of what ran, waited, and both', async (t) => {
+able('the page draws a flame graph of run time, wait time, and both', async (t) => {
   const file = path.join(folder, 'profile.html')
   const html = createProfilePage(profile)
   t.false(/<img/.test(html))

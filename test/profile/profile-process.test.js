@@ -58,7 +58,7 @@ async function start (...args) {
 const profile = (...args) => node([main, 'profile', ...args.map(String)])
 
 for (const [name, flags] of /** @type {Array<[string, string[]]>} */ ([['that is traced', ['-r', register]], ['that is not', []]])) {
-  own(`profiles a process ${name}, and leaves it as it was`, async (t) => {
+  own(`it profiles a process ${name}, and restores it`, async (t) => {
     const target = await start('--inspect-port=0', ...flags, app)
     const before = await target.state()
     const { stdout, stderr, code } = await profile(target.pid, '--seconds', '1.2', '--json')
@@ -77,7 +77,7 @@ for (const [name, flags] of /** @type {Array<[string, string[]]>} */ ([['that is
   })
 }
 
-own('over LONGSTACK_SOCKET without the inspector; a command that is killed ends what it records', async (t) => {
+own('LONGSTACK_SOCKET needs no inspector; a killed command ends its profile', async (t) => {
   process.env.LONGSTACK_SOCKET = path.join(directory, 'socket')
   const target = await start('-r', register, app).finally(() => { delete process.env.LONGSTACK_SOCKET })
   const second = () => profile(target.pid, '--seconds', '0.3', '--json')
@@ -97,7 +97,7 @@ own('over LONGSTACK_SOCKET without the inspector; a command that is killed ends 
   t.is(target.stderr(), '')
 })
 
-own('leaves a debugger that is attached', async (t) => {
+own('an attached debugger stays attached', async (t) => {
   const target = await start('--inspect=0', app)
   const { inspector } = await target.state()
   const debugging = new WebSocket(inspector)
@@ -109,7 +109,7 @@ own('leaves a debugger that is attached', async (t) => {
   debugging.terminate()
 })
 
-own('refuses in one sentence, with exit code 1', async (t) => {
+own('it fails with one sentence and exit code 1', async (t) => {
   const gone = spawn(process.execPath, ['-e', ''])
   await new Promise((resolve) => gone.on('close', resolve))
   const sleeper = spawn('sleep', ['60'])
@@ -136,7 +136,7 @@ own('refuses in one sentence, with exit code 1', async (t) => {
   t.is(sleeper.exitCode, null, 'no signal was sent')
 })
 
-own('a process that ends meanwhile is one sentence', async (t) => {
+own('a process that ends meanwhile is reported in one sentence', async (t) => {
   const target = await start('--inspect-port=0', app)
   const recording = profile(target.pid, '--seconds', '60')
   while (!(await target.state()).enabled);

@@ -68,7 +68,7 @@ const ends = [
   ['its last callback', '', 0]
 ]
 for (const [name, end, wanted] of ends) {
-  patiently(`all spans are there, those at the very end too: ${name}`, async (t) => {
+  patiently(`all spans are written, also those at the very end: ${name}`, async (t) => {
     const { spans, stdout, code } = await run(t, `
       process.on('exit', () => span(40))
       ;(async () => {
@@ -83,7 +83,7 @@ for (const [name, end, wanted] of ends) {
   })
 }
 
-patiently('what kill -9 costs is less than a second old, much less if the CPU is there', async (t) => {
+patiently('kill -9 loses less than a second of spans, and much less with a free CPU', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const child = spawn(process.execPath, ['-r', register, '-e', `${head}
     ;(async () => { for (let i = 0; ; i++) { trace.span('n', { at: Date.now() }, () => {}); process.stdout.write(Date.now() + '\\n'); await wait(2) } })()`],
@@ -114,7 +114,7 @@ const failures = {
   'its file is gone': "file += '.gone.js'"
 }
 for (const [name, change] of Object.entries(failures)) {
-  patiently(`${name}: the program goes on, and makes its spans itself`, async (t) => {
+  patiently(`${name}: the program continues, and makes its spans itself`, async (t) => {
     const { spans, stderr, stdout, code } = await run(t, `
       ;(async () => {
         for (let i = 0; i < 60; i++) { span(i); await wait(10) }
@@ -127,7 +127,7 @@ for (const [name, change] of Object.entries(failures)) {
   })
 }
 
-patiently('it ends in the midst of it: one line, and the next spans are there', async (t) => {
+patiently('if the thread dies meanwhile, one line says so, and later spans are written', async (t) => {
   const { spans, stderr, stdout, code } = await run(t, `
     ;(async () => {
       for (let i = 0; i < 40; i++) { span(i); await wait(10) }
@@ -151,7 +151,7 @@ test('spans are written even if threads are forbidden', async (t) => {
   t.deepEqual(numbers(spans), range(20))
 })
 
-patiently('nobody sees it: no handle, no event, no hop, and the process ends', async (t) => {
+patiently('the thread is invisible: no handle, no event, no hop, and the process ends', async (t) => {
   const source = `
     const seen = []
     process.on('worker', () => seen.push('worker'))
@@ -168,7 +168,7 @@ patiently('nobody sees it: no handle, no event, no hop, and the process ends', a
   t.deepEqual(JSON.parse(stdout), [1, [], ['Timeout'], 0, [], false])
 })
 
-patiently("the program's own async_hooks see that it starts, and no more", async (t) => {
+patiently("the program's own async_hooks see only its start", async (t) => {
   const { spans, stdout } = await run(t, `
     const types = new Set()
     const { createHook } = require('node:async_hooks')
@@ -189,7 +189,7 @@ patiently('workers of the program make their spans themselves', async (t) => {
   t.deepEqual(numbers(spans).sort((a, b) => a - b), range(20))
 })
 
-patiently('a collector gets all, by the same thread', async (t) => {
+patiently('a collector gets everything from the same thread', async (t) => {
   const { url, spans } = await collector(t)
   for (const end of ['process.exit()', '', "trace.enable({ spans: '-;sample=0' })", 'trace.disable()']) {
     const before = spans().length
@@ -238,7 +238,7 @@ test('a busy program without spans has no thread', async (t) => {
   t.deepEqual(numbers(spans), [0])
 })
 
-patiently('disable() waits for no collector', async (t) => {
+patiently('disable() does not wait for a collector', async (t) => {
   const { stdout, stderr, code } = await run(t, `
     const requests = []
     trace.disable()
@@ -275,7 +275,7 @@ test('a listener may turn tracing off: earlier spans are in the file', async (t)
   t.deepEqual(numbers(spans), range(5))
 })
 
-patiently('a span that is open when the file changes has its stack and its figures', async (t) => {
+patiently('a span open while the file changes has its stack and figures', async (t) => {
   const { file, stderr } = await run(t, `
     ;(async () => {
       for (let i = 0; i < 20; i++) { span(i); await wait(10) }
@@ -295,7 +295,7 @@ patiently('a span that is open when the file changes has its stack and its figur
   t.regex(across.attributes['code.stacktrace'], /\[eval\]/)
 })
 
-patiently('nothing is forgotten of a thread that has ended without a word', async (t) => {
+patiently('nothing is forgotten of a thread that died silently', async (t) => {
   const { stdout, code } = await run(t, `
     ;(async () => {
       for (let i = 0; i < 40; i++) { span(i); await wait(10) }
@@ -312,7 +312,7 @@ patiently('nothing is forgotten of a thread that has ended without a word', asyn
   t.deepEqual(JSON.parse(stdout), [40, 60, 60])
 })
 
-patiently('what V8 terminates on the way to it costs what was on the way, and no more', async (t) => {
+patiently('a termination by V8 loses only the data on the way', async (t) => {
   const { spans, stdout, stderr } = await run(t, `
     const vm = require('node:vm')
     const context = vm.createContext({ trace })
@@ -337,7 +337,7 @@ patiently('what V8 terminates on the way to it costs what was on the way, and no
   t.deepEqual(numbers(named).slice(-38), range(80).slice(42).map((i) => 100 + i))
 })
 
-patiently('an enable() that V8 terminates may be called again', async (t) => {
+patiently('an enable() terminated by V8 may be called again', async (t) => {
   const { file, stdout } = await run(t, `
     const vm = require('node:vm')
     const other = process.env.LONGSTACK_SPANS + '.2'

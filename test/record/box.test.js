@@ -75,7 +75,7 @@ async function askUntilEnd (running, urls) {
   }))
 }
 
-where('a leak fills the heap: the function and its route are named, not the route that makes garbage', async (t) => {
+where('a leak fills the heap: its function and route are named, not the route that makes garbage', async (t) => {
   const running = await start(t, { flags: ['--max-old-space-size=60'] })
   await askUntilEnd(running, ['/garbage', '/leak'])
   const { verdict: [first] } = await report(running.directory)
@@ -86,7 +86,7 @@ where('a leak fills the heap: the function and its route are named, not the rout
   t.regex(first.sentence, /\d+ % of the \d+ MB that it kept .* allocated by keepRows \(service\.js:\d+\), for GET \/leak/)
 })
 
-where('open handles are known by opener, and whether they grew', async (t) => {
+where('open handles are listed by opener, with their growth', async (t) => {
   const running = await start(t)
   const [port] = running.ports
   const isKnown = async () => (await report(running.directory)).verdict.some((/** @type {any} */ { rule }) => rule === 'grows')
@@ -114,7 +114,7 @@ for (const { name, url, sentence } of [
   { name: 'Buffers', url: '/upload', sentence: /GET \/upload allocated \d+ % of the \d+ MB outside of the heap/ },
   { name: 'objects', url: '/leak', sentence: /allocated by keepRows \(service\.js:\d+\), for GET \/leak/ }
 ]) {
-  where(`${name} fill the memory of a container: what the kernel killed, and the route that did it`, async (t) => {
+  where(`${name} fill a container's memory: the kernel's kill and the route are reported`, async (t) => {
     const group = makeGroup(t, 'memory', ['memory.max', 'memory.limit_in_bytes'])
     if (group === undefined) return
     group.limit(200e6)
@@ -147,7 +147,7 @@ test('a box counts open requests that have no slot', (t) => {
   t.is(leftOut(), 0)
 })
 
-where('a loop without an end: the function is known, although nothing was left to ask', async (t) => {
+where('the function of an endless loop is known, although the process cannot be queried', async (t) => {
   const running = await start(t)
   ask(running.ports[0], '/spin')
   await wait(2500)
@@ -164,7 +164,7 @@ where('a loop without an end: the function is known, although nothing was left t
   t.true(first.figures.runningMs > 1500, String(first.figures.runningMs))
 })
 
-where('a living process that cannot be asked: PID reads its box; so does top if told to ask it', async (t) => {
+where('a living process that cannot be queried: PID reads its box; so does top if requested', async (t) => {
   const flag = '--disable-sigusr1' // without it, its inspector is asked first
   const flags = process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : []
   const running = await start(t, { flags })
@@ -185,7 +185,7 @@ where('a living process that cannot be asked: PID reads its box; so does top if 
   t.deepEqual(open.map((/** @type {any} */ { name }) => name), ['GET /wait', 'GET /spin'])
 })
 
-where('longstack PID reads the box of a process, and does not disturb it', async (t) => {
+where('longstack PID reads the box of a process without disturbing it', async (t) => {
   const running = await start(t)
   const { pid } = running.child
   for (let i = 0; i < 3; i++) t.is(await ask(running.ports[0], '/ok'), 200)
@@ -229,7 +229,7 @@ async function whyWith (pid, ...patterns) {
   return await node([cli, 'why', pid])
 }
 
-where('longstack why PID reads the box of a process, and does not disturb it', async (t) => {
+where('longstack why PID reads the box of a process without disturbing it', async (t) => {
   const running = await start(t, { args: ['--worker'] })
   const pid = String(running.child.pid)
   const why = async (/** @type {string[]} */ ...flags) => await node([cli, 'why', pid, ...flags])
@@ -264,7 +264,7 @@ where('longstack why PID reads the box of a process, and does not disturb it', a
   }
 })
 
-where('a loop that is blocked for good, and no inspector: longstack why PID reads the box', async (t) => {
+where('a permanently blocked loop without an inspector: longstack why PID reads the box', async (t) => {
   const flag = '--disable-sigusr1'
   const flags = process.allowedNodeEnvironmentFlags.has(flag) ? [flag] : []
   const running = await start(t, { flags })
@@ -299,14 +299,14 @@ where('longstack PID watches a process whose box it cannot read', async (t) => {
   t.notRegex(stdout, /^From its black box/)
 })
 
-where('a box that somebody truncates ends the process, as the documentation says', async (t) => {
+where('truncating a box ends its process, as documented', async (t) => {
   const running = await start(t)
   fs.truncateSync(path.join(running.directory, boxes(running.directory)[0]))
   await ended(running)
   t.is(running.child.signalCode, 'SIGBUS', running.stderr())
 })
 
-where('workers have their parts; what one did before it ended in order is left out', async (t) => {
+where('workers have their own parts; a part is dropped when its worker ends normally', async (t) => {
   const running = await start(t, { args: ['--worker'] })
   const [main, worker] = running.ports
   t.is(await ask(main, '/ok'), 200)
@@ -330,7 +330,7 @@ const orderly = [
   ['SIGINT', undefined, 'SIGINT']
 ]
 for (const [name, url, signal] of orderly) {
-  where(`${name} removes the box; with keep it stays, and nobody died`, async (t) => {
+  where(`${name} removes the box; with keep it stays, and is not reported as a crash`, async (t) => {
     for (const box of ['', ',keep']) {
       const running = await start(t, { box })
       const [port] = running.ports
@@ -349,7 +349,7 @@ for (const [name, url, signal] of orderly) {
   })
 }
 
-where('the next start lists the boxes of the dead in one line, and removes none', async (t) => {
+where('the next start lists the boxes of dead processes in one line, and removes none', async (t) => {
   const first = await start(t)
   const { directory } = first
   first.child.kill('SIGKILL')
@@ -388,7 +388,7 @@ for (const [name, sentence, prepare] of refused) {
   })
 }
 
-where('a link with the name of the box is not followed', (t) => {
+where('a link with the box\'s name is not followed', (t) => {
   const directory = path.join(folder(t), 'boxes')
   const target = path.join(directory, 'target')
   fs.mkdirSync(directory, { mode: 0o700 })
@@ -402,7 +402,7 @@ where('a link with the name of the box is not followed', (t) => {
   t.true(boxes(directory).some((name) => name.endsWith('.2.box')))
 })
 
-where('invalid options are refused', async (t) => {
+where('invalid options are rejected', async (t) => {
   for (const value of [',keep', 'boxes,size=1KiB', 'boxes,size=5', 'boxes,loud']) {
     const { stderr, code } = await program('', { env: { LONGSTACK_BOX: value } })
     t.is(code, 0)
@@ -410,7 +410,7 @@ where('invalid options are refused', async (t) => {
   }
 })
 
-where('turned on and off while it runs, beside a recording', async (t) => {
+where('the program turns it on and off, beside a recording', async (t) => {
   const directory = folder(t)
   const { stdout, stderr } = await program(`
     const fs = require('node:fs')
@@ -440,7 +440,7 @@ where('turned on and off while it runs, beside a recording', async (t) => {
   }
 })
 
-where('what requests in flight wait for', async (t) => {
+where('requests in flight have the waits that they are in', async (t) => {
   const peer = http.createServer(() => {}).listen(0, '127.0.0.1')
   await once(peer, 'listening')
   const { port: peerPort } = /** @type {import('node:net').AddressInfo} */ (peer.address())
@@ -463,7 +463,7 @@ where('what requests in flight wait for', async (t) => {
   t.is(spans.stdout.match(/"longstack\.end":"open"/g)?.length, 3, spans.stderr)
 })
 
-where('requests that ended just before: their texts were on no disk and in no block', async (t) => {
+where('recently ended requests are known before their texts reach a disk or block', async (t) => {
   const running = await start(t)
   const [port] = running.ports
   for (let i = 0; i < 20; i++) t.is(await ask(port, '/ok'), 200)
@@ -478,7 +478,7 @@ where('requests that ended just before: their texts were on no disk and in no bl
   t.true(count > 20, String(count))
 })
 
-where('more than the box holds: the newest is there, and all requests in flight', async (t) => {
+where('beyond its capacity, the box has the newest requests and all in flight', async (t) => {
   const running = await start(t, { box: ',size=4MiB' })
   const [port] = running.ports
   ask(port, '/wait')
@@ -497,7 +497,7 @@ where('more than the box holds: the newest is there, and all requests in flight'
   t.true(held >= 500 && held <= count, String(held))
 })
 
-where('a box that is cut, damaged or hostile gives a sentence or what can be read, never an error', async (t) => {
+where('a truncated, damaged or hostile box gives a sentence or its readable part, never an error', async (t) => {
   const running = await start(t)
   const [port] = running.ports
   for (let i = 0; i < 20; i++) await ask(port, '/ok')

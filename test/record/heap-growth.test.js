@@ -55,7 +55,7 @@ where('a recording names the function that fills the heap, and its route', async
   t.regex(finding.sentence, /% of the \d+ MB that it kept since sampling began were allocated by keepRows \(service\.js:\d+\)/)
 })
 
-where('a program that samples its heap itself is not disturbed, and nothing is said', async (t) => {
+where('a program that samples its own heap is not disturbed, and no line is printed', async (t) => {
   const file = path.join(folder(t), 'app.rec')
   const { stdout, code } = await program(`
     const { Session } = require('node:inspector')

@@ -157,7 +157,7 @@ async function killed (file, ms, signal) {
   return { end, told: lines(), before }
 }
 
-onLinux('kill -9 at any instant: the file is readable, and what ended 250 ms before is there', async (t) => {
+onLinux('kill -9 at any instant: the file is readable, with everything that ended 250 ms before', async (t) => {
   const dir = folder(t)
   for (const [round, ms] of range(6).map((i) => [i, 300 + i * 190])) {
     const file = path.join(dir, `${round}.rec`)
@@ -306,7 +306,7 @@ const faults = [
   ['a FIFO without a reader', 'DIR/fifo', 'ENXIO', 'mkfifo DIR/fifo']
 ]
 for (const [name, to, code, before] of faults) {
-  onLinux(`${name} costs the recording and one line`, async (t) => {
+  onLinux(`${name} ends the recording with one line`, async (t) => {
     const dir = folder(t)
     const at = (/** @type {string} */ text) => text.replace('DIR', dir)
     if (before !== undefined) require('node:child_process').execSync(at(before))
@@ -430,7 +430,7 @@ const pastimes = {
   'a callback waits for a thread': 'Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)'
 }
 for (const [name, source] of Object.entries(pastimes)) {
-  whereHeld(`a signal ends the process as it would, and all that has ended is there: ${name}`, async (t) => {
+  whereHeld(`a signal ends the process as usual, and everything that ended is recorded: ${name}`, async (t) => {
     for (const signal of /** @type {const} */ (['SIGTERM', 'SIGINT', 'SIGHUP'])) {
       const file = path.join(folder(t), 'app.rec')
       const child = start(file, `setTimeout(() => {
@@ -489,7 +489,7 @@ test('process.kill works as before if the recording is off, or the signal ends n
   t.deepEqual(JSON.parse(stdout), ['kill', 2, true, 'ERR_INVALID_ARG_TYPE', false, 'kill'])
 })
 
-whereHeld('SIGTERM at any instant: all that has ended is there', async (t) => {
+whereHeld('SIGTERM at any instant: everything that ended is recorded', async (t) => {
   const dir = folder(t)
   for (const [round, ms] of range(Number(process.env.ROUNDS ?? 8)).map((i) => [i, (i * 37) % 300])) {
     const file = path.join(dir, `${round}.rec`)

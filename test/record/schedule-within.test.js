@@ -84,7 +84,7 @@ for (const [thread, where] of /** @type {Array<[string, (source: string) => stri
   })
 }
 
-whereNative('async_hooks, the active resources and handles do not know it', async (t) => {
+whereNative('it is invisible to async_hooks and to the lists of active resources and handles', async (t) => {
   const { stdout } = await program(`${prelude}
     const { createHook } = require('node:async_hooks')
     const seen = []
@@ -169,7 +169,7 @@ whereNative('the log has both sleeps, and neither a callback nor a sleep between
   t.true(Math.abs(slept - idle) < 5, `${slept} of ${idle} ms`)
 })
 
-whereNative('own work is no part of the callback before it', async (t) => {
+whereNative('own work is not part of the callback before it', async (t) => {
   const { begin, end, entries, log } = await logged(`
     setTimeout(() => { loop.scheduleWithin(own(30), 5); work(20) }, 20)
     setTimeout(() => {}, 250)`)

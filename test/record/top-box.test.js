@@ -106,7 +106,7 @@ where('longstack top reads the box of a process, twice at once, until the proces
   t.deepEqual(unknown, [null, undefined, undefined, undefined])
 })
 
-where('longstack top shows what a process is stuck in, without its inspector', async (t) => {
+where('longstack top shows where a process is stuck, without its inspector', async (t) => {
   const running = await start(t, { flags })
   const { pid } = running.child
   ask(running.ports[0], '/spin')
@@ -124,7 +124,7 @@ where('longstack top shows what a process is stuck in, without its inspector', a
   t.is(running.stderr(), '')
 })
 
-where('a box tells what a request waits for that began shortly before a look, and nothing runs since', async (t) => {
+where('a box knows the wait of a request that began shortly before a sample, with no later run', async (t) => {
   const running = await start(t)
   const [port] = running.ports
   await ask(port, '/ok') // plans a look
@@ -134,7 +134,7 @@ where('a box tells what a request waits for that began shortly before a look, an
   t.regex(stdout, /await +requests +1\.00\n/)
 })
 
-where('longstack top asks a process whose box it cannot read, and says if a box is gone', async (t) => {
+where('longstack top queries a process whose box it cannot read, and says if a box is gone', async (t) => {
   const running = await start(t)
   const { pid } = running.child
   const file = path.join(running.directory, boxes(running.directory)[0])
@@ -154,7 +154,7 @@ where('longstack top asks a process whose box it cannot read, and says if a box 
   t.regex(asked.stdout, /^longstack top \d+ · [\d:]+\n.*\nCPU .* delay p99 /)
 })
 
-where('longstack top reports a worker that runs for long as silent, since it may only wait', async (t) => {
+where('longstack top reports a long-running worker as silent, since it may only wait', async (t) => {
   const running = await start(t, { args: ['--worker'] })
   ask(running.ports[1], '/spin')
   const { stdout, code } = await topWith(running.child.pid, /thread 1.* silent \S+ s\n/)

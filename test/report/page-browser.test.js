@@ -32,7 +32,7 @@ async function boxAt (page, name) {
   })
 }
 
-able('draws a density and a box for each route, where the figures say', async (t) => {
+able('each route has a density and a box at its figures', async (t) => {
   const model = await modelOf(load({ spans: 1000 }))
   const { page, errors } = await open(model)
   t.is(await page.locator('#routes tbody tr').count(), model.routes.length)
@@ -56,14 +56,14 @@ able('draws a density and a box for each route, where the figures say', async (t
   t.deepEqual(errors, [])
 })
 
-able('a drawing is told in words as well', async (t) => {
+able('a drawing has a description in words', async (t) => {
   const model = await modelOf(load({ spans: 300 }))
   const { page } = await open(model)
   const label = await lane(page, 'GET /users/:id').locator('svg[role=img]').getAttribute('aria-label')
   t.regex(label ?? '', /^Durations of GET \/users\/:id\. Min \d.*, 1st Qu\. .*, Median .*, Mean .*, 3rd Qu\. .*, p99 .*, Max /)
 })
 
-able('asks for nothing, and could not', async (t) => {
+able('the page makes no requests, and could not', async (t) => {
   const { page, url, requests, errors } = await open(await modelOf(load({ spans: 300 })), { init: witness })
   await page.getByRole('button', { name: 'Zoom in: timeline' }).click()
   await page.locator('#slowest button.link').first().click()
@@ -89,7 +89,7 @@ able('asks for nothing, and could not', async (t) => {
   t.deepEqual(arrived, [])
 })
 
-able('sorts by any column, with a click or a key, and says so', async (t) => {
+able('any column sorts by click or key, and says so', async (t) => {
   const model = await modelOf(load({ spans: 300 }))
   const { page } = await open(model)
   const by = (/** @type {(route: any) => number} */ value) =>
@@ -109,7 +109,7 @@ able('sorts by any column, with a click or a key, and says so', async (t) => {
   t.deepEqual(await firstColumn(page, 'routes'), names.sort((/** @type {string} */ a, /** @type {string} */ b) => a.localeCompare(b)))
 })
 
-able('shows the first rows of a long table, and all of them when asked', async (t) => {
+able('a long table shows its first rows, and all on request', async (t) => {
   const lines = Array.from({ length: 90 }, (_, i) => [1, 2, 3].map((ms) => span({ name: `GET /${i}`, at: i, ms: ms + i })))
   const { page } = await open(await modelOf(lines.flat()))
   t.is(await page.locator('#routes tbody tr').count(), 15)
@@ -117,7 +117,7 @@ able('shows the first rows of a long table, and all of them when asked', async (
   t.is(await page.locator('#routes tbody tr').count(), 90)
 })
 
-able('the timeline of a request zooms by buttons, keys, wheel and drag; the wheel alone scrolls', async (t) => {
+able('a request\'s timeline zooms by buttons, keys, wheel and drag; the wheel alone scrolls', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })))
   const bar = page.locator('.spans .bar').first()
   const box = () => bar.evaluate((/** @type {any} */ rect) =>
@@ -156,7 +156,7 @@ able('the timeline of a request zooms by buttons, keys, wheel and drag; the whee
   t.true(Math.abs((await box()).width - zoomed.width) < 0.01)
 })
 
-able('opens a slow request step by step: tree, runs, stacks, who held it up', async (t) => {
+able('a slow request opens step by step: tree, runs, stacks, delays', async (t) => {
   const model = await modelOf(load({ spans: 300 }))
   const { page } = await open(model)
   await page.locator('#slowest tbody tr').nth(2).getByRole('button').click()
@@ -193,7 +193,7 @@ able('opens a slow request step by step: tree, runs, stacks, who held it up', as
   t.true(Math.abs(wider / Number(bar?.width) - 1.6) < 0.01)
 })
 
-able('a request has a row for each query, in order of time, and says how long it waited before', async (t) => {
+able('a request has a row per query in chronological order, with its wait before', async (t) => {
   const attributes = {
     'longstack.runs': [[0, 1, 'HTTPINCOMINGMESSAGE'], [9, 1, 'TCPWRAP'], [28, 1, 'TCPWRAP']],
     'longstack.waits': [{ ms: 8, count: 1, at: 'load (/app/users.js:12:9)', until: 'TCP 127.0.0.1:5432' }],
@@ -244,7 +244,7 @@ function queued (name, begin, turn, settler = '') {
   })
 }
 
-able('who waited for whom: each two, and how many at once; nothing where nobody did', async (t) => {
+able('each pair of waiting requests is listed, and how many wait at once; or nothing', async (t) => {
   const model = await modelOf([
     queued('GET /slow', 0, 80), queued('GET /a', 2, 86, 'GET /slow'), queued('GET /a', 4, 93, 'GET /a'), queued('GET /b', 6, 100, 'GET /a'),
     queued('GET /quick', 200, 201)
@@ -266,7 +266,7 @@ able('who waited for whom: each two, and how many at once; nothing where nobody 
   t.deepEqual([errors, alone.errors], [[], []])
 })
 
-able('what is open is shown as open', async (t) => {
+able('open requests are shown as open', async (t) => {
   const { page } = await open(await modelOf([...dear(0, 300), span({ name: 'POST /orders', at: 0, ms: 61_200, attributes: { 'longstack.end': 'open' } })]))
   await page.locator('.spans').getByRole('button', { name: 'audit' }).click()
   t.is(await page.locator('.spans .chosen').getByText('open').count(), 1)
@@ -274,7 +274,7 @@ able('what is open is shown as open', async (t) => {
   t.deepEqual((await page.locator('#open tbody tr').first().innerText()).split(/\s*\t\s*/).slice(0, 2), ['POST /orders', '61.2 s'])
 })
 
-able('spans that are their own ancestors, or have none, are all there', async (t) => {
+able('spans that are their own ancestors, or have none, are all shown', async (t) => {
   const traceId = 'a'.repeat(32)
   const id = (/** @type {number} */ n) => `${n}`.repeat(16)
   const { page, errors } = await open(await modelOf([
@@ -288,7 +288,7 @@ able('spans that are their own ancestors, or have none, are all there', async (t
   t.deepEqual(errors, [])
 })
 
-able('compares two runs: both densities in a row, the change of each quartile', async (t) => {
+able('two runs are compared: both densities in a row, the change of each quartile', async (t) => {
   const model = await modelOf(load({ spans: 500 }), { compare: load({ spans: 500, faster: 0.2 }) })
   const { page, errors } = await open(model)
   t.is(await lane(page, 'GET /report/:year').locator('.hill').count(), 2)
@@ -306,7 +306,7 @@ able('compares two runs: both densities in a row, the change of each quartile', 
 
 const nasty = '<img src=x onerror="window.hit=1"></script><script>window.hit=2</script><!-- --><svg onload=window.hit=3> javascript:alert(1) {{1}} &lt;b&gt;'
 
-able('markup in a name, a path, a header, a stack or a file shows as text', async (t) => {
+able('markup in a name, a path, a header, a stack or a file is shown as text', async (t) => {
   const attributes = {
     'url.path': nasty,
     [`http.request.header.${nasty}`]: [nasty],
@@ -335,14 +335,14 @@ able('markup in a name, a path, a header, a stack or a file shows as text', asyn
   t.deepEqual([requests, errors, await forbidden(page)], [[url], [], []])
 })
 
-able('characters that turn the direction of text around are written out', async (t) => {
+able('characters that reverse the direction of text are escaped', async (t) => {
   const name = 'GET /\u202egnp.exe\u2066\u200b\x7f'
   const { page } = await open(await modelOf([1, 2].map((ms) => span({ name, at: 0, ms, attributes: { 'code.stacktrace': `    at ${name}` } }))))
   t.deepEqual(await firstColumn(page, 'routes'), ['GET /\\u202egnp.exe\\u2066\\u200b\\u007f'])
   t.notRegex(await page.locator('body').innerText(), /[\u202a-\u202e\u2066-\u2069\u200b\x7f]/)
 })
 
-able('megabytes of text neither break the layout nor the page', async (t) => {
+able('megabytes of text break neither the layout nor the page', async (t) => {
   const word = 'm'.repeat(2_000_000)
   const attributes = { 'url.path': word, 'code.stacktrace': `    at ${word}\n`.repeat(2) }
   const { page, errors } = await open(
@@ -353,7 +353,7 @@ able('megabytes of text neither break the layout nor the page', async (t) => {
   t.deepEqual(errors, [])
 })
 
-able('nothing to show is said', async (t) => {
+able('an empty report says so', async (t) => {
   const { page, errors } = await open(await modelOf([]))
   t.regex(await page.locator('main').innerText(), /No finished spans to draw/)
   t.deepEqual(errors, [])
@@ -373,7 +373,7 @@ able('light and dark follow the system, and the switch', async (t) => {
   t.is(await paper(), 'rgb(255, 255, 255)')
 })
 
-able('a keyboard reaches everything in the order of the page, and one sees where it is', async (t) => {
+able('the keyboard reaches everything in page order, with a visible focus', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })))
   /** @type {string[]} */
   const reached = []
@@ -396,7 +396,7 @@ able('a keyboard reaches everything in the order of the page, and one sees where
 })
 
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
-  able(`axe finds nothing to complain about, ${colorScheme}`, async (t) => {
+  able(`axe finds no violation, ${colorScheme}`, async (t) => {
     const model = await modelOf(load({ spans: 500 }), { compare: load({ spans: 500, faster: 0.2 }) })
     for (const viewport of [{ width: 1280, height: 900 }, { width: 390, height: 800 }]) {
       const { page } = await open(model, { colorScheme, viewport, init: fs.readFileSync(axe, 'utf8') })
@@ -416,7 +416,7 @@ for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
   })
 }
 
-able('fits a narrow screen', async (t) => {
+able('the page fits a narrow screen', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })), { viewport: { width: 360, height: 740 } })
   t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth))
   const title = await page.locator('.timeline .lane-title').first().boundingBox()
@@ -425,13 +425,13 @@ able('fits a narrow screen', async (t) => {
   t.true(Number(plot?.width) > 300)
 })
 
-able('without JavaScript the figures are there', async (t) => {
+able('without JavaScript the page has the figures', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })), { javaScriptEnabled: false })
   t.true(await page.getByRole('heading', { name: 'longstack report' }).isVisible())
   t.regex(await page.locator('pre').innerText(), /GET \/users\/:id .*spans/)
 })
 
-able('fits a sheet of paper', async (t) => {
+able('the page fits a sheet of paper', async (t) => {
   const { page } = await open(await modelOf(load({ spans: 300 })))
   await page.setViewportSize({ width: 794, height: 1123 })
   await page.emulateMedia({ media: 'print', colorScheme: 'dark' })
@@ -439,7 +439,7 @@ able('fits a sheet of paper', async (t) => {
   t.is(await page.evaluate(() => getComputedStyle(document.body).color), 'rgb(0, 0, 0)')
 })
 
-able('a route says how long its requests lay unread', async (t) => {
+able('a route has the time that its requests lay unread', async (t) => {
   const attributes = { 'longstack.run_ms': 2, 'longstack.waited_ms': 0, 'longstack.delayed_ms': 0 }
   const model = await modelOf([0, 100].flatMap((at) => [
     span({ name: 'GET /health', at, ms: 2, attributes: { ...attributes, 'longstack.queued_ms': 79 } }),

@@ -87,7 +87,7 @@ async function selectRange (page, { stepMs, buckets }) {
   await press(page, 'ArrowLeft', end % leap)
 }
 
-able('a range chosen with the keys makes the figures those of its requests, exactly', async (t) => {
+able('a range chosen by keys has the exact figures of its requests', async (t) => {
   const { page, model, errors } = await opened()
   t.like(await tiles(page), { Spans: '90', Errors: '5', Slowest: '100 ms' })
   await selectRange(page, model.series)
@@ -104,7 +104,7 @@ able('a range chosen with the keys makes the figures those of its requests, exac
   t.deepEqual(errors, [])
 })
 
-able('a brush drawn with the mouse selects whole buckets, a click selects all', async (t) => {
+able('a brush by mouse selects whole buckets, a click selects all', async (t) => {
   const { page, model } = await opened()
   const { stepMs, buckets } = model.series
   const box = await page.locator('.timeline .brush').boundingBox()
@@ -122,7 +122,7 @@ able('a brush drawn with the mouse selects whole buckets, a click selects all', 
   t.like(await tiles(page), { Spans: '90' })
 })
 
-able('waits, flame graph, failures and blockers are those of the range; what cannot be is listed', async (t) => {
+able('waits, flame graph, failures and blockers follow the range; what cannot is listed', async (t) => {
   const { page, model } = await opened()
   await selectRange(page, model.series)
   const notes = await page.locator('.unfiltered:visible').allInnerTexts()
@@ -148,7 +148,7 @@ able('waits, flame graph, failures and blockers are those of the range; what can
   t.is(await untimed.page.locator('#waits .unfiltered:visible').innerText(), 'Waits are not filtered by the range of time.')
 })
 
-able('finds routes, trace ids and failed requests everywhere', async (t) => {
+able('routes, trace ids and failed requests are found everywhere', async (t) => {
   const { page, model } = await opened()
   const field = page.getByLabel('Route or trace')
   await field.fill('QUICK')
@@ -169,7 +169,7 @@ able('finds routes, trace ids and failed requests everywhere', async (t) => {
   t.is(await page.locator('#routes .unfiltered:visible').innerText(), 'Figures are not filtered by the status.')
 })
 
-able('waits have share, quartiles, callers, and lead to the frame and to a request', async (t) => {
+able('waits have share, quartiles and callers, and lead to the frame and to a request', async (t) => {
   const { page, errors } = await opened()
   const row = page.locator('#waits tbody tr').first()
   t.regex((await row.locator('th').innerText()).replace(/\s+/g, ' '), /^query \(pool\.js:34\) ← report \(report\.js:24\) ?until TCP 127\.0\.0\.1:5432$/)
@@ -184,7 +184,7 @@ able('waits have share, quartiles, callers, and lead to the frame and to a reque
   t.deepEqual(errors, [])
 })
 
-able('what failed has its full chain, first and last time', async (t) => {
+able('failures have their full chain, first and last time', async (t) => {
   const { page } = await opened()
   t.deepEqual((await cells(page, 'failures', 'TypeError')).slice(0, 4), ['TypeError: no user', '5', 'work (report.js:31)', 'GET /quick × 5'])
   const chain = page.locator('#failures .stack')
@@ -194,7 +194,7 @@ able('what failed has its full chain, first and last time', async (t) => {
   t.is(await chain.locator('.hop').count(), 2)
 })
 
-able('the verdict comes first, and leads to what it speaks of', async (t) => {
+able('the verdict comes first, and leads to its subjects', async (t) => {
   const { page, errors } = await opened()
   t.is(await page.locator('main > *').first().getAttribute('id'), 'verdict')
   const finding = page.locator('.findings li')
@@ -210,7 +210,7 @@ able('the verdict comes first, and leads to what it speaks of', async (t) => {
   t.deepEqual(errors, [])
 })
 
-able('callbacks and waits of a request are named by await site, types in words', async (t) => {
+able('callbacks and waits of a request are named by await site, and types in words', async (t) => {
   const { page } = await opened()
   const row = page.locator('.spans .wait-row').first()
   t.is(await row.locator('th').getAttribute('title'), `waited 10.0 ms from + 10.0 ms at ${report} until TIMER`)
@@ -229,7 +229,7 @@ able('callbacks and waits of a request are named by await site, types in words',
   t.notRegex(await page.locator('main').innerText(), /HTTPINCOMINGMESSAGE|TCPWRAP|\bIdle\b/)
 })
 
-able('labels of axes never touch, at any width and zoom', async (t) => {
+able('axis labels never touch, at any width and zoom', async (t) => {
   const { page } = await opened()
   for (const width of [400, 700, 1000, 1280]) {
     await page.setViewportSize({ width, height: 900 })
@@ -245,7 +245,7 @@ able('labels of axes never touch, at any width and zoom', async (t) => {
   }
 })
 
-able('at 400 px a table that goes on shows it, and nothing is cut off', async (t) => {
+able('at 400 px a table shows that it continues, and nothing is cut off', async (t) => {
   const { page } = await opened({ viewport: { width: 400, height: 800 } })
   t.true(await page.evaluate(() => document.documentElement.scrollWidth <= window.innerWidth))
   const shadow = () => page.locator('#waits .table').evaluate((table) => [getComputedStyle(table, '::before').opacity, getComputedStyle(table, '::after').opacity])
@@ -258,7 +258,7 @@ able('at 400 px a table that goes on shows it, and nothing is cut off', async (t
   t.true(await page.locator('#waits .scroll').evaluate((region) => region.scrollWidth <= region.clientWidth))
 })
 
-able('axe has no finding while a range is selected', async (t) => {
+able('axe finds no violation while a range is selected', async (t) => {
   const init = fs.readFileSync(axe, 'utf8')
   const { page, model } = await opened({ colorScheme: 'dark', viewport: { width: 400, height: 800 }, init })
   await slider(page, 'End').focus()

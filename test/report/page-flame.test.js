@@ -74,7 +74,7 @@ able('a frame is as wide as its share of the time', async (t) => {
   t.deepEqual(errors, [])
 })
 
-able('the arrow keys walk through the tree, Enter zooms in, Escape out', async (t) => {
+able('arrow keys walk through the tree, Enter zooms in, Escape out', async (t) => {
   const { page, errors } = await opened()
   const chart = page.getByRole('tree')
   await chart.focus()
@@ -103,7 +103,7 @@ able('the arrow keys walk through the tree, Enter zooms in, Escape out', async (
   t.deepEqual(errors, [])
 })
 
-able('the detail has share, mean, parts, and the requests behind a frame', async (t) => {
+able('the details have share, mean, parts, and the requests behind a frame', async (t) => {
   const model = await modelOf(load({ spans: 100 }))
   const { traceId, name } = model.slowest[1]
   const whole = tree()
@@ -118,7 +118,7 @@ able('the detail has share, mean, parts, and the requests behind a frame', async
   t.regex(await page.locator('#request select').evaluate((select) => /** @type {any} */ (select).selectedOptions[0].text), /^2\. /)
 })
 
-able('a search marks frames and adds them up once', async (t) => {
+able('a search marks frames and counts nested ones once', async (t) => {
   const { page } = await opened()
   const field = page.getByLabel('Find frames')
   await field.fill('APP.JS')
@@ -134,7 +134,7 @@ able('a search marks frames and adds them up once', async (t) => {
   t.is(await page.locator('.flame-chart .matched, .flame-chart .dimmed').count(), 0)
 })
 
-able('shows one route, or the slowest hundredth', async (t) => {
+able('the graph shows one route, or the slowest 1 %', async (t) => {
   const { page } = await opened()
   const labels = () => page.locator('.flame-chart .frame').allTextContents()
   const routes = page.locator('#paths select')
@@ -145,7 +145,7 @@ able('shows one route, or the slowest hundredth', async (t) => {
   t.deepEqual(await labels(), ['all requests', 'GET /report', 'TIMER'])
 })
 
-able('two runs: what grew per request of its route, and by how much', async (t) => {
+able('two runs: growth per request of each route', async (t) => {
   const model = await modelOf(load({ spans: 100 }), { compare: load({ spans: 100 }) })
   model.tree = tree()
   model.compare.tree = tree(2)
@@ -164,7 +164,7 @@ able('two runs: what grew per request of its route, and by how much', async (t) 
   t.deepEqual(errors, [])
 })
 
-able('5,000 nodes are drawn in one go, and what is narrower than a pixel only when it is selected', async (t) => {
+able('5,000 nodes are drawn at once, those narrower than a pixel only if selected', async (t) => {
   const children = Array.from({ length: 4990 }, (_, i) => node(`f${i} (/app/a.js:${i}:1)`, 'frame', 10_000 / (i + 1) ** 1.2, { children: [] }))
   const ms = children.reduce((sum, child) => sum + child.ms, 0)
   const { page } = await opened({}, { tree: node('all', 'root', ms, { children: [node('GET /', 'route', ms, { count: 9, children })] }) })
@@ -177,7 +177,7 @@ able('5,000 nodes are drawn in one go, and what is narrower than a pixel only wh
 })
 
 for (const colorScheme of /** @type {const} */ (['light', 'dark'])) {
-  able(`axe has no finding in the flame graph, ${colorScheme}`, async (t) => {
+  able(`axe finds no violation in the flame graph, ${colorScheme}`, async (t) => {
     const model = await modelOf(load({ spans: 100 }), { compare: load({ spans: 100 }) })
     Object.assign(model, { tree: tree(), slowTree: tree() })
     model.compare.tree = tree(2)

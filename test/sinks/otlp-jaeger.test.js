@@ -21,7 +21,7 @@ const prelude = `const { sink, record, write, settled, say, warnings } = require
 /** @param {string} stdout */
 const linesOf = (stdout) => stdout.trim().split('\n').map((line) => JSON.parse(line))
 
-patiently('spans, events, links and figures are in the engine as they were written', async (t) => {
+patiently('spans, events, links and figures are stored as they were written', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   const { stdout, code, stderr } = await node(['-e', `${prelude}
@@ -53,7 +53,7 @@ patiently('spans, events, links and figures are in the engine as they were writt
   t.true(span.references.some(({ spanID }) => spanID === '0000000000000009'))
 })
 
-patiently('an engine that hangs: memory stays bounded, what does not fit is counted, the rest arrives later', async (t) => {
+patiently('a backend that hangs: memory stays bounded, overflow is counted, the rest arrives later', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   engine.pause()
@@ -83,7 +83,7 @@ patiently('an engine that hangs: memory stays bounded, what does not fit is coun
   t.is(after.warnings.length, 1)
 })
 
-patiently('an engine that hangs does not keep a program from ending', async (t) => {
+patiently('a backend that hangs does not keep a program alive', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   engine.pause()
@@ -94,7 +94,7 @@ patiently('an engine that hangs does not keep a program from ending', async (t) 
   t.regex(last.warnings[0], /^SPANS_UNSENT: spans do not reach .*: no answer in time\./)
 })
 
-patiently('an engine that starts again: the program goes on, and every span either arrived or is counted', async (t) => {
+patiently('a backend that restarts: the program continues, and every span arrives or is counted', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   const child = spawn(process.execPath, ['-e', `${prelude}
@@ -169,7 +169,7 @@ async function load (url, count, width) {
   return answers
 }
 
-patiently('two services that call each other under load are one tree a request, with stacks', async (t) => {
+patiently('two services that call each other under load have one tree per request, with stacks', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   const [shop, store] = await Promise.all([service('shop', engine.url, t), service('store', engine.url, t)])
@@ -211,7 +211,7 @@ patiently('two services that call each other under load are one tree a request, 
   t.is(spans.find(({ name }) => name === 'count').tags.shelf, 7)
 })
 
-patiently('an engine that is down changes nothing for two services but a line on stderr', async (t) => {
+patiently('a backend that is down costs two services one line on stderr', async (t) => {
   if (missing(t)) return
   const engine = await jaeger(t)
   await engine.stop()

@@ -39,7 +39,7 @@ const attributes = (span) =>
     span.attributes.map((/** @type {any} */ { key, value }) => [key, Object.values(value)[0]])
   )
 
-patiently('what was written arrives in one request to /v1/traces', async (t) => {
+patiently('written spans arrive in one request to /v1/traces', async (t) => {
   const { url, requests } = await collector(t)
   const { last, code, stderr } = await run('write(3); settled()', { to: url })
   t.is(code, 0, stderr)
@@ -64,7 +64,7 @@ const ends = {
   'its last callback': ['', 0]
 }
 for (const [how, [source, wanted]] of Object.entries(ends)) {
-  patiently(`nothing is lost where a program ends by ${how}`, async (t) => {
+  patiently(`nothing is lost if a program ends by ${how}`, async (t) => {
     const { url, spans } = await collector(t)
     const { last, code, stderr } = await run(`write(1); settled(() => { write(600); ${source} })`, { to: url })
     t.is(code, wanted, stderr)
@@ -73,7 +73,7 @@ for (const [how, [source, wanted]] of Object.entries(ends)) {
   })
 }
 
-patiently("longstack's own figures have OTLP's form; what no collector takes becomes text", async (t) => {
+patiently("longstack's own figures have OTLP's form; values that no collector accepts become text", async (t) => {
   const { url, spans } = await collector(t)
   await run(`sink.write(record(1, {
     name: 'half \\ud800',
@@ -121,7 +121,7 @@ const endless = {
   'whose head has no end': ['HTTP/1.1 200 OK\r\n', 'X-Odd: x\r\n']
 }
 for (const [what, [head, part]] of Object.entries(endless)) {
-  patiently(`an answer ${what} keeps no spans for ever`, async (t) => {
+  patiently(`a response ${what} does not retain spans forever`, async (t) => {
     const server = net.createServer((socket) => {
       socket.on('error', () => {}).once('data', () => {
         socket.write(head)
@@ -139,7 +139,7 @@ for (const [what, [head, part]] of Object.entries(endless)) {
   })
 }
 
-patiently('what is no JSON does not keep its span from arriving', async (t) => {
+patiently('an attribute that is not JSON does not stop its span', async (t) => {
   const { url, spans } = await collector(t)
   const { last, code } = await run('write(1); write(1, { attributes: { big: 1n } }); const loop = {}; loop.loop = loop; write(1, { attributes: { loop } }); write(1); settled()', { to: url })
   t.is(code, 0)
@@ -149,7 +149,7 @@ patiently('what is no JSON does not keep its span from arriving', async (t) => {
   t.regex(loop.loop, /^not written: /)
 })
 
-patiently("headers and compression are the exporter's to read; a path that is given is taken as it is", async (t) => {
+patiently('headers and compression are left to the exporter; a given path is used unchanged', async (t) => {
   const { port, requests } = await collector(t)
   const { last } = await run('write(1); settled()', {
     to: `http://127.0.0.1:${port}/deep/in?tenant=a`,
@@ -160,7 +160,7 @@ patiently("headers and compression are the exporter's to read; a path that is gi
   t.like(requests[0].headers, { 'x-key': 'abc', authorization: 'Bearer t', 'content-encoding': 'gzip' })
 })
 
-patiently('https, with a certificate that the environment vouches for, and without', async (t) => {
+patiently('https works with a certificate that the environment trusts, and fails without', async (t) => {
   const { url, cert, spans } = await collector(t, { tls: true })
   const trusted = await run('write(1); settled()', { to: url, env: { NODE_EXTRA_CA_CERTS: cert } })
   t.like(trusted.last, { written: 1, dropped: 0 })
@@ -173,7 +173,7 @@ patiently('https, with a certificate that the environment vouches for, and witho
   t.is(spans().length, 1)
 })
 
-patiently('nobody listens: the program goes on and ends, says it once, and no password', async (t) => {
+patiently('nobody listens: the program runs and ends, with one line and no password', async (t) => {
   const [port] = await freePorts(1)
   const { last, lines, code, stderr } = await run(`
     write(10)
@@ -194,7 +194,7 @@ patiently('nobody listens: the program goes on and ends, says it once, and no pa
   t.notRegex(last.warnings[0], /secret/)
 })
 
-patiently('a collector that refuses: what it refused is counted, and what came later arrives', async (t) => {
+patiently('a collector that rejects spans: they are counted, and later ones arrive', async (t) => {
   let refusals = 1
   const { url, requests } = await collector(t, { status: () => refusals-- > 0 ? 400 : 200 })
   const { last, lines } = await run(`
@@ -213,7 +213,7 @@ patiently('a collector that refuses: what it refused is counted, and what came l
   t.is(last.warnings.length, 1)
 })
 
-patiently('without the exporter a sentence says what to install', async (t) => {
+patiently('without the exporter, a sentence says what to install', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   fs.cpSync(path.join(root, 'lib'), path.join(folder, 'lib'), { recursive: true })
@@ -227,7 +227,7 @@ patiently('without the exporter a sentence says what to install', async (t) => {
   ])
 })
 
-patiently("an exporter beside the program's file is found where longstack comes from elsewhere", async (t) => {
+patiently('an exporter beside the program is found even if longstack is elsewhere', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   fs.cpSync(path.join(root, 'lib'), path.join(folder, 'longstack', 'lib'), { recursive: true })
@@ -242,7 +242,7 @@ patiently("an exporter beside the program's file is found where longstack comes 
   t.is(spans().length, 2)
 })
 
-patiently('an exporter that does not load is a fault, not an end', async (t) => {
+patiently('an exporter that does not load is a fault, and ends nothing', async (t) => {
   const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true, force: true }))
   fs.cpSync(path.join(root, 'lib'), path.join(folder, 'lib'), { recursive: true })
@@ -259,7 +259,7 @@ patiently('an exporter that does not load is a fault, not an end', async (t) => 
   t.is(last.warnings.length, 1)
 })
 
-patiently('where threads are forbidden the program runs on and is told', async (t) => {
+patiently('if threads are forbidden, the program runs on and gets a warning', async (t) => {
   const flag = process.allowedNodeEnvironmentFlags.has('--permission') ? '--permission' : '--experimental-permission'
   const { last, code } = await run("write(2); console.log('alive')", { to: 'http://127.0.0.1:9', args: [flag, '--allow-fs-read=*'] })
   t.is(code, 0)
@@ -268,7 +268,7 @@ patiently('where threads are forbidden the program runs on and is told', async (
   t.is(last.warnings.length, 1)
 })
 
-patiently('what the program did to its own http, timers and clock does not reach the exporter, nor the other way round', async (t) => {
+patiently('the program\'s changes to http, timers and clock do not affect the exporter, nor vice versa', async (t) => {
   const { url, spans } = await collector(t)
   const { last, lines, code, stderr } = await run(`
     const http = require('node:http')
@@ -323,7 +323,7 @@ patiently("the preload and the program's variables do not reach the thread", asy
   t.is(spans().length, 1)
 })
 
-patiently('a sink that is closed sends what it has and lets its thread go', async (t) => {
+patiently('a closed sink sends what it has and ends its thread', async (t) => {
   const { url, spans } = await collector(t)
   const { lines, code, stderr } = await run(`
     process.removeAllListeners('exit')
@@ -347,7 +347,7 @@ patiently('a sink that is closed sends what it has and lets its thread go', asyn
   t.is(spans().length, 714, 'a program that ends at once loses nothing')
 })
 
-patiently("threads of the program have sinks of their own, and end by process.exit() or the parent's end", async (t) => {
+patiently("the program's threads have their own sinks, and end by process.exit() or with their parent", async (t) => {
   const { url, spans } = await collector(t)
   const { code, stderr } = await run(`
     const { Worker } = require('node:worker_threads')
@@ -359,7 +359,7 @@ patiently("threads of the program have sinks of their own, and end by process.ex
   t.is(spans().length, 41)
 })
 
-patiently('what is written open and then ended is sent once, as it ended; what stays open is sent at the end', async (t) => {
+patiently('a span written open and then ended is sent once; one that stays open is sent at the end', async (t) => {
   const { url, spans } = await collector(t)
   const { last, code, stderr } = await run(`
     const still = { attributes: { 'longstack.end': 'open' } }
@@ -379,7 +379,7 @@ patiently('what is written open and then ended is sent once, as it ended; what s
   t.is(attributes(spans()[2])['longstack.end'], 'open')
 })
 
-patiently('a loop that never ends is in the collector while it spins', async (t) => {
+patiently('a loop that never ends reaches the collector while it runs', async (t) => {
   const { url, spans } = await collector(t)
   const engine = process.env.ENGINE ? { LONGSTACK_CAPTURE: process.env.ENGINE } : {}
   const child = spawn(process.execPath, ['-r', register, '-e', 'setTimeout(function spin () { for (;;) Math.random() }, 50)'], {

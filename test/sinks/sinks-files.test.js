@@ -108,7 +108,7 @@ const faults = [
 ]
 
 for (const [name, to, code, before = ''] of faults) {
-  onLinux(`${name} is said once, and the program runs on`, async (t) => {
+  onLinux(`${name} is reported once, and the program runs on`, async (t) => {
     const dir = folder(t)
     fs.chmodSync(dir, 0o755)
     const args = code === 'EMFILE' ? { args: ['-r', limitFiles(dir)] } : {}
@@ -145,7 +145,7 @@ function limitFiles (dir) {
   return file
 }
 
-onLinux('a file at its greatest size goes on where it stopped when it may grow again', async (t) => {
+onLinux('a file at its maximum size continues once it may grow again', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const { execFileSync } = require('node:child_process')
@@ -166,7 +166,7 @@ onLinux('a file at its greatest size goes on where it stopped when it may grow a
   complete(t, dir, 41)
 })
 
-onLinux('a line that was cut when the file was rotated is in the next one, whole', async (t) => {
+onLinux('a line cut by a rotation is whole in the next file', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const dir = ${JSON.stringify(dir)}
@@ -191,7 +191,7 @@ onLinux('a line that was cut when the file was rotated is in the next one, whole
 })
 
 for (const ms of [0, 1100]) {
-  onLinux(`a descriptor that the program closed is never written to when it is somebody else's, after ${ms} ms`, async (t) => {
+  onLinux(`a descriptor closed by the program and reused is never written to, after ${ms} ms`, async (t) => {
     const dir = folder(t)
     const { told, code } = await drive(`
       const dir = ${JSON.stringify(dir)}
@@ -215,7 +215,7 @@ for (const ms of [0, 1100]) {
   })
 }
 
-onLinux('nor are lines that waited written to a descriptor that is somebody else\'s by now', async (t) => {
+onLinux('waiting lines are not written to a reused descriptor either', async (t) => {
   const dir = folder(t)
   const { told, code } = await drive(`
     const dir = ${JSON.stringify(dir)}
@@ -263,7 +263,7 @@ for (const [name, before, after] of beginnings) {
   })
 }
 
-onLinux('a file that may only be written to is written to', async (t) => {
+onLinux('a write-only file is written to', async (t) => {
   const dir = folder(t)
   fs.chmodSync(dir, 0o777)
   const file = path.join(dir, 'spans.jsonl')

@@ -37,7 +37,7 @@ const load = `
   const out = sinks('-')
   for (let i = 0; i < 300; i++) out.write(span(i, { attributes: { text: 'x'.repeat(2000) } }))`
 
-onLinux('a pipe: all that fits is there at once, the rest by the end', async (t) => {
+onLinux('a pipe gets at once what fits, and the rest by the end', async (t) => {
   const file = path.join(folder(t), 'out') // a reader that waits for nobody
   const { code, told } = await piped(`${load}
     tell(out.stats())
@@ -50,7 +50,7 @@ onLinux('a pipe: all that fits is there at once, the rest by the end', async (t)
   t.deepEqual([told[1].written, told[1].dropped], [300, 0])
 })
 
-onLinux('a socket, which Node gives to its children', async (t) => {
+onLinux('a socket from Node as the parent works', async (t) => {
   const { code, stdout, told } = await drive(`${load}
     console.log(JSON.stringify({ attributes: { i: 'the program' } }))
     await until(() => out.stats().written === 300)
@@ -60,7 +60,7 @@ onLinux('a socket, which Node gives to its children', async (t) => {
   t.deepEqual(told, [{ stats: told[0].stats, warned: [] }])
 })
 
-onLinux('a reader that goes slowly gets everything while the program runs', async (t) => {
+onLinux('a slow reader gets everything while the program runs', async (t) => {
   const { code, stdout, told } = await piped(`${load}
     await until(() => out.stats().written === 300)
     tell({ warned })`, '(sleep 0.5; cat)')
@@ -69,7 +69,7 @@ onLinux('a reader that goes slowly gets everything while the program runs', asyn
   t.deepEqual(told, [{ warned: [] }])
 })
 
-onLinux('a reader that is stuck blocks nothing, not even the exit; what is dropped is counted and reported once', async (t) => {
+onLinux('a stuck reader blocks nothing, not even the exit; dropped lines are counted and reported once', async (t) => {
   const file = path.join(folder(t), 'pid')
   // It reads nothing and ends when the program is gone: a program that waited for it would never end.
   const reader = `{ until [ -s ${file} ]; do sleep 0.05; done; while kill -0 $(cat ${file}); do sleep 0.05; done 2> /dev/null; }`
@@ -108,7 +108,7 @@ onLinux('a stuck reader of a socket blocks nothing either', async (t) => {
 })
 
 for (const [name, reader] of [['that is gone', 'true'], ['that goes while it is written', 'head -c 10000 > /dev/null']]) {
-  onLinux(`a reader ${name} is said once`, async (t) => {
+  onLinux(`a reader ${name} is reported once`, async (t) => {
     const { code, told } = await piped(`
       await wait(100)
       const out = sinks('-')
@@ -124,7 +124,7 @@ for (const [name, reader] of [['that is gone', 'true'], ['that goes while it is 
   })
 }
 
-onLinux('the program\'s own stdout stays as blocking as it was', async (t) => {
+onLinux('the program\'s own stdout stays as blocking as before', async (t) => {
   const { told } = await piped(`
     const flags = () => fs.readFileSync('/proc/self/fdinfo/1', 'utf8').match(/flags:.*/)[0]
     const before = flags()
@@ -134,7 +134,7 @@ onLinux('the program\'s own stdout stays as blocking as it was', async (t) => {
   t.is(told[0].after, told[0].before)
 })
 
-onLinux('stdout that is a file is written to like a file, in the order of the program\'s own lines', async (t) => {
+onLinux('a stdout that is a file is written like a file, in order with the program\'s own lines', async (t) => {
   const dir = folder(t)
   const file = path.join(dir, 'out')
   const fd = fs.openSync(file, 'w')
@@ -145,7 +145,7 @@ onLinux('stdout that is a file is written to like a file, in the order of the pr
   t.deepEqual(numbers(lines.filter((_, i) => i % 2 === 1).map((line) => JSON.parse(line))), range(100))
 })
 
-onLinux('a FIFO is waited for without blocking, loses its reader, and gets another', async (t) => {
+onLinux('a FIFO is awaited without blocking, loses its reader, and gets another', async (t) => {
   const dir = folder(t)
   const fifo = path.join(dir, 'fifo')
   execFileSync('mkfifo', [fifo])

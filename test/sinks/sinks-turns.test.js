@@ -57,7 +57,7 @@ function counter (dir) {
   return file
 }
 
-whereCounted('one write for an iteration, whatever its phases ended; more for many', async (t) => {
+whereCounted('an iteration makes one write, in whichever phases spans end; or several for many', async (t) => {
   const dir = folder(t)
   const file = path.join(dir, 'spans.jsonl')
   const { stdout, stderr } = await node(['-r', counter(dir), '-r', register, '-e', `${head}
@@ -195,7 +195,7 @@ test('an idle process ends; no handle is visible', async (t) => {
   t.deepEqual(numbers(read(file)), range(3))
 })
 
-whereCounted('a loop that sleeps has written before', async (t) => {
+whereCounted('spans are written before the loop sleeps', async (t) => {
   const file = path.join(folder(t), 'spans.jsonl')
   const child = spawn(process.execPath, ['-r', register, '-e', `${head}
     iteration().then(() => { for (let i = 0; i < 5; i++) span(i); process.stdout.write('.'); setTimeout(() => {}, 20_000) })`],

@@ -61,7 +61,7 @@ const EXACT = [
   'slow reader', ...Array.from({ length: 12 }, (_, i) => `connection ${i}`), 'pool 0', 'pool 1'
 ]
 
-timed('on Linux: until the answer came it waited, and was delayed from then on', async (t) => {
+timed('on Linux a request waits until its response arrives, and is delayed from then on', async (t) => {
   const { records, of, spanOf } = await told({})
   for (const record of records) sound(t, record)
   for (const name of EXACT) {
@@ -74,7 +74,7 @@ timed('on Linux: until the answer came it waited, and was delayed from then on',
   t.is(across.by[0].spanId, undefined, `and who that was: ${JSON.stringify(across)}`)
 })
 
-timed('where only the polls are known it is a range, which has what is true', async (t) => {
+timed('if only polls are known, the delay is a range that includes the true value', async (t) => {
   for (const env of [{}, { LONGSTACK_CAPTURE: 'js' }]) {
     const { records, of } = await told(env)
     for (const record of records) sound(t, record)
@@ -85,7 +85,7 @@ timed('where only the polls are known it is a range, which has what is true', as
   }
 })
 
-timed('a request that lay in the socket: its client waited that much longer than its span shows', async (t) => {
+timed('a request that lay in the socket: its client waited that much longer than the span shows', async (t) => {
   const { stdout, stderr, code } = await node(['-r', register, path.join(fixtures, 'queue.js')], {})
   t.is(code, 0, stderr)
   const { records, client } = JSON.parse(stdout)

@@ -67,7 +67,7 @@ for (const [way, env] of Object.entries(ways)) {
   }
 }
 
-timed('of waits for several subsystems at once the one that ended last is told', async (t) => {
+timed('of concurrent waits for several subsystems, the last to end is reported', async (t) => {
   const all = await told(`
     const { pbkdf2 } = require('node:crypto')
     const hash = () => new Promise((resolve) => pbkdf2('a', 'b', 200_000, 64, 'sha512', resolve))
@@ -85,7 +85,7 @@ timed('of waits for several subsystems at once the one that ended last is told',
   t.true(wait[all.last] > waited * 0.9, `${all.last}: ${JSON.stringify(wait)}`)
 })
 
-timed('two waits at once are one, two after another are both', async (t) => {
+timed('two concurrent waits are one, two sequential waits are both', async (t) => {
   const all = await told(`
     setTimeout(async () => {
       await looked('overlap', async () => { const late = wait(60); await wait(30); await late })
@@ -101,7 +101,7 @@ timed('two waits at once are one, two after another are both', async (t) => {
   t.true(gap.wait.TIMER + gap.wait.CRYPTO < gap.waited + 1, 'these waits came one after the other')
 })
 
-timed('a timer that is cleared or never comes is no wait', async (t) => {
+timed('a timer that is cleared or never fires is no wait', async (t) => {
   const all = await told(`
     const { randomBytes } = require('node:crypto')
     const work = () => new Promise((resolve) => randomBytes(60_000_000, resolve))
@@ -143,7 +143,7 @@ timed('a timer that is cleared or never comes is no wait', async (t) => {
 })
 
 for (const [way, env] of Object.entries(ways)) {
-  timed(`${way}: who blocks the loop is told, worst first, to those that it held up`, async (t) => {
+  timed(`${way}: blockers of the loop are listed in the spans that they delayed, worst first`, async (t) => {
     const { records, span, times } = await told(`
       setTimeout(async () => {
         const slow = (ms) => async () => { await wait(5); busy(ms) }
@@ -169,7 +169,7 @@ for (const [way, env] of Object.entries(ways)) {
   })
 }
 
-timed('many short runs of one delay others as one long run does', async (t) => {
+timed('many short runs delay others as much as one long run', async (t) => {
   const { times } = await told(`
     const turn = () => new Promise(setImmediate)
     const many = async (n) => { for (let i = 0; i < n; i++) { busy(0.1); await turn() } }
@@ -183,7 +183,7 @@ timed('many short runs of one delay others as one long run does', async (t) => {
   t.true(by[0].ms > delayed / 2, JSON.stringify(times('one')))
 })
 
-timed('what comes unasked on a connection is waited for from where it is awaited', async (t) => {
+timed('an unrequested event of a connection is waited for from its await on', async (t) => {
   const { records, times } = await told(`
     const net = require('node:net')
     const { once } = require('node:events')
@@ -203,7 +203,7 @@ timed('what comes unasked on a connection is waited for from where it is awaited
   t.true(waited.TIMER > (waited.TCP ?? 0), JSON.stringify(times('own')))
 })
 
-timed('nested spans: each has its own, the outer one all, once; none delays what it is in', async (t) => {
+timed('nested spans have their own times, the outer one all, once; none delays its parent', async (t) => {
   const { records, span, times } = await told(`
     setTimeout(async () => {
       await trace.span('outer', async () => {
@@ -226,7 +226,7 @@ timed('nested spans: each has its own, the outer one all, once; none delays what
   t.false(outer.by.some(({ spanId }) => ids.includes(spanId)))
 })
 
-timed('what an ended span left behind is that of the one around it', async (t) => {
+timed('work left behind by an ended span belongs to the surrounding one', async (t) => {
   const { records, times } = await told(`
     setTimeout(async () => {
       await trace.span('outer', async () => {
@@ -244,7 +244,7 @@ timed('what an ended span left behind is that of the one around it', async (t) =
   t.is(nested.parentSpanId, brief.spanId, 'it was made there all the same')
 })
 
-timed('a span that begins in the main script does not own what follows it', async (t) => {
+timed('a span that begins in the main script does not own the code after it', async (t) => {
   const { times } = await told(`
     const done = trace.span('open', () => wait(10))
     busy(60)
@@ -256,7 +256,7 @@ timed('a span that begins in the main script does not own what follows it', asyn
   t.true(times('closed').run < times('open').delayed / 3)
 })
 
-timed("another span's resource entered inside a run: its time is that one's, and the run goes on after it", async (t) => {
+timed("another span's resource entered inside a run has its own time, and the run continues afterwards", async (t) => {
   const { records, times } = await told(`
     const { AsyncResource } = require('node:async_hooks')
     setTimeout(async () => {
@@ -280,7 +280,7 @@ timed("another span's resource entered inside a run: its time is that one's, and
   t.true(owner.waited + owner.run > 130, 'its timer was due later than that')
 })
 
-timed('what comes on a connection that another span opened is waited for from the connection', async (t) => {
+timed('data on a connection that another span opened is waited for from the connection on', async (t) => {
   const { span } = await told(`
     const net = require('node:net')
     const server = net.createServer((socket) => socket.on('data', () => setTimeout(() => socket.write('row'), 20)))
@@ -303,7 +303,7 @@ timed('what comes on a connection that another span opened is waited for from th
   t.true(wait.ms + (wait.delayed ?? 0) >= 10)
 })
 
-timed("a promise that another span resolves: what follows is the waiting one's, and the wait was for the other", async (t) => {
+timed("after a promise resolved by another span, the code is the waiter's, and the wait was for the other", async (t) => {
   const { records, times } = await told(`
     setTimeout(async () => {
       const queue = []
@@ -323,7 +323,7 @@ timed("a promise that another span resolves: what follows is the waiting one's, 
 })
 
 for (const [name, next] of [['setImmediate', 'setImmediate'], ['process.nextTick', 'process.nextTick'], ['queueMicrotask', 'queueMicrotask']]) {
-  timed(`${name} that calls itself is all run`, async (t) => {
+  timed(`${name} that calls itself is all run time`, async (t) => {
     const { span, times } = await told(`
       setTimeout(async () => {
         await trace.span('loop', () => new Promise((resolve) => { let n = 0; ${next}(function turn () { busy(1); ++n < 60 ? ${next}(turn) : resolve() }) }))
@@ -337,7 +337,7 @@ for (const [name, next] of [['setImmediate', 'setImmediate'], ['process.nextTick
 }
 
 for (const [way, env] of Object.entries(ways)) {
-  timed(`${way}: errors that escape callbacks leave nothing standing`, async (t) => {
+  timed(`${way}: errors that escape callbacks leave nothing behind`, async (t) => {
     const { records, times } = await told(`
       process.on('uncaughtException', () => {})
       const { AsyncResource } = require('node:async_hooks')
@@ -363,7 +363,7 @@ for (const [way, env] of Object.entries(ways)) {
   })
 }
 
-timed('a wait whose end is no event of async_hooks is no run', async (t) => {
+timed('a wait whose end is no async_hooks event is no run', async (t) => {
   const all = await told(`
     const cell = new Int32Array(new SharedArrayBuffer(4))
     setTimeout(async () => {
@@ -380,7 +380,7 @@ timed('a wait whose end is no event of async_hooks is no run', async (t) => {
   t.true(wait.unknown > waited * 0.9, JSON.stringify(wait))
 })
 
-timed('a filter: sites are known of what it selects; the rest stays right', async (t) => {
+timed('with a filter, sites are known for the selected types; figures stay right', async (t) => {
   const { records, times } = await told(`
     const net = require('node:net')
     const server = net.createServer((socket) => setTimeout(() => socket.end('x'), 40)).listen(0, async () => {
@@ -399,7 +399,7 @@ timed('a filter: sites are known of what it selects; the rest stays right', asyn
   t.true(times('B').most >= 60)
 })
 
-timed('sockets and pipes are waited for; what is only open is no wait', async (t) => {
+timed('sockets and pipes are waited for; merely open ones are no wait', async (t) => {
   const { records, times } = await told(`
     const net = require('node:net'), fs = require('node:fs'), os = require('node:os'), path = require('node:path'), dgram = require('node:dgram')
     const name = path.join(fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-')), 'pipe')
@@ -426,7 +426,7 @@ timed('sockets and pipes are waited for; what is only open is no wait', async (t
   t.true(wait.TIMER > waited * 0.6, JSON.stringify(wait))
 })
 
-timed('a worker has a loop of its own, and its spans say which thread they are of', async (t) => {
+timed('a worker has its own loop, and its spans name their thread', async (t) => {
   const { records, inside } = await told(`
     const { Worker } = require('node:worker_threads')
     const source = ${JSON.stringify(`
@@ -466,7 +466,7 @@ timed('spans that are open across garbage collections keep their figures', async
   }
 })
 
-timed('runs are told from the start of the span on, the longest of them, and lie within it', async (t) => {
+timed('the longest runs are listed from the span\'s start on, and lie within it', async (t) => {
   const { span, times } = await told(`
     setTimeout(async () => {
       await trace.span('runs', async () => { for (let i = 0; i < 100; i++) { await wait(1); busy(i === 50 ? 20 : 0.1) } })

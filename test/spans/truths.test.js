@@ -33,7 +33,7 @@ const queriesOf = ({ attributes }) => attributes['longstack.asked'] ?? []
 
 const text = (/** @type {unknown} */ value) => JSON.stringify(value)
 
-timed('a queue hands a connection on in ticks: each request has its own queries', async (t) => {
+timed('a queue that hands a connection on in ticks: each request has its own queries', async (t) => {
   const { records } = await truthOf('turns')
   let end = 0
   for (const name of ['a', 'b', 'c']) {
@@ -50,7 +50,7 @@ timed('a queue hands a connection on in ticks: each request has its own queries'
   }
 })
 
-timed('commands of several requests go out in one write: each has its query', async (t) => {
+timed('commands of several requests in one write: each has its query', async (t) => {
   const { records } = await truthOf('batch')
   for (const name of ['a', 'b', 'c', 'd']) {
     const queries = queriesOf(served(records, `/${name}`))
@@ -59,7 +59,7 @@ timed('commands of several requests go out in one write: each has its query', as
   }
 })
 
-timed('two answers come while the loop is blocked: a range that has what is true', async (t) => {
+timed('two responses arrive while the loop is blocked: a range includes the truth', async (t) => {
   const { records, late } = await truthOf('pipelined')
   for (const name of ['fast', 'slow']) {
     const { delayed, most, run } = timesOf(served(records, `/${name}`))
@@ -69,7 +69,7 @@ timed('two answers come while the loop is blocked: a range that has what is true
   t.true(late.fast > late.slow + 100, text(late))
 })
 
-timed('an answer on a connection that an agent has kept: the kernel tells when it came', async (t) => {
+timed('a response on a kept-alive connection has the kernel\'s arrival time', async (t) => {
   const { records, late } = await truthOf('agent')
   const record = served(records, '/a')
   const { delayed, most, run } = timesOf(record)
@@ -78,7 +78,7 @@ timed('an answer on a connection that an agent has kept: the kernel tells when i
   t.deepEqual(queriesOf(record), [], 'a request of HTTP is no query')
 })
 
-timed('a query that is begun, and awaited after a shorter sleep, is the wait', async (t) => {
+timed('a query started before a shorter sleep, and awaited after it, is the wait', async (t) => {
   const { records } = await truthOf('begun')
   const { run, waits } = timesOf(served(records, '/a'))
   t.deepEqual(waits.filter((/** @type {any} */ { until }) => until === 'TIMER'), [], text(waits))

@@ -37,7 +37,7 @@ function withFewDescriptors (t, source, env = {}) {
 const onUnix = process.platform === 'win32' ? test.skip : test
 
 for (const LONGSTACK_CAPTURE of ['native', 'js']) {
-  onUnix(`no descriptor is left: a signal is answered, all queries work (${LONGSTACK_CAPTURE})`, (t) => {
+  onUnix(`no descriptor is left: a signal prints its report, all queries work (${LONGSTACK_CAPTURE})`, (t) => {
     const { status, stdout, stderr } = withFewDescriptors(t, `
       setTimeout(() => { try { exhaust() } catch {} process.kill(process.pid, 'SIGUSR2') }, 20)
       setTimeout(() => {
@@ -52,7 +52,7 @@ for (const LONGSTACK_CAPTURE of ['native', 'js']) {
     t.regex(stderr, /clearTimeout\(timer\)/)
   })
 
-  onUnix(`no descriptor is left: a handler is asked, the error is the program's (${LONGSTACK_CAPTURE})`, (t) => {
+  onUnix(`no descriptor is left: a handler is called, the error is the program's (${LONGSTACK_CAPTURE})`, (t) => {
     const { status, stdout, stderr } = withFewDescriptors(t, `
       trace.onError((error) => { console.log('asked', error.code); return false })
       setTimeout(exhaust, 20)`, { LONGSTACK_CAPTURE })
@@ -62,7 +62,7 @@ for (const LONGSTACK_CAPTURE of ['native', 'js']) {
   })
 }
 
-onUnix('no descriptor is left in the main script: longstack says what it cannot load, and loads it later', (t) => {
+onUnix('no descriptor is left in the main script: longstack names what it cannot load, and loads it later', (t) => {
   const { status, stdout, stderr } = withFewDescriptors(t, `
     const descriptors = []
     try { for (;;) descriptors.push(fs.openSync('/dev/null')) } catch {}

@@ -169,7 +169,7 @@ test('tracing restores the method of vm that it wraps', async (t) => {
 const onUnix = process.platform === 'win32' ? test.skip : test // no signal interrupts a REPL there
 
 for (const LONGSTACK_CAPTURE of ['native', 'js']) {
-  onUnix(`Ctrl-C at the REPL, again and again, leaves errors and tracing as they were: ${LONGSTACK_CAPTURE}`, async (t) => {
+  onUnix(`repeated Ctrl-C at the REPL leaves errors and tracing intact: ${LONGSTACK_CAPTURE}`, async (t) => {
     const env = { ...process.env, LONGSTACK_CAPTURE, NODE_OPTIONS: undefined, NODE_REPL_HISTORY: '', NO_COLOR: '1' }
     const child = spawn(process.execPath, ['-r', path.join(root, 'lib', 'register.js'), '-i'], { env })
     t.teardown(() => child.kill('SIGKILL'))
