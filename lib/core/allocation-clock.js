@@ -3,7 +3,7 @@
 // The allocation clock: finds the callback in which an object was made. V8 keeps the frames of an error but
 // no time; the address of a young object serves as a time, see native/allocation-clock.cc. A marker is a
 // small object made when a callback begins and when it ends, stored with the step that runs from there on.
-// An error between two markers was made by the step of the first.
+// The step of the first of two markers made any error between them.
 //
 // Objects older than the last collection cannot be located. `check` detects a heap that does not allocate
 // upwards, at once and after the first collections, and then disables the clock for good.
@@ -13,11 +13,11 @@
  * @property {(counters: Uint32Array) => void} start
  * @property {() => void} stop
  * @property {(marker: number) => void} mark
- * @property {(object: object) => number} locate markers since the object was made; negative: unknown
+ * @property {(object: object) => number} locate markers since the object was made; negative if unknown
  * @property {() => void} forget
  *
  * @typedef {object} AllocationStep the step in which an object was made
- * @property {number} chain 0: no step ran, or it is unknown
+ * @property {number} chain 0 if no step ran, or if it is unknown
  * @property {number} ref of the record of that step
  * @property {number} span number of its span
  * @property {AllocationStep | undefined} next the step that ran next, if it has begun
@@ -134,14 +134,15 @@ const clock = {
   code: () => code
 }
 
-/** @param {number} back how many markers ago @returns {AllocationStep} */
+/** @param {number} back number of markers ago @returns {AllocationStep} */
 function stepAt (back) {
   const index = ((marked - 1 - back) & MASK) << WORDS
   return { chain: steps[index], ref: steps[index + 1], span: steps[index + 2], next: undefined }
 }
 
 /**
- * Makes markers and objects alternately and locates each object: most must be located, none wrongly.
+ * Makes markers and objects alternately and locates each object: most must be found, and none in the wrong
+ * step.
  * @param {MarkerBinding} binding
  */
 function probe ({ mark, locate }) {

@@ -5,8 +5,8 @@
 //
 // - timers: when they were due; an immediate is due at once;
 // - data on a TCP connection, on Linux: the kernel's own time, to 4 ms;
-// - everything else: the polls of the event loop. An event that a poll did not deliver arrived after it. If
-//   much ran between two polls, the time is a range, and both ends are kept.
+// - everything else: the polls of the event loop. An event that a poll did not deliver arrived after it.
+//   If much ran between two polls, the time is a range, and both ends are kept.
 //
 // The middle between two polls is exact enough unless the loop has not polled for MAX_GAP, or for twice that
 // when the kernel can be queried. Hot path: `polled` and `begin`.
@@ -47,7 +47,7 @@ const socketHandle = hiddenProperty('kHandle')
  * @property {number} zero ms of the clock at which times begin
  * @property {number} callbackId asyncId of its resource, 0: unknown
  * @property {string} type of its resource
- * @property {boolean} knowsPolls every poll is known, including those without sleep
+ * @property {boolean} knowsPolls every poll is known, including those that did not sleep
  */
 
 class Arrivals {
@@ -60,14 +60,14 @@ class Arrivals {
     this.sleptBefore = 0
     /** begin of the current callback */
     this.begunAt = 0
-    /** its event arrived by cameBy and after cameAfter; 0: with its cause */
+    /** its event arrived by cameBy and after cameAfter; 0 if it is due with its cause */
     this.cameBy = 0
     this.cameAfter = 0
     /** DATA: arrival of the last data before the read, possibly after the poll */
     this.cameLast = 0
-    /** how the arrival was found, see run-log-words.js; 0: not looked up @type {number} */
+    /** how the arrival was found, see run-log-words.js; 0 if not looked up @type {number} */
     this.found = 0
-    /** it is a timer or an immediate */
+    /** a timer or an immediate */
     this.isScheduled = false
     /** end of the last long gap between polls */
     this.busyUntil = -Infinity
@@ -167,7 +167,7 @@ class Arrivals {
       this.askedCame = came === undefined ? undefined : came - loop.zero
     }
     const came = this.askedCame
-    // Older than the poll that did not deliver it: the end of a connection, which is not data
+    // Data older than the poll that did not deliver it: this is the end of a connection, not data
     if (came === undefined || came < polledBefore - MAX_GAP) return
     this.found = DATA
     this.cameLast = Math.max(polledBefore, Math.min(came, time))
@@ -220,7 +220,7 @@ class Arrivals {
     if (age === undefined) return undefined
     const time = now()
     if (time - before < MAX_GAP) return time - age
-    // The thread has lost its CPU meanwhile: before or after the kernel responded.
+    // The thread lost its CPU meanwhile, before or after the kernel responded.
     const again = this.dataAge(fd)
     return again === undefined ? undefined : now() - again
   }

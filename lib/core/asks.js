@@ -8,7 +8,7 @@
 // STATE of the current ask's record:
 //
 //   ONE      one step has sent queries since the last response, or several steps of one flow
-//   SHARED   several flows have, so the owner of the next data is unknown. Once a connection, or another one
+//   SHARED   several flows have, so the owner of the next data is unknown. If a connection, or another one
 //            opened at the same place, was shared, order proves nothing: responses may come in parts
 //   UNKNOWN  the query was written in the connection's own callback, with no code of the program between the
 //            callback and the write: the driver's queue sends the next item. Or it was written from the
@@ -36,9 +36,9 @@ const ONE = 0
 const SHARED = 1
 const UNKNOWN = 2
 
-const MAX_STEPS = 256 // up the causes of a step
-const QUIET_MS = 1000 // without data: later data was not requested by the step that got the last response
-const DUE_MS = 30_000 // for the responses to several queries that were sent at once
+const MAX_STEPS = 256 // steps up the causes
+const QUIET_MS = 1000 // ms without data; later data was not requested by the step that got the last response
+const DUE_MS = 30_000 // ms for the responses to several queries that were sent at once
 
 /**
  * @typedef {NonNullable<ReturnType<typeof findRecord>>} Record
@@ -108,7 +108,7 @@ function isSameFlow (ref, earlier) {
 }
 
 /**
- * Returns the ask whose step owns the current callback of a connection: data has arrived.
+ * Returns the ask whose step owns the current callback of a connection; the callback has data.
  * @param {number} ref of the current ask, 0: none
  * @param {number} time ms of the clock
  * @returns {Record | undefined} undefined: nobody waits for a response
@@ -125,8 +125,8 @@ function answer (ref, time) {
 }
 
 /**
- * Returns whether data may still come for an ask. The number of responses in a piece of data is unknown, so
- * some may seem due forever.
+ * Returns whether data may still come for an ask. The number of responses in a chunk is unknown, so some may
+ * seem due forever.
  * @param {Record} record of the ask
  * @param {number} dueSince ms of the clock
  * @param {number} time now, ms of the clock
@@ -138,8 +138,8 @@ function isOutstanding (record, dueSince, time) {
 }
 
 /**
- * Returns whether the writer has its response and is over: its request was responded to, its span has ended,
- * the promise that waited for the response has settled, or the last data is long ago.
+ * Returns whether the writer is done: its request was responded to, its span has ended, the promise that
+ * waited for the response has settled, or the last data is long ago.
  * @param {Record} record of the ask
  * @param {number} time ms of the clock
  * @param {number} [quietMs]

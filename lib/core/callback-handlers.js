@@ -151,8 +151,8 @@ function countCallback () {
 
 /**
  * Continues the last request on a connection: its parser reads more of it, or is done with it. The first
- * callback after the head brings the body or the end; to check that would cost more than everything else
- * here.
+ * callback after the head has the body or the end; telling them apart would cost more than the rest of this
+ * function.
  * @param {Int32Array} words of the parser's record
  * @param {number} offset
  */

@@ -36,7 +36,7 @@ class ChainValues {
   }
 }
 
-const MIXED = -1 // the delays of a chain's timers differ
+const MIXED = -1 // value if the delays of a chain's timers differ
 
 /** Delay of each chain's timers, which outlives their records: ms + 1, or MIXED. */
 const delays = new ChainValues()

@@ -2,8 +2,8 @@
 
 // Asynchronous steps as objects. Hooks write integers (records.js); a step becomes an object when a query
 // needs it. A context never points at a resource, so it keeps no object of the program alive. Contexts of one
-// record are the same object while anyone holds it. After the ring has overwritten the record, the context is
-// read from its chain alone: type, stack and ancestors are known, ids and times are not.
+// record are the same object as long as one of them is held. After the ring has overwritten the record, the
+// context is read from its chain alone: type, stack and ancestors are known, ids and times are not.
 
 const { isProxy } = require('node:util').types
 const records = require('./records')
@@ -62,7 +62,7 @@ class Context {
     this.ref = 0
     /** @type {number} */
     this.chain = 0
-    /** loop repetitions that this context stands for */
+    /** loop repetitions that this context represents */
     this.repeats = 1
     /** its chain is folded: `repeats` and `parent` are final */
     this.folded = false
@@ -167,7 +167,7 @@ class Context {
   }
 }
 
-/** Stands for all work of longstack and of hook callbacks, and everything it causes: never traced. */
+/** Represents all work of longstack and of hook callbacks, and everything it causes; never traced. */
 const OWN_WORK = new Context(0, 0, kindOf('longstack', false), undefined, 0)
 OWN_WORK.chain = OWN_WORK_CHAIN
 
@@ -360,7 +360,7 @@ function recordedParent (context) {
 }
 
 /**
- * Checks by time and chain whether a context can have made another: a reference may lead to an unrelated
+ * Checks by time and chain whether one context can have made another: a reference may lead to an unrelated
  * record, 2 ** 31 ids later.
  * @param {Context} parent
  * @param {Context} context
@@ -378,7 +378,7 @@ function isCause (parent, { chain, time }) {
 }
 
 /**
- * Returns the loop repetition that a context is, or undefined if it is none.
+ * Returns the loop repetition of a context, or undefined if it is none.
  * @param {Context} context
  * @returns {{ repeats: number, distance: number, outer: Context | undefined } | undefined}
  *   distance: steps up to the previous repetition; outer: the step before the loop

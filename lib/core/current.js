@@ -23,7 +23,7 @@ const words = {
   // Bits of ATTENTION.
   WATCHED: 2, // callback durations are watched
   ORPHANED: 4, // a handle was made while nothing executed: the next step to run is its cause
-  RETURNS: 8, // while runs are logged: the return of callbacks is noted
+  RETURNS: 8, // while runs are logged: callback returns are logged
   SETTLING: 16, // terminable code runs: see core/settled-hook.js
   LOGGED: 64, // runs are logged, see run-log.js
   MISSING: 32 // terminable code ran since the last callback: some settlements may be unknown
@@ -46,7 +46,7 @@ function setCurrent (chain, cause, span) {
 
 /** Saves the current step; `pop` restores it. @param {number} ref of the step entered */
 function push (ref) {
-  // Deeper than the stack allows: the upper levels were never left
+  // Deeper than the stack allows, so the upper levels were never left
   if (current[DEPTH] === LEVELS) current[DEPTH] = 0
   const level = current[DEPTH] * LEVEL
   saved[level] = current[CURRENT_CHAIN]

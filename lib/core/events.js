@@ -46,13 +46,13 @@ const { PROMISES, ids, promises, resources } = records
 const { clock } = capture
 const { installed: installedFormatter } = formatter
 const { mark } = allocationClock
-const SEPARATE = -1 // instead of an iteration: see beginCallback
-const AHEAD = 2 ** 20 // ids; more than until the first of `ids` is written again
+const SEPARATE = -1 // value instead of an iteration: see beginCallback
+const AHEAD = 2 ** 20 // ids; more than pass until the first of `ids` is overwritten
 const TRIM_MS = 1000 // between two checks of the budget
-const MARK_MASK = 2047 // promises between two looks for waiting ones
+const MARK_MASK = 2047 // promises between two scans for waiting ones
 
 let promiseNumber = 0
-let promiseCount = 0 // of those that async_hooks report, up to MARK_MASK
+let promiseCount = 0 // promises that async_hooks reports, up to MARK_MASK
 /** called by Node: stacks begin below it @type {Function} */
 let initFunction = initResource
 /**
@@ -106,7 +106,7 @@ function initResource (asyncId, type, trigger, resource) {
     if (step > CHAIN_BITS) resources[offset + FLAGS] |= noteRepetition(resources, offset, step)
     if (kind.special) handleInit(kind, asyncId, offset, trigger, resource)
   } catch (error) {
-    failed(error) // the resource stays without a record, the program is unharmed
+    failed(error) // the resource stays without a record, and the program is unharmed
   }
 }
 
@@ -184,7 +184,7 @@ function afterResource (asyncId) {
   try {
     const ref = asyncId << 1
     const offset = ((ref >> 1) & MASK) << SHIFT
-    let flags = LISTENED // or not: only the record knows
+    let flags = LISTENED // or unset: only the record knows
     if (resources[offset + REF] === ref) {
       flags = resources[offset + FLAGS]
       if ((flags & ONE_SHOT) !== 0) resources[offset + FLAGS] = flags & ~(LIVE | PASSED)
@@ -217,7 +217,7 @@ function leave (ref) {
   if ((current[ATTENTION] & SETTLING) !== 0) readLast()
   if (current[CURRENT_REF] !== ref) {
     if (!unwind(ref)) return
-    allocationClock.forget() // code that ran since has no markers of its own
+    allocationClock.forget() // code that has run since has no markers of its own
   }
   // A promise of longstack's own (reference 0) was entered before the iteration began
   if (current[DEPTH] === 0) return
@@ -248,7 +248,7 @@ function makeWay (flags, offset) {
 /** @param {number} trigger another promise, if `then` or `await` made it */
 function promiseKind (trigger) {
   if ((current[ATTENTION] & SETTLING) !== 0) readLast()
-  // One iteration may fill the ring; see startPart in records.js for promises that are in their own
+  // One iteration may fill the ring; promises in their own ring are handled by startPart in records.js
   promiseCount = (promiseCount + 1) & MARK_MASK
   if (promiseCount === 0) records.markWaits(true)
   return trigger === executionAsyncId() ? kindTable.promise : kindTable.awaited

@@ -1,6 +1,6 @@
 'use strict'
 
-// Failures of longstack's own work. A full stack can surface anywhere and is the program's problem.
+// Failures of longstack's own work. A full stack can surface anywhere and is the program's own error.
 // Everything else is a defect and must be reported.
 
 const guard = require('./guard')

@@ -115,8 +115,8 @@ function uninstall () {
 
 /**
  * Reinstalls the hooks if Node has lost them. V8 terminated code inside AsyncHook.enable or disable
- * (lib/internal/async_hooks.js), which AsyncLocalStorage calls on Node 20 and 22, and promises have had no
- * hooks since.
+ * (lib/internal/async_hooks.js), which AsyncLocalStorage calls on Node 20 and 22; since then, promises have
+ * had no hooks.
  */
 function repair () {
   if (disableFunctions.length === 0 || usesPromiseHooks || guard.run(makesTracked)) return

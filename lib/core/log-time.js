@@ -12,7 +12,7 @@ const loopIterations = require('./loop-iterations')
 const { DATA, POLLED } = require('./run-log-words')
 
 const MAX_LOOP = 0.3 // ms, from the end of a callback to the poll phase
-const MIN_RUN = 0.2 // ms; a shorter run hides no wait
+const MIN_RUN = 0.2 // ms; a shorter run contains no wait
 
 /** Returns ms that the event loop has waited in the poll phase so far; costs about 30 ns. */
 const idleTime = () => performance.nodeTiming.idleTime
@@ -67,7 +67,7 @@ module.exports = {
    * Notes that the event loop may have polled before a callback.
    * @param {number} time now, in ms
    * @param {number} since begin of the last run
-   * @returns {number} ms slept, -1: it has not polled
+   * @returns {number} ms slept, -1 if it has not polled
    */
   polled (time, since) {
     const slept = readSlept(time, since)

@@ -19,7 +19,7 @@ const {
 } = records
 
 /**
- * Sets the current step while nothing is entered.
+ * Sets the current step while none is entered.
  * @param {number} trigger async id of the trigger of the resource being made, 0: none
  */
 function resolveCurrent (trigger) {
@@ -27,7 +27,7 @@ function resolveCurrent (trigger) {
   current[CURRENT_ENTRY] = id === 1 ? current[ROOT_ENTRY] : 0
   if (id === 1) return setCurrent(ROOT_CHAIN, 0, 0)
   if (id !== 0) return resolveExecuting(id)
-  // Nothing executes: the trigger of an accepted connection is its server, and that is the cause.
+  // Nothing executes: the cause of an accepted connection is its trigger, the server.
   const record = trigger > 1 ? records.findResource(trigger) : undefined
   if (record !== undefined) return setFromRecord(trigger << 1, record.words, record.offset)
   const opener = registry.openerOf(trigger)
@@ -85,7 +85,7 @@ const httpTypes = {
   HTTPClientAsyncResource: 'HTTPCLIENTREQUEST'
 }
 
-/** @param {object} resource @returns {number} the flags its record would have had from the start */
+/** @param {object} resource @returns {number} the flags that its record would have had from the start */
 function earlyFlags (resource) {
   const name = providerOf(resource) ?? className(resource)
   const type = name === undefined ? undefined : httpTypes[name] ?? name

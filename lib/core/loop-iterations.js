@@ -34,7 +34,7 @@ const counters = new Uint32Array(3)
 
 /** @type {NativeBinding | undefined} */
 let native
-/** the iteration without batching: the one before the loop runs, or the one in which it ended */
+/** the iteration number without batching: before the loop runs, or after it has ended */
 let heldIteration = 0
 /** @type {Array<() => void>} */
 let scheduled = []
@@ -45,7 +45,7 @@ let delayed = []
 /** the shortest limit, in ms */
 let delay = Infinity
 
-/** Runs scheduled work. Never throws: an exception here would surface in the program. */
+/** Runs scheduled work. Never throws: the exception would surface in the program. */
 function runScheduled () {
   attempt(() => guard.run(() => {
     if (counters[DUE] === 0 && scheduled.length === 0) return
@@ -60,7 +60,7 @@ function runScheduled () {
   }))
 }
 
-/** Runs work with a time limit: the time is over, or the loop has ended. */
+/** Runs work with a time limit: the time has passed, or the loop has ended. */
 function runDelayed () {
   const works = delayed
   counters[DUE] = 0

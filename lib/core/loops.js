@@ -14,8 +14,9 @@ const {
 } = records
 
 /**
- * Chains of steps that repeat an older step, with other steps in between. Without records, either those steps
- * or the ones before the older step may have led there: a queue calls one function for all callers' jobs.
+ * Chains of steps that repeat an older step, with other steps in between. Without records, a chain may have
+ * come from those steps or from the ones before the older step: a queue calls one function for all callers'
+ * jobs.
  * @type {Set<number>}
  */
 const joined = new Set()

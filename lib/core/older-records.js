@@ -9,7 +9,7 @@ const MAX_RECORDS = 1 << 16 // some 8 MB
 const INITIAL_RECORDS = 1 << 10
 const ENDED = 1 << 12 // records that stay after they have run; a power of two
 
-// Added to the asyncId of a resource whose reference now belongs to a newer one: no reference is as large.
+// Added to the asyncId of a resource whose reference now belongs to a newer one; no reference is that large.
 const OUTDATED = 2 ** 32
 
 /** index of the first word in `words`, by reference or as OUTDATED says @type {Map<number, number>} */
@@ -33,8 +33,8 @@ let lost = 0
 let isAnyOutdated = false // since the start: few processes run that long
 
 /**
- * Keeps a record of a ring, unless its resource carries it. The copy on a parser does not know that it had a
- * request, so the newest of these records are kept.
+ * Keeps a record of a ring, unless its resource carries it. The copy on a parser does not know about
+ * requests, so the newest of these records are kept.
  * @param {Int32Array} ring
  * @param {number} offset
  * @param {number} asyncId
@@ -93,7 +93,7 @@ function placeOf (ref, asyncId) {
 }
 
 /**
- * Frees a reference for a newer resource: an older one had it 2 ** 31 ids ago.
+ * Frees a reference for a newer resource; an older one had it 2 ** 31 ids ago.
  * @param {number} ref
  * @param {number} asyncId
  */

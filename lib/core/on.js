@@ -32,7 +32,7 @@
  * @property {(stream: object) => void} streamServed a server received an HTTP/2 request
  * @property {() => void} forgetting chain numbers are about to become invalid
  * @property {(time: number) => void} iteration an iteration of the event loop begins
- * @property {() => void} contextRan code of a vm context has run; does not throw
+ * @property {() => void} contextRan code of a vm context has run; listeners must not throw
  * @property {() => void} formatterReplaced Error.prepareStackTrace is no longer longstack's
  * @property {(time: number, context: Context) => void} callback the event loop calls a callback while
  *   callbacks are watched

@@ -2,8 +2,8 @@
 
 // Orphans: handles made while nothing executes. fs makes the handle of an opened file or directory before it
 // enters the callback, or resolves the promise, of the opening call. HTTP/2 makes the stream of a request
-// before it enters the session's callback. The next step to run claims the orphan. If something else runs in
-// between, the head of the request came in pieces, and its cause is unknown.
+// before it enters the session's callback. The next step that runs claims the orphan. If something else runs
+// in between, the head of the request came in pieces, and its cause is unknown.
 
 const { adopt, cachedContext, contextAt, OWN_WORK } = require('./context')
 const { ATTENTION, CURRENT_CHAIN, ORPHANED, current } = require('./current')

@@ -4,8 +4,8 @@ const { loadBinding } = require('../stacks/binding')
 
 /**
  * Waits until another thread changes a word. With the addon, this works even on top of the program's code,
- * which may itself be in Atomics.wait (native/binding.cc): a signal or a blocked event loop makes longstack
- * work there.
+ * which may itself be in Atomics.wait (native/binding.cc): a signal or a blocked event loop can run longstack
+ * there.
  * @param {Int32Array} words shared
  * @param {number} index
  * @param {number} value

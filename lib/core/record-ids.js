@@ -70,8 +70,7 @@ function timeAt (words, offset) {
 /**
  * Returns ms of the clock, NaN: not recorded.
  * @param {number} ticks modulo 2 ** 32
- * @param {number} era how often ticks had passed 2 ** 31 when the iteration of the event loop began; since
- *   then at most once more
+ * @param {number} era how often ticks had passed 2 ** 31 when this iteration began; at most one more since
  */
 function timeOf (ticks, era) {
   if (ticks === 0) return NaN

@@ -10,7 +10,7 @@ module.exports = {
   // Records per ring, a power of two: ids are consecutive, and their lowest bits are the slot.
   SIZE,
   MASK: SIZE - 1,
-  PARTS: 4, // of a ring; waiting steps of a part are looked at once it is full
+  PARTS: 4, // parts of a ring; waiting steps of a part are scanned once it is full
   SHIFT, // log2 of the words of a record
   IDS: SHIFT - 1, // shift: from the first word of a record to its two ids, see records.js
 
@@ -46,7 +46,7 @@ module.exports = {
   // response was finished
   SETTLED_FOR: 13,
   ANSWERED_AT: 14, // ask: when data last came; request: when its response was finished; in ms of the clock
-  OUTER_WRAPS: 15, // how often the connection's asyncId had passed WRAP
+  OUTER_WRAPS: 15, // how often the connection's asyncId has passed WRAP
   RUNS: 11, // timer: runs after which it was not over
   REPEATS: 12, // repetitions of the loop that this record ends
   PRIOR: 13, // reference: the step before the first repetition of the loop
@@ -54,7 +54,7 @@ module.exports = {
   PRIOR_WRAPS: 15, // how often its asyncId has passed WRAP; its ERA above WRAP_BITS
 
   // Flags.
-  LIVE: 1, // it may run
+  LIVE: 1, // it may still run
   PASSED: 2, // the filter excludes it: chain and cause are those of its maker
   AWAITED: 4, // a promise that `await` or `then` made
   ONE_SHOT: 8, // it runs once

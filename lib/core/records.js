@@ -39,7 +39,7 @@ let isWrapped = false
 
 reserveFirst()
 
-let oldestCopied = 0 // copies with a lower asyncId are of forgotten records
+let oldestCopied = 0 // copies with a lower asyncId belong to forgotten records
 
 /** Copy of a record on its resource. As small as possible: there is one for each pending timer. */
 class Copy {
@@ -107,7 +107,7 @@ function newestId () {
 
 /**
  * Guards against a 31-bit reference collision before a resource runs: the record of a newer resource with the
- * same reference stays reachable by id only.
+ * same reference remains reachable by id only.
  * @param {number} asyncId
  */
 function separate (asyncId) {

@@ -1,9 +1,9 @@
 'use strict'
 
-// Open resources: an entry for each resource of a type that stays open, held weakly. The entry of a socket
-// or a server lives as long as that object, even after its handle is closed and gone: it is a tag on the
-// object. Entries whose resource is gone stay for some time, for objects that no event has tagged. Timers
-// can be numerous, so they get an entry only when a query needs one (timers.js).
+// Open resources: an entry for each resource of a type that stays open, held weakly. The entry of a socket or
+// a server lives as long as that object, even after its handle is closed and gone: it is a tag on the object.
+// Entries whose resource is gone stay for some time, for objects that no event has tagged. Timers are
+// numerous, so they get an entry only when a query needs one (timers.js).
 
 const guard = require('./guard')
 const { contextOfId, contextOfTimer, contextTag } = require('./context')
@@ -161,7 +161,7 @@ function watch (time, listener) {
   }
 }
 
-/** Stops watching: tracing is disabled. From now on only byte counts show activity. */
+/** Stops watching: tracing is disabled. From now on only byte counts reveal activity. */
 function unwatch () {
   settleBrief(Infinity)
   watchedSince = Infinity
@@ -235,10 +235,10 @@ function countBytes (entry) {
   return `${bytesRead},${numberOf(handle, 'bytesWritten')}`
 }
 
-// Entries whose resource is gone are swept by time and by count. The sweep by time looks at an entry less and
-// less often: each look keeps its resource until the job ends (see stacks/realms.js). A FinalizationRegistry
-// would report earlier, but V8 cleans up one registry per task, so the program's own would be late by an
-// iteration of the event loop (src/heap/finalization-registry-cleanup-task.cc).
+// Entries whose resource is gone are swept by time and by count. The sweep by time checks an entry less and
+// less often: each check keeps its resource alive until the job ends (see stacks/realms.js). A
+// FinalizationRegistry would report earlier, but V8 cleans up one registry per task, so the program's own
+// would be late by an iteration of the event loop (src/heap/finalization-registry-cleanup-task.cc).
 
 const MAX_GONE = 64
 const MIN_SWEEP_SIZE = 256
@@ -294,8 +294,8 @@ let briefCount = 0
 let settleAt = Infinity
 
 /**
- * Makes way when the record of a resource is overwritten: if it is recent, waiting files that are still open
- * get their entries now. Ids only grow.
+ * Handles a record that is about to be overwritten: if it is recent, waiting files that are still open get
+ * their entries now. Ids only grow.
  * @param {number} asyncId
  */
 function admitBrief (asyncId) {
@@ -306,7 +306,7 @@ function admitBrief (asyncId) {
  * Adds a new resource. The hot path.
  * @param {number} asyncId
  * @param {number} time ms of the clock
- * @param {object} resource under construction: it must not be inspected
+ * @param {object} resource under construction, so it must not be inspected
  */
 function addBrief (asyncId, time, resource) {
   if (briefCount === BRIEF || time >= settleAt) settleBrief(time)
@@ -335,7 +335,7 @@ function settleBrief (time) {
     briefIds[kept++] = briefIds[i]
   }
   briefCount = kept
-  // All at once: settling each at its own time would look at most of them again and again.
+  // All at once: with separate times, most of them would be checked again and again.
   settleAt = kept > 0 ? time + SETTLE_MS : Infinity
   if (kept > BRIEF / 2) settleBrief(Infinity) // no room for the next ones
 }

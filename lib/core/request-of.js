@@ -1,9 +1,9 @@
 'use strict'
 
-// Finds the request in which a step was made, up its causes. Records of steps that have run are overwritten
-// while steps they made still wait. So the request of a waiting promise is noted early: in DETAIL, which is
-// unused until the promise settles. Starts with the first request of a server, and scans records in ranges of
-// the ring, each once it is full of new ones.
+// Finds the request in which a step was made by following its causes. Records of steps that have run are
+// overwritten while steps they made still wait. So the request of a waiting promise is noted early: in
+// DETAIL, which is unused until the promise settles. Starts with the first request of a server, and scans
+// records in ranges of the ring, each once it is full of new ones.
 
 const capture = require('../stacks/capture')
 const { queriedAt, stepClock } = require('./clock')
@@ -17,11 +17,11 @@ const {
 } = require('./record-words')
 
 const { findRecord, isAsk, isRequest, promises, resources } = records
-const MAX_STEPS = 1 << 15 // up from a step to its request
-const NEAR_STEPS = 64 // likewise, for frequent calls
+const MAX_STEPS = 1 << 15 // steps up from a step to its request
+const NEAR_STEPS = 64 // the same limit for frequent calls
 const WAITS = LIVE | AWAITED
 const MAX_KEPT = 1 << 12 // records
-const MAX_LATE = 20 // ms that a timer may well be late
+const MAX_LATE = 20 // ms by which a timer may well be late
 const MAX_LOOPS = 1 << 10
 const COPY_BYTES = 200 // approximate
 
@@ -38,7 +38,7 @@ const kept = new Map()
  */
 const loops = new Map()
 
-/** current query: when work for others first ran, by reference of a request */
+/** for the current query: when work for others first ran, by reference of a request */
 let searched = { query: 0, time: 0, firsts: /** @type {Map<number, number>} */ (new Map()) }
 
 /** @typedef {Map<number, number>} Lookup results by reference of a step, for one query */
@@ -85,8 +85,8 @@ function causeOf (ref) {
 }
 
 /**
- * Returns when work for another request first ran after one began. That request may be answered: some keep
- * working afterwards. Searches all records, once per query.
+ * Returns when work for another request first ran after a given request began. The given request may have its
+ * response: some keep working afterwards. Searches all records, once per query.
  * @param {number} own reference of the one that began
  * @param {number} begin ms of the clock
  * @returns {number} likewise; Infinity: none known
@@ -117,8 +117,8 @@ function findOthersWork (own, begin) {
 }
 
 /**
- * Returns whether the program made a step, or started a multi-step operation such as reading a file. Node's
- * own ticks and timers close connections.
+ * Returns whether the program made a step, or the step is a one-time system call, as in reading a file.
+ * Node's own ticks and timers close connections.
  * @param {Int32Array} ring
  * @param {number} offset
  */
@@ -128,8 +128,8 @@ function isWork (ring, offset) {
 }
 
 /**
- * Returns whether a timer of the program may have run after a given time, or will. The end of an interval is
- * unknown.
+ * Returns whether a timer of the program may have fired after a given time, or will. The end of an interval
+ * is unknown.
  * @param {Int32Array} ring
  * @param {number} offset
  * @param {number} time ms of the clock
@@ -197,7 +197,7 @@ function noteLoop (outer, request) {
   if (loops.size > MAX_LOOPS) loops.delete(/** @type {number} */ (loops.keys().next().value))
 }
 
-/** Keeps the last ask of each connection and its request: a pool may stay idle for long. */
+/** Keeps the last ask of each connection and its request: a pool may be idle for a long time. */
 class AskMarks extends RequestMarks {
   /** @override @param {Int32Array} ring @param {number} start @param {number} end */
   mark (ring, start, end) {
@@ -246,8 +246,8 @@ function watchAsks (ring) {
 
 /**
  * Marks waiting steps with their requests: an iteration of the event loop begins, or many promises were made.
- * @param {boolean} isWithin promises that async_hooks reports were made, perhaps within one iteration: loops
- *   are known only by the awaits that are pending now
+ * @param {boolean} isWithin promises that async_hooks reports were made, perhaps within one iteration; loops
+ *   are known only by the awaits pending now
  */
 function markWaits (isWithin) {
   for (let i = 0; i < marks.length; i++) marks[i].look()

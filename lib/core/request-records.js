@@ -19,7 +19,7 @@ const { RESPONSES, keepWeak, weakAt } = require('./weak-slots')
 
 const SIZE = RESPONSES // request records, a power of two
 const ASKS = 1 << 12 // ask records, likewise
-const NUMBERS = 0x1ffffffe // modulus for numbers of both: none has the reference NO_REF
+const NUMBERS = 0x1ffffffe // modulus for numbers of both; none has the reference NO_REF
 const SIGN = 1 << 31
 const ASK = 1 << 30 // bit of a reference to an ask
 

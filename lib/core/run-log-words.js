@@ -17,7 +17,7 @@ module.exports = {
   // Words of the header.
   COUNT: 0, // number of the last entry; set once the entry is whole
   LATEST: 1, // 64-bit float (index among those): TIME of the last RUN, POLL or RESUME
-  RETURNED: 4, // with RETURNS of current.js: the last entry when the event loop got control
+  RETURNED: 4, // with RETURNS of current.js: the last entry before the event loop regained control
 
   // Words of an entry.
   HEAD: 0, // kind, with flags above KIND_BITS

@@ -42,7 +42,7 @@ const ALL_TOLD = new Uint8Array(1).fill(1)
 let ints = NO_RING
 /** @type {Float64Array<ArrayBufferLike>} */
 let floats = NO_TIMES
-/** run of the callback that brought data, and the last tick that it caused */
+/** run of the callback that brought data, and its last tick */
 let answer = 0
 let answerTick = 0
 /** a poll may have happened since the last logged one */
@@ -210,7 +210,7 @@ function resumed (time) {
   floats[LATEST] = time
 }
 
-/** Notes that the current run continues, if one is known: everything before has been read. */
+/** Notes that the current run continues, if one is known; everything before it has been read. */
 function goesOn () {
   if (current[CURRENT_ENTRY] !== 0) resumed(now())
 }
@@ -238,7 +238,7 @@ function accountUntil (time) {
 }
 
 /**
- * Notes that longstack does its own work from now on, outside of callbacks; the loop may have slept before.
+ * Notes that longstack does its own work from here on, outside of callbacks; the loop may have slept before.
  * @param {number} time ms of the clock
  */
 function leftProgram (time) {
@@ -268,7 +268,7 @@ function returned () {
   if (onReturn !== undefined) guard.runQuietly(onReturn)
 }
 
-/** @returns {{ request: number, chain: number, time: number }} the newest run, as far as it is recent */
+/** @returns {{ request: number, chain: number, time: number }} the newest run, if it is recent */
 function newestRun () {
   for (let i = 0; i < RECENT; i++) {
     const place = placeOf((ints[COUNT] - i) | 0)
@@ -327,7 +327,7 @@ function sent (ref, chain, time, use, written, read) {
  * @param {number} time ms of the clock
  * @param {number} read bytes so far, -1: unknown
  * @param {number} written bytes so far, -1: unknown
- * @returns {boolean} false: more data in the same run
+ * @returns {boolean} false if more data came in the same run
  */
 function came (ref, time, read, written) {
   if (answer === current[CURRENT_ENTRY]) return false
@@ -435,8 +435,8 @@ const runLog = {
   },
 
   /**
-   * For a black box, takes each chain before its first step begins, and notes returns to the loop: a reader
-   * of the ring then knows what runs.
+   * For a black box: takes each chain before its first step begins, and notes returns to the loop, so a
+   * reader of the ring knows what is running.
    * @param {boolean} isOn
    */
   tellAll (isOn) {
@@ -444,7 +444,7 @@ const runLog = {
     noteReturns()
   },
 
-  /** Tells all chains again: their texts may be gone. */
+  /** Emits all chains again: their texts may be gone. */
   forgetTold () {
     if (told !== ALL_TOLD) told.fill(0)
   },

@@ -36,7 +36,7 @@ const ENDING_STEPS = 4 // from response.end() to its "finish"
 const streamHandle = hiddenProperty('kHandle')
 
 /**
- * Makes the rest of this callback, and later data from the connection's parser, part of a request that a
+ * Attributes the rest of this callback, and later data from the connection's parser, to a request that a
  * server received.
  * @param {number} name number of its name, see core/request-names.js
  * @param {object} message
@@ -99,7 +99,7 @@ function noteRoute (route) {
   record.words[index] = requests.withRoute(record.words[index], route)
 }
 
-/** Reads the route of an answered request, inside it. @param {{ request: object }} message */
+/** Reads the route of a request that has its response, inside it. @param {{ request: object }} message */
 function answered ({ request }) {
   const route = source.routeTextOf(request)
   if (route !== undefined) noteRoute(route)
@@ -154,7 +154,7 @@ function isAnsweredAfter (ref, { parent, time }) {
   return true
 }
 
-/** Returns whether an HTTP/1 request is known to be answered. @param {number} ref */
+/** Returns whether an HTTP/1 request is known to have its response. @param {number} ref */
 function isAnswered (ref) {
   const parser = parserOf(ref)
   if (parser === undefined) return false
@@ -175,7 +175,7 @@ function isInFlight (ref) {
  * Returns whether another request was in flight at any time between the begin of one and a step, or kept
  * working after its response. HTTP/2 requests count as in flight while they have a record: their end is not
  * noted.
- * @param {number} ref of the request; 0: none led to the step, then only the time of that step counts
+ * @param {number} ref of the request; 0 if none led to the step: then only that step's time counts
  * @param {import('./context').Context} step
  */
 function isBesideOthers (ref, { time }) {
@@ -205,7 +205,7 @@ function parserOf (ref) {
 }
 
 /**
- * Returns the last request on a connection, if it is the only unanswered one: events of the connection then
+ * Returns the last request on a connection if it is the only one in flight: events of the connection then
  * concern that request.
  * @param {number} id of its handle
  * @returns {number} reference, 0: none

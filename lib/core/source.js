@@ -16,10 +16,10 @@
  * @property {(number: number) => Span | undefined} spanAt
  * @property {(number: number) => Span | import('../spans/identities').Ended | undefined} identityAt
  * @property {(ref: number) => string | undefined} nameOfRequest with the route that a framework reported
- * @property {(ref: number) => boolean} isAnswered whether a request is known to be answered
+ * @property {(ref: number) => boolean} isAnswered whether a request is known to have its response
  * @property {(id: number) => number} servedOn reference of a connection's only request in flight, 0: none
  * @property {(ref: number, step: import('./context').Context) => boolean} isAnsweredAfter whether a request
- *   was answered after a step was made, in another callback
+ *   had its response after a step was made, in another callback
  * @property {(ref: number, step: import('./context').Context) => boolean} isBesideOthers whether another
  *   request was in flight at any time between the begin of this one and a step
  * @property {(ref: number) => boolean} isInFlight whether a request is known to be in flight

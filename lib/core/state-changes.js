@@ -78,8 +78,8 @@ function requestOf (object) {
 }
 
 /**
- * Returns the changes of an object, in which more are noted. A response that no server made shares those of
- * its request.
+ * Returns the changes of an object, in which more are noted. A response that no server made shares the
+ * changes of its request.
  * @param {object} object
  * @returns {Changes}
  */
@@ -157,7 +157,7 @@ const isAbortReason = (error) => aborted.reason?.deref() === error
 
 /**
  * Returns the call that listens for the abort in progress: Node or a package does so for a caller. A listener
- * of the program's own may stand for any number of calls.
+ * that the program registers itself may serve any number of calls.
  * @returns {Context | undefined} undefined: none, or several
  */
 function abortedCall () {
@@ -198,7 +198,7 @@ const recent = new Int32Array(RECENT)
 let count = 0 // objects remembered so far
 
 /**
- * Remembers a changed object, for errors that do not lead to it.
+ * Remembers a changed object, for errors that have no link to it.
  * @param {object} object
  * @param {number} request reference of the request that it responds to, 0: none
  */

@@ -1,9 +1,9 @@
 'use strict'
 
-// Tags on any object, invisible to programs. A class whose constructor returns its argument and which
-// declares a private field installs that field on the argument. No inspect, own key or proxy trap sees it,
-// and frozen objects accept it. Reads are as fast as a property, as long as each place in the source sees
-// few object shapes and one field. So promises and other frequent objects have their own class and field.
+// Tags on any object, invisible to programs. A class whose constructor returns its argument and that declares
+// a private field installs that field on the argument. No inspect, own key or proxy trap sees it, and frozen
+// objects accept it. Reads are as fast as a property, as long as each place in the source sees few object
+// shapes and one field. So promises and other frequent objects have their own class and field.
 
 const { hiddenProperty } = require('../objects')
 

@@ -3,7 +3,7 @@
 // Terminable runs of `vm`: with `timeout`, or with `breakOnSigint` on Ctrl-C, as in the REPL. V8 runs no
 // `finally` in terminated code, but it does in the caller: Node ends the termination in
 // ContextifyScript::EvalMachine (src/node_contextify.cc) and throws an error from there. So the wrapper of
-// that function restores state set in between. vm.Script, the functions of `vm` and the REPL all call it.
+// that function restores state set meanwhile. vm.Script, the functions of `vm` and the REPL all call it.
 
 const { Script } = require('node:vm')
 const guard = require('./guard')
@@ -54,7 +54,7 @@ const make = (method) => ({
       emit('contextRan')
       return value
     } finally { // not `catch`: a message would show this line
-      if (isTerminable) endTerminable(isOutermost) // in its step
+      if (isTerminable) endTerminable(isOutermost) // while its step is current
       if (!hasReturned) {
         guard.restore(saved)
         restoreChange(change)

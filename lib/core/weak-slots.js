@@ -1,13 +1,13 @@
 'use strict'
 
 // Weakly held objects in numbered slots: responses, in the slots of their requests' records; recently changed
-// objects; and recently opened files. V8's scavenger treats a WeakRef as a strong reference. A WeakRef per
-// response would keep all of them until a mark-sweep (0.2 of bare in `hello` of bench/run.js). The addon has
-// handles that V8 clears at once.
+// objects; and recently opened files. V8's scavenger treats a WeakRef as a strong reference. With a WeakRef
+// per response, all of them would live until a mark-sweep (0.2 of bare in `hello` of bench/run.js). The addon
+// has handles that V8 clears at once.
 
 const { loadBinding } = require('../stacks/binding')
 
-// The addon has as many slots as these together, see native/engine.h.
+// The addon has as many slots as these together; see native/engine.h.
 const RESPONSES = 1 << 13 // slots of responses, the first ones: one for each request record
 const RECENT = 1 << 6 // slots after those, for recently changed objects; a power of two
 const BRIEF = 1 << 10 // slots after these, for files

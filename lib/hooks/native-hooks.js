@@ -16,7 +16,7 @@ const capture = require('../stacks/capture')
 
 const BYTES = 48 // four doubles and three counts, see Shared in native/native-hooks.cc
 const WANTS = 32
-const TYPES = 1000 // types with cached numbers; programs may make up names
+const TYPES = 1000 // types with cached numbers; programs may make up more
 
 /**
  * @typedef {object} NativeBinding the part of the addon that keeps callbacks

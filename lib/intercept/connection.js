@@ -1,8 +1,8 @@
 'use strict'
 
 // A single connection whose bytes pass through transforms on their way to Node's HTTP parser. Normally Node's
-// parser reads from the handle in C++ and bypasses the socket. Here that is turned off, and the bytes arrive
-// as 'data' at the listener that Node keeps for sockets without a handle; a wrapper replaces that listener.
+// parser reads from the handle in C++ and bypasses the socket. Here that is turned off. The bytes arrive as
+// 'data' at the listener that Node keeps for sockets without a handle, and a wrapper replaces that listener.
 // Nothing is added to the parser, which serves other connections later, and nothing visible to the socket.
 //
 // The transforms are the program's: they run in the connection's context, outside the guard.
@@ -267,9 +267,9 @@ class Connection {
     const socket = this.#socket
     this.#open = false
     const error = this.#reportFailure(interceptor, failure)
-    // Without a listener, the error would be an uncaught exception: on a socket that has changed its
-    // protocol. If the new protocol starts after the request's body, Node 26 forwards the socket's errors to
-    // a stream without listeners.
+    // Without a listener, the error of a socket that has changed its protocol would be an uncaught exception.
+    // If the new protocol starts after the request's body, Node 26 forwards the socket's errors to a stream
+    // without listeners.
     const upgrade = hidden(socket, 'UpgradeStream')
     const isHandled = (upgrade ?? socket).listenerCount('error') > 0
     socket.destroy(isHandled ? error : undefined)
@@ -294,7 +294,7 @@ class Connection {
     const { readableLength } = socket
     this.#parse(bytes)
     if (this.#dataWrapper.isListed() || socket.destroyed) return
-    // Another protocol starts. Bytes held back come after those that followed the request; its handler may
+    // Another protocol starts. Buffered bytes come after those that followed the request; its handler may
     // have put these back into the socket.
     const heldBack = isLast ? EMPTY : this.#flush(this.#transforms.interceptors)
     this.#open = false
@@ -305,8 +305,8 @@ class Connection {
   }
 }
 
-// Bytes as Buffers, without a copy. A length defined by the program's class or property is ignored, although
-// Node's parser would read it.
+// Returns bytes as Buffers, without a copy. A length defined by the program's class or property is ignored,
+// although Node's parser would read it.
 
 /** @param {Uint8Array} bytes @returns {Buffer} @throws if they are detached */
 function bufferOf (bytes) {

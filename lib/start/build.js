@@ -2,9 +2,9 @@
 
 // Makes the files that ../start.js loads instead of the sources, without comments: one with the modules for a
 // start, one with those the process may need later, and V8's code caches of both. --quiet, for `prepare`,
-// prints at most one line and never fails; without the files everything works, but starts more slowly.
-// --pack, before packing, makes code caches for each installed Node; a missing one is reported, and an error
-// only in CI.
+// prints at most one line and never fails; without the files, everything works but starts more slowly.
+// --pack, before packing, makes code caches for each installed Node; a missing one is reported, and is an
+// error only in CI.
 
 const { spawnSync } = require('node:child_process')
 const { createHash } = require('node:crypto')
@@ -31,7 +31,7 @@ const bundleFile = path.join(__dirname, BUNDLE)
 const nodes = path.join(lib, '..', '.cache', 'node')
 
 /**
- * Resolves a required id.
+ * Resolves the id of a `require` call.
  * @param {string} id required id
  * @param {string} name name in lib/ of the requiring file
  * @returns {string | undefined} name in lib/; undefined if it does not belong in the generated files
@@ -108,7 +108,7 @@ function makeContents () {
   const texts = [text, `${licences()}${later}`] // a start needs no package
   const id = createHash('sha256').update(texts.join('')).digest('hex').slice(0, 16)
   return texts.map((content, i) => {
-    const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // files of packages are not needed
+    const own = lists[i].filter(([name]) => !name.startsWith(PACKAGES)) // package files are not needed
     const sources = Object.fromEntries(own.map(([name, { size }]) => [name, size]))
     return `${headerOf(id, sources)}${content}`
   })
