@@ -41,7 +41,7 @@ const UNKNOWN = 'unknown' // subsystem of a wait if unknown
 class SiteWait {
   /**
    * @param {Site} site
-   * @param {boolean} unproven whether its start there is uncertain: its end was registered elsewhere
+   * @param {boolean} unproven whether its start there is uncertain because its end was registered elsewhere
    * @param {string | undefined} until subsystem that ended it, if known
    * @param {string | undefined} peer of the connection, address:port
    * @param {string | undefined} request another request that was running when it ended
@@ -64,11 +64,11 @@ class SiteWait {
     this.sent = 0
     /** ms before anything was sent for it on these connections */
     this.unsent = 0
-    /** number of waits for which another request sent something: a queue of jobs */
+    /** number of waits for which another request sent a query: a queue of jobs */
     this.jobs = 0
     /** ms until own HTTP calls had opened their connection */
     this.opening = 0
-    /** runs of the request off the critical path in the meantime */
+    /** runs of the request off the critical path meanwhile */
     this.beside = 0
   }
 

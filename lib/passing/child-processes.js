@@ -3,8 +3,8 @@
 // Child processes: the label of their hop, and the environment variable that passes the parent's chain to a
 // child that also runs longstack. Node reports a ChildProcess when it is constructed, before the command is
 // known, and later passes the whole command to `spawn` of the internal handle. An own method of the handle
-// receives that call once and removes itself. Methods that the program can reach stay unchanged; its options,
-// arguments and environment are copied, never changed.
+// receives that call once and then removes itself. Methods that the program can reach stay unchanged; its
+// options, arguments and environment are copied, never changed.
 
 const path = require('node:path')
 const { types } = require('node:util')

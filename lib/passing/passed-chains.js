@@ -112,8 +112,8 @@ function chainFor (type, above, { task, isAnswer }) {
 }
 
 /**
- * Whether the newest step of a chain has a frame of the program's own. Without one, a message sent when a
- * thread has responded is the next in a pool's queue, and the running step belongs to another task.
+ * Whether the newest step of a chain has a frame of the program's own. If the newest step has none, a message
+ * sent after a thread's response is the next in a pool's queue, and the running step belongs to another task.
  * @param {number} chain
  */
 function hasUserFrame (chain) {

@@ -79,7 +79,7 @@ class CountedPort {
     this.#era = NEVER
   }
 
-  /** Notes that a message may have been taken unseen: later received ones have no known chain. */
+  /** Notes that a message may have been taken unobserved: later received ones have no known chain. */
   missTaken () {
     this.#seesAll = false
   }
@@ -137,7 +137,7 @@ class CountedPort {
   }
 
   /**
-   * Counts a message that is taken, or a callback of the port that begins: with a message, or the last one.
+   * Counts a message that is taken, or the start of a port's callback: with a message, or the last one.
    * @returns {number} place of its chain text, 0 if unknown
    */
   next () {

@@ -4,9 +4,9 @@
 //
 // Data that a worker inherits through setEnvironmentData is invisible to programs (no API lists the keys) and
 // is copied when the worker is created. The parent's chain is put there as plain data just before, and
-// becomes the worker's root. It is removed as soon as the worker has its copy, since it belongs to no other
-// worker. A worker without longstack does not remove it, and workers that it creates inherit it in turn: so
-// the data names the thread that it is for.
+// becomes the worker's root. It is removed as soon as the worker has its copy, since it belongs to that
+// worker only. A worker without longstack does not remove it, and its own workers inherit it in turn; so the
+// data names its thread.
 //
 // A process gets the chain through an environment variable (passing/child-processes.js), which is removed
 // before the program's first line.

@@ -28,10 +28,10 @@ const taking = require('./taking')
 
 const HEAP = 128 // limit of the thread in MiB: at V8's own limit, Node 26 hangs for minutes
 const MAX_BATCH = 1 << 20 // bytes waiting to be posted
-const MAX_WITHIN = 1 << 24 // the same on top of the program's code, where starting a thread is avoided
+const MAX_WITHIN = 1 << 24 // limit on top of the program's code, where starting a thread is avoided
 const MAX_POSTED = 1 << 26 // bytes in flight; beyond that, spans are dropped
 const PATIENCE = 5000 // ms without progress of the thread
-const POLL = 20 // ms between checks, woken or not
+const POLL = 20 // ms between checks, whether woken or not
 
 /**
  * Words shared by both threads: number of the last processed message, bytes of all of these, spans not yet
@@ -107,7 +107,7 @@ class Apart {
   #kept = []
   /** whether a span has ended, or there are other records */
   #isWanted = false
-  /** the loop has ended, or nothing more comes: no thread is started, and everything is written at once */
+  /** the loop has ended, or no more batches come: no thread is started, and everything is written at once */
   #isOver = false
   #isClosed = false
   #dropped = 0
@@ -129,7 +129,7 @@ class Apart {
   /**
    * Switches to other outputs. Open spans are kept.
    * @param {Output[]} outputs
-   * @returns {boolean} false if a collector is involved: a thread serves only one, until everything is sent
+   * @returns {boolean} false if a collector is involved: a thread serves only one until everything is sent
    */
   setOutputs (outputs) {
     if (this.#hasCollector || outputs.some(({ to }) => targetOf(to).url !== undefined)) return false
@@ -150,7 +150,7 @@ class Apart {
   /** Whether an output takes a span. @param {import('../sinks/sinks').Candidate} span */
   wants (span) { return isWantedBy(this.#outputs, span) }
 
-  /** Nothing may wait at the end of the program, or when its own thread builds the spans. */
+  /** Nothing may wait at the end of the program, or if its own thread builds the spans. */
   get isEager () { return this.#isOver || this.#here !== undefined }
 
   /** @param {keyof typeof slots} slot */

@@ -7,7 +7,7 @@ const { originAt } = require('../spans/wall-clock')
 const { LAST, REPEATS, encode, maxBytesOf } = require('./block')
 
 const BUFFER_BYTES = 1 << 17 // initial size of the buffer for blocks
-const KEPT_BYTES = 1 << 20 // the largest buffer to keep
+const KEPT_BYTES = 1 << 20 // the largest buffer that is kept
 
 class BlockMaker {
   source = fill(Buffer.alloc(4)).readUInt32LE()

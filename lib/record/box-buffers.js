@@ -1,7 +1,7 @@
 'use strict'
 
 // Memory outside of the heap, mostly Buffers, that callbacks of requests allocate while memory is short, for
-// a black box. An allocation is no leak, but the route that allocates most is the first one to look at.
+// a black box. An allocation is no leak, but the route that allocates most is the first one to examine.
 
 const runLog = require('../core/run-log')
 const { part: at } = require('./box-layout')
@@ -18,7 +18,7 @@ const STORE_MS = 100
  * @property {number} bytes of all its callbacks
  *
  * @typedef {object} Buffers
- * @property {number} all bytes, those outside of requests included
+ * @property {number} all bytes, including those outside of requests
  * @property {RouteBuffers[]} routes largest first
  */
 

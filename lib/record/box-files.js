@@ -13,12 +13,12 @@ const { O_NOFOLLOW = 0, O_NONBLOCK = 0, O_RDONLY } = fs.constants
 const BOX_NAME = 'longstack'
 const HEAD_BYTES = 16
 const MAPPED = /^\S+ rw-s 0+ \S+ (\d+) +(\/.*\/longstack-\d+(?:\.\d+)?\.box)$/m
-const MAX_BOXES = 32 // of the dead in a directory; more would fill the disk
+const MAX_BOXES = 32 // boxes of dead processes in a directory; more would fill the disk
 
 /**
  * Lists the boxes in a directory, oldest first.
  * @param {string} directory
- * @returns {Array<{ file: string, isDead: boolean }>} isDead: its process ended, and not in order
+ * @returns {Array<{ file: string, isDead: boolean }>} isDead: its process ended abnormally
  */
 function boxesIn (directory) {
   const names = fs.readdirSync(directory).filter((name) => name.endsWith('.box'))
@@ -27,7 +27,7 @@ function boxesIn (directory) {
     ({ file, isDead: !isAlive && !isOver }))
 }
 
-/** @param {string} file @returns {boolean} whether the process of a box lives, or that is unknown */
+/** @param {string} file @returns {boolean} whether the process of a box is alive, or that is unknown */
 const isAlive = (file) => attempt(() => boxAt(file)?.isAlive) ?? true
 
 /**
@@ -50,7 +50,7 @@ function boxAt (file) {
 }
 
 /**
- * Returns the boxes of a living process, from what it has mapped: none is renamed or removed.
+ * Returns the boxes of a living process, from its memory mappings: none is renamed or removed.
  * @param {number} pid
  * @returns {string[]} at most one; none on systems without /proc
  */

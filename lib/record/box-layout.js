@@ -3,10 +3,10 @@
 // Layout of a black box (box.js): constants and pure functions for the writer, the reader and
 // native/box.cc, which has the same offsets. All numbers are little endian.
 //
-// The file begins with a page about the process. Then come parts, one per thread: a page about the thread,
-// one about what takes its memory, a table of open requests, the ring of the run log, and two halves for
-// blocks (block.js). When a half is full, blocks go to the other one, which begins with all texts again, so
-// there is always at least one whole half of history.
+// The file begins with a page about the process. Then comes one part per thread: a page about the thread, one
+// about its memory use, a table of open requests, the ring of the run log, and two halves for blocks
+// (block.js). When a half is full, blocks go to the other one, which begins with all texts again, so there is
+// always at least one whole half of history.
 
 const { BYTES: RING_BYTES } = require('../core/run-log-words')
 
@@ -40,11 +40,11 @@ module.exports = {
   head: {
     magic: 0,
     version: 4,
-    isOver: 8, // not 0: the process has ended in order
+    isOver: 8, // not 0: the process ended normally
     pid: 12,
     aliveAt: 16, // double: ms of the system's monotonic clock, ten times a second
-    resident: 24, // double: bytes of memory that no file has
-    memoryLimit: 32 // double: bytes that its container allows; 0 or huge: no limit
+    resident: 24, // double: bytes of memory not backed by a file
+    memoryLimit: 32 // double: bytes that its container allows; 0 or huge if there is no limit
   },
 
   /** Offsets in the first page of a part. */
@@ -57,7 +57,7 @@ module.exports = {
     used: 32, // double: bytes of the heap after it
     limit: 40, // double
     source: 48, // of the blocks
-    half: 60, // the one in use
+    half: 60, // index of the half in use
     written: 64, // bytes in the first half, then in the second
     originMs: 72, // double: the system's monotonic clock when the clock of the log was 0
     origin: 80, // double: likewise, ms since 1970
@@ -66,13 +66,13 @@ module.exports = {
     stackEntry: 100, // newest entry of the run log when it was taken
     young: 104, // double: bytes of the limit that are reserved for the young generation
     isShort: 112, // memory is
-    growthBytes: 116, // of the text about what is held of the heap since then
-    growthText: 120, // which of the two
-    sampled: 128, // double: bytes that are held
+    growthBytes: 116, // bytes of the text about the heap retained since then
+    growthText: 120, // index of the text in use
+    sampled: 128, // double: bytes retained
     leftOut: 136, // open requests without a slot in the table
-    buffersBytes: 140, // of the text about Buffers
-    buffers: 144, // what the callbacks of requests allocated outside of the heap since then, JSON
-    stack: 1024 // inside a step that lasts
+    buffersBytes: 140, // bytes of the text about Buffers
+    buffers: 144, // allocations outside of the heap by callbacks of requests since then, JSON
+    stack: 1024 // inside a long-running step
   },
 
   /** Offsets in a slot of the table. */

@@ -1,8 +1,8 @@
 'use strict'
 
 // The black box of the option `box`: what this thread did last, in a file that is mapped into memory and
-// remains when the process is killed. It holds the ring of the run log itself, blocks of older entries with
-// their texts, and a table of open requests. An orderly end removes the file.
+// survives the process. It holds the ring of the run log itself, blocks of older entries with their texts,
+// and a table of open requests. A normal end removes the file.
 
 const fs = require('node:fs')
 const os = require('node:os')
@@ -34,13 +34,13 @@ const texts = require('./texts')
 const { HALVES, PAGE, RING, TABLE, part: at } = layout
 const WORKER_BYTES = 4 << 20 // part of a worker
 const SPARE_BYTES = 1 << 18 // of a half, for the next piece
-const LOOK_MS = 1000 // between looks at what requests wait for
-const LOOK_PART = 100 // a look may take this part of the time
-const LOOK_MIN = 500 // ms that a request has been open when its waits are looked up
+const LOOK_MS = 1000 // ms between two look-ups of what requests wait for
+const LOOK_PART = 100 // these look-ups may take one part in 100 of the time
+const LOOK_MIN = 500 // ms that a request has been open before its waits are looked up
 const MODE = 0o600
 /** @type {Record<string, number>} */
 const signals = os.constants.signals
-/** ends that are not orderly @type {unknown[]} */
+/** abnormal ends @type {unknown[]} */
 const CRASHES = [
   'abort',
   ...['SIGKILL', 'SIGABRT', 'SIGSEGV', 'SIGBUS', 'SIGILL', 'SIGFPE', 'SIGTRAP', 'SIGSYS']
@@ -59,7 +59,7 @@ const { O_CREAT, O_EXCL, O_NOFOLLOW, O_RDWR } = fs.constants
  * @typedef {object} BoxStats
  * @property {string | undefined} file undefined in a worker, which has a part of its process's file
  * @property {number} bytes of this thread's part
- * @property {number} written bytes of blocks so far, including those that newer ones have replaced
+ * @property {number} written bytes of blocks so far, including overwritten ones
  * @property {number} lost entries that came too fast
  */
 
@@ -75,13 +75,13 @@ class Box {
   #lost = 0
   /** what open requests wait for, until a block has it */
   #waits = ''
-  #lookAt = 0 // ms of the clock: not earlier
+  #lookAt = 0 // ms of the clock; no earlier than this
   #isLookDue = false
-  /** a look wants a block, even without entries */
+  /** a look-up needs a block, even without entries */
   #isLooking = false
   #isOver = false
   #table
-  /** what allocates Buffers, once memory is short @type {BoxBuffers | undefined} */
+  /** sources of Buffers, once memory is short @type {BoxBuffers | undefined} */
   #buffers
   /** @type {Buffer | undefined} the first page of the file */
   #head
@@ -140,7 +140,7 @@ class Box {
     if (!CRASHES.includes(cause)) this.close()
   }
 
-  /** Changes to the other half in time for all texts. */
+  /** Changes to the other half early enough for all texts. */
   prepare () {
     if (this.#end > layout.halfOf(this.#part.length) - SPARE_BYTES) this.#turn()
   }
@@ -155,7 +155,7 @@ class Box {
 
   isWaiting = () => this.#isLooking
 
-  /** Plans to look what open requests wait for, and which handles are open. */
+  /** Schedules a look-up of what open requests wait for, and of open handles. */
   taken () {
     if (this.#buffers === undefined && this.#view.getUint32(at.isShort, true) !== 0) {
       const native = /** @type {BoxBinding} */ (binding())
@@ -196,7 +196,7 @@ class Box {
     }
   }
 
-  /** The process has ended in order, or the option has. */
+  /** The process has ended normally, or the option was turned off. */
   close () {
     if (this.#isOver) return
     this.#isOver = true
@@ -266,7 +266,7 @@ function openFile (option, native) {
   }
 }
 
-/** @param {string} file @param {bigint | undefined} inode that it must still be */
+/** @param {string} file @param {bigint | undefined} inode that the file must still have */
 function remove (file, inode) {
   attempt(() => { if (fs.lstatSync(file, { bigint: true }).ino === inode) fs.unlinkSync(file) })
 }
@@ -319,7 +319,7 @@ function create (directory) {
     const file = path.resolve(directory, `${BOX_NAME}-${process.pid}${i === 1 ? '' : `.${i}`}.box`)
     try {
       return { file, fd: fs.openSync(file, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, MODE) }
-    } catch (error) { // in a container each process may be number 1
+    } catch (error) { // in a container, any process may be number 1
       if (/** @type {NodeJS.ErrnoException} */ (error).code !== 'EEXIST' || i > 2 * MAX_BOXES) throw error
     }
   }

@@ -1,6 +1,6 @@
 'use strict'
 
-// Which functions allocated what the heap keeps, once memory is short: native/heap-growth.cc.
+// Functions that allocated what the heap retains, once memory is short: native/heap-growth.cc.
 
 const path = require('node:path')
 const process = require('node:process')
@@ -9,7 +9,7 @@ const { loadBinding } = require('../stacks/binding')
 
 const OWN_DIRECTORY = path.join(__dirname, '..', path.sep)
 const MB = 2 ** 20
-const MAX_YOUNG = 20 // part of the limit of the heap
+const MAX_YOUNG = 20 // at most one part in 20 of the heap limit
 
 let isOn = false
 
@@ -19,7 +19,7 @@ let isOn = false
  */
 const binding = () => /** @type {any} */ (loadBinding().binding)?.heapGrowth
 
-/** @returns {number} bytes of V8's limit of the heap that are for the young generation, as far as is known */
+/** @returns {number} bytes of V8's heap limit that are for the young generation, if known */
 function youngBytes () {
   const { maxYoungGenerationSizeMb: ofWorker } = require('node:worker_threads').resourceLimits ?? {}
   if (ofWorker !== undefined) return ofWorker * MB

@@ -7,17 +7,17 @@ const { drain } = require('../handles/list')
 const { groupBy } = require('../group-by')
 const { SiteFigures } = require('../handles/site-figures')
 
-const MIN_GROWN = 10 // of one opener; fewer cannot have grown
-const MAX_GROUPS = 20 // the largest ones
+const MIN_GROWN = 10 // minimum of handles of one opener; fewer cannot have grown
+const MAX_GROUPS = 20 // number of largest openers
 const REST = 100 // ms per ms of counting
 
 /** @type {SiteFigures | undefined} */
 let figures
 
 /**
- * @param {boolean} isWhole openers of few, too
+ * @param {boolean} isWhole openers with few handles, too
  * @returns {[groups: Array<[noun: string, site: string, count: number, keeping: number]>, all: number]
- *   | undefined} keeping: of count, those that keep the process alive; undefined if it is too early
+ *   | undefined} keeping: those of `count` that keep the process alive; undefined if it is too early
  */
 function read (isWhole) {
   figures ??= new SiteFigures(REST)

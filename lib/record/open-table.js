@@ -1,8 +1,8 @@
 'use strict'
 
 // Open requests in a black box, for a reader after the end of the process. Each has a slot with its name, so
-// nothing needs to be done when the process dies. Requests without a free slot are counted. One that has
-// ended keeps its slot until another one needs it.
+// nothing needs to be done when the process dies. Requests without a free slot are counted. A slot is kept
+// after its request has ended, until another one needs it.
 
 const { ENDED, MAX_NAME, SERVER, SLOTS, SLOT_BYTES, part, slot: at } = require('./box-layout')
 
@@ -51,7 +51,7 @@ class OpenTable {
   add (span) {
     const word = this.#findFree(span.seq)
     if (word === -1) return this.#leaveOut(span, 1)
-    this.#words[word] = 0 // until all is there
+    this.#words[word] = 0 // cleared until all is written
     this.#words[word + KIND] = span.kind === 'SERVER' ? SERVER : 0
     this.#times[(word >> 1) + (at.start >> 3)] = span.start
     this.#words[word + (at.nameBytes >> 2)] = this.#bytes.write(span.name, word * 4 + at.name, MAX_NAME)

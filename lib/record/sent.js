@@ -1,7 +1,7 @@
 'use strict'
 
 // Sends this thread's run log to a command on request, as blocks of a recording. The command builds the
-// spans. If it reads too slowly, it gets the log with gaps.
+// spans. If it reads too slowly, the log it gets has gaps.
 
 const guard = require('../core/guard')
 const { lineOf } = require('../encoding/serialize')

@@ -148,7 +148,7 @@ function takeRest () {
 
 /**
  * Passes on all entries while code of the program is running.
- * @param {boolean} [isAll] every span that has ended is needed now
+ * @param {boolean} [isAll] all spans that have ended are needed now
  */
 function takeWithin (isAll = false) {
   if (consumers.length === 0) return

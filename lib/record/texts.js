@@ -99,7 +99,7 @@ let kept
 let direct
 /** whether to write only the spans that span outputs take */
 let isPartial = false
-/** approximately the newest written asyncId, since entries hold the lowest 31 bits of ids; 0: none yet */
+/** approximately the newest asyncId written: entries hold the lowest 31 bits of ids; 0: none yet */
 let toldId = 0
 /** ms of the clock when the names of open requests were last checked */
 let namedAt = 0
@@ -129,7 +129,7 @@ on('forgetting', () => {
   }
 })
 
-// A query that fails after its request was answered: no other entry shows it.
+// A query that fails after its request's response: no other entry shows it.
 on('rejected', (reason, context, { ref, span }) => {
   if (isOn && span !== 0 && source.spanAt(span) === undefined) add({ rejected: ref })
 })

@@ -103,9 +103,9 @@ function handsOn (place) {
 }
 
 /**
- * Notes a write that a callback of its own connection caused. It is a query if code of the program lies
- * between the two; otherwise the driver sends the next entry of its queue. The response in the callback does
- * not prove which flow queries: a pool may hand the connection on there and call code of another flow. So the
+ * Notes a write that a callback of its own connection caused. If code of the program lies between the two, it
+ * is a query; if not, the driver sends the next entry of its queue. The response in the callback does not
+ * prove which flow queries: a pool may hand the connection on there and call code of another flow. So the
  * chain of the query begins at the callback.
  * @param {Entry} entry
  * @param {number} write chain of the write

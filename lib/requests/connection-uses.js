@@ -103,7 +103,7 @@ function listens (server) {
 
 /**
  * Records a listening server once it has its handle. Node often creates the handle in a later tick, or it
- * comes in a message from another process. If these have no stack, the call of listen() provides it.
+ * comes in a message from another process. If these steps have no stack, the call of listen() provides it.
  * @param {object} server
  */
 function listening (server) {

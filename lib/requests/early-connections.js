@@ -15,7 +15,7 @@ const capture = require('../stacks/capture')
 /** Pipes are left out: standard output may be one, so their opener is unknown. */
 const types = new Set(['TCPWRAP', 'TLSWRAP'])
 
-// Adopting blocks the event loop. Pools are opened early, and Node lists the oldest handles first.
+// Adopting connections blocks the event loop. Pools open early, and Node lists the oldest handles first.
 const MAX_LOOKED = 5000 // some 2 µs each
 const MAX_ADOPTED = 500 // some 20 µs each
 

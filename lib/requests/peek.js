@@ -1,8 +1,8 @@
 'use strict'
 
 // Operation of a query, if the option `peek` allows reading the first bytes sent: verb and table, or command
-// and collection. Literals, values and keys are never included. The reader stops at the first character in
-// SQL that could make it lose count of quotes.
+// and collection. Literals, values and keys are never included. The reader stops at the first SQL character
+// after which quotes may be miscounted.
 
 const { types } = require('node:util')
 const { own } = require('../objects')

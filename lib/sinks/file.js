@@ -1,6 +1,6 @@
 'use strict'
 
-// Sink for lines to one file, pipe, terminal or device. If event loop iterations are counted
+// A sink that writes lines to one file, pipe, terminal or device. If event loop iterations are counted
 // (core/loop-iterations.js), the lines of one iteration are one synchronous write before the loop polls;
 // otherwise each line is one write.
 

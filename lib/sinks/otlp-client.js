@@ -239,7 +239,7 @@ class OtlpClient {
     })
   }
 
-  /** Closes connections on which a response trickles in forever. */
+  /** Closes connections whose response trickles in forever. */
   #limitTimes () {
     channels.subscribe('http.client.request.start', (/** @type {any} */ { request: sent }) => {
       const limit = setTimeout(() => sent.destroy(), MAX_ANSWER_TIME * this.#timeout)

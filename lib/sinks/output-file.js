@@ -1,6 +1,6 @@
 'use strict'
 
-// Open file behind the name of an output, and the reason if it cannot be written to. It follows the name: log
+// Open file of an output's name, and the error if it cannot be written to. The file follows the name: log
 // rotation puts another file in its place. It is opened so that no write can block the program: regular files
 // write at once; pipes, terminals and devices are put into a mode in which a full one returns EAGAIN. That
 // mode belongs to the open file and is shared with everyone who has it open, so a standard stream is reopened

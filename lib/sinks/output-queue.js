@@ -27,10 +27,10 @@ const { OutputFile, codeOf, faultOf } = require('./output-file')
  * @property {string} name for messages
  * @property {string} code prefix of their warning codes
  * @property {() => void} warnSlow warns that units are dropped because the reader is slow
- * @property {boolean} isText whether to first end a line that another process left unfinished
+ * @property {boolean} isText whether to end a line first that another process left unfinished
  * @property {(text: string) => string[]} split returns whole units
  * @property {(unit: string) => boolean} counts whether the unit is counted
- * @property {(bytes: Buffer, start: number) => number} pieceEnd returns the end of one write to a pipe
+ * @property {(bytes: Buffer, start: number) => number} pieceEnd returns the end of the next write to a pipe
  * @property {(bytes: Buffer, offset: number) => [start: number, end: number]} around returns the unit that
  *   contains the byte at an offset
  * @property {() => string} beginning returns the required beginning of a file

@@ -179,11 +179,11 @@ function inSample (traceId, ratio) {
 }
 
 /**
- * Returns the weight of a span for an output: 0 if it is left out, 1 if it stands for itself, or the ratio if
- * it is part of a sample.
+ * Returns the weight of a span for an output: 0 if it is omitted, 1 if it represents only itself, or the
+ * ratio if it is part of a sample.
  * @param {Output} output
  * @param {Candidate} span
- * @returns {number} its inverse is the number of similar spans that the line stands for
+ * @returns {number} its inverse is the number of spans that the line represents
  */
 function weightFor ({ slower, errors, sample, keep }, span) {
   const { ms, failed } = span

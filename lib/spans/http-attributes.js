@@ -29,8 +29,8 @@ const MAX_SHARED = 256 // hosts, and methods on servers; a client may name new o
  * @property {string} [path]
  * @property {Peer} [peer] the other end
  * @property {Attributes} [attributes] other attributes
- * @property {Attributes} [shared] attributes common to all spans of a method on a server; equal ones are the
- *   same object, as long as there are few
+ * @property {Attributes} [shared] attributes common to all spans of a method on a server; equal ones are
+ *   the same object while there are few
  */
 
 const { hasNodePrototype, requestName } = requests

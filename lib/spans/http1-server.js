@@ -17,7 +17,7 @@ const { spanTag } = connections
 /** @param {{ request: object, response: object, socket: object }} message */
 function requestStarted ({ request, response, socket }) {
   connections.checkWithoutHandle()
-  const begun = spanTag.read(request) // an upgrade request that the server answers like any other
+  const begun = spanTag.read(request) // an upgrade request that the server handles like any other
   const connection = connections.of(socket)
   const span = begun ?? httpSpans.requestServed(request, socket, connection)
   if (span === undefined) return

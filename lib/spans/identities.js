@@ -54,7 +54,7 @@ let last = 0
 function nextNumber () {
   const next = last % 0x7fffffff + 1
   if (ids === undefined || (next & (CHUNK - 1)) === 0) draw(next & MASK & ~(CHUNK - 1))
-  last = next // last: V8 may terminate the drawing of ids
+  last = next // last, because V8 may terminate the drawing of ids
   return next
 }
 
@@ -81,7 +81,7 @@ function idsOf (number) {
 }
 
 /**
- * Copies the ids of a span that have not been made a string.
+ * Copies the ids of a span that were not made a string yet.
  * @param {number} number
  * @param {Int32Array} words
  * @param {number} index

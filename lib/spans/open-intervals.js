@@ -1,8 +1,8 @@
 'use strict'
 
-// Repeating timers that requests left behind: registered inside a request that has ended, and still active.
-// Each is noted when it is made. Its state is checked only when the record is made (at most every 10 s, and
-// when the program ends), or after many more were noted.
+// Repeating timers that requests left behind: created in a request that has ended, and still active. Each
+// repeating timer is noted when it is made. Its state is checked only when the record is made (at most every
+// 10 s, and when the program ends), or after many more were noted.
 
 const { groupBy } = require('../group-by')
 const { isClosedTimer } = require('../node-objects')
@@ -15,12 +15,12 @@ const { unixNano } = require('../encoding/times')
 const { originAt } = require('./wall-clock')
 
 const PAUSE_MS = 10_000 // between two records
-const MAX_TIMERS = 20_000 // more are not counted
-const MIN_TIMERS = 256 // noted before closed ones are looked for
+const MAX_TIMERS = 20_000 // further ones are not counted
+const MIN_TIMERS = 256 // timers noted before closed ones are looked for
 const MAX_GROUPS = 50 // per record
 const MAX_NAMES = 20 // per group
 const MAX_DEPTH = 63 // spans around a span
-// A trace id in every sample: the record stands only for itself.
+// A trace id that is in every sample: the record represents only itself.
 const IN_EVERY_SAMPLE = 'f'.repeat(14) // the end of a trace id, see sinks.js
 
 /**
@@ -37,7 +37,7 @@ const IN_EVERY_SAMPLE = 'f'.repeat(14) // the end of a trace id, see sinks.js
  * @property {string | undefined} label
  * @property {number} count
  * @property {number} oldest_ms
- * @property {Record<string, number>} requests number registered, by request name
+ * @property {Record<string, number>} requests number of timers, by request name
  */
 
 /** @type {Set<LeftTimer>} */

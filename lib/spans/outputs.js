@@ -13,7 +13,7 @@ const { isMainThread } = require('../passing/threads')
 const texts = require('../record/texts')
 const { settings } = require('../settings')
 
-const MAX_WAITING = 1000 // records, as long as the program's steps end now and then
+const MAX_WAITING = 1000 // records, provided that the program's steps end now and then
 
 /** @typedef {(record: any) => void} SpanListener */
 
@@ -50,9 +50,9 @@ function setOutputs (next) {
 }
 
 /**
- * Returns the outputs that longstack's own thread writes. None in a worker of the program: its end would end
- * the threads it started. None if there are several collectors, since each would get spans of the connections
- * to the others.
+ * Returns the outputs that longstack's own thread writes. Returns none in a worker of the program: its end
+ * would end the threads it started. Returns none if there are several collectors, since each would get spans
+ * of the connections to the others.
  * @param {import('../sinks/outputs').Output[]} outputs
  */
 function apartOf (outputs) {
@@ -96,7 +96,7 @@ function flushRecords () {
   if (waiting.length > 0) afterChange(() => guard.run(deliver))
 }
 
-/** Delivers the records. If the stack is too full for this call, they keep waiting. */
+/** Delivers the records. If the stack is too full for this call, records keep waiting. */
 function deliver () {
   const records = waiting
   const present = receivers
@@ -144,7 +144,7 @@ function packageName () {
 }
 
 /**
- * Whether any output or listener takes an ended span; otherwise its figures are not computed.
+ * Whether any output or listener takes an ended span; if none does, its figures are not computed.
  * @param {import('../sinks/sinks').Candidate} span
  */
 function isWanted (span) {

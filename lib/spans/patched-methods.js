@@ -3,7 +3,7 @@
 // Wrapped methods of Node, for events that no channel reports. An upgrade request to a server passes only
 // through _addHeaderLines(). With the option `propagate`, traceparent is added in _storeHeader() and in the
 // request() of an HTTP/2 session, since the headers are complete there. All methods are restored; a wrapper
-// that was wrapped in turn stays, and only calls the original.
+// that the program has wrapped in turn stays, and only calls the original.
 
 const process = require('node:process')
 const guard = require('../core/guard')

@@ -112,8 +112,8 @@ function placeInMain (chain) {
 
 /**
  * Returns the program's frames that led to a frame, innermost first. The stack of an `await` step begins with
- * the function that continues. That frame is omitted, so that earlier code of the same function does not
- * appear as a caller.
+ * the function that continues. That frame is omitted, so earlier code of the same function does not appear as
+ * a caller.
  * @param {Context} context
  * @param {Frame[]} frames of the context
  * @param {number} index of the frame

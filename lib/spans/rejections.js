@@ -9,7 +9,7 @@ const { batching, schedule } = require('../core/loop-iterations')
 const { usesNodeFormatter } = require('../stacks/formatter')
 const { describeException } = require('./span-record')
 
-const MAX_DESCRIBED = 20 // per second: describing takes some 50 µs
+const MAX_DESCRIBED = 20 // per second, as each description takes some 50 µs
 
 /**
  * @typedef {object} Rejection
@@ -20,7 +20,7 @@ const MAX_DESCRIBED = 20 // per second: describing takes some 50 µs
 
 /** not yet described @type {Rejection[]} */
 let waiting = []
-let count = 0 // of those to describe
+let count = 0 // rejections to describe in this second
 let countedSince = -Infinity // ms of the clock
 
 /**
@@ -44,7 +44,7 @@ function note (reason, span) {
 function describeWaiting () {
   const rejections = waiting
   waiting = []
-  if (!usesNodeFormatter()) return // it would format errors that the program itself drops
+  if (!usesNodeFormatter()) return // it would be called for errors that the program drops
   for (let i = 0; i < rejections.length; i++) {
     const reason = rejections[i].reason.deref()
     if (reason !== undefined) rejections[i].description = describeException(reason, errorStack)

@@ -44,7 +44,7 @@ class Span {
   }) {
     /** number in this thread @type {number} */
     this.seq = identities.nextNumber()
-    /** it is within the limit of open spans, and is written once it has ended */
+    /** it is within the limit of open spans, and is written when it ends */
     this.isCounted = true
     /** its end is in progress */
     this.isEnding = false
@@ -102,7 +102,7 @@ class Span {
     this.heldSubject = undefined
     /** the same, held weakly from the first sweep on @type {WeakRef<object> | undefined} */
     this.weakSubject = undefined
-    /** returns a function that ends the span if its subject is over @type {Look} */
+    /** returns a function that ends the span if its subject has ended @type {Look} */
     this.look = noLook
     /** the previous sweep saw its subject finished */
     this.isOver = false

@@ -27,7 +27,7 @@ const { originAt } = require('./wall-clock')
 
 const MAX_OPEN = 100_000 // open spans; further ones are counted, but not written
 const MAX_WAITING = 512 // ended spans not yet written
-const MIN_AGE = 1000 // ms a span has been open before a sweep checks it: most end sooner
+const MIN_AGE = 1000 // ms that a span is open before a sweep checks it; most end sooner
 /** @type {End} */
 const NO_END = {}
 /** @type {End} */
@@ -134,7 +134,7 @@ function logBegin (span, unread = 0) {
 /** @param {Span} span @param {End} [ending] @param {number} [since] ms of the clock, if it ended earlier */
 function end (span, ending = NO_END, since = undefined) {
   if (span.ended && !span.isEnding) return
-  span.isEnding = true // until all is done: if V8 terminates this, it is done again (user-span.js)
+  span.isEnding = true // until all is done: if V8 terminates this, it is repeated (user-span.js)
   if (!span.ended) close(span, ending, since)
   span.isEnding = false
   if (!span.isCounted) return span.release()

@@ -38,7 +38,7 @@ function enterSpan (next) {
   const cause = current[CURRENT_CAUSE]
   const step = { chain: current[CURRENT_CHAIN], ref: cause }
   const id = enteredId()
-  if (ref === 0 && id === 0) return step // code here is not part of a request
+  if (ref === 0 && id === 0) return step // code from here on is not part of a request
   const span = current[CURRENT_SPAN] = next.seq
   if (id === 0) records.writeWord(ref, SPAN, span)
   else setSpan(id, span)
@@ -111,8 +111,8 @@ function recordSpan (id, { words, offset }, span) {
 
 /**
  * Wraps `write` of a zlib handle. A zlib stream has one resource for all its chunks, and no event reports
- * when the thread pool gets one. So `write` records the run that called it, in which the wait began that the
- * stream's next callback ends.
+ * when the thread pool gets one. So `write` records the calling run, in which the wait for the stream's next
+ * callback began.
  * @param {object} handle of a zlib stream, internal to Node
  */
 function watchZlibWrites (handle) {

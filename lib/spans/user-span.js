@@ -111,8 +111,8 @@ function runSpan (name, attributes, fn) {
 }
 
 /**
- * Converts a thenable to a promise, since many thenables start their work only when `then` is called. Returns
- * other values unchanged.
+ * Converts a thenable to a promise, since many thenables start their work only in `then`. Returns other
+ * values unchanged.
  * @param {any} result
  */
 function promiseOf (result) {

@@ -7,7 +7,7 @@ const { now } = require('../core/clock')
 
 const readWallClock = Date.now // kept, since programs replace it in their tests
 const CHECK_MS = 10 // between reads of the wall clock
-const DRIFT = 5 // ms between the two clocks that is not corrected
+const DRIFT = 5 // difference in ms between the two clocks that is not corrected
 
 let origin = performance.timeOrigin + performance.now() - now()
 let checkedAt = -Infinity
