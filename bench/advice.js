@@ -1,11 +1,11 @@
 'use strict'
 
-// Checks the advice on artificial services: node bench/advice.js [--node PATH] [--only report|pid]
-// [--seconds 8] [--brief] [NAME…]. Each service in test/fixtures/verdict runs once with LONGSTACK_RECORD for
-// longstack report, and once untraced under an endless load for longstack PID. The first two findings are
-// compared with test/fixtures/verdict/expected.js. Right findings name the cause; wrong ones accuse something
-// else, or give advice that would harm; without a finding of the cause, the result is silent. On a healthy
-// service only silence is right. --brief prints no sentences.
+// Checks the advice on artificial services: node bench/advice.js [--node PATH] [--only report|pid] [--seconds
+// 8] [--brief] [NAME…]. Each service in test/fixtures/verdict runs once with LONGSTACK_RECORD for longstack
+// report, and once untraced under an endless load for longstack PID. The first two findings are compared with
+// test/fixtures/verdict/expected.js. Right findings name the cause; wrong ones blame something else, or give
+// harmful advice; a result without the cause is silent. For a healthy service only silence is right.
+// --brief prints no sentences.
 
 const { execFile, spawn } = require('node:child_process')
 const { once } = require('node:events')
@@ -75,7 +75,7 @@ async function adviceOn (node, args, env, seconds) {
 
 /**
  * @param {string[]} findings
- * @param {Partial<Expectation>} expectation without a cause for a healthy service
+ * @param {Partial<Expectation>} expectation no cause for a healthy service
  * @param {'report' | 'pid'} mode
  * @returns {'right' | 'silent' | 'wrong'}
  */
@@ -96,7 +96,10 @@ async function start (name) {
   return { child, variable: `${name.toUpperCase()}_PORT`, port: String(port).trim() }
 }
 
-/** @param {string[]} names the chosen ones; none: all @returns {Array<[string, Partial<Expectation>]>} */
+/**
+ * @param {string[]} names the chosen services; all if there are none
+ * @returns {Array<[string, Partial<Expectation>]>}
+ */
 function servicesOf (names) {
   const files = fs.readdirSync(path.join(fixtures, 'healthy')).map((file) => path.basename(file, '.js'))
   const all = [

@@ -63,7 +63,7 @@ function once (name, depth) {
   }))
 }
 
-/** @returns {Promise<number>} depth of recursion at which the frame of the loop is the tenth */
+/** @returns {Promise<number>} depth of calls at which the frame of the loop is the tenth */
 async function measureDepth () {
   const limit = Error.stackTraceLimit
   Error.stackTraceLimit = Infinity

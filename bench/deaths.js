@@ -1,7 +1,7 @@
 'use strict'
 
-// Ends a service with a black box in each way, again and again, at random instants under load, and compares
-// what its box says with what the clients know: node bench/deaths.js [--times 50] [--node PATH]. Prints one
+// Ends a service with a black box in each way, repeatedly, at random instants under load, and compares the
+// contents of its box with what the clients know: node bench/deaths.js [--times 50] [--node PATH]. Prints one
 // line per way.
 
 const { spawn, spawnSync } = require('node:child_process')
@@ -41,7 +41,7 @@ const ask = (port, url) => new Promise((resolve) => {
 
 /**
  * @param {typeof ways[string]} way
- * @returns {Promise<string | undefined>} what is wrong with the box
+ * @returns {Promise<string | undefined>} errors in the box
  */
 async function die ({ url, flags = [], cause }) {
   const directory = fs.mkdtempSync(path.join(os.tmpdir(), 'longstack-'))

@@ -44,7 +44,7 @@ function millisecondsOf (value, defaultValue) {
   throw new UsageError(`--seconds must be a number above 0 and up to 600, not ${JSON.stringify(value)}.`)
 }
 
-/** @param {string} file @returns {string} such as 24.1.0 @throws {UsageError} if it is not Node */
+/** @param {string} file @returns {string} such as 24.1.0 @throws {UsageError} if it is not a Node binary */
 function versionOf (file) {
   const version = machine.output(file, ['-p', 'process.version'])?.trim()
   if (version !== undefined && /^v\d+\.\d+\.\d+/.test(version)) return version.slice(1)

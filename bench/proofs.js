@@ -57,7 +57,7 @@ const proofs = {
   async longstack () {
     const { engine, engineWhy, fault, dropped } = require('..').stats()
     const inForce = { engine, engineWhy, fault, dropped }
-    // A filter omits the stack of a timer; in that case the reported engine is sufficient.
+    // A filter omits the stack of a timer; then the reported engine is sufficient.
     const hasFilter = process.env.LONGSTACK !== undefined
     const { ok, observed } = hasFilter ? { ok: true, observed: '' } : await longStack()
     const { spans } = require('..').stats()

@@ -145,7 +145,7 @@ function captureRows (capture) {
   ]
 }
 
-/** @param {Workload} workload @returns {string} without the divisor: µs for µs/request */
+/** @param {Workload} workload @returns {string} unit without the divisor: µs for µs/request */
 const unitOf = ({ unit }) => unit.split('/')[0]
 
 /** @param {Result | undefined} result @param {Workload} workload */

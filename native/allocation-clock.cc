@@ -3,9 +3,9 @@
 // V8 allocates in new space by moving a pointer upwards through a page (src/heap/main-allocator.h,
 // LinearAllocationArea), for machine code and the runtime alike. A marker is a small object that
 // lib/core/allocation-clock.js creates at the beginning and end of a callback. An object whose address lies
-// between those of two consecutive markers was created between them, if all three are in one page and no
-// collection has run since the first. If V8 has moved on to another page in between, the same holds as long
-// as V8 does not return to a page. A collection invalidates all markers; the newest one is created again
+// between those of two consecutive markers was created between them, provided that all three are in one page
+// and no collection has run since the first. If V8 has moved on to another page in between, the same holds as
+// long as V8 does not return to a page. A collection invalidates all markers; the newest one is created again
 // afterwards, since the same callback continues.
 //
 // The only facts of V8's layout used here are the word in the slot of a handle, which is the object's address
@@ -44,7 +44,7 @@ constexpr size_t kMaxObjectBytes = size_t{1} << (kPageBits - 1);
 
 // Results of Locate other than a number of markers.
 constexpr int kUnknown = -1;
-constexpr int kDisordered = -2;           // two markers have the wrong order of addresses
+constexpr int kDisordered = -2;           // the addresses of two markers are in the wrong order
 
 // Size of new space, in bytes.
 struct NewSpace {
@@ -108,8 +108,8 @@ class Markers {
 
   void Forget() { forgotten_ = added_; }
 
-  // Returns whether V8 certainly has not returned to a page since the last collection. It returns only if it
-  // gets no fresh page, to the rest at the end of a page where an object did not fit
+  // Returns whether V8 certainly has not returned to a page since the last collection. V8 returns to a page
+  // only if it gets no fresh one, to use the rest at its end where an object did not fit
   // (SemiSpaceNewSpace::Allocate, src/heap/new-spaces.cc). Each rest is smaller than an object, so if more is
   // available, V8 still allocates in a fresh page. During marking, V8 does not scavenge: once it has used all
   // ends of pages, it adds a page, which changes the capacity.
@@ -181,7 +181,7 @@ void Stop(const FunctionCallbackInfo<Value>& info) {
   MarkersOf(info)->Stop();
 }
 
-// Returns whether the object was created after the newest marker, if they are in different pages: creates a
+// Returns whether the object was created after the newest marker, if they are in different pages. Creates a
 // probe object, which must follow in the same page.
 bool IsAfterNewestMarker(Isolate* isolate, const Markers& markers, Local<Value> object) {
   const uint32_t collections = markers.collections();
@@ -214,7 +214,7 @@ void Locate(const FunctionCallbackInfo<Value>& info) {
   if (!IsSamePage(markers.At(0), object) && IsAfterNewestMarker(isolate, markers, info[0])) {
     return info.GetReturnValue().Set(0);
   }
-  if (markers.collections() != collections) return;   // the probe caused one: the address is stale
+  if (markers.collections() != collections) return;   // the probe caused one, so the address is stale
   uintptr_t next = 0;                     // the marker created after the present one
   for (uint32_t back = 0; back < count; back++) {
     const uintptr_t marker = markers.At(back);

@@ -234,7 +234,7 @@ void SleepBriefly() {
 #endif
 }
 
-// pause(words, index, value, ms): returns once the word has another value, or after the time. V8 runs
+// pause(words, index, value, ms): returns once the word has another value, or after that time. V8 runs
 // interrupts in Atomics.wait(), and has one node per thread in its list of waiters
 // (src/execution/futex-emulation.cc): an Atomics.wait() inside an interrupt would turn the list into a ring,
 // in which each thread that wakes another one loops forever.

@@ -1,15 +1,15 @@
 // The black box: a file that is mapped into the memory of the process. The kernel keeps what was stored
-// there, however the process ends. Its blocks are allocated when it is created: a store to a page without a block on
-// a full disk would end the process with SIGBUS, as does a store behind the end of a file that somebody else
-// has truncated.
+// there, however the process ends. Its blocks are allocated when it is created: a store to a page without a
+// block on a full disk would end the process with SIGBUS, as does a store beyond the end of a file that
+// somebody else has truncated.
 //
-// The file begins with a page about the process. Then come parts, one per thread, which JavaScript fills
-// (lib/record/box.js). What JavaScript cannot store because it is busy or V8 is about to abort is stored
-// here: a thread notes ten times a second that the process is alive and how much memory it has; if a thread of the
-// program has been in the same step for a second, it asks V8 for the stack inside; and each full collection
-// notes the heap that is left.
+// The file begins with a page about the process. Then comes one part per thread, filled by JavaScript
+// (lib/record/box.js). This file stores what JavaScript cannot, because it is busy or V8 is about to abort.
+// Ten times a second, a thread notes that the process is alive and its memory size. If a thread of the
+// program has been in the same step for a second, it asks V8 for the stack inside. Each full collection notes
+// the size of the remaining heap.
 //
-// A thread that ends leaves its part to the next one.
+// A thread that ends leaves its part to the next new thread.
 
 #include <fcntl.h>
 #include <unistd.h>
@@ -57,15 +57,15 @@ constexpr int kLockTries = 50;
 constexpr int kStuckPulses = 10;
 constexpr int kMaxFrames = 20;
 
-// The first page of the file. lib/record/box-layout.js has the same offsets, and its own fields behind these.
+// The first page of the file. lib/record/box-layout.js has the same offsets, and its own fields after these.
 struct Head {
   uint32_t unused[4];   // JavaScript
   double alive_at;      // ms of the system's monotonic clock
-  double resident;      // bytes of memory that no file has
+  double resident;      // bytes of memory not backed by a file
 };
 static_assert(offsetof(Head, alive_at) == 16);
 
-// The first page of a part; likewise.
+// The first page of a part; box-layout.js has the same offsets.
 struct Part {
   uint32_t unused[2];   // JavaScript
   uint32_t is_used;
@@ -75,7 +75,7 @@ struct Part {
   double used;          // bytes of the heap after it
   double limit;         // of the heap
   uint32_t fields[12];  // JavaScript
-  uint32_t stack_bytes; // of the stack inside a step that lasts
+  uint32_t stack_bytes; // bytes of the stack inside a long-running step
   int32_t stack_entry;  // newest when it was taken
   double young;         // JavaScript
   longstack::GrowthState growth_state;
@@ -85,7 +85,7 @@ struct Part {
   char table[kRing - 2 * kPage];  // JavaScript
   int32_t newest;       // entry of the run log; the first words of its ring
   int32_t header[3];
-  int32_t returned;     // the newest one when the event loop got control
+  int32_t returned;     // the newest entry before the event loop regained control
 };
 static_assert(offsetof(Part, collected_at) == 24);
 static_assert(offsetof(Part, stack_bytes) == 96);
@@ -105,7 +105,7 @@ int part_count = 0;
 struct {
   Isolate* isolate;             // nullptr: no thread uses the part
   int32_t newest;               // at the last pulse
-  int pulses;                   // for which that has been the newest entry
+  int pulses;                   // during which that has been the newest entry
 } states[kMaxParts];
 
 Head* pulsing = nullptr;        // page of the thread below; only changed while it does not run
@@ -114,24 +114,24 @@ uv_mutex_t pulse_mutex;
 uv_cond_t pulse_end;
 bool is_pulse_ending = false;
 
-// Returns bytes of memory of the process that no file has; 0 if unknown.
+// Returns bytes of memory of the process that are not backed by a file; 0 if unknown.
 double ResidentBytes(const longstack::ProcFile& statm) {
   char text[96];
   if (!statm.Read(text)) return 0;
   char* next = nullptr;
   strtoull(text, &next, 10);
   const unsigned long long resident = strtoull(next, &next, 10);
-  const unsigned long long shared = strtoull(next, nullptr, 10);    // files, which the kernel can drop
+  const unsigned long long shared = strtoull(next, nullptr, 10);    // file pages, which the kernel can drop
   return static_cast<double>(resident - shared) * static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
-// Data of an interrupt. When it comes, the part may belong to another thread.
+// Data of an interrupt. The interrupt may come when the part belongs to another thread.
 struct Interrupt {
   Part* part;
   int32_t newest;
 };
 
-// Stores the stack inside a step that lasts, on its thread. No JavaScript runs.
+// Stores the stack inside a long-running step, on its thread. No JavaScript runs.
 void StoreStack(Isolate* isolate, void* data) {
   const Interrupt interrupt = *static_cast<Interrupt*>(data);
   delete static_cast<Interrupt*>(data);
@@ -161,7 +161,7 @@ void LookAtThreads() {
     state.newest = newest;
     state.pulses = is_same ? state.pulses + 1 : 0;
     if (!is_same && part->stack_bytes != 0) Write(&part->stack_bytes, 0u);
-    // Again after twice the time, and so on
+    // Repeated after twice the time, and so on
     const int times = state.pulses / kStuckPulses;
     if (times == 0 || state.pulses % kStuckPulses != 0 || (times & (times - 1)) != 0) continue;
     Interrupt* interrupt = new (std::nothrow) Interrupt{part, newest};
@@ -202,7 +202,7 @@ void StopPulse() {
   pulsing = nullptr;
 }
 
-// Locks a new file, which somebody may look at now. Returns false after an error, in errno.
+// Locks a new file, which another process may be examining now. Returns false after an error, in errno.
 bool Lock(int fd) {
   for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
     if (errno != EWOULDBLOCK || i == kLockTries) return false;
@@ -214,7 +214,7 @@ bool Lock(int fd) {
 // Returns 0, or the error of the system.
 int Allocate(int fd, size_t from, size_t bytes) {
 #ifdef __linux__
-  const longstack::BlockedSignals blocked;  // tmpfs gives up when a signal comes, such as that of a profiler
+  const longstack::BlockedSignals blocked;  // tmpfs gives up when a signal comes, such as a profiler's
   return posix_fallocate(fd, static_cast<off_t>(from), static_cast<off_t>(bytes));
 #else
   fstore_t store = {F_ALLOCATEALL, F_PEOFPOSMODE, 0, static_cast<off_t>(bytes), 0};
@@ -234,13 +234,13 @@ char* Extend(int fd, size_t from, size_t bytes) {
   return memory == MAP_FAILED ? nullptr : static_cast<char*>(memory);
 }
 
-// The part of an environment, whose full collections it notes.
+// The part of an environment; notes its full collections.
 struct Owner {
   Isolate* isolate;
   Part* part = nullptr;
   longstack::HeapGrowth* growth;
 
-  // With the mutex.
+  // The caller holds the mutex.
   void Own(int index) {
     part = parts[index];
     states[index] = {isolate, 0, 0};
@@ -252,7 +252,7 @@ struct Owner {
     isolate->AddGCEpilogueCallback(OnCollected, this, v8::kGCTypeMarkSweepCompact);
   }
 
-  // With the mutex.
+  // The caller holds the mutex.
   void Release() {
     if (part == nullptr) return;
     isolate->RemoveGCEpilogueCallback(OnCollected, this);
@@ -303,7 +303,7 @@ void Open(const FunctionCallbackInfo<Value>& info) {
     pthread_mutex_unlock(&mutex);
     return;
   }
-  // Low descriptors are the program's. The lock belongs to both.
+  // Low descriptors are the program's. Both descriptors share the lock.
   const int low = info[0].As<v8::Int32>()->Value();
   const int fd = fcntl(low, F_DUPFD_CLOEXEC, longstack::kMinDescriptor);
   char* memory = fd < 0 || !Lock(fd) ? nullptr : Extend(fd, 0, bytes);
@@ -325,7 +325,7 @@ void Open(const FunctionCallbackInfo<Value>& info) {
   pthread_mutex_unlock(&mutex);
 }
 
-// Returns the number of a part that no thread uses, or -1.
+// Returns the number of a part without a thread, or -1.
 int FreePart(size_t bytes) {
   for (int i = 0; i < part_count; i++) {
     if (parts[i]->is_used == 0 && parts[i]->bytes == static_cast<double>(bytes)) return i;
@@ -333,8 +333,8 @@ int FreePart(size_t bytes) {
   return -1;
 }
 
-// addPart(bytes): adds a part for this thread, or reuses one of a thread that has ended. Returns its memory,
-// or the number of an error; undefined if there is no box.
+// addPart(bytes): adds a part for this thread, or reuses that of an ended thread. Returns its memory, or the
+// number of an error; undefined if there is no box.
 void AddPart(const FunctionCallbackInfo<Value>& info) {
   const size_t bytes = BytesAt(info, 0);
   if (bytes < 2 * kPage || OwnerOf(info)->part != nullptr) return;
@@ -372,20 +372,20 @@ void Close(const FunctionCallbackInfo<Value>& info) {
   pthread_mutex_unlock(&mutex);
   if (!is_first) return;
   StopPulse();
-  // The blocks of a removed file are free once nothing maps them. Buffers of JavaScript may still do so.
+  // The blocks of a removed file are freed once nothing maps them. Buffers of JavaScript may still do so.
   mmap(first_memory, first_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-// outside(): returns bytes outside of the heap, mostly of Buffers, as far as V8 knows them
+// outside(): returns bytes outside of the heap, mostly of Buffers, as reported by V8
 void Outside(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(static_cast<double>(info.GetIsolate()->AdjustAmountOfExternalAllocatedMemory(0)));
 }
 
-// isHeld(fd): returns whether the process that opened this box lives
+// isHeld(fd): returns whether the process that opened this box is alive
 void IsHeld(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsInt32()) return;
   const int fd = info[0].As<v8::Int32>()->Value();
-  const bool is_free = flock(fd, LOCK_SH | LOCK_NB) == 0;   // after an error it is unknown
+  const bool is_free = flock(fd, LOCK_SH | LOCK_NB) == 0;   // unknown after an error
   if (is_free) flock(fd, LOCK_UN);
   info.GetReturnValue().Set(!is_free);
 }

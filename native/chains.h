@@ -67,8 +67,8 @@ class Chains {
   static constexpr uint32_t kStepSlots = 1 << 14;
   static constexpr int kProbes = 8;
 
-  // Result of a step: the number of the chain. The upper bits hold how many ancestors up it was found; 0 if
-  // it is new below its parent.
+  // Result of a step: the number of the chain. The upper bits hold the number of ancestors up to the match; 0
+  // if it is new below its parent.
   static constexpr int kFoldShift = 24;
 
   ~Chains() {

@@ -1,7 +1,7 @@
-// Which functions allocated what the heap keeps. When a full collection leaves half of the heap's limit, or
-// the process has half of the memory of its container, V8's sampling heap profiler starts. After later full
-// collections, the places of the samples that are still held are stored. If the program uses that profiler
-// itself, nothing is stored.
+// Functions that allocated what the heap retains. V8's sampling heap profiler starts when a full collection
+// leaves half of the heap's limit in use, or the process uses half of its container's memory. After later
+// full collections, the places of the samples that are still retained are stored. If the program uses that
+// profiler itself, nothing is stored.
 
 #include <cstddef>
 #include <cstdint>
@@ -33,29 +33,29 @@ using v8::Isolate;
 using v8::Local;
 using v8::Value;
 
-constexpr double kShort = 0.5;             // part of a limit from which on memory is short
+constexpr double kShort = 0.5;             // fraction of a limit above which memory is short
 constexpr double kSampleBytes = 1 << 16;   // between samples, at least
 constexpr double kMaxSamples = 1 << 14;    // in a heap
-constexpr double kLookMs = 500;            // at least, between looks at them
+constexpr double kLookMs = 500;            // between two readings of the samples, at least
 constexpr int kMaxFrames = 20;
 constexpr int kMaxPlaces = 256;
 constexpr int kPlaces = 6;                 // of those, the largest
 
 using ProfileNode = v8::AllocationProfile::Node;
 
-// A node of the profile, and those that called it.
+// A node of the profile, and its callers.
 struct Path {
   const ProfileNode* node;
   const Path* caller;
 };
 
-// The functions that made what is still held.
+// The functions that allocated the retained memory.
 class Places {
  public:
   Places(Isolate* isolate, const char* own_directory)
     : isolate_(isolate), own_directory_(own_directory), own_length_(strlen(own_directory)) {}
 
-  // Adds a node and those that it called. `own` is the innermost one of the program so far.
+  // Adds a node and its callees. `own` is the innermost frame of the program so far.
   void Add(const ProfileNode* node, const Path* caller = nullptr, const Path* own = nullptr) {
     const Path path = {node, caller};
     if (IsOfProgram(node)) own = &path;
@@ -93,8 +93,8 @@ class Places {
     int script;
     int position;
     double bytes;
-    double most;      // of one stack
-    char stack[320];  // that one
+    double most;      // bytes of its largest stack
+    char stack[320];  // its largest stack
   };
 
   bool IsOfProgram(const ProfileNode* node) const {
@@ -136,7 +136,7 @@ class Places {
   Place places_[kMaxPlaces];
 };
 
-// Returns whether the process has half of the memory that its container allows.
+// Returns whether the process uses half of the memory that its container allows.
 bool IsContainerShort() {
   const double limit = static_cast<double>(uv_get_constrained_memory());
   size_t resident = 0;
@@ -223,7 +223,7 @@ class HeapGrowth {
     isolate->RequestInterrupt(OnShort, growth);
   }
 
-  // An interrupt may come after its environment has ended.
+  // An interrupt may arrive after its environment has ended.
   static void OnShort(Isolate*, void* data) {
     bool is_alive = false;
     pthread_mutex_lock(&mutex);
@@ -232,7 +232,7 @@ class HeapGrowth {
     if (is_alive) static_cast<HeapGrowth*>(data)->Look();
   }
 
-  // Starts sampling, or stores what samples there are. On the thread of the isolate.
+  // Starts sampling, or stores the current samples. On the isolate's thread.
   void Look() {
     const double now = NowMs();
     if (!is_on_ || is_refused_ || (is_sampling_ && now < stored_at_ + kLookMs)) return;
@@ -266,8 +266,8 @@ class HeapGrowth {
   HeapGrowth* next_;
   bool is_on_ = false;
   bool is_sampling_ = false;
-  bool is_refused_ = false;    // the program samples itself
-  double young_bytes_ = 0;     // of the limit that are reserved for the young generation
+  bool is_refused_ = false;    // the program samples its heap itself
+  double young_bytes_ = 0;     // bytes of the limit that are reserved for the young generation
   double limit_ = 0;
   double used_ = 0;            // bytes after the last full collection
   double stored_at_ = 0;       // ms
@@ -292,7 +292,7 @@ namespace {
 
 using longstack::HeapGrowth;
 
-// start(youngBytes, directory): the directory is that of longstack's files
+// start(youngBytes, directory): directory of longstack's files
 void Start(const FunctionCallbackInfo<Value>& info) {
   if (!info[0]->IsNumber() || !info[1]->IsString()) return;
   const v8::String::Utf8Value directory(info.GetIsolate(), info[1]);
@@ -301,8 +301,8 @@ void Start(const FunctionCallbackInfo<Value>& info) {
 
 void Stop(const FunctionCallbackInfo<Value>& info) { longstack::DataOf<HeapGrowth>(info)->Stop(); }
 
-// read(): returns lines: bytes of all samples that are held, bytes of the heap after its last full
-// collection, and places; undefined if nothing is new
+// read(): returns lines: bytes of all retained samples, bytes of the heap after its last full collection, and
+// places; undefined if nothing is new
 void Read(const FunctionCallbackInfo<Value>& info) {
   info.GetReturnValue().Set(longstack::DataOf<HeapGrowth>(info)->Read());
 }

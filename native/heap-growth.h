@@ -1,4 +1,4 @@
-// Which functions allocated what the heap keeps, once memory is short.
+// Functions that allocated what the heap retains, once memory is short.
 
 #ifndef LONGSTACK_HEAP_GROWTH_H_
 #define LONGSTACK_HEAP_GROWTH_H_
@@ -11,11 +11,11 @@ namespace longstack {
 
 // lib/record/box-layout.js has the same offsets, from isShort to sampled.
 struct GrowthState {
-  uint32_t is_short;     // memory is, or was
+  uint32_t is_short;     // memory is or was short
   uint32_t text_bytes;
   uint32_t newer_text;   // which of the two
   uint32_t unused;
-  double sampled;        // bytes of samples that are still held
+  double sampled;        // bytes of samples that are retained
 };
 
 // Places with their bytes, largest first: a line with the number, and the lines of a stack.
@@ -23,12 +23,12 @@ using GrowthTexts = char[2][2048];
 
 class HeapGrowth;  // of an environment
 
-// Stores in other memory from now on; nullptr: in its own.
+// Stores in other memory from now on; nullptr for its own memory.
 void StoreGrowthIn(HeapGrowth* growth, GrowthState* state, GrowthTexts* texts);
 
 }  // namespace longstack
 
-// Adds the `heapGrowth` object to the binding, for lib/record/heap-growth.js. Returns the one of this
+// Adds the `heapGrowth` object to the binding, for lib/record/heap-growth.js. Returns the instance of this
 // environment.
 longstack::HeapGrowth* AddHeapGrowthFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports);
 

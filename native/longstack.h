@@ -74,7 +74,7 @@ struct longstack_api {
   int (*remove)(const struct longstack_api* api, uint64_t handle);
 
   /* Node's provider name ("TCPWRAP") or the type of an AsyncResource, in UTF-8. NULL for an unknown number,
-   * "other" for 0, which stands for all types beyond the first few thousand. Valid forever, from any
+   * "other" for 0, which represents all types beyond the first few thousand. Valid forever, from any
    * thread. */
   const char* (*type_name)(uint32_t type);
 

@@ -51,9 +51,9 @@ void Names::FindNamed(const Walk& walk, FrameSet* named) {
   }
 }
 
-// Since the function ran with a frame before it was inlined, the place in its code is known. From then on,
+// If the function ran with a frame before it was inlined, its place in the code is known. After that,
 // functions there have no name: V8 inlines by the code (the feedback cell that all of its closures share),
-// and the next one that runs there may have another name and no frame. Functions of one script and name are
+// and the next one to run there may have another name and no frame. Functions of one script and name are
 // handled together: if V8 reports as many as there are frames, none of them is inlined, and each place
 // belongs to its frame.
 bool Names::AreInlined(const Walk& walk, Local<v8::StackTrace> trace, FrameSet* named) {
@@ -155,8 +155,8 @@ Names::Place* Names::FindPlace(Local<v8::StackFrame> frame, bool add) {
   return &places_[i];
 }
 
-// Records that the function at a place has another name than its own, or its own although others there have
-// not.
+// Records that the function at a place has another name than its code, or its code's name although others
+// there have not.
 void Names::AddName(Place* place, uint32_t name) {
   if (place->names == Place::Names::kUnknown) {
     place->names = Place::Names::kOther;

@@ -2,8 +2,8 @@
 // reports a synchronous call. V8 omits C++ functions from stacks (IsNotHidden in src/execution/isolate.cc),
 // so an error has the same stack and frames as without the wrapper.
 //
-// A note is valid while its descriptor still has the note's serial. Descriptors belong to the process: an
-// open or close in any thread changes the serial, which makes older notes of all threads stale.
+// A note is valid as long as its descriptor has the note's serial. Descriptors belong to the process: an open
+// or close in any thread changes the serial, which makes older notes of all threads stale.
 
 #include <unistd.h>
 
@@ -228,7 +228,7 @@ struct Arguments {
   Local<Value> values[kMaxArguments];
 };
 
-// Calls the original like the wrapper was called. An undefined receiver reaches C++ as the global object
+// Calls the original as the wrapper was called. An undefined receiver reaches C++ as the global object
 // (InvokeApiFunction in src/builtins/builtins-api.cc).
 v8::MaybeLocal<Value> CallOriginal(const FunctionCallbackInfo<Value>& info, const Original& original,
                                    Arguments* arguments) {

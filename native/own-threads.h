@@ -1,5 +1,5 @@
-// What the addon's own threads share: how they start, their clock, memory that other threads read, and files
-// of /proc.
+// Shared by the addon's own threads: their start, their clock, memory that other threads read, and files of
+// /proc.
 
 #ifndef LONGSTACK_OWN_THREADS_H_
 #define LONGSTACK_OWN_THREADS_H_
@@ -51,7 +51,8 @@ class BlockedSignals {
   sigset_t before_;
 };
 
-// Starts a thread that gets no signals: they go to the program's threads. Returns false if there is none.
+// Starts a thread that gets no signals: they go to the program's threads. Returns false if it could not be
+// started.
 inline bool StartThread(uv_thread_t* thread, uv_thread_cb run, void* data, size_t stack_bytes = 128 << 10) {
   const BlockedSignals blocked;
   uv_thread_options_t options = {};
@@ -79,7 +80,7 @@ class ProcFile {
   ProcFile(const ProcFile&) = delete;
   ProcFile& operator=(const ProcFile&) = delete;
 
-  // Reads its text, up to a size. Returns false if it cannot be read.
+  // Reads its text, up to a given size. Returns false if it cannot be read.
   template <size_t kSize>
   bool Read(char (&text)[kSize]) const {
     const ssize_t length = file_ < 0 ? 0 : pread(file_, text, kSize - 1, 0);

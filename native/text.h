@@ -11,7 +11,7 @@
 
 namespace longstack {
 
-// Adds text to memory, as far as there is room.
+// Adds text to memory as long as there is room.
 class Text {
  public:
   template <size_t kSize>

@@ -18,7 +18,7 @@ const STATE = "const { engine, engineCode } = require('./index').stats(); consol
 const VERSIONS = "const { node, v8 } = process.versions; console.log('Node', node, 'with V8', v8)"
 
 /**
- * Compiles the addon if it is missing. Removes one for an ABI without a package at the end.
+ * Compiles the addon if it is missing. At the end, removes an addon for an ABI without a package.
  * @param {string} include directory of headers
  */
 async function build (include) {

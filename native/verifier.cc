@@ -10,7 +10,7 @@ bool Verify(v8::Isolate* isolate, Word* callback_fp, const Walk& walk, Walker* w
   registers.sp = __builtin_frame_address(0);
   v8::SampleInfo info;
   isolate->GetStackSample(registers, sample, kMaxFrames, &info);
-  if (walk.frame_count == kMaxFrames) return false;     // more than can be compared
+  if (walk.frame_count == kMaxFrames) return false;     // more frames than can be compared
   const int sampled = static_cast<int>(info.frames_count);
   const auto sampled_pc = [&sample](int i) { return reinterpret_cast<Word>(sample[i]); };
   int index = 0;

@@ -7,8 +7,8 @@
 //    callback all the time.
 // 2. Time counts only while the process could run. If the watchdog slept much longer than intended, the
 // process
-//    was stopped, or the machine was suspended or overloaded. Then only the time that the loop's thread spent
-//    on a CPU or, if Linux reports it, in a run queue counts. Time in neither is recorded separately: the
+//    was stopped, or the machine was suspended or overloaded. Then only the time counts that the loop's
+//    thread spent on a CPU or, if Linux reports it, in a run queue. Time in neither is recorded separately: the
 //    thread waited in a native call, or for a debugger.
 // 3. Isolate::RequestInterrupt (src/execution/isolate.cc) makes V8 call back at its next stack guard check
 //    (src/execution/stack-guard.cc), on the loop's thread, on top of running code. Node's inspector runs
@@ -394,7 +394,7 @@ class Watch {
     if (!has_returned && thrown.HasTerminated()) isolate->TerminateExecution();
   }
 
-  // Called in the poll phase after a blocking callback, and after Again.
+  // Called in the poll phase after a blocking callback, and after again().
   static void CallbackEnded(uv_async_t* handle) {
     Watch* watch = static_cast<Watch*>(handle->data);
     Isolate* isolate = watch->isolate_;

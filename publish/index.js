@@ -5,7 +5,7 @@
 //
 // Compiles this platform's binaries for every version of Node (--no-build keeps those that are there), packs
 // the main package and one for each platform under that name, and publishes them. --dry-run only packs, and
-// lists what would prevent publishing. The name is the owner's: what the package says of itself follows it.
+// lists what would prevent publishing. The name is the owner's, and texts of the package follow it.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')
@@ -97,7 +97,7 @@ function run (command) {
   return spawnSync(process.execPath, command, { cwd: root, stdio: ['ignore', 2, 2] }).status === 0
 }
 
-/** Makes what is packed besides sources and binaries. */
+/** Creates the packed files other than sources and binaries. */
 function buildAll () {
   for (const command of [
     ['lib/start/build.js', '--pack'], ['report/render/page/build.js'],
@@ -107,7 +107,7 @@ function buildAll () {
   }
 }
 
-/** @param {string} name @param {string} version @returns {string[]} why it must not be published */
+/** @param {string} name @param {string} version @returns {string[]} reasons why it must not be published */
 function publishingFaults (name, version) {
   const options = /** @type {const} */ ({ cwd: root, encoding: 'utf8' })
   const { status, stdout, stderr } = spawnSync('git', ['status', '--porcelain'], options)
@@ -117,7 +117,7 @@ function publishingFaults (name, version) {
   return faults
 }
 
-/** @param {string} name @param {string} version @throws {Error} where the registry does not answer */
+/** @param {string} name @param {string} version @throws {Error} if the registry does not respond */
 function isPublished (name, version) {
   try {
     return npm(['view', `${name}@${version}`, 'version'], root).trim() !== ''
@@ -132,7 +132,12 @@ function refuse (faults) {
   if (faults.length > 0) throw new Error(`not published:\n${faults.map((fault) => `- ${fault}`).join('\n')}`)
 }
 
-/** @param {string} out @param {string} name @param {string} version @returns {Tarball[]} the main one last */
+/**
+ * @param {string} out
+ * @param {string} name
+ * @param {string} version
+ * @returns {Tarball[]} the main package last
+ */
 function pack (out, name, version) {
   fs.rmSync(path.join(out, 'packages'), { recursive: true, force: true })
   const packages = writePackages(path.join(out, 'packages'), { name, version })

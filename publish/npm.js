@@ -1,6 +1,6 @@
 'use strict'
 
-// Runs npm. A script of npm inherits the settings of the one that runs it: those that matter are set again.
+// Runs npm. A script of npm inherits the settings of the npm that runs it; those that matter are set again.
 
 const { spawnSync } = require('node:child_process')
 
@@ -12,8 +12,8 @@ const MAX_OUTPUT = 64 << 20 // bytes
 /**
  * @param {string[]} args
  * @param {string} cwd
- * @returns {string} what it prints
- * @throws {Error} with what it prints where it fails
+ * @returns {string} output of npm
+ * @throws {Error} with its output, if it fails
  */
 function npm ([command, ...args], cwd) {
   const isWindows = process.platform === 'win32'

@@ -1,7 +1,7 @@
 'use strict'
 
-// The directories that npm packs: the main package, of what `files` of the checkout lists, and one for each
-// platform that native/prebuilds/ has binaries for.
+// The directories that npm packs: the main package, with the files listed in the checkout's `files`, and one
+// for each platform with binaries in native/prebuilds/.
 
 const fs = require('node:fs')
 const path = require('node:path')
@@ -14,10 +14,10 @@ const { npm } = require('./npm')
 
 const root = path.join(__dirname, '..')
 const LICENCE = 'LICENSE'
-/** From `exports` to declarations that people read; those further away are packed without comments. */
+/** Steps from `exports` to declarations that people read; those further away are packed without comments. */
 const PUBLIC_STEPS = 2
 
-/** What the package.json of the checkout has for those who work in it. */
+/** Fields of the checkout's package.json for its developers. */
 const LEFT_OUT = ['private', 'files', 'scripts', 'devDependencies']
 
 /**
@@ -27,17 +27,17 @@ const LEFT_OUT = ['private', 'files', 'scripts', 'devDependencies']
  * @property {string} directory that npm packs
  */
 
-/** @returns {string[]} names of the platforms that there are binaries for */
+/** @returns {string[]} names of the platforms with binaries */
 function presentPlatforms () {
   return Object.keys(targets).filter((target) => binariesOf(target).some((file) => fs.existsSync(file)))
 }
 
-/** @param {string} target @returns {string[]} files, which need not be there */
+/** @param {string} target @returns {string[]} files, which may be missing */
 function binariesOf (target) {
   return Object.values(ABIS).map((abi) => path.join(ownDirectory(target), `longstack.abi${abi}.node`))
 }
 
-/** @returns {string[]} sentences on binaries that are not there, or older than their sources */
+/** @returns {string[]} sentences on binaries that are missing, or older than their sources */
 function findFaults () {
   return Object.keys(targets).flatMap((target) => {
     const isThere = (/** @type {string} */ file) => fs.existsSync(file)
@@ -59,7 +59,7 @@ function sentenceOn (target, files, fault) {
  * Writes the packages.
  * @param {string} out directory for their directories
  * @param {Identity} identity
- * @returns {Package[]} the main package comes last: what it depends on is published before
+ * @returns {Package[]} the main package comes last, since its dependencies are published first
  */
 function writePackages (out, identity) {
   const later = path.join(ownDirectory(), LATER)
@@ -103,7 +103,7 @@ function writeMain (directory, { name, version }, platforms) {
 
 /**
  * @param {Map<string, number>} reached
- * @returns {string[]} what npm would pack, without declarations that nobody reaches
+ * @returns {string[]} files that npm would pack, without unreachable declarations
  */
 function listFiles (reached) {
   const [{ files }] = JSON.parse(npm(['pack', '--dry-run', '--json', '--ignore-scripts'], root))
@@ -114,12 +114,12 @@ function listFiles (reached) {
 
 /**
  * @param {any} manifest
- * @returns {Map<string, number>} declarations that those in `exports` are made of, and in how many steps
+ * @returns {Map<string, number>} declarations reachable from those in `exports`, with the number of steps
  */
 function reachedTypes (manifest) {
   const first = JSON.stringify(manifest.exports).match(/(?<=")\.\/types\/[^"]+/g) ?? []
   const reached = new Map(first.map((file) => [path.posix.normalize(file), 0]))
-  for (const [file, steps] of reached) { // which grows meanwhile
+  for (const [file, steps] of reached) { // grows during the loop
     const text = fs.readFileSync(path.join(root, file), 'utf8')
     for (const [, id] of text.matchAll(/(?:\bfrom |\b(?:import|require)\()['"](\.[^'"]+)['"]/g)) {
       const base = path.posix.join(path.posix.dirname(file), id)
@@ -143,7 +143,7 @@ function convert (file, content, name, entries) {
 }
 
 /**
- * Returns where the sources are: npm compares that with where a version with provenance comes from.
+ * Returns the repository of the sources: npm compares it with the origin of a version with provenance.
  * @param {any} manifest
  */
 function repository ({ repository }) {

@@ -1,17 +1,16 @@
 'use strict'
 
-// What is said under another name: where a text names the package for Node or npm, it is another one than
-// `longstack`. The product, its command, LONGSTACK_ variables and formats of files keep their name. And code
-// without its comments, which half of lib/ consists of.
+// Texts under another name: if a text names the package for Node or npm, its name is not `longstack`. The
+// product, its command, LONGSTACK_ variables and file formats keep their names. Also code without its
+// comments, which are half of lib/.
 
 const acorn = require('acorn')
 
 const NAME = 'longstack'
 
 /**
- * Puts a name in place of `longstack` where Node or npm resolve it: in an entry of `exports`, as what is
- * required or imported, as a directory in node_modules, in a command of npm, and in the name of a platform's
- * package.
+ * Replaces `longstack` by a name wherever Node or npm resolve it: in an entry of `exports`, in require and
+ * import, in a directory of node_modules, in an npm command, and in the name of a platform's package.
  * @param {string} text
  * @param {string} name
  * @param {string[]} entries keys of `exports`
@@ -32,7 +31,7 @@ function rename (text, name, entries) {
 const escapeRegExp = (text) => text.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')
 
 /**
- * Leaves out of a document what holds for a checkout alone, and takes in what holds for what is published:
+ * Omits the parts of a document that apply only to a checkout, and includes those for a published package:
  * <!-- checkout -->…<!-- /checkout -->, and <!-- published: … -->.
  * @param {string} text
  */
@@ -43,7 +42,7 @@ function asPublished (text) {
 }
 
 /**
- * Removes the comments of JavaScript, and the lines that have nothing else.
+ * Removes the comments of JavaScript, and lines without anything else.
  * @param {string} text
  * @param {boolean} isModule
  */

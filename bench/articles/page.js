@@ -48,10 +48,10 @@ const { median } = require('../median')
  */
 
 const MIN_SPREAD = Math.log(1.1) // minimum uncertainty of any ratio
-// Multiple of the distance of the farthest round: rounds of one run differ less than runs do. Factor two
-// contained 53 of 56 ratios of another run, factor four all.
+// Multiple of the distance of the farthest round: rounds of one run differ less than runs do. A factor of two
+// contained 53 of 56 ratios of another run, a factor of four all.
 const WIDER = 4
-const MANY = 5 // rounds, above which one may be ignored as an outlier
+const MANY = 5 // rounds; with more than this, one may be ignored as an outlier
 const APART = 0.05 // minimum distance from 1 to count as a difference
 
 /** @param {number[]} ratios @returns {Measured} */

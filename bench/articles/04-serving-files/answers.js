@@ -12,7 +12,7 @@ const { deliver } = require('./deliver')
 
 const CHANGED = new Date(Date.UTC(2010, 2, 31, 12)) // for all files, so that their tags are always equal
 
-/** Creates a site with every kind of file. @param {string} directory */
+/** Creates a site with files of every kind. @param {string} directory */
 function makeSite (directory) {
   const root = path.join(directory, 'site')
   const put = (name, content) => {
@@ -141,7 +141,7 @@ async function answers () {
         response.statusCode = 404
         response.end('no such file\n')
       })
-    note('delivered') // printed first: listeners attached by now miss nothing
+    note('delivered') // printed first: listeners attached by then miss nothing
   })
   await once(server.listen(0, '127.0.0.1'), 'listening')
   try {

@@ -39,7 +39,7 @@ function pathOf (url) {
   return decoded
 }
 
-/** Returns whether a file is inside the root (real paths). @param {string} root @param {string} file */
+/** Returns whether the real path of a file is inside the root. @param {string} root @param {string} file */
 const isInside = (root, file) => {
   return file === root || file.startsWith(root.endsWith(path.sep) ? root : root + path.sep)
 }

@@ -23,8 +23,8 @@ function onceGone (socket, callback) {
 }
 
 /**
- * Watches the connection to the client. A response that is queued behind another one gets no event when the
- * connection is closed.
+ * Watches the connection to the client. A response queued behind another one gets no event when the
+ * connection closes.
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
  */

@@ -14,7 +14,7 @@ const SIZE = 500 * KIB
 const FILE = 'file.txt'
 
 /**
- * Sends strings, which deliver() has no need for: read, decoded, and encoded again.
+ * Sends strings, which deliver() does not need: read, decoded, and encoded again.
  * @param {BufferEncoding} encoding
  * @param {number} chunk bytes
  * @param {boolean} [isBoxed] convert to a Buffer first

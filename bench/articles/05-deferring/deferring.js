@@ -98,8 +98,8 @@ const places = {
   'a callback of setTimeout': (callback) => { setTimeout(callback, 0) }
 }
 
-// An ES module is evaluated inside a promise. The time its timers run depends on how that version of Node
-// loads it.
+// An ES module is evaluated inside a promise. When its timers run depends on how that version of Node loads
+// it.
 const MODULE = `
   const ways = {
     'process.nextTick': process.nextTick,

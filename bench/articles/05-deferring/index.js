@@ -2,7 +2,8 @@
 
 // Deferring: events missed by listeners that are attached after the call, the order of five ways to defer,
 // the ways that starve files and sockets, and the cost. After "Node and process.nextTick" (Andrew Cholakian,
-// 2010), which explains with it how node-paperboy (Felix Geisendörfer, 2010) works without a start() method.
+// 2010), which uses it to explain how node-paperboy (Felix Geisendörfer, 2010) works without a start()
+// method.
 //
 //     node bench/articles/05-deferring --answers             prints missed events and the orders
 //     node bench/articles/05-deferring --json [--quick]      measures the claims and tables once

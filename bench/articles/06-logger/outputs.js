@@ -7,7 +7,7 @@ const path = require('node:path')
 const trace = require('../../..')
 
 const LEVELS = ['debug', 'info', 'warn', 'error']
-const CHECK_MS = 1_000 // interval to detect a renamed file without a signal, and to write gathered lines
+const CHECK_MS = 1_000 // ms between checks for a renamed file, and between writes of gathered lines
 const MAX_WAITING = 1 << 20 // characters that may be queued for the reader of a stream
 
 /** Escapes control characters, so that a text stays on its line, and indents further lines of a stack. */

@@ -44,7 +44,7 @@ function random (seed) {
 }
 
 /**
- * Sends requests at scheduled times, without waiting for answers: people do not wait for one another.
+ * Sends requests at scheduled times, without waiting for responses: people do not wait for one another.
  * @param {number} length ms
  * @param {(i: number) => Promise<number>} request
  */
