@@ -23,13 +23,13 @@ const hasBoxes = loadBinding().binding !== undefined && process.env.ENGINE !== '
  * @property {import('node:child_process').ChildProcess} child
  * @property {number[]} ports of the main thread, and of its worker
  * @property {string} directory of the box
- * @property {() => string} stderr so far
+ * @property {() => string} stderr output so far
  */
 
 /**
  * @param {import('ava').ExecutionContext} t
  * @param {{ args?: string[], flags?: string[], box?: string, directory?: string,
- *   env?: Record<string, string>, enter?: string }} [options] enter: a command of the shell that becomes it
+ *   env?: Record<string, string>, enter?: string }} [options] enter: a shell command that becomes the program
  * @returns {Promise<Service>}
  */
 async function start (t, { args = [], flags = [], box = '', env, enter = ':', ...others } = {}) {
@@ -51,10 +51,14 @@ async function start (t, { args = [], flags = [], box = '', env, enter = ':', ..
   return { child, ports, directory, stderr: () => stderr }
 }
 
-/** @param {number} port @param {string} url @returns {Promise<number | undefined>} status; undefined: none */
+/**
+ * @param {number} port
+ * @param {string} url
+ * @returns {Promise<number | undefined>} status of the response; undefined if there is none
+ */
 function ask (port, url) {
   return new Promise((resolve) => {
-    // A connection of its own: a kept one may have been closed by the server just before
+    // A new connection each time: the server may just have closed a kept one
     http.get({ port, path: url, host: '127.0.0.1', agent: false }, (response) => {
       response.resume().on('end', () => resolve(response.statusCode))
     }).on('error', () => resolve(undefined))

@@ -102,7 +102,7 @@ const SPAN = /^\{"(?:traceId|longstack)"[^\n]*\}\n/gm
  * @property {string} stderr
  * @property {number | null} code
  * @property {string | null} signal
- * @property {any} seen observations of the program; undefined if it ended before
+ * @property {any} seen observations of the program; undefined if it ended too early
  * @property {string[]} spans lines
  */
 

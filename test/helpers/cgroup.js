@@ -13,8 +13,8 @@ let groups = 0
  * @param {import('ava').ExecutionContext} t
  * @param {string} controller
  * @param {string[]} files of the limit, by version of cgroups
- * @returns {{ enter: string, limit: (value: number) => void } | undefined} enter: for the shell that becomes
- *   the program; undefined where this process may not
+ * @returns {{ enter: string, limit: (value: number) => void } | undefined} enter: for the shell that
+ *   becomes the program; undefined if this process may not set limits
  */
 function makeGroup (t, controller, files) {
   for (const parent of [path.join(ROOT, controller), ROOT]) {
@@ -26,7 +26,7 @@ function makeGroup (t, controller, files) {
     }
     t.teardown(() => fs.rmdirSync(group))
     const file = files.map((name) => path.join(group, name)).find((name) => fs.existsSync(name))
-    if (file === undefined) continue // a directory like others, or this controller is not for it
+    if (file === undefined) continue // an ordinary directory, or this controller does not apply to it
     return {
       enter: `echo $$ > ${group}/cgroup.procs`,
       limit (value) { fs.writeFileSync(file, String(value)) }

@@ -26,7 +26,7 @@ const ways = [{ capture: 'native' }, { capture: 'js' }]
  * @typedef {object} Outcome
  * @property {number | null} code
  * @property {string | null} signal
- * @property {string} stdout without hops
+ * @property {string} stdout output without hops
  * @property {string} stderr
  * @property {number} ms
  * @property {any} stats statistics of longstack, if the program could send them

@@ -32,7 +32,7 @@ pnpEnableEsmLoader: true
  * @property {string} main directory of the path by which main.cjs and main.mjs are started
  * @property {string} register lib/register.js, as found from there
  * @property {string[]} flags of node
- * @property {string[]} preloads of the package manager, words for NODE_OPTIONS
+ * @property {string[]} preloads of the package manager, as words for NODE_OPTIONS
  * @property {{ uid?: number, gid?: number }} user user who runs the program
  *
  * @typedef {{ name: string, version: string, needs: string[] }} Package needs: directories in node_modules

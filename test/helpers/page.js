@@ -30,7 +30,9 @@ function createRandom (seed) {
   }
 }
 
-/** delayed: share of the spans that the report delayed; run: share of its own time that a span runs */
+/**
+ * delayed: share of the spans that the report delayed; run: share of a span's duration that is its own code
+ */
 const loads = [
   { name: 'GET /users/:id', kind: 'SERVER', share: 0.46, median: 4.2, spread: 0.5, wait: ['TCP', 'DNS'], delayed: 0.2, run: 0.2 },
   { name: 'GET /', kind: 'SERVER', share: 0.2, median: 1.1, spread: 0.35, wait: ['FS'], delayed: 0.2, run: 0.3 },

@@ -16,7 +16,7 @@ const register = path.join(root, 'lib', 'register.js')
 // Limits parallel children: ava starts all tests of a file at once, and the timeout of a child includes
 // waiting.
 const MAX_CHILDREN = 8
-const CHILD_MS = 180_000 // a second's work can take a minute on a busy machine
+const CHILD_MS = 180_000 // one second of work can take a minute on a busy machine
 
 let running = 0
 /** starts the next waiting child @type {Array<(value?: unknown) => void>} */

@@ -24,20 +24,20 @@ const runsAll = scope === 'all' || scope === 'rest'
 /** Tests independent of the version of Node: files, amounts, arithmetic, the report. */
 const onOldest = [
   'chains/{asyncids,uptime}',
-  'cli/cli-env', // what shells read
+  'cli/cli-env', // quoting in shells
   'examples/**',
   'faults/{collector,files,process}',
   'fuzz/**',
   'handles/terminal',
   'house/**',
   'layouts/paths',
-  'live/{hostile-names,hostile-sockets}', // what commands print, whoever answers
+  'live/{hostile-names,hostile-sockets}', // output of commands, whoever responds
   'native/{binary,mach-o,musl,trial}',
-  'package/{docs,input,install,registry,transparent-suites,types,windows}', // the oldest installs for each version
+  'package/{docs,input,install,registry,transparent-suites,types,windows}', // the oldest installs for all versions
   'path/random', // invariants of recordings
   'profile/profile-formats',
   'report/**',
-  'sinks/otlp-jaeger', // what Jaeger accepts; every version sends
+  'sinks/otlp-jaeger', // details that Jaeger accepts; every version sends them
   'spans/{asked,spans-line,spans-load,waits-drivers}',
   'unit/**' // parts without I/O
 ]
@@ -48,7 +48,7 @@ const onOldestAndNewest = [
   'handles/wait-graph',
   'live/{incident,metrics,refused,socket-files,top-figures,top-screen}',
   'profile/profile-command',
-  'runners/{chains,jest-vitest,lines}', // every version tests the gate, and how realms end
+  'runners/{chains,jest-vitest,lines}', // every version tests the leak gate, and how realms end
   'sinks/{otlp,sinks-outputs,sinks-pipes,sinks-preload}'
 ]
 

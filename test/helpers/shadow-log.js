@@ -31,8 +31,8 @@ const KIND = (1 << layout.KIND_BITS) - 1
  * @property {Record<string, { at?: string, label?: string }>} chains
  * @property {Record<string, string>} requests spanId by number; empty if no longer known
  * @property {Record<string, { type: string, subsystem?: string }>} types types of the runs, by number
- * @property {Record<string, number>} causes causes of the runs according to their records: a reference, or 0
- *   if the cause is gone
+ * @property {Record<string, number>} causes recorded causes of the runs: a reference, or 0 if the cause is
+ *   gone
  *
  * @typedef {{ ring: SharedArrayBuffer, entries: Entry[], names: Names }} Shadow of one thread
  */

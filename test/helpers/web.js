@@ -35,13 +35,13 @@ const ask = (options, act, from = http) => new Promise((resolve) => {
   if (act === undefined) request.end()
   else act(request)
 })
-/** What a connection answers to bytes, until it is closed. */
+/** The response of a connection to given bytes, until it closes. */
 const raw = (port, text) => new Promise((resolve) => {
   let got = ''
   const socket = net.connect(port, '127.0.0.1', () => socket.write(text))
   socket.setEncoding('utf8').on('data', (more) => { got += more }).on('error', () => {}).on('close', () => resolve(got))
 })
-/** The server got the next request. */
+/** Resolves when the server gets the next request. */
 const got = (server) => new Promise((resolve) => server.once('request', () => setImmediate(resolve)))
 const settled = async () => {
   for (let i = 0; i < 300 && trace.stats().spans.open > 0; i++) await wait(10)
@@ -57,7 +57,7 @@ const done = async () => {
 
 /**
  * @typedef {object} Outcome
- * @property {any[]} spans in the order of their ends
+ * @property {any[]} spans in the order in which they ended
  * @property {any} saw observations of the program
  * @property {(name: string, kind?: string) => any} one the only span of that name
  * @property {string} stderr
