@@ -25,8 +25,8 @@
  *   connection to this destination; default none
  * @property {string | undefined} record record every callback to this file, for longstack report and
  *   longstack spans; default none
- * @property {string | undefined} box keep what the process did last in this directory, for a report after
- *   it was killed; default none
+ * @property {string | undefined} box keep the last seconds of the process in this directory, for a report
+ *   after it was killed; default none
  * @property {string | undefined} socket answer longstack why, top and similar commands on this Unix socket;
  *   default none
  * @property {boolean} propagate send a traceparent header with outgoing requests; default off

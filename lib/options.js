@@ -145,7 +145,7 @@ const table = {
       require('./sinks/outputs').fileOf(value) !== undefined)
   },
   box: {
-    purpose: 'keep what the process did last in this directory, for a report after it was killed',
+    purpose: 'keep the last seconds of the process in this directory, for a report after it was killed',
     initial: undefined,
     placeholder: 'DIR',
     ...string('a directory, for example "boxes", "boxes,keep" or "boxes,size=64MiB"',

@@ -25,7 +25,7 @@ for (const page of pages) {
     t.deepEqual([...new Set(missing)], [])
   })
 
-  test(`links in ${page} lead somewhere`, (t) => {
+  test(`links in ${page} resolve`, (t) => {
     const links = [...textOf(page).matchAll(/\]\((?!https?:|#)([^)#]+)(?:#([^)]*))?\)/g)]
     const missing = links.filter(([, file, anchor]) => {
       const target = path.posix.join(path.posix.dirname(page), file)
