@@ -32,6 +32,6 @@ void DataAge(const v8::FunctionCallbackInfo<v8::Value>& info) {
 }  // namespace
 
 void AddArrivalFunctions(v8::Local<v8::Context> context, v8::Local<v8::Object> exports) {
-  static char unused;  // functions have a native object behind them
+  static char unused;  // AddFunctions needs a native object
   longstack::AddObject(context, exports, "arrival", &unused, {{"dataAge", DataAge}});
 }

@@ -202,7 +202,7 @@ void StopPulse() {
   pulsing = nullptr;
 }
 
-// Locks a new file, which another process may be examining now. Returns false after an error, in errno.
+// Locks a new file, which another process may be examining now. On error, returns false and sets errno.
 bool Lock(int fd) {
   for (int i = 0; flock(fd, LOCK_EX | LOCK_NB) != 0; i++) {
     if (errno != EWOULDBLOCK || i == kLockTries) return false;
@@ -223,7 +223,7 @@ int Allocate(int fd, size_t from, size_t bytes) {
 #endif
 }
 
-// Adds bytes to the file and maps them. Returns nullptr after an error, in errno.
+// Adds bytes to the file and maps them. On error, returns nullptr and sets errno.
 char* Extend(int fd, size_t from, size_t bytes) {
   const int error = Allocate(fd, from, bytes);
   if (error != 0) {

@@ -321,7 +321,7 @@ void Release(const FunctionCallbackInfo<Value>& info) {}
 }  // namespace
 
 void AddSignalFunctions(Local<v8::Context> context, Local<v8::Object> exports) {
-  static char unused;  // functions need a native object behind them
+  static char unused;  // AddFunctions needs a native object
   longstack::AddObject(context, exports, "signals", &unused, {
     {"start", Start}, {"stop", Stop}, {"hold", HoldBack}, {"release", Release},
   });

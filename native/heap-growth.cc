@@ -1,7 +1,7 @@
-// Functions that allocated what the heap retains. V8's sampling heap profiler starts when a full collection
-// leaves half of the heap's limit in use, or the process uses half of its container's memory. After later
-// full collections, the places of the samples that are still retained are stored. If the program uses that
-// profiler itself, nothing is stored.
+// Finds the functions that allocated the memory retained by the heap. V8's sampling heap profiler starts when
+// a full collection leaves half of the heap's limit in use, or the process uses half of its container's
+// memory. After later full collections, the places of the samples that are still retained are stored. If the
+// program uses that profiler itself, nothing is stored.
 
 #include <cstddef>
 #include <cstdint>

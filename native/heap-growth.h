@@ -1,4 +1,4 @@
-// Functions that allocated what the heap retains, once memory is short.
+// Finds the functions that allocated the memory retained by the heap, once memory is short.
 
 #ifndef LONGSTACK_HEAP_GROWTH_H_
 #define LONGSTACK_HEAP_GROWTH_H_

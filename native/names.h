@@ -14,7 +14,7 @@
 // (capture-native.js): reports show the place, not the name of another function.
 //
 // No place is forgotten: optimized code runs its functions inlined, without a frame that would reveal them
-// again. When there is no room for more, a stack with inlined functions has no key.
+// again. Once the table is full, a stack with inlined functions has no key.
 
 #ifndef LONGSTACK_NAMES_H_
 #define LONGSTACK_NAMES_H_
@@ -40,8 +40,8 @@ class Names {
   // Adds the frames of the walk whose functions have another name than their code.
   void FindNamed(const Walk& walk, FrameSet* named);
 
-  // Returns whether a function whose name should be part of the key is inlined in another's frame. Adds
-  // frames at whose place functions had other names before to the named frames.
+  // Returns whether a function that should be named in the key is inlined in another function's frame. Adds
+  // to the named frames those at a place whose functions had other names before.
   bool AreInlined(const Walk& walk, v8::Local<v8::StackTrace> trace, FrameSet* named);
   bool HasPlaces() const { return place_count_ != 0; }
 

@@ -72,7 +72,7 @@ std::atomic<const char*> type_names[kMaxTypes] = {"other"};
 std::atomic<uint32_t> type_count{1};
 uint16_t type_slots[kTypeSlots];    // a hash table of numbers of types; 0: free
 
-// Returns the number of a type, added if it is new; 0, "other", if there is no more room. The hash is FNV-1a.
+// Returns the number of a type, added if it is new; 0, "other", once the table is full. The hash is FNV-1a.
 uint32_t TypeOf(const char* name) {
   uint32_t hash = 2166136261u;
   for (const char* c = name; *c != '\0'; c++) hash = (hash ^ static_cast<uint8_t>(*c)) * 16777619u;

@@ -61,7 +61,7 @@ inline bool StartThread(uv_thread_t* thread, uv_thread_cb run, void* data, size_
   return uv_thread_create_ex(thread, &options, run, data) == 0;
 }
 
-// A file of Linux's /proc that is read again and again; empty on other systems.
+// A file of Linux's /proc that is read repeatedly; empty on other systems.
 class ProcFile {
  public:
   explicit ProcFile(const char* name) {

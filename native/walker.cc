@@ -27,7 +27,7 @@ class Words {
   Walk* walk_;
 };
 
-// Records the frames as well.
+// Also records the frames.
 class Frames : public Words {
  public:
   Frames(Walk* walk, const FrameLayout& layout) : Words(walk), layout_(layout) { walk->frame_count = 0; }

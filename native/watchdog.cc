@@ -262,7 +262,7 @@ class Watch {
 
   // Time of a callback, in ms.
   struct Account {
-    double late = 0;        // between two checks, the second of which was late
+    double late = 0;        // between two checks if the second was late
     double late_cpu = 0;    // part of that on a CPU or in a run queue
     double still = 0;       // between checks, in neither
     double Lost() const { return std::fmax(0, late - late_cpu); }
@@ -358,7 +358,7 @@ class Watch {
     if (samples_ == 1) {
       Write(&shared_->armed_start, callback_start_);
       Write(&shared_->armed, progress_.callbacks);
-      uv_async_send(&async_);   // received after the callback
+      uv_async_send(&async_);   // delivered after the callback
     }
     if (is_requested_.load()) return;
     if (Read(&shared_->is_debuggable) != 0 && stands_still) return;

@@ -3,9 +3,9 @@
 // npm run release -- --name @scope[/longstack] [--version X] [--out DIRECTORY] [--dry-run] [--no-provenance]
 //                    [--no-build]
 //
-// Compiles this platform's binaries for every version of Node (--no-build keeps those that are there), packs
-// the main package and one for each platform under that name, and publishes them. --dry-run only packs, and
-// lists what would prevent publishing. The name is the owner's, and texts of the package follow it.
+// Compiles this platform's binaries for every version of Node (--no-build keeps existing ones), packs the
+// main package and one for each platform under that name, and publishes them. --dry-run only packs, and lists
+// what would prevent publishing. The name is the owner's, and texts of the package follow it.
 
 const { spawnSync } = require('node:child_process')
 const fs = require('node:fs')

@@ -143,7 +143,7 @@ function convert (file, content, name, entries) {
 }
 
 /**
- * Returns the repository of the sources: npm compares it with the origin of a version with provenance.
+ * Returns the `repository` field. For a version with provenance, npm checks it against the origin.
  * @param {any} manifest
  */
 function repository ({ repository }) {

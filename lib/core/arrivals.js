@@ -60,7 +60,7 @@ class Arrivals {
     this.sleptBefore = 0
     /** begin of the current callback */
     this.begunAt = 0
-    /** its event arrived by cameBy and after cameAfter; 0 if it is due with its cause */
+    /** its event arrived after cameAfter, at cameBy at the latest; 0 if it was due together with its cause */
     this.cameBy = 0
     this.cameAfter = 0
     /** DATA: arrival of the last data before the read, possibly after the poll */

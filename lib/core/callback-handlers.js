@@ -27,7 +27,7 @@ const timers = require('./timers')
 const HELD = 64 // contexts with a detail to hold; a power of two
 
 // States of a parser's request, in INCOMING. 0: complete.
-const HEAD = 1 // head received, nothing since
+const HEAD = 1 // only the head was received
 const BODY = 2
 
 const NO_RECORD = { words: new Int32Array(1 << SHIFT), offset: 0 }

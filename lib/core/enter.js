@@ -131,8 +131,8 @@ function enterUnnumbered (promise) {
 const findPromise = (ref) => ref === 0 || ref === UNKNOWN ? undefined : findRecord(ref)
 
 /**
- * Returns the record found through the executing resource: of a promise that V8's hooks reported when it was
- * made, or the copy that a resource carries.
+ * Finds a record through the executing resource: that of a promise reported by V8's hooks, or the copy that
+ * the resource carries.
  * @param {number} asyncId
  */
 function findOfExecuting (asyncId) {

@@ -48,7 +48,7 @@ class Entry {
     this.ask = this.lastAsk = 0
     /** last write of the program, ms of the clock @type {number | undefined} */
     this.writeTime = undefined
-    /** several flows have had queries in flight at once */
+    /** several flows have had concurrent queries */
     this.isShared = false
     /** when several queries were sent at once, whole ms of the clock; 0: never */
     this.dueSince = 0

@@ -74,7 +74,7 @@ function recordEarly (id) {
   resources[offset + SPAN] = 0
   resources[offset + TIME] = 0
   resources[offset + DETAIL] = resources[offset + INCOMING] = 0
-  // LISTENED: someone may listen by now
+  // LISTENED: a listener may exist by now
   resources[offset + FLAGS] = LIVE | LISTENED | earlyFlags(executionAsyncResource())
 }
 

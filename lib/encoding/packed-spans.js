@@ -1,7 +1,7 @@
 'use strict'
 
 // Packs request spans for a recording: spans that differ only in numbers take a fixed number of 32-bit words
-// each, in base64. A line of JSON per span took a tenth of the CPU of a small server.
+// each, in base64. Writing a line of JSON per span took a tenth of a small server's CPU.
 
 const { defined } = require('./span-figures')
 

@@ -1,7 +1,7 @@
 'use strict'
 
 // Memory outside of the heap, mostly Buffers, that callbacks of requests allocate while memory is short, for
-// a black box. An allocation is no leak, but the route that allocates most is the first one to examine.
+// a black box. An allocation is not a leak, but the route that allocates most is the first suspect.
 
 const runLog = require('../core/run-log')
 const { part: at } = require('./box-layout')

@@ -1,6 +1,6 @@
 'use strict'
 
-// Text of native/heap-growth.cc: which functions allocated what the heap keeps.
+// Parses the text of native/heap-growth.cc: the functions that allocated the memory retained by the heap.
 
 /**
  * @typedef {object} HeapGrowth

@@ -1,6 +1,7 @@
 'use strict'
 
-// Functions that allocated what the heap retains, once memory is short: native/heap-growth.cc.
+// Names the functions that allocated the memory retained by the heap, once memory is short:
+// native/heap-growth.cc.
 
 const path = require('node:path')
 const process = require('node:process')

@@ -1,6 +1,6 @@
 'use strict'
 
-// The options `record` and `box`. What they need is loaded on first use.
+// The options `record` and `box`. Their modules are loaded on first use.
 
 const process = require('node:process')
 const { safely } = require('../core/faults')

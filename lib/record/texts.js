@@ -337,7 +337,7 @@ function addVitals () {
   addHandles(at)
 }
 
-/** Adds the open handles. Commands that ask for a log count them themselves. @param {number} at */
+/** Adds the open handles. Commands that request a log count handles themselves. @param {number} at */
 function addHandles (at) {
   const { box, record } = settings.options
   if (record === undefined && box === undefined) return

@@ -49,7 +49,7 @@ on('forgetting', () => { writers = new ChainValues() })
  * @property {number} place chain of the write, below that of the step
  */
 
-/** opener stacks of connections on which several flows queried at once @type {Set<object | undefined>} */
+/** opener stacks of connections with concurrent queries of several flows @type {Set<object | undefined>} */
 const sharedPlaces = new Set()
 
 /**

@@ -24,7 +24,7 @@ const { typeOf } = require('../handles/subject')
 const connections = new WeakMap()
 /** @type {WeakMap<object, import('../core/context').Context>} */
 const listenCalls = new WeakMap()
-/** sockets without an entry that were looked at @type {WeakSet<object>} */
+/** sockets examined that have no entry @type {WeakSet<object>} */
 const looked = new WeakSet()
 
 /**

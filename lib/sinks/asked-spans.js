@@ -1,6 +1,6 @@
 'use strict'
 
-// Converts the queries of a span (report/path/queries.js) to spans of their own: client spans, its children.
+// Converts the queries of a span (report/path/queries.js) to separate client spans, as its children.
 
 const { createHash } = require('node:crypto')
 const { askedName } = require('../text')

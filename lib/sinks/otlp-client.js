@@ -109,7 +109,7 @@ class OtlpClient {
   }
 
   /**
-   * Reports a fault, or that it is over.
+   * Reports a fault, or its end.
    * @param {{ fault?: string, gone?: boolean, fatal?: boolean }} state gone: the collector is unreachable;
    *   fatal: the client cannot send at all
    */

@@ -133,7 +133,7 @@ function connectionLost (span, request, response, { socket, timedOut }) {
 }
 
 /**
- * Ends the span of a connection that serves another protocol, or did so until it closed.
+ * Ends the span of a connection that switched to another protocol, or of one that closed after that.
  * @param {Span} span
  * @param {unknown} status
  */

@@ -1,7 +1,7 @@
 'use strict'
 
-// Records beside the program's own spans: errors as span events in OpenTelemetry's terms, and blocking
-// callbacks.
+// Records in addition to the program's own spans: errors as span events in OpenTelemetry's terms, and
+// blocking callbacks.
 
 const { isNativeError } = require('node:util').types
 const { spanResource } = require('./outputs')

@@ -169,7 +169,7 @@ test('data that a server sends unasked belongs to the opener of the connection, 
   t.notRegex(stdout, /asker/)
 })
 
-test('what a driver with a queue writes in its reply handler is nobody\'s query', async (t) => {
+test('a write by a driver\'s queue in its reply handler has no known owner', async (t) => {
   const { stdout } = await runProgram(`
     const net = require('node:net')
     const trace = require(${JSON.stringify(root)})
@@ -227,7 +227,7 @@ test('a query of a timer that was set in a callback of the connection names the 
   t.regex(stdout, /── socket\.write .*\n[^─]*at report .*\n +── setTimeout.* ──\n +at warm /)
 })
 
-test('what a pool sends in a callback of the connection does not name the previous request', async (t) => {
+test('a query that a pool sends in a callback of its connection does not name the previous request', async (t) => {
   const { stdout } = await runProgram(`
     const http = require('node:http')
     const { Client, serve } = require(${client})
@@ -288,7 +288,7 @@ test('the second of two queries of one step is not attributed to the code that q
   }
 })
 
-test('two messages that a thread answers each name their own sender', async (t) => {
+test('responses of a thread to two messages name their own senders', async (t) => {
   const { stdout, stderr } = await runProgram(`
     const { Worker } = require('node:worker_threads')
     const { Client, serve } = require(${client})

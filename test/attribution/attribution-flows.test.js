@@ -268,7 +268,7 @@ test('the reader of an error is not taken for its creator if nothing distinguish
   t.regex(split(stdout).hops[0].title, /reader: only where/)
 })
 
-test('an unhandled rejection with a value that is no error has the place of its promise', async (t) => {
+test('an unhandled rejection with a non-error value has the place of its promise', async (t) => {
   for (const start of ['fails()', 'setTimeout(fails, 1)', 'import("node:fs").then(fails)']) {
     const { stderr, code } = await program(`function fails () { Promise.reject(42) }\n${start}`)
     t.is(code, 1)

@@ -186,7 +186,7 @@ for (const [name, source] of Object.entries(escapes)) {
   }
 }
 
-test('a rejection with a reason that is no error gets its chain from its promise', async (t) => {
+test('a rejection with a non-error reason gets its chain from its promise', async (t) => {
   const { stdout } = await node(['-r', register, '-e', `
     const trace = require('longstack')
     process.on('unhandledRejection', (reason, promise) => {

@@ -10,7 +10,7 @@ const trace = require(${JSON.stringify(require.resolve('../..'))})
 const say = (...words) => require('node:fs').writeSync(1, words.join(' ') + '\\n')
 `
 
-test('a handled error lets the program go on in its context, and no other handler is called', async (t) => {
+test('after a handled error the program continues in its context, and no other handler is called', async (t) => {
   const { stdout, stderr, code } = await program(`${watch}
     process.on('uncaughtException', () => say('WRONG'))
     trace.onError((error, context) => { say('saw', error.message, context.type, context.label); return true })

@@ -651,7 +651,7 @@ test('a batch error of messages from another thread names the first to wait for 
   t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*at sendB [^]*── triggered by [^]*at rowOfA /, stderr)
 })
 
-test('the code that rejects a batch is no fact for another waiting request, even if the creator is unknown', async (t) => {
+test('code that rejects a batch is not stated as a fact for another waiting request', async (t) => {
   const { stdout, stderr } = await program(`
     'use strict'
     const http = require('node:http')

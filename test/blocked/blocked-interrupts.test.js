@@ -54,7 +54,7 @@ watched(test, 'a global match goes on as it was after a report from inside', asy
 const names = /** @type {const} */ (['input', 'lastMatch', 'lastParen', 'leftContext', 'rightContext', '$1', '$2', '$3', '$9'])
 const statics = () => names.map((name) => /** @type {any} */ (RegExp)[name])
 
-test('the static properties of RegExp are restored, at once after a long input', (t) => {
+test('the static properties of RegExp are restored, even after a long input', (t) => {
   const long = 'ab '.repeat(500_000)
   /** @type {Array<[RegExp, string]>} */
   const matches = [

@@ -54,7 +54,7 @@ test('no receiver, closure, error or resource of the program is kept alive', asy
   t.is(stdout.trim(), '[] 180')
 })
 
-test('a promise that is held for long keeps its chain, not its creator', async (t) => {
+test('a long-held promise keeps its chain, not its creator', async (t) => {
   const { stdout } = await program(`${collect}
     const trace = require(${JSON.stringify(root)})
     let held

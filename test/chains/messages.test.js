@@ -268,7 +268,7 @@ test('a worker that calls receiveMessageOnPort continues the chain of each messa
   t.deepEqual(results, [['one', 'port.postMessage worker 0 send'], ['two', 'port.postMessage worker 0 send']])
 })
 
-test('nothing is guessed for ports from elsewhere, used earlier, or whose messages were taken unobserved', async (t) => {
+test('nothing is guessed for ports of unknown origin, used before, or read unobserved', async (t) => {
   const results = await told(`
     const old = threads.receiveMessageOnPort
     const worker = hire({ workerData: null })
@@ -330,7 +330,7 @@ test('a queued task that a pool sends after the response to another names its su
   for (const [name, [first]] of lines) t.is(first, `new AsyncResource(Tinypool.Task) Task run ${name}`)
 })
 
-test('what an idle pool sends from its own callback has no sender', async (t) => {
+test('a message that an idle pool sends from its own callback has no sender', async (t) => {
   const fs = require('node:fs')
   const folder = fs.mkdtempSync(path.join(require('node:os').tmpdir(), 'longstack-'))
   t.teardown(() => fs.rmSync(folder, { recursive: true }))

@@ -75,7 +75,7 @@ test('a child that runs longstack begins with the chain of its parent', async (t
 })
 
 for (const type of /** @type {const} */ (['cjs', 'mjs'])) {
-  test(`--import, ${type}: what the main script of a child begins has the chain of its parent`, async (t) => {
+  test(`--import, ${type}: work started by a child's main script has the chain of its parent`, async (t) => {
     const imported = type === 'cjs' ? "const { fork } = require('node:child_process')" : "import { fork } from 'node:child_process'"
     const file = type === 'cjs' ? '__filename' : 'import.meta.filename'
     const { stdout, stderr } = await program(`
@@ -202,7 +202,7 @@ test('a chain as text is bounded, and keeps the newest hops', (t) => {
   t.is(encodeChain([], 7), undefined)
 })
 
-test('text that is no chain is ignored', (t) => {
+test('text that is not a chain is ignored', (t) => {
   const good = String(encodeChain([hop(1)], 7))
   t.truthy(decodeChain(good))
   const wrong = ['', '1', 'null', '{}', '[]', good.slice(1), `${good}x`, good.replace('"longstack":1', '"longstack":2'),

@@ -60,7 +60,7 @@ test('disable() restores a realm\'s formatter, and vm.createContext', async (t) 
   t.is(stdout, 'true true true\nOWN y\n')
 })
 
-test('a realm whose sandbox has traps, or replaces Error, notices nothing', async (t) => {
+test('a realm with a trapping sandbox, or its own Error, is unaffected', async (t) => {
   const source = `
     const vm = require('node:vm')
     const seen = []

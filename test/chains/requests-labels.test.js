@@ -146,7 +146,7 @@ test('an interruption while longstack starts does not separate the clocks of Jav
   t.true(saw['/two'].includes('GET /two'), saw['/two'].join())
 })
 
-test('traffic that is no request has the plain label', async (t) => {
+test('traffic other than requests has the plain label', async (t) => {
   const saw = await told(t, `
     const server = http.createServer((req, res) => res.end())
     server.on('upgrade', (req, socket) => { saw.upgrade = labels(); socket.end() })

@@ -74,7 +74,7 @@ test('a long await is known even if many other promises are made', async (t) => 
   t.deepEqual(told.late, ['setTimeout(1) | flow', 'setImmediate | '])
 })
 
-test('two flows at once are not mixed', async (t) => {
+test('two concurrent flows are not mixed', async (t) => {
   const told = await answers(t, `${prelude}
     const names = Array.from({ length: 20 }, (_, i) => 'flow' + i)
     for (const name of names) setTimeout({ [name]: () => setImmediate({ [name] () { work(name) } }[name]) }[name], 1)

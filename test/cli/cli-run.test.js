@@ -242,7 +242,7 @@ test('a worker that computes is awaited; one that only waits is a leak', async (
   t.regex(stderr, /worker thread .*· WORKER/)
 })
 
-test('a program that works for long and then ends has no leak', async (t) => {
+test('a program that runs for a long time and then ends has no leak', async (t) => {
   const app = script(t, `
     const end = Date.now() + 400
     while (Date.now() < end);

@@ -134,7 +134,7 @@ testPlans(testCase, cases, Object.entries(shimmed).map(([title, plan]) => {
 }))
 
 if (process.platform !== 'win32') {
-  test.serial('two seconds of SIGSTOP are no blocking callback', (t) => againIfStarved(t, stop))
+  test.serial('two seconds of SIGSTOP do not count as a blocking callback', (t) => againIfStarved(t, stop))
 }
 
 /** @param {import('ava').ExecutionContext} t */

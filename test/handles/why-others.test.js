@@ -176,7 +176,7 @@ test('handles opened before enabling, or filtered out, are unknown, never attrib
   t.like(told.late.why, { type: 'TCPWRAP', side: 'client', state: 'open', remote: told.server.why.local, usedBy: undefined })
 })
 
-test('why reports the creator, bytes and close method of a bare handle, without net', async (t) => {
+test('why reports the creator, bytes and close method of a handle used without net', async (t) => {
   const { told, code } = await reports(`
     const server = net.createServer().listen(0, '127.0.0.1', function makeHandle () {
       const TCP = server._handle.constructor

@@ -1,8 +1,8 @@
 'use strict'
 
 // Runs other people's tests with and without longstack and compares them test by test: names and states, not
-// only exit codes. A difference counts if it recurs each time the file is run again, in both ways, if an
-// empty hook does not cause it as well, and if it is not merely in the text of stacks.
+// only exit codes. A difference counts if it recurs whenever the file is run both ways, if an empty hook does
+// not cause it too, and if it is not only in the text of stacks.
 
 const { spawn } = require('node:child_process')
 const { createHash } = require('node:crypto')

@@ -88,8 +88,8 @@ function sound (t, record) {
 }
 
 /**
- * Compares with Node's figures of the event loop: no part of a wait is counted as run or delay. Time that
- * other code ran while an operation was pending also counts as a wait.
+ * Compares with Node's figures of the event loop: no part of a wait counts as run or delay. Time that other
+ * code ran while an operation was pending also counts as a wait.
  * @param {import('ava').ExecutionContext} t
  * @param {any} result of told
  * @param {string} name of a span made by looked()

@@ -129,7 +129,7 @@ test('an existing file of that name is never replaced', async (t) => {
   }
 })
 
-test('a path that is no directory, or that others may enter, is not used', async (t) => {
+test('a path is used only if it is a directory that others cannot enter', async (t) => {
   const directory = folder(t)
   fs.mkdirSync(path.join(directory, 'open.longstack'))
   fs.chmodSync(path.join(directory, 'open.longstack'), 0o755)

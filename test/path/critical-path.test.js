@@ -91,7 +91,7 @@ test('a query on a connection: the wait begins at the query, and ends with the r
   t.like(queries, [{ start: 100, end: 120, chain: 21, connection, unsent: 0, unanswered: false }])
 })
 
-test('a connection\'s callback belongs to its opener: a response is no wait for the opener', (t) => {
+test('a response in a callback of the connection\'s opener is not a wait for the opener', (t) => {
   for (const owner of [0, B]) {
     const log = quiet(new Log(), 100)
     if (owner === B) log.serve(99, B)
@@ -259,7 +259,7 @@ test('a sleep beside an earlier query is not on the path', (t) => {
   t.true(Math.abs(waits[0].ms - 48.8) < 1e-6)
 })
 
-test('a promise settled before it is awaited is no wait', (t) => {
+test('a promise settled before it is awaited is not a wait', (t) => {
   const log = quiet(new Log(), 100)
   const { run, answer } = askAndAnswer(log, 110)
   log.poll(130, 19)

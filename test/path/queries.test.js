@@ -123,7 +123,7 @@ test('a statement that is prepared before it is executed is one query', (t) => {
   t.deepEqual(times(log, B), [[120, 130]])
 })
 
-test('the promise of a pooled connection, settled in a response callback, is no query', (t) => {
+test('a pooled connection handed over in a response callback is not a query', (t) => {
   const log = begin()
   const first = log.serve(100, A)
   log.sent(POOLED, first, { request: A })
@@ -137,7 +137,7 @@ test('the promise of a pooled connection, settled in a response callback, is no 
   t.deepEqual(times(log, B), [[111, 120]])
 })
 
-test('the greeting of a driver that connects first is no query, nor is the wait for it', (t) => {
+test('neither the greeting of a connecting driver nor the wait for it is a query', (t) => {
   for (const hasQuery of [true, false]) {
     const log = new Log()
     log.poll(90, 5)
@@ -340,7 +340,7 @@ test('a query without a response lasts until the end of its request', (t) => {
   t.like(told(log, A).queries, [{ start: 100, end: 130, unanswered: true }])
 })
 
-test('a write without a response is no query if the program is not known to have sent it: a log to a pipe', (t) => {
+test('a write without a response or a known sender is not a query: a log to a pipe', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A })
@@ -419,7 +419,7 @@ test('a stream of another request ends before the queue of a pool writes', (t) =
   t.deepEqual(times(log, B), [[101, 110]])
 })
 
-test('a promise settled because the peer ends the connection is no query', (t) => {
+test('a promise settled by the end of the connection is not a query', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, a: 10, x: 20 })

@@ -123,7 +123,7 @@ test('a span longer than the retained log keeps its runs and delays', (t) => {
   t.deepEqual(path.waits.slice(0, 10).map(({ site }) => site), [40, 40, 39, 38, 37, 36, 35, 34, 33, 32])
 })
 
-test('a million entries beside an endless span need bounded memory', (t) => {
+test('a million entries during an endless span take bounded memory', (t) => {
   const ENTRIES = 1_000_000
   const reader = new SpanReader()
   const block = new Log()

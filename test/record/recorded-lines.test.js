@@ -296,7 +296,7 @@ if (process.platform !== 'win32') {
   })
 }
 
-test('a file of spans is no recording, nor is any other file', async (t) => {
+test('files of spans and other files are not recordings', async (t) => {
   const spans = path.join(folder(t), 'spans.jsonl')
   fs.writeFileSync(spans, lines([]))
   for (const args of [[spans], ['no-such-file.rec']]) {

@@ -112,7 +112,7 @@ test('a changed byte costs only its block', (t) => {
   }
 })
 
-test('noise is no recording, and is skipped between blocks', (t) => {
+test('noise is not a recording, and is skipped between blocks', (t) => {
   let seed = 7
   const random = () => { seed = (Math.imul(seed, 1103515245) + 12345) >>> 0; return seed >>> 24 }
   for (let round = 0; round < 50; round++) {

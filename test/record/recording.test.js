@@ -66,7 +66,7 @@ const entriesOf = ({ blocks }) => blocks.flatMap(({ entries: { buffer, byteOffse
     slept: new Float64Array(buffer, byteOffset + i * 48, WORDS / 2)[X]
   })))
 
-test('a profile beside it changes nothing, and sleep interrupted by its signals counts as sleep', async (t) => {
+test('a concurrent profile changes nothing; sleep interrupted by its signals counts as sleep', async (t) => {
   const { file, stderr } = await record(t, `
     trace.profile({ seconds: 60 }).then(() => work('after'))
     const sleeps = async () => { for (let i = 0; i < 5; i++) { await wait(60); work('sleep ' + i) } }
@@ -414,7 +414,7 @@ test('a recording and spans can be written together', async (t) => {
   t.deepEqual(readRecordings(file).sources[0].spans, ['a', 'b'])
 })
 
-test('a path that is no file is rejected in one line, and the program runs', async (t) => {
+test('a path other than a file is rejected in one line, and the program runs', async (t) => {
   for (const value of ['-', 'http://localhost/x']) {
     const { stderr, stdout, code } = await record(t, "console.log('out')", { env: { LONGSTACK_RECORD: value } })
     t.is(code, 0)

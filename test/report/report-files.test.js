@@ -157,7 +157,7 @@ const ODD = {
 }
 
 for (const [name, line] of Object.entries(ODD)) {
-  test(`a value whose reading throws does not stop the report: ${name}`, async (t) => {
+  test(`a value that throws when read does not stop the report: ${name}`, async (t) => {
     const rest = three().map((one) => ({ ...one, source: 'a', shared: 1 }))
     const { model, code, stderr } = await report([file(t, [span(), line, ...rest])])
     t.is(code, 0, stderr)

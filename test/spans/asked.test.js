@@ -136,7 +136,7 @@ defineTest('mysql2', hasMariadb() ? '' : 'mariadb-server')
 defineTest('ioredis', hasRedis() ? '' : 'redis-server')
 defineTest('mongodb', hasFerretdb() ? '' : 'FerretDB; test/helpers/build-server.sh ferretdb builds it (needs Go)')
 
-test('undici: HTTP requests have their own spans, and are no queries', async (t) => {
+test('undici: HTTP requests have their own spans, and are not queries', async (t) => {
   const [{ asked, clients, otel }] = (await (outcome ??= compare())).filter(({ url }) => url === '/undici')
   t.is(asked.length, 0)
   t.is(clients, otel.length)

@@ -102,7 +102,7 @@ test('either side disconnects, before or during the response', async (t) => {
   t.is(spans.length, 14)
 })
 
-test('timeouts of the server: requestTimeout, an idle socket; a handled one is none', async (t) => {
+test('timeouts of the server: requestTimeout and an idle socket, but not a handled one', async (t) => {
   const { one, spans } = await story(t, `
     const server = http.createServer({ requestTimeout: 1500, headersTimeout: 1200, connectionsCheckingInterval: 50 }, (req, res) => {
       if (req.url === '/silent') req.setTimeout(20)
@@ -235,7 +235,7 @@ test('100-continue, 1xx, HEAD, 204, 304, a response before the body, a slow body
   t.true(saw.continued)
 })
 
-test('input that the parser rejects makes no span, and ends the request whose body it was', async (t) => {
+test('input that the parser rejects makes no span, and ends the request that it was the body of', async (t) => {
   const { spans, saw } = await story(t, `
     const server = http.createServer((req, res) => req.on('end', () => res.end()).on('error', () => {}).resume())
     const port = await listen(server)
@@ -346,7 +346,7 @@ test('servers in a cluster and in worker threads write their own spans', async (
   t.is(thread.one('GET 127.0.0.1/of-thread', 'CLIENT').resource['longstack.thread'], undefined)
 })
 
-test('a server on a stream that is no system socket has requests', async (t) => {
+test('a server on a stream without a system socket has requests', async (t) => {
   const { spans } = await story(t, `
     const { Duplex } = require('node:stream')
     const server = http.createServer((req, res) => { if (req.url !== '/hangs') res.end('x') })

@@ -172,7 +172,7 @@ test('a source made by a webpack loader: frames keep V8\'s positions', async (t)
 })
 
 for (const name of ['100%.ts', 'a%2Fb.ts', 'as%20it%20is.ts']) {
-  test(`a source called ${name}, which is no escape or is the literal file name`, async (t) => {
+  test(`a source called ${name}, not an escape or the literal file name`, async (t) => {
     const files = { 'program.js': code + maps.inline({ ...map, sources: [name] }), [name]: '' }
     told(t, await run(files, 'program.js'), { file: `<dir>/${name}` })
   })

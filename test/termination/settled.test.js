@@ -60,7 +60,7 @@ for (const env of variants) {
     t.is(stdout, 'false\n')
   })
 
-  test(`nobody is named for a rejection that such code may have made: ${name}`, async (t) => {
+  test(`no code is named for a rejection that such code may have made: ${name}`, async (t) => {
     const { stderr } = await program(`
       const vm = require('node:vm')
       const deferred = []

@@ -187,7 +187,7 @@ for (const [name, env, names] of modes) {
   })
 }
 
-test.serial('asked by commands', async (t) => {
+test.serial('queried by commands', async (t) => {
   const directory = temporary(t)
   const socket = path.join(directory, 'socket')
   const lines = await run(directory, { LONGSTACK_SOCKET: socket }, async () => {

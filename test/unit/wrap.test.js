@@ -49,7 +49,7 @@ test('a wrapper that is itself wrapped stays', (t) => {
   t.true(unwrap())
 })
 
-test('values that are no method, accessors or frozen are left alone', (t) => {
+test('accessors, frozen methods and other values are not wrapped', (t) => {
   const owner = Object.freeze({ go () {}, value: 1 })
   t.deepEqual(['go', 'value', 'absent'].map((name) => wrap(owner, name, counting)), Array(3).fill(undefined))
   const accessor = { get go () { return t.fail() } }

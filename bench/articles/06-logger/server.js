@@ -64,7 +64,7 @@ function serve (directory, backend) {
   trace.on('span', (record) => logger.info(spanLine(record)))
   trace.onError((error) => {
     logger.error('escaped', error)
-    return true // handled: the server goes on
+    return true // handled: the server continues
   })
   process.on('SIGUSR2', logger.reopen)
   process.once('SIGTERM', () => {

@@ -35,7 +35,7 @@ test('weightFor uses the duration and the failure that an output selects', (t) =
   t.is(weightFor({ errors: true }, { ...span, failed: true }), 1)
 })
 
-test('weightFor handles a sample, and spans kept besides', (t) => {
+test('weightFor handles a sample, and spans kept in addition', (t) => {
   t.is(weightFor({ sample: 0.5 }, span), 0)
   t.is(weightFor({ sample: 0.6 }, span), 0.6)
   t.is(weightFor({ sample: 0.5 }, { ...span, failed: true }), 0)

@@ -58,7 +58,7 @@ test("boxOf: Tukey's hinges, whiskers at 1.5 times their distance, and outliers"
   })
 })
 
-test('boxOf: a value at the fence is no outlier, on either side', (t) => {
+test('boxOf: a value at the fence is not an outlier, on either side', (t) => {
   // Hinges 3 and 5 of nine values: fences 0 and 8.
   const box = boxOf(sampleOf([0, 3, 3, 4, 4, 4, 5, 5, 8]))
   t.deepEqual([box.q1, box.q3, box.low, box.high, box.outlierCount], [3, 5, 0, 8, 0])

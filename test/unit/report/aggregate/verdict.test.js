@@ -166,7 +166,7 @@ test('sequence: thresholds of steps, share and requests', (t) => {
   only(t, requests(30, () => [query(44, 3)], { run: 56 }))
 })
 
-test('sequence: waits that are no queries, or run concurrently, are none', (t) => {
+test('sequence: concurrent waits, and waits other than queries, do not count', (t) => {
   only(t, requests(30, () => [query(90, 9, { sent: 1 })]))
   only(t, requests(30, () => [query(90, 3, { beside: 2 })]))
   only(t, requests(30, () => [query(90, 3, { until: 'FS' })]))
@@ -426,7 +426,7 @@ test('starved: a busy main thread gets no CPU', (t) => {
   t.is(figures.cpuShare, undefined, 'it is unknown')
 })
 
-test('filling: a full heap is reported beside the wait for a CPU, but not beside garbage collection', (t) => {
+test('filling: a full heap is reported with a wait for a CPU, but not with garbage collection', (t) => {
   const full = { busyShare: 0.9, cpuShare: 0.3, used: 55e6, limit: 60e6, kept: 54e6 }
   const rules = (/** @type {object} */ load) =>
     verdict([...requests(40, () => [], { run: 20, apart: 22 }), loadOf(load)]).map(({ rule }) => rule)
