@@ -29,7 +29,7 @@ const { median } = require('./median')
  * @property {number} [failures] number of failed runs
  */
 
-const GROUP_SIZE = 4 // with more at the same time, caches become colder for all subjects
+const GROUP_SIZE = 4 // larger groups would have colder caches
 const MAX_FAILURES = 2
 
 /**

@@ -31,7 +31,7 @@ function countPrimes (first, limit) {
   return count
 }
 
-const ways = { // of doing the expensive request's work
+const ways = { // ways of doing the expensive request's work
   'at-once': () => countPrimes(0, LIMIT),
   async 'in-slices' () {
     let count = 0
@@ -51,7 +51,7 @@ function serve (way) {
   const server = http.createServer(async function answer (request, response) {
     if (request.url === '/forever') comeBackNever()
     if (request.url === '/expensive') response.end(String(await ways[way]()))
-    else setTimeout(() => response.end('cheap'), 12) // as if it waited for a database
+    else setTimeout(() => response.end('cheap'), 12) // simulates waiting for a database
   })
   server.listen(0, '127.0.0.1', () => process.send(server.address().port))
   // A blocked loop handles no message and no signal: a thread ends the process when its parent is gone.

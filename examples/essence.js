@@ -10,7 +10,7 @@ const contexts = new Map()
 /** contexts to return to, outermost first: callbacks may be nested */
 const left = []
 let current // context of the running callback
-let busy = false // in a hook: resources that it creates are not recorded
+let busy = false // a hook is running: resources that it creates are not recorded
 let since = 0
 
 const now = () => performance.now()

@@ -76,7 +76,7 @@ inline uintptr_t AddressOf(Local<Value> value) { return longstack::WordOf(value)
 // grow new space, measured up to 13 MB (bench/run.js, workload "real").
 class Markers {
  public:
-  static constexpr uint32_t kSize = 1024;   // as in lib/core/allocation-clock.js
+  static constexpr uint32_t kSize = 1024;   // length of the array in lib/core/allocation-clock.js
 
   explicit Markers(Isolate* isolate) : isolate_(isolate) {}
   Markers(const Markers&) = delete;
@@ -150,9 +150,9 @@ class Markers {
   uint32_t added_ = 0;                    // overflows, but long after the next collection
   uint32_t forgotten_ = 0;                // value of added_ at the last collection
   bool is_renewed_ = false;               // the newest marker was renewed after the current collection
-  size_t capacity_ = 0;                   // of new space, after the last collection
+  size_t capacity_ = 0;                   // capacity of new space after the last collection
   uint64_t begun_ = 0;                    // ns, the present collection
-  uint64_t rest_ns_ = 0;                  // of collections, less than 1 µs
+  uint64_t rest_ns_ = 0;                  // rest of the collections' time, less than 1 µs
   uintptr_t addresses_[kSize];
   Isolate* isolate_;
   Counters* counters_ = nullptr;

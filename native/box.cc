@@ -73,7 +73,7 @@ struct Part {
   double bytes;
   double collected_at;  // end of the last full collection, ms of the system's monotonic clock
   double used;          // bytes of the heap after it
-  double limit;         // of the heap
+  double limit;         // heap limit
   uint32_t fields[12];  // JavaScript
   uint32_t stack_bytes; // bytes of the stack inside a long-running step
   int32_t stack_entry;  // newest when it was taken
@@ -98,13 +98,13 @@ static_assert(offsetof(Part, newest) == kRing);
 pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 int file = -1;                  // -1: there is none
 size_t file_bytes = 0;
-char* first_memory = nullptr;   // of the thread that has opened it
+char* first_memory = nullptr;   // memory of the thread that has opened it
 size_t first_bytes = 0;
 Part* parts[kMaxParts];
 int part_count = 0;
 struct {
   Isolate* isolate;             // nullptr: no thread uses the part
-  int32_t newest;               // at the last pulse
+  int32_t newest;               // newest entry at the last pulse
   int pulses;                   // during which that has been the newest entry
 } states[kMaxParts];
 

@@ -187,7 +187,7 @@ class Chains {
   uint32_t used_ = 0;
   Chain* chains_ = nullptr;
   uint32_t* children_ = nullptr;
-  uint32_t size_ = 0;     // of children_, a power of two; chains_ holds half as many
+  uint32_t size_ = 0;     // size of children_, a power of two; chains_ holds half as many
   uint32_t count_ = 0;
   uint32_t base_ = 0;     // number of forgotten chains
 };

@@ -122,7 +122,7 @@ Holder& holder = *new Holder;
 
 const useconds_t kWaitMicros = 2000;
 const int kMaxIdleWaits = 500;  // one second until JavaScript is called: its thread may be in a system call
-const int kMaxWaits = 2000;     // until it returns
+const int kMaxWaits = 2000;     // waits until it returns
 
 // Calls JavaScript on its thread. JavaScript returns false to be called again.
 void CallBeforeEnd() {

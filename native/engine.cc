@@ -64,7 +64,7 @@ uint32_t Engine::NewStep(Word* callback_fp, uint32_t parent, uint32_t kind) {
     const uint32_t stack = Miss(callback_fp);
     return stack <= kUnkeyed ? stack : chains_.Intern(parent, stack, kind);
   }
-  StepHash hash(parent, kind);    // as in FindStep
+  StepHash hash(parent, kind);    // same hash as in FindStep
   for (int i = 0; i < walk_.length; i++) hash.AddWord(walk_.words[i]);
   StepKey key = hash.Finish();
   // FindStep does not know the slower key.

@@ -21,7 +21,7 @@ namespace longstack {
 class Engine {
  public:
   static constexpr uint32_t kUnknown = 0;
-  static constexpr uint32_t kUnkeyed = 1;   // for stacks that no key identifies; see capture-native.js
+  static constexpr uint32_t kUnkeyed = 1;   // chain of stacks that no key identifies; see capture-native.js
 
   explicit Engine(v8::Isolate* isolate);
   Engine(const Engine&) = delete;

@@ -35,11 +35,11 @@ using v8::Value;
 
 constexpr double kShort = 0.5;             // fraction of a limit above which memory is short
 constexpr double kSampleBytes = 1 << 16;   // between samples, at least
-constexpr double kMaxSamples = 1 << 14;    // in a heap
+constexpr double kMaxSamples = 1 << 14;    // maximum in a heap
 constexpr double kLookMs = 500;            // between two readings of the samples, at least
 constexpr int kMaxFrames = 20;
 constexpr int kMaxPlaces = 256;
-constexpr int kPlaces = 6;                 // of those, the largest
+constexpr int kPlaces = 6;                 // the largest of those
 
 using ProfileNode = v8::AllocationProfile::Node;
 
@@ -272,7 +272,7 @@ class HeapGrowth {
   double used_ = 0;            // bytes after the last full collection
   double stored_at_ = 0;       // ms
   double read_at_ = 0;
-  char own_directory_[1024] = "";  // of longstack's files
+  char own_directory_[1024] = "";  // directory of longstack's files
   GrowthState own_state_ = {};
   GrowthTexts own_texts_;
   GrowthState* state_ = &own_state_;

@@ -13,7 +13,7 @@ namespace longstack {
 struct GrowthState {
   uint32_t is_short;     // memory is or was short
   uint32_t text_bytes;
-  uint32_t newer_text;   // which of the two
+  uint32_t newer_text;   // index of the newer text
   uint32_t unused;
   double sampled;        // bytes of samples that are retained
 };

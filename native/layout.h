@@ -53,8 +53,8 @@ class Frame {
   static constexpr int kCaller = 0;
   static constexpr int kReturnAddress = 1;
   static constexpr int kContextOrType = -1;
-  static constexpr int kFunction = -2;        // of JavaScript, and of the continuation of an inlined built-in
-  static constexpr int kExitNewTarget = 2;    // of a built-in implemented in C++
+  static constexpr int kFunction = -2;        // JavaScript frames, and continuations of inlined built-ins
+  static constexpr int kExitNewTarget = 2;    // frames of a built-in implemented in C++
   static constexpr int kExitTarget = 3;
   static constexpr int kWords = kReturnAddress + 1;     // readable from the frame pointer on
   static constexpr int kExitWords = kExitTarget + 1;
@@ -102,11 +102,11 @@ struct FrameLayout {
   int bytecode_offset = 0;
   Word entry = 0;             // frame types for calls from C++ into JavaScript
   Word construct_entry = 0;
-  Word builtin_exit = 0;      // for calls from JavaScript to a built-in implemented in C++
-  FrameTypes exits;           // for calls from JavaScript to C++
-  FrameTypes wasm;            // of code that dies with its module
-  FrameTypes unknown;         // of WebAssembly code with unknown identity
-  FrameTypes continuations;   // of continuations of inlined built-ins
+  Word builtin_exit = 0;      // calls from JavaScript to a built-in implemented in C++
+  FrameTypes exits;           // calls from JavaScript to C++
+  FrameTypes wasm;            // code that dies with its module
+  FrameTypes unknown;         // WebAssembly code with unknown identity
+  FrameTypes continuations;   // continuations of inlined built-ins
   FrameTypes special;         // all that need more than their return address
   const char* why = nullptr;  // reason why frames cannot be walked, or nullptr
 };

@@ -75,9 +75,9 @@ class Names {
   // A call in a function's code, and the function's names.
   struct Place {
     enum class Names : uint16_t { kUnknown, kOwn, kOther, kSeveral, kMany };
-    uint64_t hash;          // of script, line and column; 0: the slot is free
-    uint64_t* seen;         // for kSeveral: a bit for the hash of each name
-    uint32_t name;          // for kOther: a hash; for kSeveral: the number of set bits
+    uint64_t hash;          // hash of script, line and column; 0: the slot is free
+    uint64_t* seen;         // kSeveral: a bit for the hash of each name
+    uint32_t name;          // kOther: a hash; kSeveral: the number of set bits
     Names names;
     bool is_inlined;        // may be inlined, in a stack that has a key
   };

@@ -44,9 +44,9 @@ using v8::Local;
 using v8::Value;
 
 constexpr uint32_t kMaxHooks = 1 << 14;     // per environment: 1 MB
-constexpr uint32_t kMaxTypes = 1 << 12;     // in all environments; a program may invent any number of types
+constexpr uint32_t kMaxTypes = 1 << 12;     // limit for all environments; a program may invent any number of types
 constexpr uint32_t kTypeSlots = kMaxTypes * 2;
-constexpr size_t kMaxNameBytes = 256;       // of a type's name, including the final NUL
+constexpr size_t kMaxNameBytes = 256;       // bytes of a type's name, including the final NUL
 constexpr int kStages = 3;                  // init, before, after
 static_assert(kMaxTypes <= UINT16_MAX, "type_slots holds numbers of types");
 
@@ -313,7 +313,7 @@ class Hooks {
   uint32_t size_ = 0;
   uint32_t callback_counts_[kStages] = {};
   uint32_t timed_counts_[kStages] = {};   // number of callbacks that need the time
-  int depth_ = 0;                         // of nested events
+  int depth_ = 0;                         // number of nested events
   bool has_gaps_ = false;
   Library* libraries_ = nullptr;
   uint32_t library_count_ = 0;

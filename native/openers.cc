@@ -214,7 +214,7 @@ class Openers {
   uint32_t open_kind_ = 0;
   uint32_t open_sync_kind_ = 0;
   bool is_on_ = false;
-  Noted* notes_ = nullptr;  // by descriptor
+  Noted* notes_ = nullptr;  // notes by descriptor
   int note_count_ = 0;
 };
 

@@ -13,7 +13,7 @@ const { fetchNode } = require('./nodes')
 
 const root = path.join(__dirname, '..')
 const AVA = path.join(root, 'node_modules', 'ava', 'entrypoints', 'cli.mjs')
-const ATTEMPTS = 5 // for a machine so busy that a trial times out
+const ATTEMPTS = 5 // repeats, because a trial times out on a busy machine
 const STATE = "const { engine, engineCode } = require('./index').stats(); console.log(engine, engineCode)"
 const VERSIONS = "const { node, v8 } = process.versions; console.log('Node', node, 'with V8', v8)"
 

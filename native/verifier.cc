@@ -14,7 +14,7 @@ bool Verify(v8::Isolate* isolate, Word* callback_fp, const Walk& walk, Walker* w
   const int sampled = static_cast<int>(info.frames_count);
   const auto sampled_pc = [&sample](int i) { return reinterpret_cast<Word>(sample[i]); };
   int index = 0;
-  int others = 0;   // for most C++ built-ins and some stubs, the sample has an entry in V8 itself
+  int others = 0;   // entries in V8 itself, which the sample has for most C++ built-ins and some stubs
   for (int i = 0; i < walk.frame_count; i++) {
     const Walk::StackFrame& frame = walk.frames[i];
     if (frame.kind != Walk::Kind::kScript) {

@@ -139,7 +139,7 @@ class Walker {
   int max_frames() const { return max_frames_; }
 
  private:
-  static constexpr int kMaxFramesAbove = 12;    // of C++ between V8 and a callback
+  static constexpr int kMaxFramesAbove = 12;    // frames of C++ between V8 and a callback
   static constexpr int kMaxTrampolines = 16;
 
   // Returns whether `caller` is an aligned frame of this thread's stack, below `frame`.
@@ -200,7 +200,7 @@ class Walker {
   FrameLayout layout_;
   Word last_frame_ = 0;           // the highest possible frame pointer; 0 if not learned
   int max_frames_ = kMaxFrames / 4;
-  int exit_offset_ = 0;           // in words, of an entry frame
+  int exit_offset_ = 0;           // words from the start of an entry frame
   uint32_t collections_ = 0;
   Word first_trampoline_ = 1;     // the lowest address
   Word trampoline_span_ = 0;      // bytes to the highest; addresses outside are not looked up

@@ -417,8 +417,8 @@ class Watch {
   v8::Global<v8::Context> context_;
   v8::Global<v8::Function> sample_;
   v8::Global<v8::Function> callback_ended_;
-  CpuTime cpu_time_;                    // of the loop's thread
-  RunQueueTime run_queue_;              // of the constructing thread: the loop's
+  CpuTime cpu_time_;                    // CPU time of the loop's thread
+  RunQueueTime run_queue_;              // run queue of the constructing thread, which is the loop's
   uv_async_t async_;
   uv_thread_t thread_;
   uv_mutex_t mutex_;
@@ -433,10 +433,10 @@ class Watch {
   double requested_run_queue_ = 0;      // value of run_queue_ at the last sample request
 
   // State of the watchdog's thread, protected by the mutex.
-  Progress progress_;                   // at the last check
+  Progress progress_;                   // progress at the last check
   bool has_checked_ = false;
   double last_check_ = 0;
-  double last_cpu_time_ = 0;            // of the loop's thread, at the last check
+  double last_cpu_time_ = 0;            // CPU time of the loop's thread at the last check
   double meant_sleep_ = 0;              // ms
   bool is_busy_ = false;                // the loop runs a callback; the next fields describe it
   double callback_start_ = 0;
@@ -444,7 +444,7 @@ class Watch {
   double sample_due_ = 0;               // ms from its start
   double step_ = 0;                     // ms between samples
   int samples_ = 0;
-  Account armed_account_;               // of the last armed callback
+  Account armed_account_;               // account of the last armed callback
 };
 
 inline Watchdog* WatchdogOf(const FunctionCallbackInfo<Value>& info) {

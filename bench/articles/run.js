@@ -14,7 +14,7 @@ const { page, compared, formatRatio, figure } = require('./page')
 
 const DOCS = path.join(__dirname, '..', '..', 'docs')
 const ROUNDS = { full: 5, quick: 2 }
-const LIMIT_MS = 10 * 60_000 // for one example in one round
+const LIMIT_MS = 10 * 60_000 // limit for one example in one round
 const MAX_OUTPUT = 64 * 2 ** 20 // bytes of its figures
 
 const HELP = `Measures the claims of the articles behind the examples: docs/articles.md and articles.json.

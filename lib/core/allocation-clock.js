@@ -47,7 +47,7 @@ let makeMarker = () => {}
 let code = 'NO_NATIVE_ENGINE'
 let marked = 0
 let checks = 0
-let checkedCollections = 0 // at the last check
+let checkedCollections = 0 // number of collections at the last check
 
 /** @param {import('../reasons').ClockCode} reason */
 function disable (reason) {

@@ -325,7 +325,7 @@ function settleBrief (time) {
   let kept = 0
   for (let i = 0; i < briefCount; i++) {
     const resource = weakAt(FIRST_BRIEF + i)
-    if (resource === undefined || isClosedFile(resource)) continue // or collected
+    if (resource === undefined || isClosedFile(resource)) continue // closed or collected
     if (time - briefTimes[i] >= SETTLE_MS) {
       admit(i, resource)
       continue

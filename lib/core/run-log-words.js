@@ -9,7 +9,7 @@
 const WORDS = 12
 
 module.exports = {
-  ENTRIES: 1 << 14, // in the ring, a power of two
+  ENTRIES: 1 << 14, // entries in the ring, a power of two
   WORDS, // per entry; half as many 64-bit floats
   HEADER: WORDS, // words before the first entry
   BYTES: (WORDS + WORDS * (1 << 14)) * 4, // total
@@ -72,7 +72,7 @@ module.exports = {
 
   // B of SENT.
   HELD: 1, // buffered until the connection is open; goes out with the next entry
-  USED: 2, // by a request of http or undici, which has its own span: not a query
+  USED: 2, // write of an http or undici request, which has its own span: not a query
   ASKED: 4, // called by code of the program
   GREETS: 8, // a driver wrote on its own while connecting
   READS_ON: 16 // continues reading an earlier query, with a cursor

@@ -31,7 +31,7 @@ const { clock } = capture
 
 /** @typedef {import('./entry').Entry} Entry */
 
-const ENDING_STEPS = 4 // from response.end() to its "finish"
+const ENDING_STEPS = 4 // steps from response.end() to its "finish"
 
 const streamHandle = hiddenProperty('kHandle')
 

@@ -40,7 +40,7 @@ function settle () {
 
 /** Notes the list of a timer. @param {any} timer */
 function noteList (timer) {
-  if (timer._idlePrev === null) return // in no list
+  if (timer._idlePrev === null) return // the timer is in no list
   const delay = trunc(timer._idleTimeout)
   const known = lists.get(delay)
   if (known !== undefined && known._idleNext !== known) return // Node drops a list only when it is empty

@@ -6,7 +6,7 @@
 const { attempt } = require('../files')
 
 const MAX_LINE = 1 << 20 // bytes of a line
-const LIMITS = [1 << 16, 1 << 12, 1 << 8] // of strings and arrays, tried in this order
+const LIMITS = [1 << 16, 1 << 12, 1 << 8] // limits of strings and arrays, tried in this order
 const SMALL = 1 << 10 // attributes up to this size are kept as a last resort
 /** Properties kept with them. */
 const KEPT = ['traceId', 'spanId', 'parentSpanId', 'name', 'kind', 'startTimeUnixNano', 'endTimeUnixNano',

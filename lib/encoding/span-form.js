@@ -10,7 +10,7 @@ const { MIN_RANGE, defined, us } = require('./span-figures')
 const { secondsAt, unixNano } = require('./times')
 
 const MIN_MS = 0.0005 // smaller figures round to zero
-const MIN_SHARE = 1 / 100 // of the duration, for a listed part
+const MIN_SHARE = 1 / 100 // fraction of the duration, for a listed part
 const UNANSWERED = -1 // instead of a time
 
 /**

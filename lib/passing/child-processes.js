@@ -16,7 +16,7 @@ const { ownManifest } = require('../platform')
 const { wrap } = require('../wrap')
 
 const { apply } = Reflect
-const MAX_CHARACTERS = 65_536 // of arguments and environment together, which the system limits (ARG_MAX)
+const MAX_CHARACTERS = 65_536 // sum of arguments and environment, which the system limits (ARG_MAX)
 const ENV_PAIRS = 3 // index among the arguments of the handle's spawn, from Node 24 on
 const PRELOADS = [
   `${ownManifest().name}/register`, 'longstack/register', 'longstack/lib/register',

@@ -15,7 +15,7 @@ const { add, compareExchange, load, store } = Atomics
 const TEXT_WORDS = 1 << 20 // a power of two; the system allocates memory on the first write
 const MAX_PLACE = 2 ** 31 - TEXT_WORDS
 const SLOTS = 1 << 14 // messages, a power of two
-const WORDS = 8 // of a slot
+const WORDS = 8 // words of a slot
 // Words of a slot.
 const VERSION = 0 // odd during a write
 const KEY = 1

@@ -9,7 +9,7 @@ const { on } = require('../core/on')
 const { isObject, own } = require('../objects')
 
 const MIN_TASKS = 1024 // before collected ones are dropped
-const FIELDS = ['taskId', 'filename', 'name'] // of tasks and messages, in both pools
+const FIELDS = ['taskId', 'filename', 'name'] // fields of tasks and messages, in both pools
 
 /** @typedef {{ asyncId: number, resource: WeakRef<object> }} Task */
 

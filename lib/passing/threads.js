@@ -26,7 +26,7 @@ const { source } = require('../core/source')
 
 const KEY = 'longstack.chain'
 const VARIABLE = '_LONGSTACK_CHAIN'
-const TEXT_START = '{"longstack":1,' // as returned by encodeChain in stacks/passed-chain.js
+const TEXT_START = '{"longstack":1,' // start of the text that encodeChain in stacks/passed-chain.js returns
 /** environment data has a chain: for a worker being created, or the one that this thread inherited */
 let isPassed = !isMainThread()
 /** chain that this thread inherited; null: not read yet @type {Passed | null | undefined} */

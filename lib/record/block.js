@@ -26,7 +26,7 @@ const HEADER_BYTES = 64
 const HEADER_WORDS = HEADER_BYTES / 4
 const ENTRY_BYTES = 48
 const LINE_FEED = 10
-const MAX_BYTES = 1 << 30 // of a block: a larger size means damage
+const MAX_BYTES = 1 << 30 // limit of a block: a larger size means damage
 
 const LAST = 1 // flag: the source is complete
 const REPEATS = 2 // flag: includes all texts of the source from earlier blocks

@@ -6,7 +6,7 @@
 const runLog = require('../core/run-log')
 const { part: at } = require('./box-layout')
 
-const MIN_BYTES = 4096 // of a callback
+const MIN_BYTES = 4096 // smallest amount of a callback that counts
 const MAX_ROUTES = 64
 const LISTED = 6
 const STORE_MS = 100

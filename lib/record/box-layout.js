@@ -56,7 +56,7 @@ module.exports = {
     collectedAt: 24, // double: end of the last full collection, ms of the system's monotonic clock
     used: 32, // double: bytes of the heap after it
     limit: 40, // double
-    source: 48, // of the blocks
+    source: 48, // source of the blocks
     half: 60, // index of the half in use
     written: 64, // bytes in the first half, then in the second
     originMs: 72, // double: the system's monotonic clock when the clock of the log was 0
@@ -77,7 +77,7 @@ module.exports = {
 
   /** Offsets in a slot of the table. */
   slot: {
-    number: 0, // of the span; 0: free
+    number: 0, // number of the span; 0: free
     ids: 4, // 24 bytes
     start: 32, // double: ms of the clock
     kind: 40, // SERVER and ENDED

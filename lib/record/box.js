@@ -33,7 +33,7 @@ const texts = require('./texts')
 
 const { HALVES, PAGE, RING, TABLE, part: at } = layout
 const WORKER_BYTES = 4 << 20 // part of a worker
-const SPARE_BYTES = 1 << 18 // of a half, for the next piece
+const SPARE_BYTES = 1 << 18 // part of a half that is kept free for the next piece
 const LOOK_MS = 1000 // ms between two look-ups of what requests wait for
 const LOOK_PART = 100 // these look-ups may take one part in 100 of the time
 const LOOK_MIN = 500 // ms that a request has been open before its waits are looked up

@@ -5,7 +5,7 @@
 
 const { ENTRY_BYTES } = require('./block')
 
-const MIN_BYTES = 1 << 16 // of the copy of entries
+const MIN_BYTES = 1 << 16 // minimum size of the copy of entries
 const MAX_PART = 1 << 16 // bytes of entries to read at once
 
 /**

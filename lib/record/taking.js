@@ -18,10 +18,10 @@ const { spanResource } = require('../spans/outputs')
 const { ENTRY_BYTES } = require('./block')
 const texts = require('./texts')
 
-const PIECE_BYTES = 1 << 16 // of entries
+const PIECE_BYTES = 1 << 16 // bytes of entries
 const MAX_ENTRIES = Math.floor(PIECE_BYTES / ENTRY_BYTES)
 const MAX_WAIT_MS = 250
-const RETRY_MS = 50 // if a consumer still waits
+const RETRY_MS = 50 // ms until a retry if a consumer still waits
 
 /**
  * @typedef {object} Piece consecutive entries
@@ -80,7 +80,7 @@ function add (consumer) {
   repeats = true
   consumers.push(consumer)
   consumersChanged()
-  iterationBegan() // for entries of the main script
+  iterationBegan() // the entries of the main script need it
 }
 
 /** Passes the rest on, then removes a consumer. @param {Consumer} consumer */

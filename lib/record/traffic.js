@@ -22,7 +22,7 @@ const peek = require('../requests/peek')
 const { settings } = require('../settings')
 const texts = require('./texts')
 
-const MAX_STEPS = 16 // from a write back to the connect request
+const MAX_STEPS = 16 // steps from a write back to the connect request
 
 // Effects of a write: it begins a query or continues one. Each chain is examined once.
 const BEGINS = 1

@@ -237,7 +237,7 @@ function share (entry, last, asker) {
   const request = state === ONE ? requestOf(words[offset + CAUSE]) : 0
   const isOfOne = request !== 0 && request === requestOf(asker.cause) && !isOfQueue(lastRef) &&
     !isOfQueue(add(entry, asker, ONE))
-  if (isOfOne) { // of one request, but from two places
+  if (isOfOne) { // same request, but two places
     const record = findRecord(request)
     if (record === undefined) return setUnknown(entry)
     const chain = record.words[record.offset + CHAIN]

@@ -124,7 +124,7 @@ function accepted (socket) {
   const entry = registry.ofObject(socket)
   if (entry !== undefined) entry.isAccepted = true
   registry.connected(entry)
-  const server = own(socket, '_server') // in a cluster worker, its handle has no events
+  const server = own(socket, '_server') // a cluster worker's handle has no events
   const listening = isObject(server) ? entryTag.read(server) : undefined
   if (listening !== undefined) listening.activeAt = capture.clock[0]
 }
@@ -148,7 +148,7 @@ function traffic (socket, isWrite) {
   let isAsked = false
   if (isWrite) {
     isAsked = noteWrite(entry, socket, false)
-    entry.activeAt = capture.clock[0] // as read by the capture
+    entry.activeAt = capture.clock[0] // time as read by the capture
   }
   emit('traffic', entry, isWrite && !isAsked)
   const isFirst = !entry.hasTraffic

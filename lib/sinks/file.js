@@ -15,7 +15,7 @@ const { OutputQueue } = require('./output-queue')
  */
 
 const BATCH = 1 << 16 // bytes; a full batch is written before the iteration ends
-const MAX_BYTES = 3 // of a UTF-16 code unit in UTF-8
+const MAX_BYTES = 3 // bytes of a UTF-16 code unit in UTF-8
 const PIPE_BUF = 4096 // bytes written to a pipe atomically; see pipe(7)
 const LINE_FEED = 10
 

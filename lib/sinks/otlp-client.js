@@ -15,7 +15,7 @@ const { askedSpans } = require('./asked-spans')
 const BATCH = 512 // records per request
 const LARGE = 4 << 20 // characters per request, unless a single record has more
 const DELAY = 500 // ms that a record waits for others
-const MAX_REQUESTS = 4 // at a time
+const MAX_REQUESTS = 4 // requests in flight
 const MAX_ANSWER = 8 << 20 // bytes; exporters with a limit use 4 MiB
 const HOLD = 5000 // ms that an open span waits for its end
 // Multiples of the exporter's timeout: until a connection with an unfinished response is closed, and until

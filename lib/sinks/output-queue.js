@@ -39,7 +39,7 @@ const { OutputFile, codeOf, faultOf } = require('./output-file')
 
 const BACKLOG = 1 << 20 // bytes
 const RETRY_MS = 1000 // after a fault
-const BUSY_MS = { min: 2, max: 100 } // until the next try if the reader is slow
+const BUSY_MS = { min: 2, max: 100 } // delay of the next try if the reader is slow
 // Limits at exit for a slow reader: without progress, in total, between two tries.
 const FLUSH_MS = { idle: 300, max: 1000, pause: 2 }
 

@@ -11,7 +11,7 @@ const guard = require('../core/guard')
 const { safe, targetOf } = require('./outputs')
 const { lineOf, withAttributes } = require('../encoding/serialize')
 
-const BITS = 52 // of the 56: a double holds such integers
+const BITS = 52 // 52 of the 56 bits: a double holds such integers
 
 /**
  * @typedef {import('./outputs').Output} Output

@@ -182,7 +182,7 @@ function isHttp (socket) {
   if (isObject(own(socket, '_httpMessage'))) return true
   const events = own(socket, '_events')
   if (isObject(events) && own(events, 'agentRemove') !== undefined) return true
-  const options = hidden(socket, 'connect-options') // of tls.connect
+  const options = hidden(socket, 'connect-options') // options of tls.connect
   const protocols = isObject(options) ? own(options, 'ALPNProtocols') : undefined
   if (Array.isArray(protocols)) return /http\/1/.test(protocols.join())
   return protocols instanceof Uint8Array && /http\/1/.test(Buffer.from(protocols).toString('latin1'))

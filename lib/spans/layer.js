@@ -48,7 +48,7 @@ function enable () {
   removals = [
     channels.subscribe(subscriptions), on('opened', connects.handleMade), on('connecting', connecting)
   ]
-  const { ticked } = http2 // on Node 20 only
+  const { ticked } = http2 // defined on Node 20 only
   if (ticked !== undefined) {
     removals.push(on('ticked', (context, tick) => { if (!client.ticked(tick)) ticked(context, tick) }))
   }

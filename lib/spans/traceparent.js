@@ -10,7 +10,7 @@ const SPAN = Symbol.for('OpenTelemetry Context Key SPAN')
 const TRACE = /^(?!0{32})[0-9a-f]{32}$/
 const ID = /^(?!0{16})[0-9a-f]{16}$/
 const SAMPLED = 1
-const MAX_LENGTH = 512 // for later versions; the specification sets no limit
+const MAX_LENGTH = 512 // limit for later versions; the specification sets none
 
 /** @typedef {{ traceId: string, spanId: string, sampled: boolean }} SpanContext */
 

@@ -23,7 +23,7 @@ const BUNDLED_PACKAGES = ['source-map-support', 'source-map', 'buffer-from']
 const PACKAGES = 'node_modules/' // prefix of their files' names, as if lib/ contained them
 
 const lib = path.join(__dirname, '..')
-const MAX_DIGITS = 6 // of a source's size
+const MAX_DIGITS = 6 // digits of a source's size
 
 const BUNDLE = 'bundle'
 const LATER = 'bundle-later'

@@ -6,7 +6,7 @@
 const { createHash } = require('node:crypto')
 const fs = require('node:fs')
 
-const MAGIC = 0xfeedfacf // of 64 bits, little-endian
+const MAGIC = 0xfeedfacf // 64 bits, little-endian
 const HEADER_BYTES = 32
 const CPUS = new Map([[0x01000007, 'x64'], [0x0100000c, 'arm64']])
 const COMMAND = {

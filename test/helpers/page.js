@@ -251,7 +251,7 @@ if (why !== undefined) {
   })
 }
 
-const LOAD_MS = 120_000 // on a busy machine
+const LOAD_MS = 120_000 // long enough for a busy machine
 let pages = 0
 
 /** @param {string} html @returns {string} */

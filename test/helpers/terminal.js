@@ -11,7 +11,7 @@ const { quoteForShell, register, root } = require('./run')
 
 const COLUMNS = 100
 const TIMEOUT_MS = 120_000
-const MAX_TERMINALS = 4 // at once: ava starts all tests of a file together
+const MAX_TERMINALS = 4 // maximum at once: ava starts all tests of a file together
 
 let running = 0
 /** starts the next waiting run @type {Array<(value?: unknown) => void>} */

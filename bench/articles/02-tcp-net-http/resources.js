@@ -26,7 +26,7 @@ async function countLayer (layer, { connections, requests }) {
   const child = fork(path.join(__dirname, 'index.js'), ['count', layer],
     { execArgv: ['-r', register], env: cleanEnvironment(), stdio: ['ignore', 'ignore', 'inherit', 'ipc'] })
   const query = async () => {
-    await delay(100) // until connections are closed
+    await delay(100) // time for connections to close
     child.send('count')
     return (await once(child, 'message'))[0].counts
   }

@@ -219,7 +219,7 @@ const styles = { hoisted, closures }
 
 /** @param {net.Server} server */
 async function open (server) {
-  server.keepAliveTimeout = 5_000 // as in the answer
+  server.keepAliveTimeout = 5_000 // same timeout as in the answer
   await once(server.listen(0, '127.0.0.1'), 'listening')
   return { port: server.address().port, close: () => once(server.close(), 'close') }
 }

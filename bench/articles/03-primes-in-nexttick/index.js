@@ -17,7 +17,7 @@ const claims = require('./claims.json')
 const { forms, ways, begin } = require('./ticks')
 
 const TICKS = { full: 30_000, quick: 500, answers: 500 }
-const LENGTH = { full: 30_000, quick: 500, answers: 1_000 } // of a recursion
+const LENGTH = { full: 30_000, quick: 500, answers: 1_000 } // lengths of a recursion
 
 /** The engines of the table. */
 const engines = { native: {}, js: { LONGSTACK_CAPTURE: 'js' } }

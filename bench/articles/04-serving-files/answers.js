@@ -10,7 +10,7 @@ const os = require('node:os')
 const path = require('node:path')
 const { deliver } = require('./deliver')
 
-const CHANGED = new Date(Date.UTC(2010, 2, 31, 12)) // for all files, so that their tags are always equal
+const CHANGED = new Date(Date.UTC(2010, 2, 31, 12)) // date of all files, so that their tags are always equal
 
 /** Creates a site with files of every kind. @param {string} directory */
 function makeSite (directory) {

@@ -8,7 +8,7 @@ const net = require('node:net')
 const { setTimeout: delay } = require('node:timers/promises')
 const { HANGS_MS } = require('./server')
 
-const CLIENTS = 20 // of the cheap route, each on a keep-alive connection
+const CLIENTS = 20 // clients of the cheap route, each on a keep-alive connection
 const LOAD = { cheap: 12, expensive: 180 } // mean ms: between requests; after an answer
 
 /** Creates a keep-alive client that opens a second connection if the first is busy, like a browser. */
