@@ -35,7 +35,7 @@ using v8::Value;
 
 constexpr double kShort = 0.5;             // fraction of a limit above which memory is short
 constexpr double kSampleBytes = 1 << 16;   // between samples, at least
-constexpr double kMaxSamples = 1 << 14;    // maximum in a heap
+constexpr double kMaxSamples = 1 << 14;    // maximum number in a heap
 constexpr double kLookMs = 500;            // between two readings of the samples, at least
 constexpr int kMaxFrames = 20;
 constexpr int kMaxPlaces = 256;

@@ -203,7 +203,7 @@ bool Names::HasMany(Local<v8::StackFrame> frame) {
 
 bool Names::Append(const FrameSet& named, Walk* walk) {
   constexpr int kBytes = sizeof(Word);
-  constexpr Word kNameTag = Word{1} << (kWordBits - 1);   // no word of a frame has this bit
+  constexpr Word kNameTag = Word{1} << (kWordBits - 1);   // a bit that no word of a frame has
   v8::HandleScope scope(isolate_);
   for (int i = 0; i < walk->frame_count; i++) {
     if (!named.Has(i)) continue;

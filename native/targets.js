@@ -53,7 +53,7 @@ function zig () {
     fs.mkdirSync(path.dirname(zigHome), { recursive: true })
     if (!fs.existsSync(file)) fs.renameSync(temporary, zigHome)
   } catch (error) {
-    if (!fs.existsSync(file)) throw error // another process was first
+    if (!fs.existsSync(file)) throw error // another process extracted it first
   } finally {
     fs.rmSync(temporary, { recursive: true, force: true })
   }

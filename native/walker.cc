@@ -77,7 +77,7 @@ void Walker::ReadSample(v8::Isolate* isolate, Word* callback_fp, Walk* walk) con
 
 const char* Walker::Learn(Word* outer_fp, Word* inner_fp) {
   constexpr int kMaxFramesBetween = 64;
-  constexpr int kFirstOffset = -2;    // possible places in an entry frame
+  constexpr int kFirstOffset = -2;    // words examined in an entry frame
   constexpr int kLastOffset = -24;
   if (layout_.why != nullptr) return layout_.why;
   if (base_ == 0) return "the bounds of the stack are not known";

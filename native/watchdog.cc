@@ -263,8 +263,8 @@ class Watch {
   // Time of a callback, in ms.
   struct Account {
     double late = 0;        // between two checks if the second was late
-    double late_cpu = 0;    // part of that on a CPU or in a run queue
-    double still = 0;       // between checks, in neither
+    double late_cpu = 0;    // the part of that on a CPU or in a run queue
+    double still = 0;       // between checks, neither on a CPU nor in a run queue
     double Lost() const { return std::fmax(0, late - late_cpu); }
   };
 
@@ -410,7 +410,7 @@ class Watch {
   Isolate* isolate_;
   uv_loop_t* loop_;
   double threshold_ = 0;
-  double slack_ = 0;                    // ms that a check may come late
+  double slack_ = 0;                    // ms by which a check may be late
   double origin_ = 0;
   v8::Global<v8::ArrayBuffer> memory_;  // not a shared_ptr: that needs a newer glibc than Node
   Shared* shared_ = nullptr;

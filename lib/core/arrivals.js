@@ -44,10 +44,10 @@ const socketHandle = hiddenProperty('kHandle')
 
 /**
  * @typedef {object} Callback called by the event loop
- * @property {number} zero ms of the clock at which times begin
+ * @property {number} zero ms of the clock at time 0
  * @property {number} callbackId asyncId of its resource, 0: unknown
  * @property {string} type of its resource
- * @property {boolean} knowsPolls every poll is known, including those that did not sleep
+ * @property {boolean} knowsPolls all polls are known, including those that did not sleep
  */
 
 class Arrivals {
@@ -145,7 +145,7 @@ class Arrivals {
         return
       }
     }
-    const isRequest = (words[offset + FLAGS] & PARSER) !== 0 // most callbacks of a server
+    const isRequest = (words[offset + FLAGS] & PARSER) !== 0 // true of most callbacks of a server
     const type = isRequest ? REQUEST : loop.type
     this.cameBy = loop.knowsPolls && (isRequest || polledTypes.has(type)) ? polledAt : time
     this.cameAfter = slept >= MIN_SLEEP ? polledAt : polledBefore

@@ -24,7 +24,7 @@ const runLog = require('./run-log')
 const { source } = require('./source')
 const timers = require('./timers')
 
-const HELD = 64 // contexts with a detail to hold; a power of two
+const HELD = 64 // contexts held for their detail; a power of two
 
 // States of a parser's request, in INCOMING. 0: complete.
 const HEAD = 1 // only the head was received

@@ -17,7 +17,7 @@ class ChainValues {
     return i >= 0 && i < this.#values.length ? this.#values[i] : 0
   }
 
-  /** @param {number} chain nothing is stored for a forgotten one @param {number} value */
+  /** @param {number} chain forgotten chains have no value @param {number} value */
   set (chain, value) {
     const i = chain - this.#first
     if (i < 0) return

@@ -18,8 +18,8 @@ const {
   CHAIN, CAUSE, SPAN, DETAIL, ERA, FLAGS, LIVE, ONE_SHOT, OUTER, REPEATS, PRIOR, PASSED, RUNS, SETTLED,
   LOOPED, TIMER, ROOT_CHAIN, OWN_WORK_CHAIN, EARLY_CHAIN, FIRST_CHAIN, CHAIN_BITS
 } = records
-const MAX_FOLD = 8 // ancestors that a step may repeat, see native/chains.h
-const CACHED = 256 // contexts in the cache before unheld ones are dropped
+const MAX_FOLD = 8 // number of ancestors that a step may repeat, see native/chains.h
+const CACHED = 256 // cached contexts above which unheld ones are dropped
 const RARELY = 255 // mask: the job that reads the sentinel holds it
 
 /**
@@ -395,7 +395,7 @@ function loopOf (context) {
  * Returns the step before a loop.
  * @param {Context} context
  * @param {{ words: Int32Array, offset: number }} record of the context
- * @param {boolean} isTimed the time of that step is known even if its record is gone
+ * @param {boolean} isTimed that step's time is known even if its record is gone
  */
 function contextBeforeLoop (context, record, isTimed) {
   const ref = record.words[record.offset + PRIOR]

@@ -39,7 +39,7 @@ function inOwnWork () {
 }
 
 /**
- * Returns the last context left: queueMicrotask reports its errors only after its `after` hook.
+ * Returns the context left last: queueMicrotask reports its errors only after its `after` hook.
  * @returns {Context | undefined}
  */
 const lastExited = () => current[LAST_LEFT] === 0 ? undefined : contextAt(current[LAST_LEFT])

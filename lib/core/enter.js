@@ -68,7 +68,7 @@ function begin (ref, flags, words, offset) {
 /**
  * Begins a connection's callback as part of the step that sent the query.
  * @param {number} ref of the query
- * @returns {boolean} whether it did: a response is outstanding
+ * @returns {boolean} whether it owns the data: a response is outstanding
  */
 function beginAnswer (ref) {
   const record = answer(ref, clock[0])

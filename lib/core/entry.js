@@ -4,7 +4,7 @@
 
 const { createTag } = require('./tag')
 
-const OWNER_LOOKUPS = 4 // events of a handle in which to look for its owner
+const OWNER_LOOKUPS = 4 // number of a handle's events that are examined for its owner
 
 /**
  * @typedef {import('./context').Context} Context
@@ -31,7 +31,7 @@ class Entry {
     this.use = undefined
     /** the program's object is tagged with this entry @type {boolean} */
     this.isOwnerKnown = context.type === 'Timeout'
-    /** remaining events in which to look for the owner: a bare handle has none @type {number} */
+    /** remaining events to examine for the owner, as a bare handle has none @type {number} */
     this.ownerLookups = OWNER_LOOKUPS
     /** the program's object, if the handle does not lead to it @type {WeakRef<object> | undefined} */
     this.owner = undefined
@@ -58,7 +58,7 @@ class Entry {
     this.hasTraffic = false
     /** the program has sent a query on it, not only its driver; while runs are logged */
     this.isAsked = false
-    /** bytes were written, and they wait until the connection is open; while runs are logged */
+    /** written bytes wait until the connection is open; while runs are logged */
     this.isWritten = this.isHeld = false
     /** next sweep of this entry, whole ms of the clock */
     this.sweepAt = 0

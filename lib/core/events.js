@@ -276,7 +276,7 @@ function startIteration () {
   allocationClock.startIteration()
   registry.startIteration(clock[0])
   records.markWaits(false)
-  const heard = listeners.iteration // not `emit`: V8 cannot inline its calls
+  const heard = listeners.iteration // instead of `emit`, whose calls V8 cannot inline
   for (let i = 0; i < heard.length; i++) heard[i](clock[0])
   if (clock[0] < trimAt) return
   trimAt = clock[0] + TRIM_MS

@@ -31,7 +31,7 @@ guard.add(terminableState)
 
 /**
  * Returns whether this Node can exclude promises from async_hooks, so that V8's own hooks can report them.
- * Node 20 and 22 ignore the option. The answer is read from the hook itself (kNoPromiseHook in
+ * Node 20 and 22 ignore the option. This is read from the hook itself (kNoPromiseHook in
  * lib/internal/async_hooks.js): trying it would make a promise that the program's own hooks see.
  */
 function canLeavePromises () {

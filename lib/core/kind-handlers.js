@@ -48,7 +48,7 @@ function handleInit (kind, asyncId, offset, trigger, resource) {
   }
   orphans.note(asyncId, kind.type, trigger)
   if (!kind.handle) return
-  // Last: a handle under construction must not be inspected, and a callback might do so.
+  // Done last: a callback might inspect the handle, which must not happen during construction.
   if (kind.brief) registry.addBrief(asyncId, clock[0], resource)
   else safely(() => openHandle(asyncId, resource))
 }

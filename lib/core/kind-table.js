@@ -39,7 +39,7 @@ const table = {
   /** @param {string} type @returns {Kind} */
   add (type) {
     if (kindCount() > KINDS) {
-      capture.reset() // first: chains refer to kinds by number
+      capture.reset() // must be first: chains refer to kinds by number
       resetKinds()
       table.refill()
     }

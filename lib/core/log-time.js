@@ -88,8 +88,8 @@ module.exports = {
   sleptUnseen: (time, since) => time - since < MIN_RUN ? 0 : readSlept(time, since),
 
   /**
-   * Returns the sleep before longstack's own work, right before the next poll: the last poll's sleep, if
-   * hooks have reported nothing after it.
+   * Returns the sleep before longstack's own work, which runs right before the next poll. This is the last
+   * poll's sleep if hooks have reported nothing since.
    * @param {number} time now, in ms
    * @param {number} since begin of the last run
    * @returns {number} ms slept, 0: none

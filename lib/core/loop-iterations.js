@@ -24,7 +24,7 @@ const { loadBinding } = require('../stacks/binding')
 const ITERATIONS = 0
 const WANTED = 1
 const DUE = 2
-const ROUNDS = 3 // limit for scheduled work that schedules more: spans, their lines
+const ROUNDS = 3 // rounds of scheduled work that schedules more, such as lines of spans
 
 /**
  * Shared with native/loop-iterations.cc: [0] changes with each iteration, [1] is nonzero if the callback is

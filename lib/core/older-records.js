@@ -30,7 +30,7 @@ let endedCount = 0
 /** free places @type {number[]} */
 let freePlaces = []
 let lost = 0
-let isAnyOutdated = false // since the start: few processes run that long
+let isAnyOutdated = false // counted from the start; few processes run that long
 
 /**
  * Keeps a record of a ring, unless its resource carries it. The copy on a parser does not know about

@@ -37,7 +37,7 @@ function claim (ref) {
 }
 
 /**
- * Claims a file in records alone: a server opens files for each request, too many to make contexts of.
+ * Claims a file without a context: a server opens too many files to make a context for each.
  * @param {number} handle
  * @param {number} ref
  */

@@ -135,7 +135,7 @@ function writeWord (ref, word, value) {
  * @param {number} offset of its record in `resources`
  * @param {number} asyncId
  * @param {number} trigger
- * @param {boolean} isEmbedded not Node's own: only AsyncResources are sure to be alive when they run
+ * @param {boolean} isEmbedded excludes Node's own: only AsyncResources are certain to be alive when they run
  */
 function carry (resource, offset, asyncId, trigger, isEmbedded) {
   if (isEmbedded && !(resource instanceof AsyncResource)) return
@@ -213,7 +213,7 @@ function keep (ring, offset) {
  * Makes room for the record of a promise. The first record of each part of the ring belongs to no promise:
  * its flag brings the caller here when the part is full.
  * @param {number} number of the promise
- * @returns {number} the same number, or a new one where a part begins
+ * @returns {number} the same number, or a new one at the start of a part
  */
 function makeRoom (number) {
   const free = (number & PART_MASK) === 0 ? startPart(number) : number

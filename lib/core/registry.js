@@ -273,7 +273,7 @@ function sweep (time = Infinity) {
       if (time !== Infinity) entry.sweepAt = Math.ceil(time + Math.max(SWEEP_MS, time - entry.context.time))
       continue
     }
-    const hasOwner = entry.context.type !== 'SIGNALWRAP' // the program holds no object of a signal
+    const hasOwner = entry.context.type !== 'SIGNALWRAP' // a signal has no object that the program holds
     if (!hasOwner || entry.isOwnerKnown) entries.delete(asyncId)
     else gone.push(asyncId)
   }

@@ -12,8 +12,8 @@ const MAX_PATH = 200 // characters of a path
 const MAX_METHOD = 32 // characters of a method: HTTP/2 clients can make them up
 
 /**
- * Bounded cache by method and path. A single combined key made a span a tenth more expensive (bench/run.js,
- * hello with spans).
+ * Bounded cache by method and path. One combined key made spans a tenth more expensive (bench/run.js, hello
+ * with spans).
  * @template Value
  */
 class ByMethod {

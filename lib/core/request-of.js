@@ -215,7 +215,7 @@ class AskMarks extends RequestMarks {
 const ofResources = new RequestMarks(resources)
 const marks = [new RequestMarks(promises), ofResources]
 
-/** Keeps the record of a request or an ask after its ring wraps around. @param {number} ref 0: none */
+/** Keeps the record of a request or an ask when its ring wraps around. @param {number} ref 0: none */
 function keepRecord (ref) {
   const record = kept.has(ref) ? undefined : findRecord(ref)
   if (record === undefined) return

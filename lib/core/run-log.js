@@ -125,7 +125,7 @@ function takeNow (chain = 0) {
   const { isBusy, work } = taking
   if (work === undefined || isBusy) return
   taking.isBusy = true
-  takenUpTo = ints[COUNT] // even if the work fails
+  takenUpTo = ints[COUNT] // also if the work fails
   attempt(() => guard.run(() => work(chain)))
   taking.isBusy = false
 }

@@ -99,7 +99,7 @@ function noteRoute (route) {
   record.words[index] = requests.withRoute(record.words[index], route)
 }
 
-/** Reads the route of a request that has its response, inside it. @param {{ request: object }} message */
+/** Reads the route of a finished request, in the request's context. @param {{ request: object }} message */
 function answered ({ request }) {
   const route = source.routeTextOf(request)
   if (route !== undefined) noteRoute(route)

@@ -2,9 +2,9 @@
 
 // Installs the hook for settled promises: one of settlements.js, or another while terminable code runs.
 //
-// V8 calls the hook of a rejected promise from C++. If V8 terminates JavaScript in there, it ends the process
-// or forgets the termination (NativeContext::RunPromiseHook in src/objects/contexts.cc). Only V8's C++
-// functions do not check for termination. So while terminable code runs, the hook is one of those,
+// V8 calls the hook of a rejected promise from C++. If V8 terminates JavaScript in that hook, it ends the
+// process or forgets the termination (NativeContext::RunPromiseHook in src/objects/contexts.cc). Only V8's
+// C++ functions do not check for termination. So while terminable code runs, the hook is one of those,
 // Reflect.set: it keeps the last settled promise, which is noted when the next promise is made, or when a
 // step begins or ends. Other settlements in between are lost.
 

@@ -78,7 +78,7 @@ function requestOf (object) {
 }
 
 /**
- * Returns the changes of an object, in which more are noted. A response that no server made shares the
+ * Returns the list of an object's changes, to which more are added. A response that no server made shares the
  * changes of its request.
  * @param {object} object
  * @returns {Changes}

@@ -8,7 +8,7 @@
 const { executionAsyncResource } = require('node:async_hooks')
 const { isObject, own } = require('../objects')
 
-const MAX_STEPS = 1 << 24 // along a list: a program may have changed it
+const MAX_STEPS = 1 << 24 // length of a list; a program may have changed it
 const MIN_LISTS = 256
 
 /**

@@ -8,9 +8,9 @@
 const { loadBinding } = require('../stacks/binding')
 
 // The addon has as many slots as these together; see native/engine.h.
-const RESPONSES = 1 << 13 // slots of responses, the first ones: one for each request record
-const RECENT = 1 << 6 // slots after those, for recently changed objects; a power of two
-const BRIEF = 1 << 10 // slots after these, for files
+const RESPONSES = 1 << 13 // first slots, for responses: one per request record
+const RECENT = 1 << 6 // next slots, for recently changed objects; a power of two
+const BRIEF = 1 << 10 // last slots, for files
 const FIRST_BRIEF = RESPONSES + RECENT
 
 /** null: no addon @type {import('../stacks/capture-native').Binding | null | undefined} */

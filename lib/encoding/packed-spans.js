@@ -103,7 +103,7 @@ function unpack (text) {
  * @property {string | undefined} path
  * @property {{ peer: string | undefined, peerPort: unknown } | undefined} [peer] the other end
  * @property {number} [queued] microseconds that it waited before Node read it, 0: none
- * @property {number} [queuedMax] maximum of that, 0: the same
+ * @property {number} [queuedMax] upper bound of that; 0 if it is the same
  * @property {number} [statusCode] 0: none
  * @property {string} [route]
  */

@@ -5,7 +5,7 @@
 const MAX_CONNECTIONS = 4 // per wait
 const MIN_WAIT = 0.001 // ms
 const MIN_RANGE = 1 // ms between minimum and maximum; closer values are reported as one
-const MIN_LATE = 0.2 // ms of a delay that is reported with its time
+const MIN_LATE = 0.2 // minimum ms of a delay that is reported with its time
 const MIN_SHARE = 1 / 50 // fraction of the duration, for such a delay and for its causes
 const FEW = 16
 const UNKNOWN = 'unknown' // subsystem of a wait if unknown

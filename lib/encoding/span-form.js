@@ -206,7 +206,7 @@ function recordOf (span, figures, resource) {
 }
 
 /**
- * Returns the significant parts, in another form.
+ * Returns the significant parts, each converted.
  * @template {{ ms: number, delayed: number }} T
  * @template R
  * @param {T[]} parts worst first

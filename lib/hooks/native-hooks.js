@@ -28,8 +28,8 @@ const TYPES = 1000 // types with cached numbers; programs may make up more
  * @property {() => void} after
  *
  * @typedef {object} NativeHooks for addons that add C callbacks; see native/longstack.h
- * @property {bigint} api The address of this thread's struct longstack_api, to pass to an addon. It is valid
- *   in this thread only.
+ * @property {bigint} api The address of this thread's struct longstack_api, to pass to an addon. Valid only
+ *   in this thread.
  * @property {(id: number) => string | undefined} stack Returns the frames behind an event's stack number, one
  *   per line, or undefined if they were dropped.
  *

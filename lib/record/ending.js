@@ -45,7 +45,7 @@ function beforeEnd (self, first, method) {
 }
 
 /**
- * Calls a function before such an end, on top of whatever is running.
+ * Calls a function before such an end, on top of running code.
  * @param {Work} work
  */
 function atSuddenEnd (work) {

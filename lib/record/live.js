@@ -53,7 +53,7 @@ function toldOf (span) {
   }
 }
 
-/** Starts over: the current state may be incomplete. */
+/** Starts over, because the current state may be incomplete. */
 function startAnew () {
   source = new SpanSource()
   taking.repeat()

@@ -109,7 +109,7 @@ let longUntil = -Infinity
 let longAt = 0
 let vitalsAt = -Infinity // ms of the clock
 let hasHandles = true // when they were last counted; the first count is written anyway
-let isCountDue = false // the program has run since then
+let isCountDue = false // whether the program has run since then
 /** ms of the clock up to which the frames of blocking callbacks are written */
 let framesUpTo = 0
 /** source of spans */

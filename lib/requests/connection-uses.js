@@ -156,7 +156,7 @@ function traffic (socket, isWrite) {
   return isFirst
 }
 
-/** Notes data buffered on a connecting socket. Runs unguarded, too. @param {object} socket */
+/** Notes data buffered on a connecting socket. Also runs unguarded. @param {object} socket */
 function writes (socket) {
   const entry = registry.noteTraffic(socket, capture.clock[0])
   if (entry !== undefined) noteWrite(entry, socket, true)

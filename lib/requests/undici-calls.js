@@ -26,7 +26,7 @@ function contextOfUndici (request, above) {
   const made = locate(handler)
   const context = contextOfRequest(above)
   if (made === undefined ? !isQueued(context) : made.ref === currentStep().ref) return context
-  // The stack of the request shows only the queue
+  // The request's own stack shows only the queue
   const caller = made && made.chain >= FIRST_CHAIN ? contextOf(made.chain, made.ref, made.span) : root
   return childOf(caller ?? root, 0, context.time, made?.span ?? 0)
 }

@@ -73,7 +73,7 @@ class Backlog {
     return true
   }
 
-  /** Inserts units before all others, without a limit. @param {string[]} units */
+  /** Inserts units before all others, beyond the limit if necessary. @param {string[]} units */
   prepend (units) {
     this.units = [...units, ...this.units]
     for (const { length } of units) this.#bytes += length

@@ -1,8 +1,8 @@
 'use strict'
 
 // Sites of a critical path. A site is the innermost frame of the program's own code, further up the chain if
-// needed; a library with a frame inside it is named as well. Its callers are the program's frames from there
-// up to the beginning of the request.
+// needed; a library that it called is also named. Its callers are the program's frames from there up to the
+// beginning of the request.
 
 const { contextOfChain } = require('../core/context')
 const { requestTypes } = require('../core/kinds')

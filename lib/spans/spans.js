@@ -154,7 +154,7 @@ function close (span, ending, since) {
   const time = since ?? now()
   if (attributes !== undefined) Object.assign(span.attributes, attributes)
   if (ending.end !== undefined) span.attributes['longstack.end'] = ending.end
-  if (isSweeping) { // the real end may be this much earlier
+  if (isSweeping) { // maximum ms by which the real end was earlier
     span.attributes['longstack.end_margin_ms'] = Math.ceil(time - Math.max(span.aliveAt, span.start))
   }
   if (code !== undefined) {

@@ -68,7 +68,7 @@ function fail (span, error, since) {
 
 /** Ends a span when a promise settles. @param {Span} span @param {Promise<unknown>} promise */
 function endWith (span, promise) {
-  // Only the promise's reactions hold this object: once it is collected, nothing can end the span.
+  // Only the promise's reactions hold this object; once it is collected, nothing can end the span.
   const ending = { span }
   span.endsBy(ending)
   return promise.then((value) => {

@@ -192,7 +192,7 @@ function platformDirectories () {
 }
 
 /**
- * Removes code caches of other texts.
+ * Removes code caches that belong to other texts.
  * @param {string} directory
  * @param {string} id id of the text
  */

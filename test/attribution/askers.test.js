@@ -76,7 +76,7 @@ for (const env of engines) {
 
 for (const isPreloaded of [true, false]) {
   const title = isPreloaded ? 'of all drivers at once' : 'that are older than tracing'
-  test.serial(`an error on connections ${title} names the code that sent the query, or nobody`, async (t) => {
+  test.serial(`an error on connections ${title} names the code that sent the query, or none`, async (t) => {
     /** kinds with a right answer in some run: on a busy machine one kind may have none @type {Set<string>} */
     const known = new Set()
     /** @type {string[]} */
@@ -267,7 +267,7 @@ test('a first query that a driver holds back names the code that opened the conn
   t.regex(stdout, /── on a connection opened by .*; who asked is not known ──\n[^─]*at countRows .*\n +at report /)
 })
 
-test('the second of two queries of one step is not attributed to the code that queries after the first response', async (t) => {
+test('the second of two queries of one step is not attributed to the next sender', async (t) => {
   for (const call of ['askTwo()', 'for (const done of [() => {}, second]) ask(done)']) {
     const { stdout } = await runProgram(`
       const { Client, serve } = require(${client})
@@ -308,7 +308,7 @@ test('responses of a thread to two messages name their own senders', async (t) =
   t.notRegex(stdout, /timerOfA/)
 })
 
-test('if a step and a step that it caused query at once, neither place is named', async (t) => {
+test('if a step and its cause query at the same time, neither place is named', async (t) => {
   const { stdout } = await runProgram(`
     const { Client, serve } = require(${client})
     const trace = require(${JSON.stringify(root)})

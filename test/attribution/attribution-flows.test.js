@@ -287,7 +287,7 @@ test('a function used as a rejection reason is not converted to text', async (t)
   t.is(traced.stdout, bare.stdout)
 })
 
-known('a heap that does not move its objects switches the clock off', async (t) => {
+known('the clock is off on a heap that does not move its objects', async (t) => {
   const { stdout } = await program(`
     const trace = require(${JSON.stringify(require.resolve('../..'))})
     const garbage = []
@@ -300,7 +300,7 @@ known('a heap that does not move its objects switches the clock off', async (t) 
   t.regex(JSON.parse(stdout), /without moving|not allocate upwards/)
 })
 
-known('an error kept and rejected again names the rejection that reached the reader, the first in a line', async (t) => {
+known('an error rejected again names the rejection that reached the reader, and the first in one line', async (t) => {
   const stack = await told(`
     const { setTimeout: wait } = require('node:timers/promises')
     let closed
@@ -315,7 +315,7 @@ known('an error kept and rejected again names the rejection that reached the rea
   t.is(stack.split('first ──').length, 2, stack)
 })
 
-known('a rejection passed on by callers is one: none is marked as first', async (t) => {
+known('a rejection passed on by callers is one rejection, without a first one', async (t) => {
   const stack = await told(`
     const { setTimeout: wait } = require('node:timers/promises')
     let kept
@@ -343,7 +343,7 @@ known('one error for all waiters: each reader has its own wait', async (t) => {
   t.notRegex(stack, /asksFirst|asksThird/)
 })
 
-known('an old error read in a worker\'s message handler: the sender\'s chain belongs to the reader', async (t) => {
+known('an old error read in a message handler: the sender\'s chain is marked as the reader\'s', async (t) => {
   const { stdout } = await program(`'use strict'
     const { Worker } = require('node:worker_threads')
     let kept

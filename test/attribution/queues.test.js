@@ -132,7 +132,7 @@ const byCallbacks = {
 }
 
 for (const [name, text] of Object.entries(byCallbacks)) {
-  test(`a job ${name} names the request that waits for it first, and marks what triggered it`, async (t) => {
+  test(`a job ${name} names the waiting request first, and marks its trigger`, async (t) => {
     const { stdout, stderr } = await program(`${twoRequests}\n${text}`)
     t.regex(stdout, /── awaited by [^]*at thumbB [^]*── GET \/pay · [^]*── triggered by /, stderr)
     const [stack, data] = stdout.split('\n[')
@@ -323,7 +323,7 @@ for (const [name, jobs] of Object.entries(askingJobs)) {
   })
 }
 
-test('behind more jobs than are examined, a job started by an uncertain response is uncertain', async (t) => {
+test('a job started by an uncertain response is uncertain, even behind many other jobs', async (t) => {
   const { stdout, stderr } = await program(`
     const http = require('node:http')
     const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
@@ -394,7 +394,7 @@ const behindAnswers = {
 }
 
 for (const [name, text] of Object.entries(behindAnswers)) {
-  test(`if a request pushes a job after its response, by ${name}, the request in flight is uncertain`, async (t) => {
+  test(`a job pushed after the response, by ${name}, makes the request in flight uncertain`, async (t) => {
     const { stdout, stderr } = await program(`
       const http = require('node:http')
       let isPaying = false
@@ -558,7 +558,7 @@ test('a batch error that is rejected again later names the first to wait for it'
   t.true(other === -1 || stdout.lastIndexOf('triggered by', other) !== -1, stdout)
 })
 
-test('a batch error after a response that may be another\'s names the first to wait for it', async (t) => {
+test('after a response of uncertain owner, a batch error names the first to wait for it', async (t) => {
   const { stdout, stderr } = await program(`
     const http = require('node:http')
     const { Client, serve } = require(${JSON.stringify(`${root}/test/fixtures/askers/line-client`)})
@@ -651,7 +651,7 @@ test('a batch error of messages from another thread names the first to wait for 
   t.regex(stdout, /no such row[^─]*── awaited by [^]*at rowOfB [^]*at sendB [^]*── triggered by [^]*at rowOfA /, stderr)
 })
 
-test('code that rejects a batch is not stated as a fact for another waiting request', async (t) => {
+test('code that rejects a batch is never stated as the cause for another waiting request', async (t) => {
   const { stdout, stderr } = await program(`
     'use strict'
     const http = require('node:http')
@@ -675,7 +675,7 @@ test('code that rejects a batch is not stated as a fact for another waiting requ
   t.notRegex(stdout, /rejected/)
 })
 
-test('an error rejected unhandled before it rejects a batch has both rejections as triggers', async (t) => {
+test('an error with an earlier unhandled rejection and a rejected batch has both as triggers', async (t) => {
   const { stdout, stderr } = await program(`
     'use strict'
     const http = require('node:http')
@@ -707,7 +707,7 @@ test('an error rejected unhandled before it rejects a batch has both rejections 
   t.regex(triggers[1], /at rowOfA [^]*── GET \/a[ ,]/)
 })
 
-test('the code that rejects a batch is distinguished from the queued job before the code that threw', async (t) => {
+test('the code that rejects a batch and the job queued before the throwing code are distinguished', async (t) => {
   const { stdout, stderr } = await program(`
     'use strict'
     const http = require('node:http')

@@ -139,7 +139,7 @@ test('a message that sends another one while it is read ends the known chain', a
   t.deepEqual(results, ['inner', 'outer', 'last'].map((name) => `${name}: new Worker worker hire`))
 })
 
-test('the chain of threads that answer each other forever has one round', async (t) => {
+test('if threads answer each other forever, the chain has one round', async (t) => {
   const [{ length, turns, chains, growth }] = await told(`
     const worker = hire()
     let turns = 0

@@ -32,7 +32,7 @@ test('a worker is traced, and its chain begins in the parent', async (t) => {
   t.regex(stdout, /in the parent thread[^]*at .*start/, stdout)
 })
 
-test('a worker with execArgv: [] runs as it would without longstack', async (t) => {
+test('a worker with execArgv: [] runs as without longstack', async (t) => {
   const { stdout, stderr, code } = await node(['-r', register, '-e', starter('execArgv: []')])
   t.is(code, 0)
   t.is(stderr, '')
@@ -107,7 +107,7 @@ test('node --test: same results, and failures have their chain', async (t) => {
   t.is(traced.stderr, bare.stderr)
 })
 
-test('-r works while a start-up snapshot is built and when it runs', async (t) => {
+test('-r works when a start-up snapshot is built, and when it runs', async (t) => {
   const made = folder(t, {
     'entry.js': `
       require('node:v8').startupSnapshot.setDeserializeMainFunction(() => {

@@ -25,7 +25,7 @@ const chainOf = (/** @type {number} */ id) => records.readWord(id << 1, CHAIN)
 
 test.beforeEach(() => records.clear())
 
-test.serial('each new record drops the oldest one', (t) => {
+test.serial('a full table drops the oldest record for each new one', (t) => {
   const lost = records.lostCount()
   for (let id = 1; id <= 3 * KEPT; id++) keep(id, LIVE)
   t.is(records.lostCount() - lost, 2 * KEPT)
@@ -87,7 +87,7 @@ test.serial('promise numbers are reused, except those of kept records', (t) => {
 })
 
 for (const engine of loadBinding().failure === undefined ? ['native', 'js'] : ['js']) {
-  test(`a timer and a file are known when the ring wraps just after they were made, ${engine}`, async (t) => {
+  test(`timers and files are known even if the ring wraps soon after, ${engine}`, async (t) => {
     const { stdout, stderr } = await program(`
       const fs = require('node:fs/promises')
       const trace = require(${JSON.stringify(root)})

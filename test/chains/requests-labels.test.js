@@ -288,7 +288,7 @@ test('a filter without HTTP has no request hop', async (t) => {
   t.false(JSON.stringify(saw.chain).includes('GET'))
 })
 
-test('little of a client\'s input is kept: paths are cut, query strings are not part of a key', (t) => {
+test('little client input is kept: paths are cut, and keys have no query strings', (t) => {
   const requests = require('../../lib/core/request-names')
   t.is(requests.numberOf('GET', '/config?token=secret'), requests.numberOf('GET', '/config?token=other'))
   t.is(requests.numberOf('GET', '/config#part'), requests.numberOf('GET', '/config'))
@@ -301,7 +301,7 @@ test('little of a client\'s input is kept: paths are cut, query strings are not 
   t.is(requests.textAt(requests.numberOf('GET', '/first')), 'GET /first')
 })
 
-test('an HTTP/2 method invented by a client is cut in the hop and in the span', async (t) => {
+test('an invented HTTP/2 method is cut in the hop and in the span', async (t) => {
   const { label, name } = await told(t, `
     const method = 'X'.repeat(3000)
     trace.on('span', ({ kind, name }) => { if (kind === 'SERVER') saw.name = name })

@@ -65,7 +65,7 @@ test('a chain continues through several threads', async (t) => {
   t.is(chain[2].name, 'outermost')
 })
 
-test('a worker whose parent has no longstack has no chain of its grandparent', async (t) => {
+test('without longstack in its parent, a worker has no chain of its grandparent', async (t) => {
   const inner = `
     const trace = require(${JSON.stringify(root)}).enable()
     setTimeout(() => require('node:worker_threads').parentPort.postMessage(trace.chain().map(({ label }) => label)), 1)`

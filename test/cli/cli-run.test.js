@@ -132,14 +132,14 @@ for (const name of /** @type {NodeJS.Signals[]} */ (['SIGTERM', 'SIGINT', 'SIGHU
     t.deepEqual([code, signal], [5, null])
   })
 
-  test(`a program ended by ${name} is reported as ended by it`, async (t) => {
+  test(`a program ended by ${name} ends the command in the same way`, async (t) => {
     const child = spawn(process.execPath, [main, 'run', script(t, "setInterval(() => {}, 1000); console.log('ready')")])
     child.stdout.once('data', () => child.kill(name))
     t.is((await end(child)).signal, name)
   })
 }
 
-test('a program that kills itself is reported as killed', async (t) => {
+test('a program that kills itself ends the command in the same way', async (t) => {
   const child = spawn(process.execPath, [main, 'run', script(t, "process.kill(process.pid, 'SIGKILL'); setInterval(() => {}, 1000)")])
   t.is((await end(child)).signal, 'SIGKILL')
 })
@@ -210,7 +210,7 @@ const endings = {
 }
 
 for (const [name, source] of Object.entries(endings)) {
-  test(`a leak determines the exit code: a listener of exit that ${name}`, async (t) => {
+  test(`a leak decides the exit code over a listener of exit that ${name}`, async (t) => {
     const app = script(t, `
       process.on('exit', (code) => console.log('first', code))
       ${source}

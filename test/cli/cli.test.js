@@ -100,7 +100,7 @@ test('a reader that goes away ends the command without an error', (t) => {
   t.is(fs.readFileSync(`${spans}.err`, 'utf8'), '')
 })
 
-test('large files are read by a process with less memory and the same arguments; pipes are not', async (t) => {
+test('large files are read by a process with less memory, pipes are not', async (t) => {
   const large = file(t, [span({ name: 'GET /large' })])
   fs.appendFileSync(large, '\n')
   fs.truncateSync(large, 300 << 20) // a hole: its last line is no span

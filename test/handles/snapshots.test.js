@@ -74,7 +74,7 @@ for (const [name, env] of Object.entries({
   })
 }
 
-test('an interval leaked per request has its growth per minute; balanced opens and closes do not grow', async (t) => {
+test('an interval leaked per request has a growth per minute; balanced opens and closes have none', async (t) => {
   const { stdout, stderr } = await program(`${PRELUDE}
     const pool = []
     const server = http.createServer((request, response) => {

@@ -38,7 +38,7 @@ async function equalAnswers (t, name) {
     const traced = await node(['-r', register, harness(name), '--answers'], { env })
     t.is(traced.stdout, bare.stdout, JSON.stringify(env))
     t.is(traced.code, 0, JSON.stringify(env))
-    // A slow machine has reports of blocking callbacks.
+    // A slow machine reports blocking callbacks.
     const lines = traced.stderr.split('\n').filter((line) => line !== '' && !/^(longstack: | )/.test(line))
     t.deepEqual(lines, [], JSON.stringify(env))
   }

@@ -17,7 +17,7 @@ const { inherited, quoteForShell, withoutHops } = require('./run')
 
 const RUN_MS = 120_000
 const INPUT = 'some input'
-/** Bash's descriptors that lead to the test, through sockets, like Node's pipes. */
+/** Bash's descriptors of sockets to the test, which resemble Node's pipes. */
 const OWN = { stdout: 3, stderr: 4, stdin: 5 }
 
 /** Programs that end with the terminal receive SIGHUP; the reader of a pipe ignores it. */

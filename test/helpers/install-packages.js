@@ -64,7 +64,7 @@ function publish (ownDirectory, directory) {
   try {
     fs.renameSync(ownDirectory, directory)
   } catch (error) {
-    if (!fs.existsSync(directory)) throw error // another process was faster
+    if (!fs.existsSync(directory)) throw error // another process installed it first
   }
 }
 

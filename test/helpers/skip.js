@@ -3,8 +3,8 @@
 const { strict } = require('./installed')
 
 /**
- * Skips a test because this machine lacks a requirement. Prints the reason; fails in CI, which has all of
- * them.
+ * Skips a test because this machine lacks a requirement. Prints the reason. Fails in CI, which has all
+ * requirements.
  * @param {import('ava').ExecutionContext<any>} t
  * @param {string} reason
  */

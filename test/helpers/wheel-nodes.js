@@ -47,7 +47,7 @@ function wheelNode (platform, major) {
     fs.chmodSync(path.join(temporary, path.relative(directory, file)), 0o755)
     if (!fs.existsSync(file)) fs.renameSync(temporary, directory)
   } catch (error) {
-    if (!fs.existsSync(file)) throw error // another process was first
+    if (!fs.existsSync(file)) throw error // another process extracted it first
   } finally {
     fs.rmSync(temporary, { recursive: true, force: true })
   }

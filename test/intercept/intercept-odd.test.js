@@ -94,7 +94,7 @@ test('a stream without a handle keeps being read, whatever it pushes while its h
   t.is(count, 50)
 })
 
-test('a chunk that came before the remover was called arrives, though its only transform withholds it', async (t) => {
+test('a chunk withheld by its only transform arrives after the removal', async (t) => {
   const { seen } = await answer(t, `
     const [here, there] = pair()
     const server = http.createServer((request, response) => {

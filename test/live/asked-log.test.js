@@ -118,7 +118,7 @@ test('a command skips what it cannot read in time, and says so', (t) => {
   t.true(observation.log.readableLength < 70 << 20)
 })
 
-test('a command that does not read gets parts of the log, and the length of the rest', async (t) => {
+test('a command that stops reading gets parts of the log, and the length of the gaps', async (t) => {
   const { ask, finish, make, seen, socket } = await asked(t)
   await ask('startLog')
   await make('read', 100)

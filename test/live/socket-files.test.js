@@ -190,7 +190,7 @@ test('a later process is found by the name once the first has ended', async (t) 
 
 // What another user may try. Without root there is none.
 const asRoot = isRoot && process.platform === 'linux' ? test.serial : test.serial.skip
-if (!isRoot && process.env.CI) test('tests of other users need root', (t) => t.fail())
+if (!isRoot && process.env.CI) test('tests with other users need root', (t) => t.fail())
 else if (!isRoot) console.log('# tests of other users are skipped: they need root')
 
 /** Starts a program of another user's. @param {import('ava').ExecutionContext} t @param {string} source */

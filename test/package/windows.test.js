@@ -125,7 +125,7 @@ test('longstack env prints PowerShell syntax', async (t) => {
   t.regex(stdout, /^\$env:NODE_OPTIONS = '.*--require=.*register\.js.*'\n$/)
 })
 
-test('longstack run passes on the exit code, but no signal of the console', async (t) => {
+test('longstack run passes on the exit code, but not signals of the console', async (t) => {
   const app = script(t, `
     process.on('SIGINT', () => console.log('told'))
     console.log('ready')

@@ -401,7 +401,7 @@ test('the time that a request lay unread is separate from its duration', (t) => 
   t.like(told(log, A).figures, { duration: us(2), run: us(2), unread: us(51) })
 })
 
-test('a nested run is on the path of its effects, and code continues after it', (t) => {
+test('a nested run is on the path of its effects, and the outer run continues after it', (t) => {
   const log = quiet(new Log(), 100)
   const run = log.serve(100, A)
   const inner = log.step(101, { request: A, registered: run, caller: run, chain: 50 })

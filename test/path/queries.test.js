@@ -287,7 +287,7 @@ test('a query has its bytes unless another one was in flight', (t) => {
   for (const query of queries.slice(1)) t.is(query.out ?? query.in, undefined)
 })
 
-test('a stream that reads on in callbacks of its connection is one query', (t) => {
+test('a stream that continues reading in its connection\'s callbacks is one query', (t) => {
   const log = begin()
   const run = log.serve(100, A)
   log.sent(POOLED, run, { request: A, chain: 31 })
@@ -314,7 +314,7 @@ test('callbacks: a query sent in the response to a driver\'s write is the reques
 })
 
 for (const [name, use] of /** @type {const} */ ([['a cursor', ASKED | READS_ON], ['a stream', 0]])) {
-  test(`${name} that reads on later is one query, until its last response`, (t) => {
+  test(`${name} that continues reading later is one query, until its last response`, (t) => {
     const log = begin()
     const run = log.serve(100, A)
     log.sent(POOLED, run, { request: A, b: ASKED, chain: 31 })

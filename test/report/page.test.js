@@ -96,7 +96,7 @@ test('the page\'s data hold the model\'s exact figures', async (t) => {
   t.is(read.traces[0].spans[0].stack, stack)
 })
 
-test('a page of much data stays below 5 MB and lists what it omits', async (t) => {
+test('a page with much data stays below 5 MB and lists what it omits', async (t) => {
   const long = `${'    at somewhere (/app/a/rather/long/path/file.js:1:1)\n'.repeat(140)}`
   const lines = Array.from({ length: 20 }, (_, i) => {
     const [root, ...rest] = dear(i, 500 - i).reverse()

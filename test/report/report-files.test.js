@@ -275,7 +275,7 @@ test('several files are one run', async (t) => {
   t.is(model.files.length, 2)
 })
 
-test('standard input and pipes are read, also for traces', async (t) => {
+test('standard input and pipes can be read, even for traces', async (t) => {
   const root = span({ ms: 9 })
   const child = { ...span({ name: 'work', kind: 'INTERNAL', ms: 3 }), traceId: root.traceId, parentSpanId: root.spanId }
   const text = lines([child, root])

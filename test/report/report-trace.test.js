@@ -128,7 +128,7 @@ test('11,000 concurrent spans have one track each; later spans reuse tracks', as
   t.true(slices.filter(({ name }) => name === 'GET /later').every(({ track }) => track === first.track))
 })
 
-test('an open span is drawn up to its end, an ended one once, and hostile names are only text', async (t) => {
+test('an open span is drawn as far as it is known, an ended one once, and hostile names as text', async (t) => {
   const open = span({ name: '</script>\u001b[2J\u202e', ms: 5, attributes: { 'longstack.end': 'open' } })
   const ended = {
     ...open,

@@ -237,7 +237,7 @@ test('a larger pool, with clients that wait for responses: the prediction is exa
   t.true(prediction.error < 0.05)
 })
 
-test('--what-if: another number of connections, more or fewer, with the error of its own replay', async (t) => {
+test('--what-if predicts more or fewer connections, with the error of its own replay', async (t) => {
   const { file } = await verdictOf(t, queue(3).map((request) => recordOf(request)))
   const peer = '127.0.0.1:5432'
   const ask = (/** @type {string[]} */ ...changes) =>

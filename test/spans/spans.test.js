@@ -159,7 +159,7 @@ test('without spans, the function just runs, with a handle that does nothing', a
   t.is(stdout, '|||true|true\nundefined\nsame\n')
 })
 
-test('work of listeners and hooks makes no spans, at once or later', async (t) => {
+test('work of listeners and hooks makes no spans, now or later', async (t) => {
   const { records } = await told(`
     const http = require('node:http')
     let turns = 0

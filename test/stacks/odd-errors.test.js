@@ -40,7 +40,7 @@ for (const value of ['1', '3', '200', 'Infinity']) {
     ${deep("console.log(dig(50).stack, Error.stackTraceLimit); console.log(Object.getOwnPropertyDescriptor(Error, 'stackTraceLimit'))")}`, Number(value) < 10 ? none : some))
 }
 
-test('a lowered stackTraceLimit holds for the frames of hops, too', async (t) => {
+test('a lowered stackTraceLimit also limits the frames of hops', async (t) => {
   const { stdout, stderr } = await program(`
     const lines = (limit) => {
       Error.stackTraceLimit = limit
@@ -140,7 +140,7 @@ test('captureStackTrace works on plain objects, functions and frozen objects', (
     try { Error.captureStackTrace(Object.freeze({})) } catch (error) { console.log(error.message) }
     try { Error.captureStackTrace(1) } catch (error) { console.log(error.message) }`)}`))
 
-test('classes, names and messages changed before and after', (t) => same(t, `
+test('classes, names and messages may change before and after', (t) => same(t, `
   class Own extends Error { constructor (message) { super(message); this.name = 'Renamed' } }
   class Plain extends TypeError {}
   class Getter extends Error { get name () { return 'Got' } get message () { return 'from getter' } }

@@ -131,7 +131,7 @@ async function work (root, request, response, listeners, send) {
  * @param {string} root
  * @param {import('node:http').IncomingMessage} request
  * @param {import('node:http').ServerResponse} response
- * @param {{ send?: import('./send').Send }} [options] a different way of sending
+ * @param {{ send?: import('./send').Send }} [options] another way to send the file
  */
 function deliver (root, request, response, { send = fresh() } = {}) {
   /** @type {Listeners} */

@@ -70,7 +70,7 @@ let kept
 const readWhole = (root) => fs.readFileSync(path.join(root, FILE))
 
 /**
- * Sends the file in the way named by the path; the rest of the path only separates the spans.
+ * Sends the file in the way named by the path; the rest of the path only gives spans different names.
  * @param {string} root
  */
 function createServer (root) {

@@ -20,7 +20,7 @@ const { serve } = require('./server')
 
 const FULL = { lines: 20_000, warm: 60_000, rounds: 2 }
 const QUICK = { lines: 200, warm: 200, rounds: 0.5 }
-const ERRORS = 1 / 5 // share of the lines, if they are errors
+const ERRORS = 1 / 5 // fraction of the lines, if they are errors
 const BATCH = 10 // lines per event loop iteration
 
 /** The ways on each side of a claim. @type {Record<string, [string, string]>} */

@@ -117,7 +117,7 @@ async function cpuPerRequest (script, args, { requests, connections, ...options 
 /**
  * Measures two sides alternately, with tracing off and on, for one round: a b b a, and the mean.
  * @param {(side: 'a' | 'b', traced: boolean) => Promise<number>} measure
- * @param {boolean} [quick] only a b
+ * @param {boolean} [quick] one pass: a b
  * @returns {Promise<{ off: { a: number, b: number }, on: { a: number, b: number } }>}
  */
 async function paired (measure, quick = false) {

@@ -18,7 +18,7 @@ test('functions of the same name in other files are different', (t) => {
   t.deepEqual(awaits.remaining(load, 1), load)
 })
 
-test('a receiver before the name makes no different function', (t) => {
+test('a name with a receiver is the same function', (t) => {
   const awaits = new PrintedAwaits(framesOf('query (/app/c.js:1:2)', 'async load (/app/a.js:1:2)'))
   t.deepEqual(awaits.remaining(framesOf('Pool.load (/app/a.js:5:2)'), 1), [])
 })

@@ -48,7 +48,7 @@ test('at high rates, samples represent all requests, in any order', (t) => {
   }
 })
 
-test('at low rates, each request is counted, in flight too', (t) => {
+test('at low rates, each request is counted, including those in flight', (t) => {
   const { figures, request } = createFigures()
   const ends = ROUTES.map((url) => request(url))
   const { inFlight, oldest } = figures.read()
