@@ -17,7 +17,7 @@
 
 namespace longstack {
 
-constexpr int kMinDescriptor = 60;  // low numbers are the program's; above 64 the kernel grows its table,
+constexpr int kMinDescriptor = 60;  // low numbers are the program's; from 64 on the kernel grows its table,
                                     // which takes 15 ms
 
 // Returns ms of the system's monotonic clock.

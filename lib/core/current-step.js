@@ -67,7 +67,7 @@ function spanNumber () {
   return current[CURRENT_SPAN]
 }
 
-/** Returns the id of the last resource entered, 0: none, or it was a promise. */
+/** Returns the id of the last resource entered, or 0 if there is none or it was a promise. */
 function enteredId () {
   const id = executionAsyncId()
   return id << 1 === current[CURRENT_REF] ? id : 0

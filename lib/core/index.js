@@ -67,7 +67,7 @@ function stop () {
 function selectEngine () {
   const before = capture.name
   capture.selectEngine(settings.options.capture)
-  // Chain numbers belong to one engine. Clearing touches all pages, so not before records exist.
+  // Chain numbers belong to one engine. Clearing touches all pages, so it waits until records exist.
   if (capture.name !== before && isInstalled) records.clear()
   isInstalled = true
   const isNative = capture.name === 'native'

@@ -17,8 +17,9 @@ const calledTypes = new Set([...Object.keys(asyncWrapProviders), 'Timeout', 'Imm
 calledTypes.delete('PROMISE')
 
 /**
- * Types without a stack: Node 20 makes one while an exception is pending (GetPrivateKeyEncodingFromJs in
- * src/crypto/crypto_keys.cc). A hook that calls C++ would catch the exception, and Node would abort.
+ * Types that get no stack: Node 20 makes a resource of them while an exception is pending
+ * (GetPrivateKeyEncodingFromJs in src/crypto/crypto_keys.cc). A hook that calls C++ would catch the
+ * exception, and Node would abort.
  */
 const unselected = new Set(process.versions.node.startsWith('20.') ? ['KEYPAIRGENREQUEST'] : [])
 

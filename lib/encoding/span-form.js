@@ -120,7 +120,7 @@ class SpanForm {
    * Returns the span as a line of a file, after the definitions that it needs. Figures are whole
    * microseconds, which V8 prints faster, next to the unchanged attributes.
    * @param {Definitions} definitions of the file
-   * @param {number} weight fraction of the spans that is written, 1 if the span stands for itself
+   * @param {number} weight fraction of the spans that is written, 1 if the span represents only itself
    * @param {() => void} onReplaced called for each attribute that cannot be written
    */
   line (definitions, weight, onReplaced) {
@@ -128,7 +128,7 @@ class SpanForm {
     const figures = this.#figures
     const { trace, duration, sums, waited, delayed, delayedMax, delayers, delays, waits, ran } = figures
     const { origin, traceId, spanId, parentSpanId, name, kind, status, events, shared } = span
-    // Everything is read before JSON.stringify runs code that the program may have put there.
+    // Everything is read before JSON.stringify runs code of the program.
     const line = lineOf({
       traceId,
       spanId,

@@ -88,7 +88,7 @@ class MessageTable {
     }
   }
 
-  /** Whether a receiver that gets the place of a text now can still read it. @param {number} place */
+  /** Whether a receiver can still read a text if it gets the text's place now. @param {number} place */
   isRecent (place) {
     const next = load(this.#next, NEXT_TEXT)
     return next >= place && next - place < TEXT_WORDS / 2

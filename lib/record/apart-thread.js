@@ -82,7 +82,7 @@ function hasBegun () {
   return Atomics.compareExchange(words, slots.STATE, states.NEW, states.BEGUN) !== states.REPLACED
 }
 
-/** Reports counts of written spans, and the open files, which are not the program's. */
+/** Reports the counts of written spans, and the files that are open for longstack, not for the program. */
 function tellNews () {
   const list = [...keptOpen]
   const text = String(list.map(([fd, { dev, ino }]) => [fd, dev, ino]))

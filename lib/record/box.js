@@ -73,7 +73,7 @@ class Box {
   #end = 0 // bytes in this half
   #written = 0
   #lost = 0
-  /** what open requests wait for, until a block has it */
+  /** waits of open requests that are in no block yet */
   #waits = ''
   #lookAt = 0 // ms of the clock; no earlier than this
   #isLookDue = false

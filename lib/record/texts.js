@@ -315,7 +315,7 @@ function unwant () {
   wanted = []
 }
 
-/** Writes how large ids have become. */
+/** Writes the size that ids have reached. */
 function addNewestId () {
   const newest = toldId === 0 ? newestId() : ids[0]
   if (toldId !== 0 && newest < toldId + ID_STEP) return

@@ -46,7 +46,7 @@ function requestSent (message) {
     const present = span.subject
     if (span.ended || present === undefined) return connection.remove(span)
     if (own(present, 'upgradeOrConnect') === true) upgraded(connection, span, present)
-    // An error would have been reported before.
+    // An error would have been reported earlier.
     else if (own(present, '_closed') === true) requestFailed({ request: present, error: undefined })
   })
 }

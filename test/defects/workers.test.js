@@ -39,7 +39,7 @@ for (const [what, change] of changes) {
   }
 }
 
-test('a worker of a worker has the chain of its own maker', async (t) => {
+test('a nested worker has the chain of its creator', async (t) => {
   const { stdout, stderr } = await program(`
     const { Worker } = require('node:worker_threads')
     const leaf = "setTimeout(function later () { console.log(new Error('x').stack) }, 1)"

@@ -15,7 +15,7 @@ const { ANSWER } = require('../../bench/articles/02-tcp-net-http/servers')
 const { harness } = require('../helpers/articles')
 const { register } = require('../helpers/run')
 
-test('a TCP handle gives a client that requests much and reads late every response, and the end', async (t) => {
+test('a TCP handle sends a slow reader every response, and the end', async (t) => {
   const child = fork(harness('02-tcp-net-http'), ['count', 'raw', 'hoisted'], { execArgv: ['-r', register] })
   t.teardown(() => child.kill())
   const [{ port }] = await once(child, 'message')

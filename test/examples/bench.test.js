@@ -62,7 +62,7 @@ test.serial('a server is measured bare and under longstack, and the active engin
   t.regex(stdout, /^Busy: the CPU of the subjects to \d+ %, that of their loads to \d+ %\./m)
 })
 
-test.serial('a loop has a price and no load; a requested feature that is not active is reported', async (t) => {
+test.serial('a loop has a cost but no load; a requested feature that is not active is reported', async (t) => {
   const options = ['--subjects', 'hooks,longstack-full', '--workloads', 'awaits']
   const { report, file, stdout } = await figures(t, options)
   const [bare, hooks, longstack] = report.versions[0].results

@@ -21,7 +21,7 @@ const NODE_VARIABLES = /^(LONGSTACK|NODE_|AVA_|FORCE_COLOR|NO_COLOR)/
  */
 
 /**
- * Starts programs from their own files, and ends them with the tests of a file.
+ * Starts each program from its own file, and ends it after the tests of a test file.
  * @param {import('ava').TestFn<any>} test
  */
 function livePrograms (test) {

@@ -20,13 +20,13 @@ function grown (looks) {
   return facts.grown
 }
 
-test('steady growth, with its length', (t) => {
+test('steady growth is found, with its length', (t) => {
   t.deepEqual(grown([[0, 0, 50], [1000, 20, 52], [2000, 41, 49], [3000, 60, 51]]), [
     { noun: 'timer', at: 'a', more: 60, count: 60, ms: 3000 }
   ])
 })
 
-test('counts that level off, fall, jump, or are few do not grow', (t) => {
+test('counts that level off, fall, jump, or are small are no growth', (t) => {
   t.deepEqual(grown([]), [])
   t.deepEqual(grown([[0, 10], [1000, 30], [2000, 50]]), [])
   t.deepEqual(grown([[0, 0], [1000, 30], [2000, 60], [3000, 60], [4000, 60], [5000, 60]]), [])

@@ -131,7 +131,7 @@ test('data on a pooled connection belongs to the request that sent the query; wi
   for (const { where, request } of together) t.is(request?.name, where === 'data' ? undefined : `GET ${where}`)
 })
 
-test('without tracing there is none', async (t) => {
+test('without tracing there is no request', async (t) => {
   const { stdout } = await program(`console.log(require(${JSON.stringify(root)}).request())`, { preload: false })
   t.is(stdout, 'undefined\n')
 })

@@ -234,7 +234,7 @@ test('source-map-support, installed in a later tick', async (t) => {
   told(t, await run({ ...external, 'main.js': main }, 'main.js'))
 })
 
-test('source-map-support, installed in the callback right before: both come in one turn of the event loop', async (t) => {
+test('source-map-support, installed in the previous callback of the same loop iteration', async (t) => {
   const main = `require('./program.js'); const end = Date.now() + 5; while (Date.now() < end); setImmediate(() => { ${support} })`
   told(t, await run({ ...external, 'main.js': main }, 'main.js'))
 })

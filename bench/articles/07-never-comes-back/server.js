@@ -1,6 +1,6 @@
 'use strict'
 
-// A server with a cheap route, an expensive one, a busy loop of some ms, and an endless one. The way defines
+// A server with a cheap route, an expensive one, a busy loop of some ms, and an endless loop. The way defines
 // how it does its expensive work: at once, in slices, in a pool of worker threads, or in a cluster.
 
 const { fork } = require('node:child_process')

@@ -26,7 +26,7 @@ test('hops: newest first, with ages and without frames of Node', (t) => {
   t.like(hops[0], { type: 'Timeout', origin: 'registered', triggerAsyncId: 1 })
 })
 
-test('nothing has no hops', (t) => {
+test('without a context there are no hops', (t) => {
   t.deepEqual(chainWith().hops(undefined), [])
 })
 
