@@ -5,7 +5,7 @@
 //
 // The file begins with a page about the process. Then comes one part per thread, filled by JavaScript
 // (lib/record/box.js). This file stores what JavaScript cannot, because it is busy or V8 is about to abort.
-// Ten times a second, a thread notes that the process is alive and its memory size. If a thread of the
+// Ten times a second, a thread stores the memory size and the time, as a sign of life. If a thread of the
 // program has been in the same step for a second, it asks V8 for the stack inside. Each full collection notes
 // the size of the remaining heap.
 //

@@ -167,7 +167,7 @@ class Arrivals {
       this.askedCame = came === undefined ? undefined : came - loop.zero
     }
     const came = this.askedCame
-    // Data older than the poll that did not deliver it: this is the end of a connection, not data
+    // Data older than a poll that did not deliver it: the callback is for the connection's end instead
     if (came === undefined || came < polledBefore - MAX_GAP) return
     this.found = DATA
     this.cameLast = Math.max(polledBefore, Math.min(came, time))

@@ -27,7 +27,7 @@ const guard = {
 
   /**
    * The program runs inside a hook, or on top of code that an interrupt found, which may be a hook. Not reset
-   * with an iteration: its begin may be noticed inside such a call.
+   * with each iteration, whose start may be noticed inside such a call.
    */
   mayBeInHook: false,
 

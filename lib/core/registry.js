@@ -319,7 +319,7 @@ function addBrief (asyncId, time, resource) {
 
 /**
  * Drops closed files, and gives entries to those that have waited long enough.
- * @param {number} time ms of the clock; Infinity: all have
+ * @param {number} time ms of the clock; Infinity for all
  */
 function settleBrief (time) {
   let kept = 0

@@ -246,8 +246,8 @@ function watchAsks (ring) {
 
 /**
  * Marks waiting steps with their requests: an iteration of the event loop begins, or many promises were made.
- * @param {boolean} isWithin promises that async_hooks reports were made, perhaps within one iteration; loops
- *   are known only by the awaits pending now
+ * @param {boolean} isWithin whether async_hooks reported many promises, perhaps within one iteration; loops
+ *   are then known only by their pending awaits
  */
 function markWaits (isWithin) {
   for (let i = 0; i < marks.length; i++) marks[i].look()

@@ -33,7 +33,7 @@ const BATCH = 8 // the addon reads its arguments, not an array
 /** @type {any[]} */
 const pending = Array(BATCH).fill(undefined)
 const settlers = new Int32Array(BATCH)
-/** chains of the settlers: handling a message continues another chain than its port's */
+/** chains of the settlers: a handled message continues its sender's chain, not its port's */
 const chains = new Int32Array(BATCH)
 let count = 0
 

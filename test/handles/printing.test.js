@@ -134,7 +134,7 @@ test('colours appear only on request', async (t) => {
   }
 })
 
-test('the data are unchanged: no own key, equal, cloned, spread', async (t) => {
+test('the data are unchanged: no extra key, and they can be compared, cloned and spread', async (t) => {
   const stdout = await printed(t, `
     const values = { why, handles: trace.handles(), chain: trace.chain(), stats: trace.stats(), doctor: trace.doctor() }
     for (const [name, value] of Object.entries(values)) {

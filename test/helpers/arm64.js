@@ -41,7 +41,7 @@ function missing () {
 /**
  * Makes a Node for linux-arm64 that runs here, once per checkout.
  * @param {string} major
- * @returns {string} program to start: a script, which is the process.execPath of the Node that it starts
+ * @returns {string} program to start: a script that starts Node with the script's path as process.execPath
  */
 function arm64Node (major) {
   const home = path.join(root, '.cache', 'node-arm64', major)

@@ -21,7 +21,7 @@ const ENTRY_BYTES = 48
  */
 
 /**
- * Returns the texts of a source; texts of spans one by one, expanded by their forms.
+ * Returns the texts of a source, with one text per span, expanded by its form.
  * @param {any[]} texts parsed
  */
 function withForms (texts) {

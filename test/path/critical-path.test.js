@@ -363,7 +363,7 @@ test('pipelined responses have their own times', (t) => {
   }
 })
 
-test('responses after the poll arrive until the callback of their connection reads them', (t) => {
+test('the arrival of a response after the poll is a range up to the callback that reads it', (t) => {
   for (const [isKnown, first, second, third] of /** @type {const} */ ([
     [true, [100, 120], [100, 126], [126, 126]],
     [false, [100, 120], [100, 128], [120, 128]]

@@ -253,7 +253,7 @@ test('callbacks: a query sent in the response callback of another one belongs to
   t.like(queries, [{ out: 20, in: 30, chain: 31 }, { out: 30, in: 10, chain: 41 }, { out: 10, in: 1 }])
 })
 
-test('callbacks: a driver\'s write in a response belongs to another request if that ends in its response', (t) => {
+test('callbacks: a driver\'s write belongs to the request that ends in the response to it', (t) => {
   for (const isOther of [true, false]) {
     const log = begin()
     const run = log.serve(100, A)

@@ -484,7 +484,7 @@ test('background: code outside of requests keeps the loop busy', (t) => {
   only(t, [...served(), { ...job({}), resource: { 'process.pid': 7, 'longstack.thread': 1 } }]) // a worker's own
 })
 
-test('unanswered: clients gave up on requests that others get a response to', (t) => {
+test('unanswered: clients gave up on some requests of a route', (t) => {
   const ended = (/** @type {number} */ count, /** @type {object} */ attributes, ms = 3000) =>
     requests(count, () => [{ at: 'send (/app/app.js:7:3)', ms, count: 1, until: 'TCP 127.0.0.1:60000' }]).map((record) => ({
       ...record,
