@@ -184,7 +184,7 @@ function afterResource (asyncId) {
   try {
     const ref = asyncId << 1
     const offset = ((ref >> 1) & MASK) << SHIFT
-    let flags = LISTENED // or unset: only the record knows
+    let flags = LISTENED // assumed unless the record says otherwise
     if (resources[offset + REF] === ref) {
       flags = resources[offset + FLAGS]
       if ((flags & ONE_SHOT) !== 0) resources[offset + FLAGS] = flags & ~(LIVE | PASSED)

@@ -32,7 +32,7 @@ const noParts = [0, 0, 0]
 /** function of a package that returns a connection to its pool */
 const RELEASE = /(?:^|[.# ])_?release(?:Connection|Client|Resource)?$/i
 
-// Whether the writer is the querying flow, by the chain of the write. Each chain is checked once.
+// Whether the writer is the querying flow, judging by the chain of the write. Each chain is checked once.
 const ASKS = 1
 const HANDS_ON = 2
 let writers = new ChainValues()

@@ -25,7 +25,7 @@ test('isObject is false for primitives, functions and proxies', (t) => {
   t.false([null, undefined, 1, 'a', () => {}, guarded(t, {})].some(isObject))
 })
 
-test('hidden finds a symbol property by its description, in the order of the names', (t) => {
+test('hidden finds a symbol property by the first description with a value', (t) => {
   const object = { [Symbol('kA')]: undefined, [Symbol('kB')]: 2, kB: 3, get [Symbol('kC')] () { throw new Error('was called') } }
   t.is(hidden(object, 'kB'), 2)
   t.is(hidden(object, 'kA', 'kB'), 2)

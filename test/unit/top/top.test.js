@@ -128,7 +128,7 @@ test('growth is known with the first figures, even if they are the first timely 
   t.is(Math.round(Number(model.frame(1).handles[0].perMinute)), 600)
 })
 
-test('growth of handles counted elsewhere uses the counts\' age, and only if all are known', (t) => {
+test('growth of handles from older counts uses their age, and needs all of them', (t) => {
   const model = new Model()
   const group = (/** @type {number} */ count) => ({ chain: 0, noun: 'timer', site: 'leak (/app/a.js:1:2)', count })
   const late = (/** @type {any[]} */ groups, /** @type {number} */ count, /** @type {number} */ agoMs) => {
