@@ -210,7 +210,7 @@ class Connection {
     try {
       apply(original, this.#socket, [bytes])
     } finally {
-      if (state.reading) state.reading = reading // otherwise the stream pushed meanwhile, and must be read
+      if (state.reading) state.reading = reading // if false, the stream has pushed meanwhile and must be read
     }
   }
 

@@ -58,7 +58,7 @@ function boxesOf (pid) {
   const maps = attempt(() => fs.readFileSync(`/proc/${pid}/maps`, 'latin1')) ?? ''
   const [, inode, name] = MAPPED.exec(maps) ?? []
   if (name === undefined) return []
-  const inside = `/proc/${pid}/root${name}` // in a container, its name may lead elsewhere here
+  const inside = `/proc/${pid}/root${name}` // the file as the process, perhaps in a container, sees it
   const [own, here] = [inside, name].map((file) => attempt(() => fs.statSync(file, { bigint: true })))
   const isHere = here?.ino === BigInt(inode) && (own === undefined || own.dev === here.dev)
   if (isHere) return [name]
