@@ -13,6 +13,7 @@ const { ThreadLoad } = require('./thread-load')
 const MAX_CHAINS = 50_000
 const NAMES = 1 << 13 // known spans, a power of two, since numbers are consecutive
 const MAX_OTHERS = 20_000 // connections, statements, forms and frames
+const MAX_IDLE_CHARS = 100_000 // of JSON: idle connections by peer
 const IDS = 2 ** 31 // asyncIds that differ in the bits that entries have of them
 const ACCEPTED = 202
 const TRACE = 32 // digits of the trace id, which precedes the span id
@@ -114,7 +115,7 @@ class SourceTexts {
     else if (Array.isArray(text.growth)) this.load.addGrowth(text)
     else if (Array.isArray(text.handles)) this.handles.add(text.handles)
     else if (isObject(text.death)) this.death = text.death
-    else if (Array.isArray(text.waits)) this.open = { ...text, waits: text.waits.filter(isObject) }
+    else if (Array.isArray(text.waits)) this.open = openOf(text)
     else if (source !== undefined) {
       this.source = source
       this.resource = text.resource ?? {}
@@ -294,6 +295,36 @@ class SourceTexts {
     return longest?.[2]
   }
 }
+
+/**
+ * Returns what open requests waited for, without damaged parts. Each span has a copy of `idle`, so a very
+ * long one is dropped.
+ * @param {Record<string, any>} text
+ * @returns {SourceTexts['open']}
+ */
+function openOf ({ waits, since, idle, graph }) {
+  const peers = objectsOf(idle)
+  return {
+    waits: objectsOf(waits).filter((one) => Array.isArray(one.waits))
+      .map((one) => ({ ...one, waits: one.waits.filter(isWait) })),
+    since: isNumber(since) ? since : undefined,
+    idle: JSON.stringify(peers).length > MAX_IDLE_CHARS ? undefined : peers,
+    graph: isObject(graph) ? { cycles: cyclesOf(graph.cycles), convoys: placesOf(graph.convoys) } : undefined
+  }
+}
+
+/** @param {unknown} wait */
+const isWait = (wait) => Array.isArray(wait) && typeof wait[0] === 'string'
+
+/** @param {unknown} cycles */
+const cyclesOf = (cycles) =>
+  objectsOf(cycles).map((cycle) => ({ ...cycle, members: placesOf(cycle.members) }))
+
+/** @param {unknown} list */
+const placesOf = (list) => objectsOf(list).filter(({ at: place }) => typeof place === 'string')
+
+/** @param {unknown} list @returns {any[]} its objects; empty if it is no list */
+const objectsOf = (list) => Array.isArray(list) ? list.filter(isObject) : []
 
 /** @type {import('../../lib/encoding/span-form').Status} */
 const UNSET = { code: 'UNSET' }

@@ -413,7 +413,7 @@ class SpanMaker {
     const { waits, responding, stopped } =
       all.find((waiting) => span.open && waiting.span === span.number) ?? {}
     const hasRunSince = (ended?.runs.at(-1)?.end ?? 0) > since
-    const isKnown = Array.isArray(waits) && !hasRunSince
+    const isKnown = waits !== undefined && !hasRunSince
     if (isKnown) this.#pending.add(span.number)
     const pending = isKnown && {
       'longstack.pending': waits.map((wait) => pendingOf(wait, span.end)),
@@ -452,11 +452,11 @@ const NO_NAME = { spanId: undefined, name: undefined, traceId: undefined }
  * @param {[what: string, since: number | undefined]} wait
  * @param {number} end ms of the clock
  */
-const pendingOf = ([what, since] = ['?', undefined], end) =>
+const pendingOf = ([what, since], end) =>
   ({ what, ms: typeof since === 'number' ? Math.round(Math.max(0, end - since) * 1000) / 1000 : undefined })
 
-/** Whether a wait is in a package, which may be a driver with connections. @param {unknown[]} wait */
-const isInPackage = ([what]) => / via \S+$/.test(String(what))
+/** Whether a wait is in a package, which may be a driver with connections. @param {[string, ...any]} wait */
+const isInPackage = ([what]) => / via \S+$/.test(what)
 
 /** Figures of a span whose entries are lost. @param {ToldSpan} span @returns {any} */
 const noFigures = ({ start, end }) => ({ duration: end - start, waits: [], ran: undefined, beside: 0 })

@@ -9,6 +9,7 @@ const zlib = require('node:zlib')
 const test = require('ava')
 const { LAST, REPEATS, encode, maxBytesOf } = require('../../lib/record/block')
 const { SERVER, TIMER } = require('../../lib/core/run-log-words')
+const { RecordedLines } = require('../../report/read/recorded-lines')
 const { folder, lines, longstack, report } = require('../helpers/span-files')
 const { recordsOf } = require('../helpers/records')
 const { root } = require('../helpers/run')
@@ -183,6 +184,29 @@ test('blocks may end anywhere, and a text may come after its use', async (t) => 
     const { stdout, stderr } = await longstack(['spans', recording(t, blocks)])
     t.is(stderr, '')
     t.deepEqual(byName(recordsOf(stdout)), byName(expected))
+  }
+})
+
+test('texts about open requests with values of wrong types are read as far as they can be', async (t) => {
+  const log = new Log()
+  log.poll(100, 5)
+  log.serve(100, A, { chain: 40 })
+  const open = { ...spanText(A, 100, 100), open: true }
+  const told = [texts(0)[0], ...chains, formText(A, 'GET /a'), open]
+  const wrong = [null, 5, 'text', {}, [], [null], [5], { at: { toString: 5 } }]
+  const lists = [...wrong, [{ members: wrong }], [{ members: [{ at: { toString: 5 } }] }]]
+  const damaged = [
+    ...[...wrong, [{ toString: 5 }]].map((wait) => ({ waits: [{ span: A, waits: [wait, ['x via y', 1]] }] })),
+    ...wrong.map((waits) => ({ waits: [{ span: A, waits }, waits] })),
+    ...lists.map((idle) => ({ waits: [{ span: A, waits: [['x via y', 1]] }], since: 100, idle })),
+    ...lists.map((graph) => ({ waits: [{ span: A, waits: [['x at y', 1]] }], graph })),
+    ...lists.map((list) => ({ waits: [{ span: A, waits: [] }], graph: { cycles: list, convoys: list } }))
+  ]
+  for (const text of damaged) {
+    const lines = new RecordedLines()
+    lines.push(block({ texts: [...told, text], entries: log.bytes() }))
+    t.notThrows(() => t.is(recordsOf(lines.end().lines).filter(({ name }) => name === 'GET /a').length, 1),
+      JSON.stringify(text))
   }
 })
 
