@@ -40,6 +40,7 @@ const { amount } = require('../read/values')
 const MAX_BLOCKERS = 100
 const MAX_OPEN = 100
 const MAX_HELD_CHARS = 64 << 20 // for open spans
+const MAX_THRESHOLDS = 10 // in a note
 
 class ModelBuilder {
   #axis = new TimeAxis()
@@ -91,7 +92,9 @@ class ModelBuilder {
   add (span, file) {
     this.#start = Math.min(this.#start, span.startMs)
     this.#end = Math.max(this.#end, span.startMs + span.ms)
-    this.#thresholds.add(amount(span.record.resource?.['longstack.blocked']) ?? 0)
+    if (this.#thresholds.size < MAX_THRESHOLDS) {
+      this.#thresholds.add(amount(span.record.resource?.['longstack.blocked']) ?? 0)
+    }
     const [high, low] = hashOf(span)
     if (span.open) {
       if (!this.#endedIds.has(high, low)) this.#open.add(span)
@@ -204,7 +207,7 @@ class ModelBuilder {
     this.#recordings.add(span, labelOf(span))
   }
 
-  /** @returns {string} */
+  /** @returns {string} empty without spans */
   #blockedText () {
     const texts = [...this.#thresholds].sort((a, b) => a - b)
       .map((ms) => ms === 0 ? 'without --blocked' : `with --blocked ${ms}`)

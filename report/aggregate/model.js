@@ -33,7 +33,7 @@ const { RereadableSources } = require('../read/sources')
  *   start; empty unless requested
  * @property {Model} [compare] the other run; changes go from the model itself to this one
  * @property {import('./changes').Changes} [changes] differences, if two runs are compared
- * @property {string} blocked option `blocked` of its processes in words
+ * @property {string} blocked option `blocked` of its processes in words; empty without spans
  * @property {import('./limits').LimitCheck[]} [limits] results, if limits were set
  * @property {import('./verdict/death').OpenHandles[]} [handles] open in the processes of black boxes when
  *   these were last looked at, by opener
@@ -72,7 +72,8 @@ async function createModel (names, options = {}) {
   if (compare === undefined) return model
   model.compare = await modelOf(compare, others)
   model.changes = changesOf(model, model.compare)
-  if (model.blocked !== model.compare.blocked) {
+  const thresholds = new Set([model.blocked, model.compare.blocked])
+  if (thresholds.size > 1 && !thresholds.has('')) {
     model.notes.push('Blockers are not compared: the first run was recorded ' +
       `${model.blocked}, the second ${model.compare.blocked}.`)
   }

@@ -102,6 +102,16 @@ test('runs that record blocking callbacks differently: their blockers are not co
   t.false(same.model.notes.join().includes('Blockers are not compared'))
   t.deepEqual(other.model.changes.blockers, [])
   t.true(other.model.notes.includes('Blockers are not compared: the first run was recorded without --blocked, the second with --blocked 20.'))
+  const spans = path.join(path.dirname(app), 'none.spans')
+  fs.writeFileSync(spans, '')
+  const none = await report([runs[0], '--compare', spans])
+  t.deepEqual(none.model.notes, [], 'a run without spans')
+  const line = { kind: 'SERVER', startTimeUnixNano: '1', endTimeUnixNano: '2', traceId: '1'.repeat(32), attributes: {} }
+  const lines = Array.from({ length: 50 }, (_, i) =>
+    JSON.stringify({ ...line, name: 'GET /', spanId: String(i).padStart(16, '0'), resource: { 'longstack.blocked': i } }))
+  fs.writeFileSync(spans, lines.join('\n'))
+  const many = await report([spans])
+  t.true(many.model.blocked.length < 500, many.model.blocked)
 })
 
 test('limits: exit code 3 and a line for each route that exceeds one', async (t) => {
