@@ -13,7 +13,7 @@ const { ThreadLoad } = require('./thread-load')
 const MAX_CHAINS = 50_000
 const NAMES = 1 << 13 // known spans, a power of two, since numbers are consecutive
 const MAX_OTHERS = 20_000 // connections, statements, forms and frames
-const MAX_IDLE_CHARS = 100_000 // of JSON: idle connections by peer
+const [MAX_IDLE, MAX_IDLE_CHARS] = [10, 20_000] // peers with idle connections; each open span has a copy
 const IDS = 2 ** 31 // asyncIds that differ in the bits that entries have of them
 const ACCEPTED = 202
 const TRACE = 32 // digits of the trace id, which precedes the span id
@@ -297,13 +297,13 @@ class SourceTexts {
 }
 
 /**
- * Returns what open requests waited for, without damaged parts. Each span has a copy of `idle`, so a very
- * long one is dropped.
+ * Returns what open requests waited for, without damaged parts. Of idle connections, keeps those to peers
+ * whose connections were all idle.
  * @param {Record<string, any>} text
  * @returns {SourceTexts['open']}
  */
 function openOf ({ waits, since, idle, graph }) {
-  const peers = objectsOf(idle)
+  const peers = objectsOf(idle).filter(({ open, idle }) => idle === open).slice(0, MAX_IDLE)
   return {
     waits: objectsOf(waits).filter((one) => Array.isArray(one.waits))
       .map((one) => ({ ...one, waits: one.waits.filter(isWait) })),

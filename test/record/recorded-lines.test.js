@@ -210,6 +210,20 @@ test('texts about open requests with values of wrong types are read as far as th
   }
 })
 
+test('an open request has the peers whose connections were all idle, up to ten', (t) => {
+  const log = new Log()
+  log.poll(100, 5)
+  log.serve(100, A, { chain: 40 })
+  const told = [texts(0)[0], ...chains, formText(A, 'GET /a'), { ...spanText(A, 100, 100), open: true }]
+  const idle = Array.from({ length: 40 }, (_, i) => ({ peer: `10.0.0.${i}:1`, open: 2, idle: 1 + i % 2 }))
+  const waits = { waits: [{ span: A, waits: [['x at y via pg', 1]] }], since: 100, idle }
+  const lines = new RecordedLines()
+  lines.push(block({ texts: [...told, waits], entries: log.bytes() }))
+  const [{ attributes }] = recordsOf(lines.end().lines).filter(({ name }) => name === 'GET /a')
+  const odd = Array.from({ length: 10 }, (_, i) => `10.0.0.${2 * i + 1}:1`)
+  t.deepEqual(attributes['longstack.idle'].map((/** @type {any} */ { peer }) => peer), odd)
+})
+
 test('missing parts are reported: a cut file, lost entries, a process without an end', async (t) => {
   const { log, sent } = logOfTwo()
   const only = block({ texts: texts(sent), entries: log.bytes() })
