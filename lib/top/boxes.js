@@ -197,13 +197,14 @@ function routesOf ({ spans }) {
 }
 
 /**
- * Returns the open requests, and what requests waited for when last looked at.
+ * Returns the open requests, and what they waited for when last looked at.
  * @param {ThreadState} state
  * @returns {Pick<TopFigures, 'inFlight' | 'oldest' | 'waits'>}
  */
 function openOf ({ aliveAt, end, latest, open }) {
   const oldest = open.find(({ isServer }) => isServer)
-  const looked = open.length === 0 ? [] : latest.waits // there is no look without open requests
+  const numbers = new Set(open.map(({ number }) => number))
+  const looked = latest.waits.filter(({ span }) => numbers.has(span)) // without open ones there is no look
   const whats = looked.flatMap(({ waits }) => waits.map(([what]) => String(what)))
   return {
     inFlight: end.requests,

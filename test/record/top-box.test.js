@@ -134,6 +134,19 @@ where('a box knows the wait of a request that began shortly before a sample, wit
   t.regex(stdout, /await +requests +1\.00\n/)
 })
 
+where('a box does not tell what a request waited for that is over', async (t) => {
+  const running = await start(t)
+  const { child: { pid }, ports: [port] } = running
+  const request = http.get({ port, path: '/await', host: '127.0.0.1' }).on('error', () => {})
+  t.regex((await topWith(pid, /await +requests +1\.00\n/)).stdout, /await +requests +1\.00\n/)
+  request.destroy()
+  await wait(100)
+  ask(port, '/spin') // no look follows
+  const { stdout } = await topWith(pid, / in spin /)
+  t.regex(stdout, / in spin /)
+  t.regex(stdout, /\nWaits: No request is known to wait\.\n/)
+})
+
 where('longstack top queries a process whose box it cannot read, and says if a box is gone', async (t) => {
   const running = await start(t)
   const { pid } = running.child
