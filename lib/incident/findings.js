@@ -357,20 +357,22 @@ function competitorsOf (loads, pid) {
 }
 
 /**
- * Names the route that the event loop mostly ran.
- * @param {Observation['report']} report
- * @param {number} busyMs
+ * Names the route that the busiest event loop mostly ran, even if all others ran nothing else.
+ * @param {Observation} observation
  */
-function runsText (report, busyMs) {
+function runsText ({ report, loads: [busiest, ...others], frame }) {
+  const busyMs = busiest.share * frame.ms
+  const elsewhereMs = others.reduce((sum, { share }) => sum + share, 0) * frame.ms
   const runs = (report?.routes ?? []).filter(({ kind }) => kind === 'SERVER')
     .map(({ name, weighted, split }) => ({ name, weighted, ms: weighted * (split?.run ?? 0) }))
   const [most] = runs.sort((a, b) => b.ms - a.ms)
-  if (most === undefined || most.ms < busyMs * MIN_OF_RUNS) return ''
+  if (most === undefined || !(most.ms - elsewhereMs >= busyMs * MIN_OF_RUNS)) return ''
   return `, mostly with ${most.name} (${time(most.ms / most.weighted)} per request)`
 }
 
 /** @type {Rule} */
-function busy ({ loads: [busiest], report, frame }, found) {
+function busy (observation, found) {
+  const { loads: [busiest] } = observation
   if (busiest === undefined || busiest.share < MIN_BUSY_SHARE) return []
   if (found.some(({ kind }) => kind === 'blocks' || kind === 'blocked' || kind === 'busy')) return []
   const { pid, threadId, share, cpuShare } = busiest
@@ -381,7 +383,7 @@ function busy ({ loads: [busiest], report, frame }, found) {
   return [{
     kind: 'busy',
     sentence: `The event loop of ${name} is busy ${percent(share)} of the time` +
-      `${runsText(report, share * frame.ms)}${without}.`,
+      `${runsText(observation)}${without}.`,
     share,
     next: `longstack profile ${pid}`
   }]

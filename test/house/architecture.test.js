@@ -22,7 +22,7 @@ const maxLines = {
   ask: 1818,
   top: 1492,
   metrics: 218,
-  incident: 805,
+  incident: 808,
   cli: 1592,
   sinks: 1210,
   format: 1016,

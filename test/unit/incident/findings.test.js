@@ -42,9 +42,14 @@ test('a busy event loop: the route that it mostly runs is named', (t) => {
     ({ name, kind: 'SERVER', weighted, split: { run } })
   const busy = (/** @type {object[]} */ ...routes) =>
     sentences({ frame, loads, report: { routes, verdict: [], failures: [] } })
+  const worker = { pid: 8, threadId: 0, cpuShare: 0.4, processShare: 0.4 }
   t.deepEqual(busy(route('GET /item', 300, 0.2), route('GET /page')),
     ['The event loop of process 7 is busy 95 % of the time, mostly with GET /page (3.00 ms per request).'])
   t.deepEqual(busy(route('GET /item', 300, 0.2)), ['The event loop of process 7 is busy 95 % of the time.'])
+  loads.push({ ...worker, share: 0.2 })
+  t.regex(busy(route('GET /page'))[0], /mostly with/)
+  loads.push({ ...worker, share: 0.2 })
+  t.deepEqual(busy(route('GET /page')), ['The event loop of process 7 is busy 95 % of the time.'], 'the others may have run it')
 })
 
 test('--until: what may explain the limit comes first', (t) => {
