@@ -7,7 +7,7 @@
 
 const { getOrCreate, groupsOf } = require('./lists')
 const { KERNEL_MS } = require('./recording')
-const { firstIndex, quantile } = require('./summary')
+const { quantile } = require('./summary')
 
 /**
  * @typedef {import('./recording').Recording} Recording
@@ -121,7 +121,7 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
   const followers = new Map([...rhythm].map(([request, { before, pause }]) => [before, { request, pause }]))
   const queue = new Ready()
   const pool = new Pool(places)
-  for (const other of outside.toReversed()) queue.push(other.at - other.late, other, () => other.run)
+  for (const other of outside) queue.push(other.at - other.late, other, () => other.run)
   const arrive = (/** @type {Request} */ request, /** @type {number} */ time) => {
     const steps = others?.get(request) ?? request.steps
     const comesAt = time + request.steps[0].late - request.queued
@@ -147,9 +147,7 @@ function simulate ({ requests, outside: recorded }, rhythm, changed) {
     }
     queue.push(time, steps[0], run)
   }
-  for (const request of requests.toReversed()) {
-    if (!rhythm.has(request)) arrive(request, arrivalOf(request))
-  }
+  for (const request of requests) if (!rhythm.has(request)) arrive(request, arrivalOf(request))
   let free = -Infinity // time from which the loop is free
   for (let event = queue.pop(free); event !== undefined; event = queue.pop(free)) {
     const now = Math.max(event.time, free)
@@ -215,21 +213,42 @@ class Ready {
   }
 }
 
-/** Events in order. Those that come soon are added and taken at the end of the array. */
+/** A binary heap of events. */
 class Queue {
-  /** the earliest last @type {Event[]} */
-  #events = []
+  /** @type {Event[]} */
+  #heap = []
 
-  get first () { return this.#events.at(-1) }
+  get first () { return this.#heap.length === 0 ? undefined : this.#heap[0] }
 
   /** @param {Event} event */
   push (event) {
-    const events = this.#events
-    events.splice(firstIndex(events.length, (i) => isBefore(events[i], event)), 0, event)
+    const heap = this.#heap
+    let i = heap.length
+    for (; i > 0; i = (i - 1) >> 1) {
+      const parent = heap[(i - 1) >> 1]
+      if (!isBefore(event, parent)) break
+      heap[i] = parent
+    }
+    heap[i] = event
   }
 
   /** @returns {Event | undefined} the earliest */
-  pop () { return this.#events.pop() }
+  pop () {
+    const heap = this.#heap
+    const [first] = heap
+    const last = heap.pop()
+    if (last === undefined || heap.length === 0) return first
+    let i = 0
+    for (;;) {
+      let child = 2 * i + 1
+      if (child + 1 < heap.length && isBefore(heap[child + 1], heap[child])) child++
+      if (child >= heap.length || !isBefore(heap[child], last)) break
+      heap[i] = heap[child]
+      i = child
+    }
+    heap[i] = last
+    return first
+  }
 }
 
 /** @param {Event} a @param {Event} b */
