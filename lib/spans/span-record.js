@@ -30,7 +30,7 @@ function addException (span, { type, message, stacktrace }, time) {
     return attributes['exception.stacktrace'] === stacktrace && attributes['exception.message'] === message
   })
   if (isRecorded) return
-  span.attributes['error.type'] ??= type
+  if (span.attributes['longstack.end'] !== 'cancelled') span.attributes['error.type'] ??= type
   events.push({
     name: 'exception',
     time,

@@ -12,7 +12,7 @@ const { root } = require('../helpers/run')
 
 // Lines of code, without comments, of each part.
 const maxLines = {
-  report: 12853,
+  report: 12872,
   core: 4371,
   spans: 2522,
   stacks: 2868,
