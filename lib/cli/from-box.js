@@ -54,7 +54,8 @@ async function readBoxes (files, traces = false) {
  * Prints what is open in processes, from their black boxes.
  * @param {string[]} files
  * @param {{ json: boolean, isOnce: boolean, separator: string }} options separator: from earlier text
- * @returns {Promise<{ isBlocked: boolean } | undefined>} undefined if one cannot be read
+ * @returns {Promise<{ isSilent: boolean } | undefined>} isSilent: one is stuck, or just died; undefined if
+ *   one cannot be read
  */
 async function printOpen (files, { json, isOnce, separator }) {
   const model = await readBoxes(files)
@@ -69,7 +70,7 @@ async function printOpen (files, { json, isOnce, separator }) {
     const text = openText(model, ASK_HINT, { colours: colours(), width: width() })
     await print(`${titleOf(files)}\n\n${text}`)
   }
-  return { isBlocked: verdict.some(({ rule }) => rule === 'stuck') }
+  return { isSilent: verdict.some(({ rule }) => rule === 'stuck' || rule === 'death') }
 }
 
 /**

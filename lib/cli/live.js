@@ -46,7 +46,7 @@ async function why (values, operands) {
   // A box knows no subsystems and addresses, and of awaits only those of requests
   const isOpenInBox = /^\d+$/.test(word) && !values.ask && only === undefined && wish.olderThanMs === 0
   const printed = isOpenInBox ? await printFromBoxes(word, values, wish) : undefined
-  if (printed !== undefined) return printed.isBlocked ? 1 : undefined
+  if (printed !== undefined) return printed.isSilent ? 1 : undefined
   return await orFromBox(() => whileAsking(ask, word, values, (asked, threads, target) =>
     printAnswers(asked, target, wish)))(values, operands)
 }

@@ -277,7 +277,7 @@ where('a permanently blocked loop without an inspector: longstack why PID reads 
     if (words.length > 0) setTimeout(() => running.child.kill('SIGKILL'), 15_000)
     const { stdout, stderr, code } = await asked
     const text = stdout.replace(/\s+/g, ' ')
-    t.is(code, 1)
+    t.is(code, 1, stdout)
     t.is(stderr, '')
     t.regex(text, /^From its black box, \S+: Verdict 1\. The event loop .* is stuck: .* for GET \/spin .* inside spin \(service\.js:\d+\)/)
     t.regex(text, / Open handles counted \S+ s ago .* 1 × timer opened at \/wait \(service\.js:\d+\); keeps the process alive /)
