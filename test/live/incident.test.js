@@ -9,6 +9,7 @@ const fs = require('node:fs')
 const path = require('node:path')
 const test = require('ava')
 const { endGroup, livePrograms, longstack, main } = require('../helpers/live')
+const { writeDriver } = require('../helpers/pool-driver')
 const { noTerminal, onTerminal } = require('../helpers/terminal')
 const { isEmulated } = require('../helpers/time-factor')
 
@@ -251,28 +252,8 @@ own('a permanently exhausted pool is reported', async (t) => {
   t.regex(words, /hangs GET \/work has been pending for .* \(the oldest of \d+\); it waits for await at acquire \(app\d+\.js:\d+\)\./)
 })
 
-/** Writes a package `driver`: a pool whose connections are opened by hand. */
-function writeDriver () {
-  const driver = path.join(directory, 'node_modules', 'driver')
-  fs.mkdirSync(driver, { recursive: true })
-  fs.writeFileSync(path.join(driver, 'index.js'), `
-    const net = require('node:net')
-    module.exports = class {
-      free = []
-      waiting = []
-      async open (port) { for (let i = 0; i < 2; i++) this.free.push(await connect(port)) }
-      async acquire () { return this.free.pop() ?? await new Promise((resolve) => this.waiting.push(resolve)) }
-      release (socket) { this.free.push(socket) }
-      ask (socket) { return new Promise((resolve) => { socket.once('data', resolve); socket.write('?') }) }
-    }
-    const connect = (port) => new Promise((resolve) => {
-      const socket = net.connect(port, '127.0.0.1', () => resolve(socket))
-    })
-  `)
-}
-
 own('connections never returned to a pool name their last user; requests of one route are one line', async (t) => {
-  writeDriver()
+  writeDriver(directory)
   const { pid } = await run(`
     const Driver = require('driver')
     const database = net.createServer((socket) => socket.pipe(socket)).listen(0, '127.0.0.1', async () => {
@@ -300,7 +281,7 @@ own('connections never returned to a pool name their last user; requests of one 
 })
 
 own('an untraced process: queries on older connections are reported', async (t) => {
-  writeDriver()
+  writeDriver(directory)
   const { pid } = await run(`
     const Driver = require('driver')
     const database = net.createServer((socket) => socket.on('data', () => setTimeout(() => socket.write('.'), 3)))
@@ -321,7 +302,7 @@ own('an untraced process: queries on older connections are reported', async (t) 
 })
 
 own('an untraced process that hangs: its silent connections are reported', async (t) => {
-  writeDriver()
+  writeDriver(directory)
   const { pid } = await run(`
     const Driver = require('driver')
     const { Worker } = require('node:worker_threads')

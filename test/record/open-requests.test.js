@@ -12,6 +12,7 @@ const { setTimeout: wait } = require('node:timers/promises')
 const test = require('ava')
 const { loadBinding } = require('../../lib/stacks/binding')
 const { createModel } = require('../../report/aggregate/model')
+const { writeDriver } = require('../helpers/pool-driver')
 const { inherited, node, register, root } = require('../helpers/run')
 const { readRecordings } = require('../helpers/recordings')
 const { folder, records: recordsOf } = require('../helpers/sinks')
@@ -119,25 +120,6 @@ for (const [name, { held, env, end: wanted, by }] of Object.entries(ends)) {
     t.deepEqual(sentencesOf(model), [])
     t.is(model.routes.find(({ name }) => name === 'GET /hang')?.open, 1)
   })
-}
-
-/** Writes a package `driver`: a pool whose connections are opened by hand. @param {string} directory */
-function writeDriver (directory) {
-  const driver = path.join(directory, 'node_modules', 'driver')
-  fs.mkdirSync(driver, { recursive: true })
-  fs.writeFileSync(path.join(driver, 'index.js'), `
-    const net = require('node:net')
-    module.exports = class {
-      free = []
-      waiting = []
-      async open (port) { for (let i = 0; i < 2; i++) this.free.push(await connect(port)) }
-      async acquire () { return this.free.pop() ?? await new Promise((resolve) => this.waiting.push(resolve)) }
-      ask (socket) { return new Promise((resolve) => { socket.once('data', resolve); socket.write('?') }) }
-    }
-    const connect = (port) => new Promise((resolve) => {
-      const socket = net.connect(port, '127.0.0.1', () => resolve(socket))
-    })
-  `)
 }
 
 for (const signal of /** @type {const} */ (['SIGTERM', 'SIGKILL'])) {
