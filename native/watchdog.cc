@@ -410,7 +410,7 @@ class Watch {
   Isolate* isolate_;
   uv_loop_t* loop_;
   double threshold_ = 0;
-  double slack_ = 0;                    // ms by which a check may be late
+  double slack_ = 0;                    // ms that a check may be late
   double origin_ = 0;
   v8::Global<v8::ArrayBuffer> memory_;  // not a shared_ptr: that needs a newer glibc than Node
   Shared* shared_ = nullptr;

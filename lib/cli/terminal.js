@@ -5,7 +5,7 @@
 // All text passes `cleanText` before output: names and messages come from other processes and from files, and
 // may contain terminal escape sequences. Only colours made here pass, recognized by a random key.
 //
-// Also the signals by which users end a command.
+// Also the signals that users send to end a command.
 
 const { randomInt } = require('node:crypto')
 const fs = require('node:fs')

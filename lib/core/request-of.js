@@ -1,6 +1,6 @@
 'use strict'
 
-// Finds the request in which a step was made by following its causes. Records of steps that have run are
+// Finds the request that a step belongs to by following its causes. Records of steps that have run are
 // overwritten while steps they made still wait. So the request of a waiting promise is noted early: in
 // DETAIL, which is unused until the promise settles. Starts with the first request of a server, and scans
 // records in ranges of the ring, each once it is full of new ones.
@@ -21,7 +21,7 @@ const MAX_STEPS = 1 << 15 // steps up from a step to its request
 const NEAR_STEPS = 64 // the same limit for frequent calls
 const WAITS = LIVE | AWAITED
 const MAX_KEPT = 1 << 12 // records
-const MAX_LATE = 20 // ms by which a timer may well be late
+const MAX_LATE = 20 // ms that a timer is often late
 const MAX_LOOPS = 1 << 10
 const COPY_BYTES = 200 // approximate
 

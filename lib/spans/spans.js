@@ -154,7 +154,7 @@ function close (span, ending, since) {
   const time = since ?? now()
   if (attributes !== undefined) Object.assign(span.attributes, attributes)
   if (ending.end !== undefined) span.attributes['longstack.end'] = ending.end
-  if (isSweeping) { // maximum ms by which the real end was earlier
+  if (isSweeping) { // the real end was earlier by at most these ms
     span.attributes['longstack.end_margin_ms'] = Math.ceil(time - Math.max(span.aliveAt, span.start))
   }
   if (code !== undefined) {

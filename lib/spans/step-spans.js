@@ -111,8 +111,8 @@ function recordSpan (id, { words, offset }, span) {
 
 /**
  * Wraps `write` of a zlib handle. A zlib stream has one resource for all its chunks, and no event reports
- * when the thread pool gets one. So `write` records the calling run, in which the wait for the stream's next
- * callback began.
+ * when the thread pool gets one. So `write` records the run that calls it: there the wait for the stream's
+ * next callback begins.
  * @param {object} handle of a zlib stream, internal to Node
  */
 function watchZlibWrites (handle) {

@@ -16,7 +16,7 @@ function reportMissing (reason) {
   if (!MISSING.includes(reason.code) || !PLATFORMS.includes(target())) return
   if (!Object.values(ABIS).includes(Number(process.versions.modules)) || !isFirst(reason)) return
   warn('ENGINE', `the native engine is missing: ${explain('engine', reason)}. ` +
-    `The JavaScript engine is used, at up to ten times the cost. ${remedy(reason)}`)
+    `The JavaScript engine is used, at ten times the cost or more. ${remedy(reason)}`)
 }
 
 /** @param {import('../reasons').EngineReason} reason @returns {string} a sentence */

@@ -29,7 +29,7 @@ const HINT = '--ask asks the process itself, which knows more: how late its time
  * @property {number} cpuMs of its process
  * @property {number} rss bytes
  * @property {number} loopMs time that its log covers
- * @property {number} busyMs part of that time in which its event loop was busy
+ * @property {number} busyMs of these, its event loop was busy
  */
 
 class WatchedBoxes {
